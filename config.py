@@ -21,7 +21,7 @@ from pydantic import (
 from .catalog.text_file import read_text_file
 from .errors import ConfigError
 from .gating.declaration import GateSetting
-from .gating.gate import Gate
+from .gating.rules import Gate
 from .sections import (
     AUTO,
     BUILT_IN_TIERS,
@@ -101,12 +101,12 @@ class IndexConfig(Section):
     """What is indexed besides the definitions.
 
     Args:
-        enrichments: JSON lines files of example queries for tools, and `library` for those that the
-            package has for known servers; see `docs/enrichment.md`. An empty list turns enrichment
-            off.
+        example_queries: JSON lines files of example queries for tools, and `library` for those that
+            the package has for known servers; see `docs/enrichment.md`. With an empty list, no
+            example queries are used.
     """
 
-    enrichments: tuple[Literal["library"] | Path, ...] = ("library",)
+    example_queries: tuple[Literal["library"] | Path, ...] = ("library",)
 
 
 class TrustConfig(Section):
@@ -357,9 +357,9 @@ class Config(Section):
         """
         values = self.model_dump(mode="json", include=self.model_fields_set & REMEMBERED)
         if "index" in values:
-            values["index"]["enrichments"] = [
+            values["index"]["example_queries"] = [
                 str(name) if name == "library" else str(Path(name).absolute())
-                for name in self.index.enrichments
+                for name in self.index.example_queries
             ]
         return values
 

@@ -16,23 +16,22 @@ from .config import Config
 from .decision.decider import decider_for
 from .errors import RequestError
 from .gating import Gate, State, Votes
+from .gating.declaration import Problem
 from .gating.gatekeeper import Gatekeeper
-from .gating.problem import Problem
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
-from .indexing.background import BackgroundBuild, Ready
+from .indexing.background import BackgroundBuild, BuildProgress
 from .indexing.build import Build, Progress
-from .indexing.builder import Builder, ranked
+from .indexing.builder import Builder, search_many_with
+from .indexing.configured_tiers import rerankers, thresholds
 from .processes import GuardedLock
 from .retrieval import Selection, Strategy
-from .retrieval.index import Index
-from .retrieval.learned import Learned
-from .retrieval.searcher import Searcher
-from .retrieval.store import folder_of, saved_settings
-from .retrieval.tiers import Tiers
-from .retrieval.usage import UsageEvent, checked_events
-from .retrieval.vectors import Vectors
-from .strategies import rerankers, thresholds
+from .retrieval.catalog_index import Index
+from .retrieval.search.searcher import Searcher
+from .retrieval.search.tiers import Tiers
+from .retrieval.store.vectors import Vectors
+from .retrieval.store.versions import folder_of, saved_settings
+from .retrieval.usage import LearnedChange, UsageEvent, checked_events
 from .view import View
 
 if TYPE_CHECKING:
@@ -96,9 +95,9 @@ class Engine:
         if wait or not builder.waits_for_model:
             while build.encode_some(progress) is not None:
                 pass
-            index = builder.finished(build)
+            index = builder.finish(build)
         else:
-            index = builder.provisional(build)
+            index = builder.make_provisional(build)
         self._originals = builder.originals(self._catalog)
         self._quarantine = Quarantine(quarantined)
         self._offer(index, flags=builder.flags(self._catalog))
@@ -200,13 +199,13 @@ class Engine:
             >>> Engine.open(folder, tiers=["lexical"]).search("list invoices").ids
             ('billing/list_invoices',)
         """
-        given = Config.of(config, settings)
-        kept = saved_settings(folder_of(folder)).get("config", {})
-        whole, replaced = given.over(kept)
+        changes = Config.of(config, settings)
+        saved_config = saved_settings(folder_of(folder)).get("config", {})
+        merged, replaced = changes.over(saved_config)
         if replaced:
             _LOG.info("%s: given in place of saved settings: %s", folder, ", ".join(replaced))
-        same_files = whole.remembered().get("index") == kept.get("index")
-        builder = Builder(whole, files_may_be_gone=same_files)
+        same_files = merged.remembered().get("index") == saved_config.get("index")
+        builder = Builder(merged, files_may_be_gone=same_files)
         build, saved = builder.open(folder, None if tools is None else _catalog(tools))
         quarantined = saved.quarantined
         return cls(builder, build, quarantined, saved.folder, progress=progress, wait=wait)
@@ -229,15 +228,16 @@ class Engine:
             >>> len(Engine.open(folder, tiers=["lexical"]).catalog)
             1
         """
-        with self._saving:
-            with self._offering:
-                index, quarantine = self._index, self._quarantine
-            if not index.provisional and not index.is_whole(self._catalog):
-                self._finish()
+        while True:
+            with self._saving:
                 with self._offering:
                     index, quarantine = self._index, self._quarantine
-            version = self._builder.save(index, folder, quarantine.given)
-            self._folder = None if self._wait else version
+                if index.is_as_built:
+                    version = self._builder.save(index, folder, quarantine.operator_reasons)
+                    self._folder = None if self._wait else version
+                    return
+            # Not under the lock: what a build encodes is saved under it.
+            self._finish()
 
     @property
     def config(self) -> Config:
@@ -255,7 +255,7 @@ class Engine:
         return self._index.encoded
 
     @property
-    def ready(self) -> Ready:
+    def ready(self) -> BuildProgress:
         """How far the build of the newest catalog is.
 
         Example:
@@ -267,10 +267,10 @@ class Engine:
         with self._offering:
             total = len(self._catalog)
             # An empty catalog has nothing to wait for.
-            left = 0 if self._index.is_whole(self._catalog) else max(1, self._remaining)
-        return Ready(total, max(0, total - left), self._background.error)
+            remaining = 0 if self._index.is_whole(self._catalog) else max(1, self._remaining)
+        return BuildProgress(total, max(0, total - remaining), self._background.error)
 
-    def wait(self, timeout_s: float | None = None) -> Ready:
+    def wait(self, timeout_s: float | None = None) -> BuildProgress:
         """Wait until the newest catalog is built, or the build fails; see `ready`.
 
         Args:
@@ -292,7 +292,7 @@ class Engine:
         Example:
             >>> from shortlist import Engine, Tool
             >>> with Engine.from_tools([Tool("list_invoices", "billing")], wait=False) as engine:
-            ...     found = engine.search("list the invoices")  # closed at the end of the block
+            ...     selection = engine.search("list the invoices")  # closed at the end of the block
         """
         self._background.close()
 
@@ -347,7 +347,7 @@ class Engine:
             >>> [tool.id for tool in engine.catalog]
             ['billing/pay_invoice']
         """
-        given = None if quarantined is None else Quarantine(quarantined).reasons
+        reasons = None if quarantined is None else Quarantine(quarantined).reasons
         wait = (self._wait if wait is None else wait) or not self._builder.waits_for_model
         with self._updating:
             newest = self._catalog
@@ -356,16 +356,16 @@ class Engine:
             originals = self._builder.originals(catalog)
             flags = self._builder.flags(catalog, self._quarantine.flags)
             index = self._index.showing(catalog)
-            whole = index.is_whole(catalog)
-            if not whole and not wait and (index.provisional or not index.built):
+            is_whole = index.is_whole(catalog)
+            if not is_whole and not wait and (index.provisional or not index.built):
                 # No tier finds more yet than a first version does.
-                build = self._builder.begin(catalog, index, self._known())
-                index = self._builder.provisional(build)
+                build = self._builder.begin(catalog, index, self._partial_vectors())
+                index = self._builder.make_provisional(build)
             else:
                 index = replace(index, encoded=0)
             self._originals = originals
-            self._offer(index, given, flags, catalog=catalog)
-        if whole:
+            self._offer(index, reasons, flags, catalog=catalog)
+        if is_whole:
             return
         if wait:
             self._finish(progress)
@@ -408,11 +408,11 @@ class Engine:
         self._finish()
         with self._building:
             index = self._index
-            again = partial(ranked, self._builder, self._searcher, index)
-            tier, _ = self._tiers.asked(None)
-            report, learned = learn(index, usage, tier=tier, ranked=again)
+            rank = partial(search_many_with, self._builder, self._searcher, index)
+            tier, _ = self._tiers.requested(None)
+            report, learned = learn(index, usage, tier=tier, rank_queries=rank)
             if learned is not None:
-                self._teach(learned)
+                self._use_learned(learned)
         return report
 
     def forget(self) -> None:
@@ -427,7 +427,7 @@ class Engine:
         """
         with self._building:
             if self._index.learned is not None:
-                self._teach(None)
+                self._use_learned(None)
 
     def view(
         self,
@@ -497,7 +497,7 @@ class Engine:
             ['billing__list_invoices']
         """
         from .session import Session
-        from .session.data import SessionData, checked_allowed, new_id
+        from .session.session_data import SessionData, checked_allowed, new_id
 
         self._offering.check()
         data = SessionData(
@@ -566,8 +566,10 @@ class Engine:
             >>> engine.search("overdue invoices", k=5).ids
             ('billing/list_invoices',)
         """
-        start, seen = perf_counter(), self.view().admission
-        return self._searcher.search(seen, query, tier=tier, k=k, budget_ms=budget_ms, start=start)
+        start, admission = perf_counter(), self.view().admission
+        return self._searcher.search(
+            admission, query, tier=tier, k=k, budget_ms=budget_ms, start=start
+        )
 
     def quarantine(self, reasons: Mapping[str, str]) -> None:
         """Deny these tools until an operator approves them.
@@ -618,7 +620,7 @@ class Engine:
             raise RequestError(f"state: a State, not {type(state).__name__}")
         if not isinstance(tool_id, str):
             raise RequestError(f"tool_id: an id, not {type(tool_id).__name__}")
-        return self._gatekeeper.joined(rules).over(self._index).after_call(state, tool_id)
+        return self._gatekeeper.joined(rules).compiled_gate(self._index).after_call(state, tool_id)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -640,30 +642,30 @@ class Engine:
                 return False
             build = self._build
             if build is None or build.catalog is not catalog:
-                build = self._build = self._builder.begin(catalog, index, self._known())
+                build = self._build = self._builder.begin(catalog, index, self._partial_vectors())
             encoded = build.encode_some(progress)
             self._remaining = build.remaining
             if encoded is not None:
-                self._keep(encoded)
+                self._save_vectors(encoded)
                 return True
-            whole, self._build = self._builder.finished(build), None
+            finished, self._build = self._builder.finish(build), None
             with self._updating:
                 # An update may have come since: what it removed stays removed.
-                self._offer(whole.showing(self._catalog))
+                self._offer(finished.showing(self._catalog))
                 return not self._index.is_whole(self._catalog)
 
-    def _known(self) -> Vectors | None:
+    def _partial_vectors(self) -> Vectors | None:
         """Vectors of the build that is not done, if there is one."""
-        return None if self._build is None else self._build.known()
+        return None if self._build is None else self._build.vectors_so_far()
 
-    def _teach(self, learned: Learned | None) -> None:
+    def _use_learned(self, learned: LearnedChange | None) -> None:
         """Use the present version with other learned adjustments. The caller has `_building`."""
         if self._build is not None:
             self._build.learned = learned
         with self._updating:
-            self._offer(self._builder.taught(self._index, learned))
+            self._offer(self._builder.with_learned(self._index, learned))
 
-    def _judging(self, encoder: str | None) -> tuple[str | None, Searcher, Decider | None]:
+    def _scoring_parts(self, encoder: str | None) -> tuple[str | None, Searcher, Decider | None]:
         """The encoder, with the searcher and the decider for its scores; made once for each."""
         if self._encoder == encoder:
             return encoder, self._searcher, self._decider
@@ -671,7 +673,7 @@ class Engine:
         decider = decider_for(config.decision, encoder, rerankers(config))
         return encoder, Searcher(self._tiers, config.k, thresholds(config, decider)), decider
 
-    def _keep(self, encoded: Vectors) -> None:
+    def _save_vectors(self, encoded: Vectors) -> None:
         """Save what was encoded beside the saved index, so that a killed process keeps it."""
         with self._saving:
             if self._folder is not None:
@@ -684,7 +686,7 @@ class Engine:
     def _offer(
         self,
         index: Index,
-        given: Mapping[str, str] | None = None,
+        reasons: Mapping[str, str] | None = None,
         flags: Mapping[str, Flag] | None = None,
         *,
         catalog: Catalog | None = None,
@@ -693,17 +695,17 @@ class Engine:
 
         Args:
             index: the version.
-            given: quarantined by the operator; absent reasons stay as they are.
+            reasons: quarantined by the operator; absent reasons stay as they are.
             flags: decided by trust; absent ones stay as they are.
             catalog: the newest catalog.
         """
-        index = self._builder.ranked_behind(index, self._originals)
-        self._gatekeeper.over(index)
-        judged = self._judging(self._builder.encoder_of(index))
+        index = self._builder.rank_copies_behind(index, self._originals)
+        self._gatekeeper.compiled_gate(index)
+        scoring = self._scoring_parts(self._builder.encoder_of(index))
         with self._offering:
             self._index = index
-            self._encoder, self._searcher, self._decider = judged
-            self._quarantine = self._quarantine.replaced(given, flags)
+            self._encoder, self._searcher, self._decider = scoring
+            self._quarantine = self._quarantine.replaced(reasons, flags)
             if catalog is not None:
                 self._catalog = catalog
                 self._remaining = index.pending

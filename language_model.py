@@ -13,9 +13,9 @@ LanguageModel: TypeAlias = Callable[[str], str]
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 #: Seconds that a command has for one answer.
-_PATIENCE = 120
+_TIMEOUT_S = 120
 #: Failures in a row, from the start, after which the model is taken to be unusable.
-_GIVEN_UP = 3
+_FAILURE_LIMIT = 3
 
 
 class UnusableAnswer(ValueError):
@@ -34,20 +34,22 @@ def command_model(command: str) -> LanguageModel:
     """
 
     def answer(prompt: str) -> str:
-        done = subprocess.run(  # noqa: S602
+        completed = subprocess.run(  # noqa: S602
             command,
             shell=True,
             input=prompt,
             capture_output=True,
             text=True,
             encoding="utf-8",
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT_S,
             check=False,
         )
-        if done.returncode:
-            told = done.stderr.strip().splitlines() or ["nothing on stderr"]
-            raise OSError(f"the command exited with {done.returncode}: {told[-1][:200]}")
-        return done.stdout
+        if completed.returncode:
+            error_lines = completed.stderr.strip().splitlines() or ["nothing on stderr"]
+            raise OSError(
+                f"the command exited with {completed.returncode}: {error_lines[-1][:200]}"
+            )
+        return completed.stdout
 
     return answer
 
@@ -78,28 +80,28 @@ def ask_each(
     waiting = iter(items)
     succeeded = failed = 0
     with ThreadPoolExecutor(workers) as pool:
-        asked: dict[Future[Answer], Item] = {}
+        pending: dict[Future[Answer], Item] = {}
 
         def ask(item: Item) -> Answer:
             return read(item, model(prompt(item)))
 
         def submit() -> None:
-            for item in islice(waiting, workers - len(asked)):
-                asked[pool.submit(ask, item)] = item
+            for item in islice(waiting, workers - len(pending)):
+                pending[pool.submit(ask, item)] = item
 
         submit()
-        while asked:
-            done, _ = wait(asked, return_when=FIRST_COMPLETED)
-            for future in done:
-                item = asked.pop(future)
+        while pending:
+            finished, _ = wait(pending, return_when=FIRST_COMPLETED)
+            for future in finished:
+                item = pending.pop(future)
                 if error := future.exception():
                     failed += 1
                     reason = str(error)
                     if not isinstance(error, UnusableAnswer):
                         reason = f"{type(error).__name__}: {reason}"
-                    if not succeeded and failed == _GIVEN_UP:
-                        for other in asked:
-                            other.cancel()
+                    if not succeeded and failed == _FAILURE_LIMIT:
+                        for unfinished in pending:
+                            unfinished.cancel()
                         raise ModelUnusable(f"the first {failed} prompts failed; {reason}")
                     yield item, None, reason
                 else:

@@ -21,11 +21,11 @@ class ProcessGuard:
     copy could hang.
 
     Args:
-        what: name of the guarded object in the error, such as `engine`.
+        name: name of the guarded object in the error, such as `engine`.
     """
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._pid = os.getpid()
 
     def check(self) -> None:
@@ -34,10 +34,10 @@ class ProcessGuard:
         Raises:
             ProcessError: this is another process, a fork of it.
         """
-        if (here := os.getpid()) != self._pid:
+        if (pid := os.getpid()) != self._pid:
             raise ProcessError(
-                f"this {self._what} was made in process {self._pid} and cannot be used in its "
-                f"fork, process {here}: threads and locks do not survive a fork; make or open an "
+                f"this {self._name} was made in process {self._pid} and cannot be used in its "
+                f"fork, process {pid}: threads and locks do not survive a fork; make or open an "
                 "engine in each process, after the fork, or start processes with 'spawn'"
             )
 
@@ -46,15 +46,15 @@ class GuardedLock(ProcessGuard):
     """A lock that raises in a forked process instead of waiting.
 
     Args:
-        what: name of the guarded object in the error.
+        name: name of the guarded object in the error.
         reentrant: whether the thread that has the lock may enter it again.
 
     Raises:
         ProcessError: it is entered in another process than the one that made it.
     """
 
-    def __init__(self, what: str, *, reentrant: bool = False) -> None:
-        super().__init__(what)
+    def __init__(self, name: str, *, reentrant: bool = False) -> None:
+        super().__init__(name)
         self._lock = RLock() if reentrant else Lock()
 
     def __enter__(self) -> None:

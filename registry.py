@@ -65,26 +65,26 @@ class Part(NamedTuple):
 
 
 _NO_SETTINGS = "shortlist.settings:NoSettings"
-_MODEL_SETTINGS = "shortlist.models.settings:NamedModelSettings"
+_MODEL_SETTINGS = "shortlist.models.model_settings:NamedModelSettings"
 
 BUILT_IN: Mapping[str, Mapping[str, Part]] = {
     "lexical": {
         "tantivy": Part(
-            "shortlist.retrieval.lexical:TantivyIndex",
-            "shortlist.retrieval.settings:TantivySettings",
+            "shortlist.retrieval.backends.tantivy:TantivyIndex",
+            "shortlist.retrieval.backends.tantivy_settings:TantivySettings",
         )
     },
     "dense": {
-        "exact": Part("shortlist.retrieval.exact:ExactIndex", _NO_SETTINGS),
-        "hnswlib": Part("shortlist.retrieval.hnsw:HnswIndex"),
-        "auto": Part("shortlist.retrieval.auto:AutoIndex", _NO_SETTINGS),
+        "exact": Part("shortlist.retrieval.backends.exact:ExactIndex", _NO_SETTINGS),
+        "hnswlib": Part("shortlist.retrieval.backends.hnsw:HnswIndex"),
+        "auto": Part("shortlist.retrieval.backends.auto:AutoIndex", _NO_SETTINGS),
     },
     "fusion": {
-        "linear": Part("shortlist.retrieval.fusion:LinearFusion"),
-        "rrf": Part("shortlist.retrieval.fusion:ReciprocalRankFusion"),
+        "linear": Part("shortlist.retrieval.search.fusion:LinearFusion"),
+        "rrf": Part("shortlist.retrieval.search.fusion:ReciprocalRankFusion"),
     },
     # The keys that every tier has are fields of TierConfig.
-    "strategy": {"pipeline": Part("shortlist.retrieval.strategy:Pipeline", _NO_SETTINGS)},
+    "strategy": {"pipeline": Part("shortlist.retrieval.search.strategy:Pipeline", _NO_SETTINGS)},
     "reranker": {
         "onnx": Part("shortlist.models.loading:onnx_reranker", _MODEL_SETTINGS),
         "sentence-transformers": Part(
@@ -93,7 +93,8 @@ BUILT_IN: Mapping[str, Mapping[str, Part]] = {
     },
     "encoder": {
         "bundled": Part(
-            "shortlist.models.loading:bundled_encoder", "shortlist.models.settings:ThreadSettings"
+            "shortlist.models.loading:bundled_encoder",
+            "shortlist.models.model_settings:ThreadSettings",
         ),
         "static": Part("shortlist.models.loading:static_encoder", _NO_SETTINGS),
         "onnx": Part("shortlist.models.loading:onnx_encoder", _MODEL_SETTINGS),
@@ -211,13 +212,13 @@ def load_model(kind: str, spec: str, threads: int | None, values: Mapping[str, A
     """
     name, _ = resolve(kind, spec)
     try:
-        given = arguments(kind, spec, values)
+        settings = arguments(kind, spec, values)
     except ValidationError as error:
         raise ConfigError(f"{kind} {spec!r}: {joined(error)}") from error
-    if "threads" in given and given["threads"] is None:
-        given["threads"] = threads
+    if "threads" in settings and settings["threads"] is None:
+        settings["threads"] = threads
     try:
-        return load(kind, name)(**given)
+        return load(kind, name)(**settings)
     except TypeError as error:
         raise ConfigError(f"{kind} {spec!r}: cannot be made of its settings: {error}") from error
 

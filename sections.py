@@ -73,19 +73,19 @@ class Section(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _explained(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        values, problems = cls._prepared(values)
-        made = None
+    def _check_values(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        values, problems = cls._prepare(values)
+        section = None
         try:
-            made = handler(values)
+            section = handler(values)
         except ValidationError as error:
             problems += explain(error, cls.model_fields)
-        if made is None or problems:
+        if section is None or problems:
             raise ValidationError.from_exception_data(cls.__name__, problems)
-        return made
+        return section
 
     @classmethod
-    def _prepared(cls, values: Any) -> tuple[Any, list[InitErrorDetails]]:
+    def _prepare(cls, values: Any) -> tuple[Any, list[InitErrorDetails]]:
         return values, []
 
 
@@ -111,27 +111,31 @@ class PartSection(Section):
         return self.model_dump(mode="json", exclude=set(search_time))
 
     @classmethod
-    def _prepared(cls, values: Any) -> tuple[Any, list[InitErrorDetails]]:
+    def _prepare(cls, values: Any) -> tuple[Any, list[InitErrorDetails]]:
         if not isinstance(values, Mapping):
             return values, []
-        own = {key: value for key, value in values.items() if key in cls.model_fields}
-        given = {str(key): value for key, value in values.items() if key not in own}
-        spec = own.get(cls.chooser, cls.model_fields[cls.chooser].default)
+        section_values = {key: value for key, value in values.items() if key in cls.model_fields}
+        part_values = {
+            str(key): value for key, value in values.items() if key not in section_values
+        }
+        spec = section_values.get(cls.chooser, cls.model_fields[cls.chooser].default)
         if not isinstance(spec, str):
-            return own, []
+            return section_values, []
         try:
-            settings = registry.arguments(cls.kind, spec, given, also=cls.model_fields)
+            settings = registry.arguments(cls.kind, spec, part_values, also=cls.model_fields)
         except ConfigError as error:
-            return own, [problem((cls.chooser,), str(error))]
+            return section_values, [problem((cls.chooser,), str(error))]
         except ValidationError as error:
-            return own, explain(error, ())
+            return section_values, explain(error, ())
         if clash := set(settings) & set(cls.model_fields):
             message = f"{cls.kind} {spec!r}: every section has the keys {', '.join(sorted(clash))}"
-            return own, [problem((cls.chooser,), f"{message}; its settings need other names")]
+            return section_values, [
+                problem((cls.chooser,), f"{message}; its settings need other names")
+            ]
         _, implied = registry.resolve(cls.kind, spec)
         return {
-            **own,
-            **{key: settings[key] for key in settings if key in given or key not in implied},
+            **section_values,
+            **{key: settings[key] for key in settings if key in part_values or key not in implied},
         }, []
 
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from .catalog.pattern import Pattern
 from .errors import ConfigError
-from .pattern import Pattern
 
 # Type of an error whose message is already in its final form.
 _EXPLAINED = "explained"
@@ -81,29 +81,32 @@ def read_settings(
         problem((key,), _unknown([*fields, *also], part)) for key in values if key in unknown
     ]
     try:
-        made = model.model_validate(
+        validated = model.model_validate(
             {key: value for key, value in values.items() if key not in unknown}
         )
     except ValidationError as error:
         problems += explain(error, [*fields, *also], part)
     if problems:
         raise ValidationError.from_exception_data(model.__name__, problems)
-    return {**{field: getattr(made, field) for field in fields}, **(made.model_extra or {})}
+    return {
+        **{field: getattr(validated, field) for field in fields},
+        **(validated.model_extra or {}),
+    }
 
 
 def explain(
-    error: ValidationError, known: Iterable[str], part: str | None = None
+    error: ValidationError, permitted: Iterable[str], part: str | None = None
 ) -> list[InitErrorDetails]:
     """The errors of a validation with complete messages.
 
     Args:
         error: the failed validation.
-        known: permitted keys.
+        permitted: permitted keys.
         part: registered name of the part whose settings were validated, if any.
     """
     return [
-        problem(found["loc"], _message(found, known, part))
-        for found in error.errors(include_url=False, include_context=False)
+        problem(details["loc"], _message(details, permitted, part))
+        for details in error.errors(include_url=False, include_context=False)
     ]
 
 
@@ -117,28 +120,28 @@ def problem(location: tuple[int | str, ...], message: str) -> InitErrorDetails:
 def joined(error: ValidationError) -> str:
     """All errors in one line: `place: message; place: message`."""
     lines = []
-    for found in explain(error, ()):
-        place, message = ".".join(map(str, found["loc"])), str(found["type"])
+    for details in explain(error, ()):
+        place, message = ".".join(map(str, details["loc"])), str(details["type"])
         lines.append(f"{place}: {message}" if place else message)
     return "; ".join(lines)
 
 
-def _message(found: Any, known: Iterable[str], part: str | None) -> str:
-    kind, text = found["type"], str(found["msg"])
+def _message(details: Any, permitted: Iterable[str], part: str | None) -> str:
+    kind, text = details["type"], str(details["msg"])
     if kind == _EXPLAINED:
         return text
     if kind == "extra_forbidden":
-        return _unknown(known if len(found["loc"]) == 1 else (), part)
+        return _unknown(permitted if len(details["loc"]) == 1 else (), part)
     if kind == "value_error":
         text = text.removeprefix("Value error, ")
     elif kind == "missing":
         text = "this setting is required"
     else:
-        text = f"{text[:1].lower()}{text[1:]}, not {_SHORT.repr(found['input'])}"
+        text = f"{text[:1].lower()}{text[1:]}, not {_SHORT.repr(details['input'])}"
     return text if part is None else f"for {part}, {text}"
 
 
-def _unknown(known: Iterable[str], part: str | None) -> str:
-    listed = ", ".join(known)
-    what = "unknown setting" if part is None else f"unknown setting of {part}"
-    return f"{what}; use one of: {listed}" if listed else what
+def _unknown(permitted: Iterable[str], part: str | None) -> str:
+    listed = ", ".join(permitted)
+    message = "unknown setting" if part is None else f"unknown setting of {part}"
+    return f"{message}; use one of: {listed}" if listed else message

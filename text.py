@@ -87,26 +87,26 @@ def words(text: str) -> list[str]:
     text = fold(text)
     if "'" in text or "\u2019" in text:
         text = _CONTRACTION.sub("", text)
-    found: list[str] = []
+    lower_words: list[str] = []
     for word in _split(text):
         if word.isascii():
             if word.islower() and word.isalpha():
-                found.append(word)
+                lower_words.append(word)
                 continue
             parts = split_identifier(word)
             if len(parts) > 1:
-                found.extend(part.lower() for part in parts)
-            found.append(word.lower())
+                lower_words.extend(part.lower() for part in parts)
+            lower_words.append(word.lower())
             continue
         cursor = 0
         for run in _UNSPACED.finditer(word):
             if run.start() > cursor:
-                found.append(word[cursor : run.start()].casefold())
-            found.extend(_bigrams(run.group()))
+                lower_words.append(word[cursor : run.start()].casefold())
+            lower_words.extend(_bigrams(run.group()))
             cursor = run.end()
         if cursor < len(word):
-            found.append(word[cursor:].casefold())
-    return found
+            lower_words.append(word[cursor:].casefold())
+    return lower_words
 
 
 @cache

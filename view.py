@@ -16,8 +16,8 @@ from .gating import Admission, Refusal, State
 from .gating.verdict import Verdict
 from .processes import ProcessGuard
 from .retrieval import Selection, Strategy
-from .retrieval.explain import Explanation
-from .retrieval.searcher import Searcher
+from .retrieval.search.explanation import Explanation
+from .retrieval.search.searcher import Searcher
 
 if TYPE_CHECKING:
     from .decision import Decider
@@ -187,16 +187,16 @@ class View:
         )
         if not decide:
             return search(k=k)
-        most = self._searcher.count(k)
-        found = search(k=max(most, 1 if self.decider is None else DEPTH))
-        decision = self.decision(found)
+        limit = self._searcher.count(k)
+        selection = search(k=max(limit, 1 if self.decider is None else DEPTH))
+        decision = self.decision(selection)
         # Where the threshold dropped every hit, the search has abstained already.
-        if not found.abstained or decision.abstained:
-            found = replace(found, abstained=decision.abstained, reason=decision.reason)
+        if not selection.abstained or decision.abstained:
+            selection = replace(selection, abstained=decision.abstained, reason=decision.reason)
         return replace(
-            found,
-            hits=() if found.abstained else found.hits[:most],
-            dropped=found.dropped[: max(0, most - len(found.hits))],
+            selection,
+            hits=() if selection.abstained else selection.hits[:limit],
+            dropped=selection.dropped[: max(0, limit - len(selection.hits))],
             fits=decision.fits,
             total_ms=(perf_counter() - start) * 1e3,
         )
@@ -222,7 +222,7 @@ class View:
             >>> from shortlist import Engine, Tool
             >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
             >>> view = Engine.from_tools(tools, tiers=["lexical"]).view(allowed=["billing/*"])
-            >>> [found.ids for found in view.search_many(["list invoices", "send a mail"])]
+            >>> [selection.ids for selection in view.search_many(["list invoices", "send a mail"])]
             [('billing/list_invoices',), ()]
         """
         return self._searcher.search_many(self.admission, queries, tier=tier, k=k)
@@ -273,11 +273,11 @@ class View:
         if row is None:
             raise self.admission.unknown(name)
         tool = self.admission.index.tools[row]
-        found = self._searcher.explain(self.admission, query, tool.id, tier=tier, k=k)
-        if found.refusal is None or name == tool.id:
-            return found
+        explanation = self._searcher.explain(self.admission, query, tool.id, tier=tier, k=k)
+        if explanation.refusal is None or name == tool.id:
+            return explanation
         # Who asks by a name alone is not told whose denied tool it is.
-        return replace(found, tool=name, refusal=replace(found.refusal, tool_id=name))
+        return replace(explanation, tool=name, refusal=replace(explanation.refusal, tool_id=name))
 
     def details(self, names: Iterable[str]) -> list[Tool | Refusal | UnknownToolError]:
         """For each id or name: the tool, why it is denied, or an error with the nearest ids.
@@ -291,8 +291,8 @@ class View:
         Example:
             >>> from shortlist import Engine, Tool
             >>> view = Engine.from_tools([Tool("get_invoice", "billing")], tiers=["lexical"]).view()
-            >>> found, unknown = view.details(["get_invoice", "get_invoise"])
-            >>> found.id, unknown.nearest
+            >>> tool, unknown = view.details(["get_invoice", "get_invoise"])
+            >>> tool.id, unknown.nearest
             ('billing/get_invoice', ('billing/get_invoice',))
         """
         self._guard.check()
@@ -319,16 +319,20 @@ class View:
         from .catalog.arguments import argument_problems
 
         self._guard.check()
-        found = self.admission.resolve(name)
-        if isinstance(found, Refusal):
-            return Verdict("denied", name, refusal=found)
-        if isinstance(found, UnknownToolError):
-            return Verdict("unknown", found.tool_id, nearest=found.nearest)
-        given = {} if arguments is None else arguments
-        problems = argument_problems(found.input_schema or {}, given)
-        status = "invalid" if problems else "passed"
-        taken = given if isinstance(given, Mapping) else {}
-        return Verdict(status, name, found, problems=problems, arguments=taken)  # type: ignore[arg-type]
+        resolved = self.admission.resolve(name)
+        if isinstance(resolved, Refusal):
+            return Verdict("denied", name, refusal=resolved)
+        if isinstance(resolved, UnknownToolError):
+            return Verdict("unknown", resolved.tool_id, nearest=resolved.nearest)
+        values = {} if arguments is None else arguments
+        problems = argument_problems(resolved.input_schema or {}, values)
+        return Verdict(
+            "invalid" if problems else "passed",
+            name,
+            resolved,
+            problems=problems,
+            arguments=values if isinstance(values, Mapping) else {},
+        )
 
     def decision(self, selection: Selection) -> Decision:
         """Whether any tool of an answer fits the query.

@@ -11,7 +11,7 @@ from .parameter import Parameter
 from .tool import Tool
 
 if TYPE_CHECKING:
-    from .read import ReadResult, Rejected, read_tools
+    from .reading import ReadResult, Rejected, read_tools
 
 __all__ = [
     "Catalog",
@@ -27,5 +27,5 @@ __all__ = [
 
 # The readers are a third of the import.
 __getattr__, __dir__ = public(
-    __name__, dict.fromkeys(("ReadResult", "Rejected", "read_tools"), ".read"), __all__
+    __name__, dict.fromkeys(("ReadResult", "Rejected", "read_tools"), ".reading"), __all__
 )

@@ -1,16 +1,25 @@
-"""Checks a call's arguments against the tool's schema, with messages that a model can act on."""
+"""Checks a call's arguments against the tool's schema, with limited work and clear messages.
+
+References to other documents are not followed. Every keyword uses part of a budget of steps.
+Regular expressions that could backtrack exponentially are skipped. The tool's server has to check
+the rest.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from functools import lru_cache
+from time import thread_time
+from typing import Any, NamedTuple
 
+from jsonschema import validators
 from jsonschema.exceptions import ValidationError, best_match
-
-from .bounded import first_errors
+from referencing import Registry
 
 #: Problems told at once.
 MAX_PROBLEMS = 5
@@ -60,76 +69,78 @@ def argument_problems(schema: Mapping[str, Any], arguments: object) -> tuple[Arg
         arguments: arguments from the model.
     """
     if not isinstance(arguments, Mapping):
-        return (ArgumentProblem("", "an object", _shown(arguments)),)
-    if not _within(arguments):
+        return (ArgumentProblem("", "an object", _short_json(arguments)),)
+    if not _is_within_limits(arguments):
         return (ArgumentProblem("", f"at most {MAX_VALUES:,} values", "more"),)
-    found = first_errors(schema, _plain(arguments), MAX_PROBLEMS)
-    told = dict.fromkeys(_problem(error) for error in found)
-    return tuple(told)
+    errors = first_errors(schema, _to_dicts_and_lists(arguments), MAX_PROBLEMS)
+    problems = dict.fromkeys(_problem_of(error) for error in errors)
+    return tuple(problems)
 
 
-def _problem(error: ValidationError) -> ArgumentProblem:
+def _problem_of(error: ValidationError) -> ArgumentProblem:
     """The problem that is easiest to correct. Of alternatives, the one that fits best."""
     if error.context:
-        error = best_match([_trimmed(error)]) or error
+        error = best_match([_trim_branches(error)]) or error
     path = [str(part) for part in error.absolute_path]
     instance, value = error.instance, error.validator_value
-    got = _shown(instance)
+    actual = _short_json(instance)
     keyword = str(error.validator)
     if keyword == "required":
-        missing = _missing(error)
-        return ArgumentProblem(_pointer([*path, missing]), _described(error, missing), "nothing")
+        missing = _missing_name(error)
+        return ArgumentProblem(
+            _pointer([*path, missing]), _expected_property(error, missing), "nothing"
+        )
     if keyword == "additionalProperties" and isinstance(instance, Mapping):
         declared = error.schema.get("properties") if isinstance(error.schema, dict) else None
-        known = [str(name) for name in declared] if isinstance(declared, dict) else []
-        there = set(known)
-        extra = next((str(key) for key in instance if key not in there), "")
+        names = [str(name) for name in declared] if isinstance(declared, dict) else []
+        declared_names = set(names)
+        extra = next((str(key) for key in instance if key not in declared_names), "")
         # Comparing takes the product of the lengths, for every name.
-        short = [name for name in known[:_COMPARED] if len(name) <= _NAME]
-        near = get_close_matches(extra, short, n=1) if len(extra) <= _NAME else ()
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        names = ", ".join(f"{name!s:.{_SHOWN}}" for name in known[:_CHOICES]) or "none"
+        short = [name for name in names[:_COMPARED] if len(name) <= _NAME]
+        similar = get_close_matches(extra, short, n=1) if len(extra) <= _NAME else ()
+        hint = f"; did you mean {similar[0]!r}?" if similar else ""
+        listed = ", ".join(f"{name!s:.{_SHOWN}}" for name in names[:_CHOICES]) or "none"
         return ArgumentProblem(
-            _pointer([*path, extra]), f"no such parameter (known: {names}){hint}", "it"
+            _pointer([*path, extra]), f"no such parameter (known: {listed}){hint}", "it"
         )
-    return ArgumentProblem(_pointer(path), _expected(keyword, value), got)
+    return ArgumentProblem(_pointer(path), _expected_value(keyword, value), actual)
 
 
-def _trimmed(error: ValidationError) -> ValidationError:
+def _trim_branches(error: ValidationError) -> ValidationError:
     """The error with few branches per alternative, because branches are compared in pairs."""
     waiting = [error]
     while waiting:
-        one = waiting.pop()
-        one.context = (one.context or [])[:_BRANCHES]
-        waiting += one.context
+        current = waiting.pop()
+        current.context = (current.context or [])[:_BRANCHES]
+        waiting += current.context
     return error
 
 
-def _missing(error: ValidationError) -> str:
-    wanted = error.validator_value if isinstance(error.validator_value, list) else []
+def _missing_name(error: ValidationError) -> str:
+    required = error.validator_value if isinstance(error.validator_value, list) else []
     return next(
-        (str(name) for name in wanted if f"{name!r} is a required property" == error.message),
+        (str(name) for name in required if f"{name!r} is a required property" == error.message),
         "?",
     )
 
 
-def _described(error: ValidationError, name: str) -> str:
+def _expected_property(error: ValidationError, name: str) -> str:
     schema = error.schema if isinstance(error.schema, dict) else {}
     properties = schema.get("properties", {})
-    one = properties.get(name) if isinstance(properties, dict) else None
-    kind = one.get("type") if isinstance(one, dict) else None
-    return f"{_expected('type', kind)} (required)" if kind else "a value (required)"
+    property_schema = properties.get(name) if isinstance(properties, dict) else None
+    kind = property_schema.get("type") if isinstance(property_schema, dict) else None
+    return f"{_expected_value('type', kind)} (required)" if kind else "a value (required)"
 
 
-def _expected(keyword: str, value: Any) -> str:
+def _expected_value(keyword: str, value: Any) -> str:
     if keyword == "type":
         kinds = value if isinstance(value, list) else [value]
         return " or ".join(f"{kind!s:.{_SHOWN}}" for kind in kinds[:_CHOICES])
     if keyword == "enum" and isinstance(value, list):
-        more = ", ..." if len(value) > _CHOICES else ""
-        return "one of " + ", ".join(_shown(one, _CHOICE) for one in value[:_CHOICES]) + more
+        choices = ", ".join(_short_json(choice, _CHOICE) for choice in value[:_CHOICES])
+        return f"one of {choices}{', ...' if len(value) > _CHOICES else ''}"
     if keyword == "const":
-        return _shown(value)
+        return _short_json(value)
     words = {
         "minimum": "at least",
         "maximum": "at most",
@@ -143,13 +154,13 @@ def _expected(keyword: str, value: Any) -> str:
         "maxItems": "items, at most",
     }
     if keyword in words:
-        return f"{words[keyword]} {_shown(value)}"
+        return f"{words[keyword]} {_short_json(value)}"
     if keyword == "uniqueItems":
         return "no item twice"
     return f"what {keyword!r} asks for"
 
 
-def _shown(value: object, most: int = _SHOWN) -> str:
+def _short_json(value: object, most: int = _SHOWN) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):
@@ -162,25 +173,272 @@ def _pointer(path: Sequence[str]) -> str:
     return "".join(f"/{part[:_SHOWN]}" for part in escaped)
 
 
-def _within(arguments: object) -> bool:
+def _is_within_limits(arguments: object) -> bool:
     """Whether the values are few enough and not nested too deep."""
-    left, waiting = MAX_VALUES, [(arguments, 0)]
+    values_left, waiting = MAX_VALUES, [(arguments, 0)]
     while waiting:
         value, depth = waiting.pop()
-        left -= 1
-        if left < 0 or depth > _MAX_DEPTH:
+        values_left -= 1
+        if values_left < 0 or depth > _MAX_DEPTH:
             return False
         if isinstance(value, Mapping):
-            waiting.extend((one, depth + 1) for one in value.values())
+            waiting.extend((item, depth + 1) for item in value.values())
         elif isinstance(value, list | tuple):
-            waiting.extend((one, depth + 1) for one in value)
+            waiting.extend((item, depth + 1) for item in value)
     return True
 
 
-def _plain(value: Any) -> Any:
+def _to_dicts_and_lists(value: Any) -> Any:
     """Mappings and tuples as dicts and lists, which the checker requires."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _to_dicts_and_lists(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_to_dicts_and_lists(item) for item in value]
     return value
+
+
+_DIALECT = 200
+#: Steps taken before the rest is left to the server; a step is some microsecond. A large real call
+#: takes some thousands.
+MAX_STEPS = 40_000
+#: Seconds of this thread after which the rest is left too: for what steps do not foresee.
+MAX_SECONDS = 0.04
+# Steps between two looks at the clock.
+_CLOCK_INTERVAL = 200
+# Steps of one keyword, of one entry of its value (a branch, a choice), of one error.
+_KEYWORD, _ENTRY, _ERROR = 4, 4, 10
+# Characters of an instance that is compared or written into an error, for a step.
+_CHARS_A_STEP = 256
+# Characters of a text a pattern is tried on, of the pattern, and repetitions without a fixed count
+# in it: at most a few million comparisons, so many for a step. Compiling takes `_COMPILE` steps.
+_TRIED_CHARS, _PATTERN_CHARS, _REPETITIONS = 200, 200, 2
+_COMPARISONS, _COMPILE = 400, 400
+_VARIABLE = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\d*\}|\?)")
+_UNBOUNDED = re.compile(r"\)[*+{]|\(\?|\\[1-9]")
+# Keywords whose cost does not show in the number of keywords met.
+_LEFT_TO_SERVER = ("unevaluatedItems", "unevaluatedProperties", "patternProperties")
+# Keywords whose entries are schemas that are all tried.
+_BRANCH_KEYWORDS = ("allOf", "anyOf", "oneOf", "prefixItems", "items", "disallow", "extends")
+# Unless they are pointers, the library looks through the whole schema for what they name.
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+Errors = Iterator[ValidationError]
+
+
+class _BudgetUsedUp(Exception):
+    """The budget of steps is used up."""
+
+
+class _Steps:
+    """The remaining steps of one check.
+
+    Args:
+        size: characters of the whole instance, as an upper limit.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.remaining = MAX_STEPS
+        self.instance_steps = size // _CHARS_A_STEP
+        self._last_clock_check = self.remaining
+        self._deadline = thread_time() + MAX_SECONDS
+
+    def take(self, steps: int) -> None:
+        self.remaining -= steps
+        if self.remaining < 0:
+            raise _BudgetUsedUp
+        if self._last_clock_check - self.remaining >= _CLOCK_INTERVAL:
+            self._last_clock_check = self.remaining
+            if thread_time() > self._deadline:
+                raise _BudgetUsedUp
+
+
+_steps: ContextVar[_Steps] = ContextVar("steps")
+
+
+def first_errors(schema: Mapping[str, Any], instance: object, most: int) -> list[ValidationError]:
+    """The first errors of an instance, as far as the budget of steps allows.
+
+    If the schema is wrong, has a missing or endless reference, or needs too many steps, the check
+    stops. The errors found until then are returned.
+
+    Args:
+        schema: JSON Schema of any draft. Unknown drafts are read as 2020-12.
+        instance: JSON of dicts, lists and scalars. The caller limits its size.
+        most: maximum number of errors.
+    """
+    checker = _checker(str(schema.get("$schema", ""))[:_DIALECT])
+    _steps.set(_Steps(_size(instance)))
+    errors: list[ValidationError] = []
+    try:
+        for error in checker(schema, registry=Registry()).iter_errors(instance):
+            errors.append(error)
+            if len(errors) == most:
+                break
+    except Exception:  # noqa: BLE001
+        # Whatever a wrong schema raises, in the library or in a library below it.
+        return errors
+    return errors
+
+
+def _size(instance: object) -> int:
+    """Approximate number of characters of an instance as JSON."""
+    size, waiting = 0, [instance]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            size += sum(len(key) for key in value)
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+        else:
+            size += len(value) if isinstance(value, str) else 4
+    return size
+
+
+@lru_cache(32)
+def _checker(dialect: str) -> Any:
+    base = validators.validator_for({"$schema": dialect}, default=validators.Draft202012Validator)
+    keywords = {name: _with_budget(name, keyword) for name, keyword in base.VALIDATORS.items()}
+    own = {"pattern": _pattern, "uniqueItems": _unique, "enum": _enum, "const": _same}
+    keywords |= {name: _keyword_from(holds) for name, holds in own.items()}
+    keywords |= dict.fromkeys(
+        (name for name in _LEFT_TO_SERVER if name in keywords), _keyword_from(_accept_all)
+    )
+    keywords["additionalProperties"] = _additional
+    return validators.extend(base, keywords)  # type: ignore[no-untyped-call]
+
+
+def _with_budget(name: str, keyword: Callable[..., Errors | None]) -> Callable[..., Errors]:
+    """A keyword of the library that uses steps of the budget."""
+    an_entry = _ENTRY if name in _BRANCH_KEYWORDS else 1
+    refers = name in _REFERENCES
+
+    def check(validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
+        steps = _steps.get()
+        entries = len(instance) if isinstance(instance, dict | list) else 0
+        listed = len(value) if isinstance(value, dict | list) else 0
+        steps.take(_KEYWORD + entries + listed * an_entry)
+        if refers and not str(value).startswith("#/"):
+            steps.take(_CLOCK_INTERVAL)
+        for error in keyword(validator, value, instance, schema) or ():
+            steps.take(_ERROR + steps.instance_steps)
+            yield error
+
+    return check
+
+
+def _keyword_from(holds: Callable[[Any, Any], bool]) -> Callable[..., Errors]:
+    """A keyword made from a function that tells whether an instance satisfies it."""
+
+    def check(*keyword_arguments: Any) -> Errors:
+        _, value, instance, _ = keyword_arguments
+        _steps.get().take(_KEYWORD)
+        if not holds(value, instance):
+            _steps.get().take(_ERROR)
+            yield ValidationError("does not hold")
+
+    return check
+
+
+def _additional(validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
+    """`additionalProperties`; the library would try every pattern of `patternProperties` here."""
+    if not isinstance(instance, dict) or schema.get("patternProperties"):
+        return
+    steps = _steps.get()
+    steps.take(_KEYWORD + len(instance))
+    declared = schema.get("properties")
+    properties = declared if isinstance(declared, dict) else {}
+    extra = [key for key in instance if key not in properties]
+    if value is False and extra:
+        yield ValidationError("has a property that is not declared")
+    elif isinstance(value, dict):
+        for key in extra:
+            steps.take(_ENTRY)
+            yield from validator.descend(instance[key], value, path=key)
+
+
+def _accept_all(value: Any, instance: Any) -> bool:  # noqa: ARG001
+    return True
+
+
+def _unique(required: Any, instance: Any) -> bool:
+    # The library compares every pair.
+    if required is not True or not isinstance(instance, list):
+        return True
+    _steps.get().take(_ENTRY * len(instance) + _steps.get().instance_steps)
+    return len({_comparable_json(item) for item in instance}) == len(instance)
+
+
+def _enum(choices: Any, instance: Any) -> bool:
+    if not isinstance(choices, list):
+        return True
+    _steps.get().take(len(choices))
+    if isinstance(instance, dict | list):
+        instance_json = _comparable_json(instance)
+        return any(
+            isinstance(choice, dict | list) and _comparable_json(choice) == instance_json
+            for choice in choices
+        )
+    return any(_same_scalar(choice, instance) for choice in choices)
+
+
+def _same(value: Any, instance: Any) -> bool:
+    """Equality of JSON, in which true is not 1."""
+    if isinstance(value, dict | list) and isinstance(instance, dict | list):
+        return _comparable_json(value) == _comparable_json(instance)
+    return _same_scalar(value, instance)
+
+
+def _same_scalar(value: Any, instance: Any) -> bool:
+    if isinstance(value, dict | list) or isinstance(instance, dict | list):
+        return False
+    return bool(value == instance) and isinstance(value, bool) == isinstance(instance, bool)
+
+
+def _comparable_json(value: Any) -> str:
+    """The JSON text that is compared to find equal values."""
+    text = json.dumps(value, sort_keys=True)
+    _steps.get().take(_KEYWORD + len(text) // 16)
+    return text
+
+
+def _pattern(pattern: Any, instance: Any) -> bool:
+    if not isinstance(instance, str) or not isinstance(pattern, str):
+        return True
+    if len(instance) > _TRIED_CHARS or len(pattern) > _PATTERN_CHARS:
+        return True
+    _steps.get().take(_COMPILE)
+    safe = _safe_pattern(pattern)
+    if safe is None:
+        return True
+    steps = len(instance) ** safe.degree // _COMPARISONS
+    if steps > _steps.get().remaining:
+        return True
+    _steps.get().take(steps)
+    return safe.compiled.search(instance) is not None
+
+
+class _SafePattern(NamedTuple):
+    """A pattern that takes at most `length ** degree` steps on a text."""
+
+    compiled: re.Pattern[str]
+    degree: int
+
+
+@lru_cache(1_024)
+def _safe_pattern(pattern: str) -> _SafePattern | None:
+    """The pattern, if its time is at most a low power of the text's length; otherwise None.
+
+    No repetition of a group, no look-around, no reference back, few repetitions.
+    """
+    if _UNBOUNDED.search(pattern):
+        return None
+    anchored = pattern.startswith("^")
+    repetitions = len(_VARIABLE.findall(pattern))
+    if repetitions > _REPETITIONS + anchored:
+        return None
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return None
+    return _SafePattern(compiled, repetitions + (not anchored))

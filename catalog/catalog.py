@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -13,14 +15,13 @@ from numpy.typing import NDArray
 
 from ..errors import CatalogError, PositionError, UnknownToolError
 from .collision import Collision, Tools, checked_tools, resolve_collisions
-from .fingerprint import digest
-from .listing import ListsTools, list_definitions
-from .nearest import nearest_ids
-from .text import ID_LIMIT
+from .mcp_listing import ListsTools, list_definitions
+from .schema import digest
+from .text_cleaning import ID_LIMIT
 from .tool import Tool
 
 if TYPE_CHECKING:
-    from .source import Source
+    from .reading import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Catalog:
             >>> Catalog.read(definitions, format="mcp", server="git")[0].id
             'git/show_log'
         """
-        from .read import read_tools
+        from .reading import read_tools
 
         return cls(read_tools(source, format=format, server=server, keep_ids=keep_ids).tools)
 
@@ -117,7 +118,7 @@ class Catalog:
             >>> asyncio.run(load())[0].id
             'git/show_log'
         """
-        from .read import read_tools
+        from .reading import read_tools
 
         definitions = {"tools": await list_definitions(client)}
         return cls(read_tools(definitions, format="mcp", server=server, strict=False).tools)
@@ -199,8 +200,8 @@ class Catalog:
         try:
             return self._ordinals[tool_id]
         except (KeyError, TypeError):
-            asked = tool_id[:ID_LIMIT] if isinstance(tool_id, str) else repr(tool_id)[:ID_LIMIT]
-            raise UnknownToolError(asked, nearest_ids(asked, self._tools)) from None
+            name = tool_id[:ID_LIMIT] if isinstance(tool_id, str) else repr(tool_id)[:ID_LIMIT]
+            raise UnknownToolError(name, nearest_ids(name, self._tools)) from None
 
     def ordinals(self, ids: Iterable[str]) -> NDArray[np.intp]:
         """The positions of the tools with these ids, shape (number of ids,), in the order given.
@@ -262,8 +263,8 @@ class Catalog:
             >>> [tool.id for tool in catalog.remove(["mail/send_mail"])]
             ['billing/list_invoices']
         """
-        gone = frozenset(self.ordinals(ids).tolist())
-        return Catalog(tool for i, tool in enumerate(self._tools) if i not in gone)
+        removed = frozenset(self.ordinals(ids).tolist())
+        return Catalog(tool for i, tool in enumerate(self._tools) if i not in removed)
 
     def replace_server(self, server: str, tools: Tools) -> Catalog:
         """A new catalog in which the tools of one server are replaced.
@@ -292,8 +293,8 @@ class Catalog:
                 )
         places = (i for i, tool in enumerate(self._tools) if tool.server == server)
         place = next(places, len(self._tools))
-        rest = (tool for tool in self._tools[place:] if tool.server != server)
-        return Catalog(chain(self._tools[:place], fresh, rest))
+        later_tools = (tool for tool in self._tools[place:] if tool.server != server)
+        return Catalog(chain(self._tools[:place], fresh, later_tools))
 
     def diff(self, new: Catalog) -> CatalogDiff:
         """The ids that a newer catalog adds, removes and changes.
@@ -326,3 +327,34 @@ class Catalog:
         for ordinal, tool in enumerate(self._tools):
             places.setdefault(tool.name, []).append(ordinal)
         return {name: tuple(ordinals) for name, ordinals in places.items()}
+
+
+#: Ids offered for one that is not there.
+NEAREST = 3
+#: Ids compared letter by letter to find them, some 10 ms.
+COMPARED = 2_000
+_WORD = re.compile(r"[^\W_]+")
+
+
+def nearest_ids(name: str, tools: Sequence[Tool]) -> tuple[str, ...]:
+    """Ids of the tools with the requested name, otherwise those with the most similar spelling.
+
+    Args:
+        name: the requested id or name, of limited length.
+        tools: the tools that may be suggested, preferred ones first.
+    """
+    bare_name = name.rpartition("/")[2]
+    if same_name_ids := [tool.id for tool in tools if tool.name == bare_name]:
+        return tuple(same_name_ids[:NEAREST])
+    ids: Iterable[str] = (tool.id for tool in tools)
+    if len(tools) > COMPARED:
+        words = [word for word in _WORD.findall(name) if len(word) > 2][:8]
+        ids = islice((id_ for id_ in ids if any(word in id_ for word in words)), COMPARED)
+    ids_by_spelling = {id_: id_ for id_ in ids}
+    if "/" not in name:
+        ids_by_spelling = {id_.rpartition("/")[2]: id_ for id_ in ids_by_spelling} | ids_by_spelling
+    return tuple(
+        dict.fromkeys(
+            ids_by_spelling[text] for text in get_close_matches(name, ids_by_spelling, n=NEAREST)
+        )
+    )

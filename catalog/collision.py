@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..errors import CatalogError
-from .listing import Model, is_model
+from .mcp_listing import Model, is_model
 from .tool import Tool
 
 Tools: TypeAlias = Iterable[Tool | Mapping[str, Any] | Model] | Mapping[str, Any] | Model
@@ -43,15 +43,18 @@ def resolve_collisions(tools: Tools) -> tuple[dict[str, Tool], tuple[Collision, 
     Raises:
         CatalogError: an item is not a Tool.
     """
-    given = checked_tools(tools)
-    owned = {tool.id for tool in given if tool.server is not None}
-    late = [tool.server is None and tool.id in owned for tool in given]
-    found, kept = _Claims(), {}
-    for place in sorted(range(len(given)), key=late.__getitem__):
-        if (tool_id := found.add(given[place])) is not None:
-            kept[place] = tool_id
-    unique = {kept[place]: found.unique[kept[place]] for place in sorted(kept)}
-    return unique, tuple(found.collisions)
+    tool_list = checked_tools(tools)
+    owned = {tool.id for tool in tool_list if tool.server is not None}
+    is_late = [tool.server is None and tool.id in owned for tool in tool_list]
+    assignment, assigned_ids = _IdAssignment(), {}
+    for place in sorted(range(len(tool_list)), key=is_late.__getitem__):
+        if (tool_id := assignment.add(tool_list[place])) is not None:
+            assigned_ids[place] = tool_id
+    unique = {
+        assigned_ids[place]: assignment.unique[assigned_ids[place]]
+        for place in sorted(assigned_ids)
+    }
+    return unique, tuple(assignment.collisions)
 
 
 def checked_tools(tools: Tools, server: str | None = None) -> list[Tool]:
@@ -72,34 +75,35 @@ def checked_tools(tools: Tools, server: str | None = None) -> list[Tool]:
             "tools: a client answers in its event loop; use: await Catalog.from_client(client)"
         )
     if isinstance(tools, Mapping) or is_model(tools):
-        return _read(tools, server)
+        return _read_definitions(tools, server)
     if not isinstance(tools, Iterable):
         raise CatalogError(f"tools: a list of Tool, not {type(tools).__name__}; see read_tools")
-    given = list(tools)
-    if not any(isinstance(tool, Tool) for tool in given):
-        return _read_all(given, server)
+    items = list(tools)
+    if not any(isinstance(tool, Tool) for tool in items):
+        return _read_each(items, server)
     checked: list[Tool] = []
-    for tool in given:
-        checked += [tool] if isinstance(tool, Tool) else _read_all([tool], server)
+    for tool in items:
+        checked += [tool] if isinstance(tool, Tool) else _read_each([tool], server)
     return checked
 
 
-def _read_all(definitions: list[Any], server: str | None) -> list[Tool]:
-    for one in definitions:
-        if not isinstance(one, Mapping) and not is_model(one):
+def _read_each(definitions: list[Any], server: str | None) -> list[Tool]:
+    for definition in definitions:
+        if not isinstance(definition, Mapping) and not is_model(definition):
             raise CatalogError(
-                f"a catalog holds tools, got {type(one).__name__}: build a Tool or use read_tools"
+                f"a catalog holds tools, got {type(definition).__name__}: "
+                "build a Tool or use read_tools"
             )
-    return _read(definitions, server) if definitions else []
+    return _read_definitions(definitions, server) if definitions else []
 
 
-def _read(definitions: Any, server: str | None) -> list[Tool]:
-    from .read import read_tools
+def _read_definitions(definitions: Any, server: str | None) -> list[Tool]:
+    from .reading import read_tools
 
     return list(read_tools(definitions, server=server).tools)
 
 
-class _Claims:
+class _IdAssignment:
     """Assigns ids to tools, one after the other."""
 
     def __init__(self) -> None:
@@ -118,13 +122,13 @@ class _Claims:
         ids, suffixes = self._claims.setdefault(tool.id, ({first.fingerprint: first.id}, count(2)))
         while tool.fingerprint not in ids:
             candidate = f"{tool.id}~{next(suffixes)}"
-            if (taken := self.unique.get(candidate)) is not None:
-                ids.setdefault(taken.fingerprint, candidate)
+            if (existing := self.unique.get(candidate)) is not None:
+                ids.setdefault(existing.fingerprint, candidate)
                 continue
             self.unique[candidate] = tool.with_id(candidate)
             ids[tool.fingerprint] = candidate
             self.collisions.append(Collision(tool.id, candidate, identical=False))
             return candidate
-        kept = ids[tool.fingerprint]
-        self.collisions.append(Collision(tool.id, kept, identical=True))
+        assigned_id = ids[tool.fingerprint]
+        self.collisions.append(Collision(tool.id, assigned_id, identical=True))
         return None

@@ -6,8 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from .fingerprint import canonical_json
-from .reference import References
+from .schema import References, canonical_json
 
 PARAMETER_LIMIT = 256
 """Maximum number of parameters of one tool."""
@@ -57,30 +56,32 @@ def flatten(schema: dict[str, Any]) -> tuple[Parameter, ...]:
     Args:
         schema: a JSON Schema of an object. Malformed parts are skipped.
     """
-    found: dict[str, Parameter] = {}
+    parameters: dict[str, Parameter] = {}
     references = References(schema)
     queue = deque([_Frame(schema, "", 0, frozenset())])
     for _ in range(_STEP_LIMIT):
         if not queue:
             break
         frame = queue.popleft()
-        if frame.path in found:
-            found[frame.path] = _informed(found[frame.path], frame.schema)
+        if frame.path in parameters:
+            parameters[frame.path] = _add_details(parameters[frame.path], frame.schema)
         if frame.depth == PARAMETER_DEPTH:
             continue
         if not _SAME_VALUE.isdisjoint(frame.schema):
             queue.extend(_alternatives(frame, references))
         for name, child, required in properties_of(frame.schema):
             path = f"{frame.path}.{name}" if frame.path else name
-            if path in found:
-                found[path] = found[path]._replace(required=found[path].required or required)
-            elif len(found) < PARAMETER_LIMIT:
-                found[path] = Parameter(name, path, "", (), required)
+            if path in parameters:
+                parameters[path] = parameters[path]._replace(
+                    required=parameters[path].required or required
+                )
+            elif len(parameters) < PARAMETER_LIMIT:
+                parameters[path] = Parameter(name, path, "", (), required)
             inner = child if isinstance(child, dict) else {}
             queue.append(_Frame(inner, path, frame.depth + 1, frame.followed))
         if not _CONTENTS.isdisjoint(frame.schema):
             queue.extend(_contents(frame))
-    return tuple(found.values())
+    return tuple(parameters.values())
 
 
 def properties_of(schema: dict[str, Any]) -> Iterator[tuple[str, Any, bool]]:
@@ -122,7 +123,7 @@ def _alternatives(frame: _Frame, references: References) -> Iterator[_Frame]:
             yield _Frame(target, frame.path, frame.depth + 1, followed)
 
 
-def _informed(parameter: Parameter, schema: dict[str, Any]) -> Parameter:
+def _add_details(parameter: Parameter, schema: dict[str, Any]) -> Parameter:
     """The parameter with the description and the values of one more of its schemas."""
     description = schema.get("description")
     if parameter.description or not isinstance(description, str):

@@ -1,4 +1,4 @@
-"""Checks and cleans the JSON of a tool (schemas and annotations), and stores it as canonical JSON.
+"""The JSON of a tool: checked, cleaned, hashed in canonical form, local references resolved.
 
 The value is first checked with an explicit stack and a budget. So too deep, cyclic or too large
 values raise a ToolError instead of crashing the process.
@@ -6,14 +6,20 @@ values raise a ToolError instead of crashing the process.
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import ToolError
-from .fingerprint import canonical_json
-from .text import DESCRIPTION_LIMIT, Notes, clean
+from .text_cleaning import DESCRIPTION_LIMIT, Notes, clean
+
+if TYPE_CHECKING:
+    from referencing import Registry
+
 
 SCHEMA_BYTES = 262_144
 """Maximum bytes of canonical JSON of a schema. The largest real one found has 10,893."""
@@ -144,3 +150,72 @@ def _kind(value: object) -> str:
 
 def _too_large(size: int) -> str:
     return f"takes {size:,} bytes as JSON, more than {SCHEMA_BYTES:,}"
+
+
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+
+
+def canonical_json(value: object) -> str:
+    """JSON text that does not depend on key order: keys sorted, no white space, no NaN.
+
+    Args:
+        value: JSON data of bounded depth.
+
+    Raises:
+        ValueError: a float that JSON cannot represent.
+    """
+    return _ENCODER.encode(value)
+
+
+def digest(parts: Iterable[bytes]) -> str:
+    r"""First 32 hexadecimal digits of SHA-256 over the parts, each followed by a newline.
+
+    Args:
+        parts: texts without a raw newline, such as canonical JSON, so that no two lists collide.
+    """
+    return sha256(b"".join(part + b"\n" for part in parts)).hexdigest()[:32]
+
+
+class References:
+    """Resolves JSON pointers in one document. Nothing is ever fetched.
+
+    Args:
+        document: the whole document, as parsed JSON.
+    """
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document = document
+        self._targets: dict[str, object | None] = {}
+
+    @cached_property
+    def _registry(self) -> Registry[Any]:
+        from referencing import Registry, Resource
+
+        registry: Registry[Any] = Registry()
+        with_document: Registry[Any] = registry.with_resource("", Resource.opaque(self._document))
+        return with_document
+
+    def find(self, reference: str) -> object | None:
+        """The value that a reference points to; None if it is outside the document or missing.
+
+        Results are cached.
+
+        Args:
+            reference: the value of a `$ref`.
+        """
+        if reference not in self._targets:
+            self._targets[reference] = self._look_up(reference)
+        return self._targets[reference]
+
+    def _look_up(self, reference: str) -> object | None:
+        from referencing.exceptions import Unresolvable
+
+        if not reference.startswith("#"):
+            return None
+        try:
+            target: object = self._registry.resolver().lookup(reference).contents
+        except (Unresolvable, LookupError, TypeError, ValueError):
+            return None  # TypeError and ValueError: a pointer that steps into a number or a string
+        return target

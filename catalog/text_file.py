@@ -41,8 +41,8 @@ def open_file(
         except BaseException:
             os.close(descriptor)
             raise
-    except (OSError, ValueError, TypeError) as wrong:
-        raise error(f"{_shown(path)}: cannot be read: {_reason(wrong)}") from wrong
+    except (OSError, ValueError, TypeError) as cause:
+        raise error(f"{_short_path(path)}: cannot be read: {_reason(cause)}") from cause
 
 
 def read_text_file(
@@ -61,16 +61,16 @@ def read_text_file(
     try:
         with open_file(path, limit, error=error) as file:
             content = file.read(limit + 1)
-    except OSError as wrong:
-        raise error(f"{_shown(path)}: cannot be read: {_reason(wrong)}") from wrong
+    except OSError as cause:
+        raise error(f"{_short_path(path)}: cannot be read: {_reason(cause)}") from cause
     if len(content) > limit:
         raise error(_too_large(path, len(content), limit))
     try:
         return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    except UnicodeDecodeError as wrong:
+    except UnicodeDecodeError as cause:
         raise error(
-            f"{_shown(path)}: is not UTF-8 text: {wrong.reason} at byte {wrong.start}"
-        ) from wrong
+            f"{_short_path(path)}: is not UTF-8 text: {cause.reason} at byte {cause.start}"
+        ) from cause
 
 
 def replace_text_file(path: Path, lines: Iterable[str]) -> None:
@@ -99,22 +99,22 @@ def replace_text_file(path: Path, lines: Iterable[str]) -> None:
 
 
 def _check(
-    path: str | Path, found: os.stat_result, limit: int | None, error: type[ShortlistError]
+    path: str | Path, status: os.stat_result, limit: int | None, error: type[ShortlistError]
 ) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "a device")
-        raise error(f"{_shown(path)}: cannot be read: it is {kind}; give a regular file")
-    if limit is not None and found.st_size > limit:
-        raise error(_too_large(path, found.st_size, limit))
+    if not stat.S_ISREG(status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "a device")
+        raise error(f"{_short_path(path)}: cannot be read: it is {kind}; give a regular file")
+    if limit is not None and status.st_size > limit:
+        raise error(_too_large(path, status.st_size, limit))
 
 
 def _too_large(path: str | Path, size: int, limit: int) -> str:
-    return f"{_shown(path)}: has {size:,} bytes, more than {limit:,}; split it"
+    return f"{_short_path(path)}: has {size:,} bytes, more than {limit:,}; split it"
 
 
-def _shown(path: object) -> str:
+def _short_path(path: object) -> str:
     return f"{path!s:.300}"
 
 
-def _reason(wrong: Exception) -> str:
-    return (isinstance(wrong, OSError) and wrong.strerror) or str(wrong)
+def _reason(cause: Exception) -> str:
+    return (isinstance(cause, OSError) and cause.strerror) or str(cause)

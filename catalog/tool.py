@@ -10,10 +10,17 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ..errors import ToolError
-from .fingerprint import canonical_json, digest
 from .parameter import Parameter, flatten
-from .schema import freeze
-from .text import DESCRIPTION_LIMIT, ID_LIMIT, NAME_LIMIT, TAG_LIMIT, Notes, clean, clean_line
+from .schema import canonical_json, digest, freeze
+from .text_cleaning import (
+    DESCRIPTION_LIMIT,
+    ID_LIMIT,
+    NAME_LIMIT,
+    TAG_LIMIT,
+    Notes,
+    clean,
+    clean_line,
+)
 
 TAGS_LIMIT = 64
 """Tags kept for one tool."""
@@ -93,27 +100,27 @@ class Tool:
         tags: Iterable[str] = (),
     ) -> None:
         notes = Notes()
-        known = name if isinstance(name, str) else None
+        raw_name = name if isinstance(name, str) else None
         try:
             name = _line(name, "name", notes, NAME_LIMIT)
             server = None if server is None else _line(server, "server", notes, NAME_LIMIT)
             default = name if server is None else f"{server}/{name}"
-            given = default if id is None else _line(id, "id", notes, ID_LIMIT)
-            label = clean_line(_text(title or "", "title"), "title", notes, NAME_LIMIT)
+            tool_id = default if id is None else _line(id, "id", notes, ID_LIMIT)
+            clean_title = clean_line(_text(title or "", "title"), "title", notes, NAME_LIMIT)
             text = clean(_text(description, "description"), "description", notes, DESCRIPTION_LIMIT)
             groups = _tags(tags, notes)
             schema = _frozen(input_schema, "input_schema", notes) or _NO_PARAMETERS
             output = _frozen(output_schema, "output_schema", notes)
             hints = _frozen(annotations, "annotations", notes)
         except ToolError as error:
-            visible = clean_line(known, "", Notes(), NAME_LIMIT) if known else None
+            visible = clean_line(raw_name, "", Notes(), NAME_LIMIT) if raw_name else None
             raise ToolError(field=error.field, reason=error.reason, tool=visible) from None
-        words = canonical_json([name, server, label or None, text, groups]).encode()
+        words = canonical_json([name, server, clean_title or None, text, groups]).encode()
         self._set(
-            id=given,
+            id=tool_id,
             name=name,
             server=server if server is None else sys.intern(server),
-            title=label or None,
+            title=clean_title or None,
             description=text,
             tags=groups,
             fingerprint=digest((words, schema, output or b"", hints or b"")),
@@ -189,8 +196,8 @@ class Tool:
         """
         if "name" not in row:
             raise ToolError(field="name", reason="is missing")
-        given = {field: row[field] for field in _OPTIONAL if row.get(field) is not None}
-        return cls(row["name"], **given)
+        optional = {field: row[field] for field in _OPTIONAL if row.get(field) is not None}
+        return cls(row["name"], **optional)
 
     def to_saved(self) -> dict[str, Any]:
         """A JSON form that `from_saved` reads without checks.
@@ -299,12 +306,12 @@ def _tags(values: object, notes: Notes) -> tuple[str, ...]:
         raise ToolError(
             field="tags", reason=f"must be a list of texts, got {type(values).__name__}"
         )
-    kept: dict[str, None] = {}
+    cleaned_tags: dict[str, None] = {}
     for index, value in enumerate(values):
         if index == TAGS_LIMIT:
             notes.add("tags", f"cut to the first {TAGS_LIMIT}")
             break
         field = f"tags[{index}]"
         if tag := clean_line(_text(value, field), field, notes, TAG_LIMIT):
-            kept[tag] = None
-    return tuple(kept)
+            cleaned_tags[tag] = None
+    return tuple(cleaned_tags)

@@ -1,18 +1,19 @@
-"""The application: its commands, and how it ends."""
+"""The application: its commands, how it ends, and `shortlist lab` where there is a checkout."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from ..errors import ShortlistError, UnknownToolError
-from . import checkout
+from ..errors import EvaluationError, ShortlistError, UnknownToolError
 from .calibrate import calibrate
 from .console import fitted
 from .demo import demo
@@ -21,11 +22,11 @@ from .enrich import enrich
 from .eval import eval_commands
 from .explain import explain
 from .gateway.auth import auth
-from .gateway.import_ import import_servers
+from .gateway.import_servers import import_servers
 from .gateway.install import install
-from .gateway.logs import logs
 from .gateway.secret import secret
 from .gateway.serve import serve
+from .gateway.server_logs import logs
 from .index import index
 from .learn import learn
 from .list_tools import list_tools
@@ -33,6 +34,30 @@ from .search import search
 from .stats import stats
 from .tax import tax
 from .trust import trust
+
+_PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the `lab` commands; in an installed package, one that says what they need."""
+    if find_spec(f"{__package__}.lab") is None:
+        app.command("lab", context_settings=_PASSED_ON, add_help_option=False)(refuse)
+    else:
+        import_module(f"{__package__}.lab").register(app)
+
+
+def refuse(context: typer.Context) -> None:  # noqa: ARG001
+    """Reproduce this project's own figures; needs a checkout.
+
+    Raises:
+        EvaluationError: always.
+    """
+    raise EvaluationError(
+        "shortlist lab needs a checkout: it reproduces the project's own figures, from files that "
+        "an installed package does not have; clone the repository and run there: "
+        "pip install --editable '.[dev]'"
+    )
+
 
 _EXIT_CODES = (
     "Exit codes: 0 success (also when `explain` finds that a tool is not offered); 1 error, one "
@@ -92,8 +117,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"shortlist {__version__}")
         raise typer.Exit
 
@@ -136,7 +161,7 @@ for name, command in _COMMANDS.items():
         app.add_typer(command, name=name)
     else:
         app.command(name)(command)
-checkout.register(app)
+register(app)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import typer
 
 from .console import counted, note, plain_table, show, steps, write_json
 from .options import ConfigOption, IndexOption, JsonOption, SourcesOption, TierOption
-from .source import open_engine, read_requests, tiers_of
+from .tool_source import open_engine, read_labelled_queries, tiers_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -65,14 +65,16 @@ def calibrate(
     figures shown are measured on queries that were held out in turn, one fifth at a time.
     """
     from ..decision import Decider, calibration
-    from ..strategies import rerankers
+    from ..indexing.configured_tiers import rerankers
 
     engine = open_engine(index, tools, config, None)
     names = tiers_of(engine, tier)
-    requests = read_requests(engine, [queries] if no_tool is None else [queries, no_tool])
-    with steps("asking", len(names) * len(requests)) as advance:
-        found = calibration.calibrate(
-            *(engine, requests, names),
+    labelled_queries = read_labelled_queries(
+        engine, [queries] if no_tool is None else [queries, no_tool]
+    )
+    with steps("asking", len(names) * len(labelled_queries)) as advance:
+        result = calibration.calibrate(
+            *(engine, labelled_queries, names),
             encoder=encoder_of(engine),
             rerankers=rerankers(engine.config),
             base=Decider.bundled(),
@@ -81,11 +83,11 @@ def calibrate(
             threshold=threshold,
             progress=advance,
         )
-    found.decider.save(out)
+    result.decider.save(out)
     if as_json:
-        write_json(_figures_by_tier(found))
+        write_json(_figures_by_tier(result))
     else:
-        _tell(found, out)
+        _tell(result, out)
 
 
 def encoder_of(engine: Engine) -> Encoder | None:
@@ -99,31 +101,31 @@ def encoder_of(engine: Engine) -> Encoder | None:
     return load_encoder(spec, **arguments)
 
 
-def _figures_by_tier(found: Calibration) -> dict[str, object]:
+def _figures_by_tier(result: Calibration) -> dict[str, object]:
     return {
-        "asked_without_servers": found.without,
+        "asked_without_servers": result.without,
         "tiers": {
             tier: {
-                "start": found.start[tier],
-                "abstain_below": found.decider.tiers[tier].abstain_below,
-                "threshold": found.decider.tiers[tier].threshold,
+                "start": result.start[tier],
+                "abstain_below": result.decider.tiers[tier].abstain_below,
+                "threshold": result.decider.tiers[tier].threshold,
                 **report.to_dict(),
             }
-            for tier, report in found.reports.items()
+            for tier, report in result.reports.items()
         },
     }
 
 
-def _tell(found: Calibration, out: Path) -> None:
-    show("Held-out queries", "", report_table(found.reports), LEGEND)
-    for tier, model in found.decider.tiers.items():
+def _tell(result: Calibration, out: Path) -> None:
+    show("Held-out queries", "", report_table(result.reports), LEGEND)
+    for tier, model in result.decider.tiers.items():
         if model.threshold is not None:
             note(f"{tier}: hits with a score below {model.threshold:.4g} are dropped")
         if not model.abstain_below:
             note(f"note: {tier}: too few queries that a tool fits, it never abstains")
     note(
-        f"{out}: {counted(len(found.reports), 'tier')}; "
-        f"{counted(found.without, 'request')} asked again without the servers of the right tools"
+        f"{out}: {counted(len(result.reports), 'tier')}; "
+        f"{counted(result.without, 'request')} asked again without the servers of the right tools"
     )
 
 

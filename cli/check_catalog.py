@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..catalog import Catalog, ReadResult
-from ..catalog.near_twins import LIKENESS, near_twins
 from ..enrichment.library import Library
 from ..loaders.token_tax import token_tax
-from ..retrieval.learned import Learned
+from ..retrieval.search.twins import LIKENESS, near_twins
+from ..retrieval.usage import LearnedChange
 from ..trust import Flag
 from .check import Check, Status
 from .console import counted
@@ -42,7 +42,7 @@ def check_catalog(
     yield _known(catalog)
 
 
-def check_learned(learned: Learned | None, index: Path) -> Check:
+def check_learned(learned: LearnedChange | None, index: Path) -> Check:
     """The check of what usage taught a saved index."""
     if learned is None:
         return Check("usage learning", "ok", "not in force")
@@ -53,7 +53,7 @@ def check_learned(learned: Learned | None, index: Path) -> Check:
 
 def _definitions(catalog: Catalog, read: Sequence[ReadResult]) -> Check:
     line = f"{counted(len(catalog), 'tool')} of {counted(len(catalog.servers), 'server')}"
-    rejected = [one for result in read for one in result.rejected]
+    rejected = [definition for result in read for definition in result.rejected]
     notes = tuple(note for result in read for note in result.notes)
     if not rejected:
         status: Status = ("note" if notes else "ok") if len(catalog) else "warn"
@@ -64,10 +64,10 @@ def _definitions(catalog: Catalog, read: Sequence[ReadResult]) -> Check:
 
 def _collisions(catalog: Catalog) -> Check:
     details = tuple(
-        f"{one.id}: repeats {one.kept_as} word for word, kept once"
-        if one.identical
-        else f"{one.id}: claimed again by another definition, which is held as {one.kept_as}"
-        for one in catalog.collisions
+        f"{clash.id}: repeats {clash.kept_as} word for word, kept once"
+        if clash.identical
+        else f"{clash.id}: claimed again by another definition, which is held as {clash.kept_as}"
+        for clash in catalog.collisions
     )
     return _counted("collisions", "warn", details, "id", "claimed twice")
 
@@ -97,7 +97,7 @@ def _parameters(catalog: Catalog) -> Check:
     for tool in catalog:
         parameters = tool.parameters
         total += len(parameters)
-        bare = [one.path for one in parameters if not one.description.strip()]
+        bare = [parameter.path for parameter in parameters if not parameter.description.strip()]
         if bare:
             details.append(f"{tool.id}: {', '.join(bare)}")
     if not details:
@@ -137,13 +137,13 @@ def _warned(flags: Mapping[str, Flag]) -> Check:
 
 
 def _known(catalog: Catalog) -> Check:
-    found = Library().servers(catalog)
+    counts_by_server = Library().servers(catalog)
     details = tuple(
-        f"{server or 'no server'}: {counted(count, 'tool')} of {known}"
-        for server, counts in found.items()
-        for known, count in counts.items()
+        f"{server or 'no server'}: {counted(count, 'tool')} of {library_server}"
+        for server, counts in counts_by_server.items()
+        for library_server, count in counts.items()
     )
-    tools = sum(sum(counts.values()) for counts in found.values())
+    tools = sum(sum(counts.values()) for counts in counts_by_server.values())
     line = f"{tools:,} of {counted(len(catalog), 'tool')} are known and have example queries"
     return Check("known tools", "note" if tools else "ok", line, details)
 

@@ -62,20 +62,29 @@ def _installed(package: str) -> str | None:
 
 
 def _packages() -> Check:
-    found = {package: _installed(package) for package in _requirements()}
-    missing = [package for package, held in found.items() if held is None]
-    details = tuple(f"{package} {held or 'is missing'}" for package, held in found.items())
-    own = f"shortlist {version(_SELF)}"
+    versions = {package: _installed(package) for package in _requirements()}
+    missing = [
+        package for package, installed_version in versions.items() if installed_version is None
+    ]
+    details = tuple(
+        f"{package} {installed_version or 'is missing'}"
+        for package, installed_version in versions.items()
+    )
+    shortlist_version = f"shortlist {version(_SELF)}"
     if missing:
-        line = f"{own}; missing: {', '.join(missing)}: pip install {' '.join(missing)}"
+        line = (
+            f"{shortlist_version}; missing: {', '.join(missing)}: pip install {' '.join(missing)}"
+        )
         return Check("packages", "fail", line, details)
-    return Check("packages", "ok", f"{own} and the {len(found)} packages it needs", details)
+    return Check(
+        "packages", "ok", f"{shortlist_version} and the {len(versions)} packages it needs", details
+    )
 
 
 def _runtime() -> Check:
     import onnxruntime
 
-    from ..models.onnx_session import default_threads
+    from ..models.onnx_models import default_threads
 
     providers = onnxruntime.get_available_providers()
     return Check(
@@ -92,8 +101,8 @@ def _extras() -> Check:
         missing = [package for package in _requirements(extra) if _installed(package) is None]
         state = f"pip install 'shortlist[{extra}]'" if missing else "installed"
         details.append(f"{extra}: {state}")
-    there = [line.partition(":")[0] for line in details if line.endswith("installed")]
-    return Check("extras", "ok", f"installed: {', '.join(there) or 'none'}", tuple(details))
+    installed = [line.partition(":")[0] for line in details if line.endswith("installed")]
+    return Check("extras", "ok", f"installed: {', '.join(installed) or 'none'}", tuple(details))
 
 
 def _encoder() -> Check:
@@ -122,13 +131,14 @@ def _tiers() -> Check:
 
     tools = [tool for tool in demo.load_catalog() if tool.server == "filesystem"]
     engine = Engine.from_tools(tools)
-    ran = [engine.search("rename a file", tier=tier) for tier in engine.tiers]
-    replaced = [one for one in ran if one.tier != one.tier_asked]
+    answers = [engine.search("rename a file", tier=tier) for tier in engine.tiers]
+    replaced = [answer for answer in answers if answer.tier != answer.tier_asked]
     details = tuple(
-        f"{one.tier_asked}: {one.tier_reason or f'{len(one)} tools in {one.total_ms:.1f} ms'}"
-        for one in ran
+        f"{answer.tier_asked}: "
+        + (answer.tier_reason or f"{len(answer)} tools in {answer.total_ms:.1f} ms")
+        for answer in answers
     )
     if replaced:
-        names = ", ".join(f"{one.tier_asked} runs as {one.tier}" for one in replaced)
+        names = ", ".join(f"{answer.tier_asked} runs as {answer.tier}" for answer in replaced)
         return Check("tiers", "warn", names, details)
     return Check("tiers", "ok", f"{', '.join(engine.tiers)} answer", details)

@@ -33,10 +33,10 @@ def console(*, err: bool = False) -> Console:
         def on_broken_pipe(self) -> NoReturn:
             raise BrokenPipeError
 
-    made = _Console(stderr=err, highlight=False, markup=False, emoji=False)
-    if _is_pipe(made):
-        made.width = _WIDTH
-    return made
+    console = _Console(stderr=err, highlight=False, markup=False, emoji=False)
+    if _is_pipe(console):
+        console.width = _WIDTH
+    return console
 
 
 def show(*parts: RenderableType) -> None:
@@ -87,11 +87,11 @@ def note_first(lines: Iterable[str], most: int, rest: str) -> None:
         most: how many at most.
         rest: where the others are, for the last line.
     """
-    told = list(lines)
-    for line in told[:most]:
+    all_lines = list(lines)
+    for line in all_lines[:most]:
         note(f"  {line}")
-    if len(told) > most:
-        note(f"  and {len(told) - most} more; {rest}")
+    if len(all_lines) > most:
+        note(f"  and {len(all_lines) - most} more; {rest}")
 
 
 def fitted(line: str, used: int = 0) -> str:
@@ -106,8 +106,8 @@ def fitted(line: str, used: int = 0) -> str:
     from shutil import get_terminal_size
     from textwrap import TextWrapper
 
-    own = "  " * line.startswith("  ")
-    wrapper = TextWrapper(get_terminal_size().columns, " " * used + own, f"{own}  ")
+    indent = "  " * line.startswith("  ")
+    wrapper = TextWrapper(get_terminal_size().columns, " " * used + indent, f"{indent}  ")
     wrapper.break_long_words = wrapper.break_on_hyphens = False
     return wrapper.fill(line.strip())[used:]
 

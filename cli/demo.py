@@ -38,19 +38,21 @@ def demo(as_json: JsonOption = False) -> None:
     seconds = perf_counter() - start
     for tier in engine.tiers:
         engine.search("warm up", tier=tier)  # models load on their first use
-    asked = [
-        (one, {tier: engine.search(one.query, tier=tier) for tier in engine.tiers})
-        for one in requests
+    answered_queries = [
+        (request, {tier: engine.search(request.query, tier=tier) for tier in engine.tiers})
+        for request in requests
     ]
     tax = token_tax(catalog, k=_K, encoding="cl100k_base")
-    tiers = {tier: _summary(asked, tier, tax) for tier in engine.tiers}
+    tiers = {tier: _summary(answered_queries, tier, tax) for tier in engine.tiers}
     if as_json:
         write_json(
             {
                 "tools": len(catalog),
                 "servers": list(catalog.servers),
                 "index_seconds": round(seconds, 3),
-                "requests": [_request_json(request, answers) for request, answers in asked],
+                "requests": [
+                    _request_json(request, answers) for request, answers in answered_queries
+                ],
                 "tiers": tiers,
                 "tax": tax_json(tax, _K),
             }
@@ -58,10 +60,10 @@ def demo(as_json: JsonOption = False) -> None:
         return
     opening = (
         f"{len(catalog)} tools of {len(catalog.servers)} servers, indexed in {seconds:.1f} s, "
-        f"offline\n{len(asked)} queries in every tier: time, #rank of the right tools "
+        f"offline\n{len(answered_queries)} queries in every tier: time, #rank of the right tools "
         "(– if not in the first ten), best hits with their scores"
     )
-    _show(opening, asked, tiers, engine.config.default_tier, tax)
+    _show(opening, answered_queries, tiers, engine.config.default_tier, tax)
 
 
 def _places(request: DemoQuery, answer: Selection) -> list[int | None]:
@@ -70,17 +72,19 @@ def _places(request: DemoQuery, answer: Selection) -> list[int | None]:
     return [ranks.get(tool) for tool in request.relevant]
 
 
-def _summary(asked: Sequence[Answered], tier: str, tax: TokenTax) -> dict[str, Any]:
+def _summary(answered_queries: Sequence[Answered], tier: str, tax: TokenTax) -> dict[str, Any]:
     """One tier over all queries; tokens are of the offered definitions with the search tool."""
     from statistics import mean, median
 
-    found = [answers[tier] for _, answers in asked]
-    places = [_places(request, answers[tier]) for request, answers in asked]
-    tokens = mean(tax.search_tool + sum(tax.tools[tool] for tool in one.ids) for one in found)
+    selections = [answers[tier] for _, answers in answered_queries]
+    places = [_places(request, answers[tier]) for request, answers in answered_queries]
+    tokens = mean(
+        tax.search_tool + sum(tax.tools[tool] for tool in selection.ids) for selection in selections
+    )
     return {
-        "first_is_relevant": sum(1 in one for one in places),
-        "all_in_top_10": sum(None not in one for one in places),
-        "median_ms": round(median(answer.total_ms for answer in found), 3),
+        "first_is_relevant": sum(1 in ranks for ranks in places),
+        "all_in_top_10": sum(None not in ranks for ranks in places),
+        "median_ms": round(median(answer.total_ms for answer in selections), 3),
         "mean_tokens": round(tokens, 1),
     }
 
@@ -92,9 +96,9 @@ def _request_json(request: DemoQuery, answers: Mapping[str, Selection]) -> dict[
             "tier_reason": answer.tier_reason,
             "ms": round(answer.total_ms, 3),
             "hits": [
-                {"id": one.id, "rank": one.rank, "score": one.score}
-                | {"relevant": one.id in request.relevant}
-                for one in answer
+                {"id": hit.id, "rank": hit.rank, "score": hit.score}
+                | {"relevant": hit.id in request.relevant}
+                for hit in answer
             ],
         }
         for tier, answer in answers.items()
@@ -104,7 +108,7 @@ def _request_json(request: DemoQuery, answers: Mapping[str, Selection]) -> dict[
 
 def _show(
     opening: str,
-    asked: Sequence[Answered],
+    answered_queries: Sequence[Answered],
     tiers: Mapping[str, Mapping[str, Any]],
     default: str,
     tax: TokenTax,
@@ -113,23 +117,23 @@ def _show(
     from rich.text import Text
 
     parts: list[Any] = [Text("shortlist", style="bold"), opening]
-    for number, (request, answers) in enumerate(asked, 1):
+    for number, (request, answers) in enumerate(answered_queries, 1):
         parts += ["", Text(f"{number}. {request.query}", style="bold")]
         parts.append(Padding(_answers(request, answers), (0, 0, 0, 4)))
     columns = ("first is right", "all in the ten", "median", "tokens offered")
     table = plain_table("tier", *columns, right=columns)
-    for tier, found in tiers.items():
+    for tier, figures in tiers.items():
         table.add_row(
             tier,
-            f"{found['first_is_relevant']} of {len(asked)}",
-            f"{found['all_in_top_10']} of {len(asked)}",
-            f"{found['median_ms']:.1f} ms",
-            f"{found['mean_tokens']:,.0f}",
+            f"{figures['first_is_relevant']} of {len(answered_queries)}",
+            f"{figures['all_in_top_10']} of {len(answered_queries)}",
+            f"{figures['median_ms']:.1f} ms",
+            f"{figures['mean_tokens']:,.0f}",
         )
     parts += ["", _heading("All queries"), table]
     parts += [
         Text(f"{tier} ran as {answer.tier}: {answer.tier_reason}", style="yellow")
-        for tier, answer in asked[0][1].items()
+        for tier, answer in answered_queries[0][1].items()
         if answer.tier != tier
     ]
     parts += ["", _heading("Tokens of all definitions, every turn"), server_table(tax)]

@@ -11,9 +11,9 @@ import typer
 
 from .check import Check
 from .console import plain_table, show, write_json
-from .gateway.configured import ServersOption, SettingsOption
+from .gateway.configured_servers import ServersOption, SettingsOption
 from .options import IndexOption, JsonOption, SourcesOption
-from .source import read_source
+from .tool_source import read_source
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,7 +62,7 @@ def doctor(
         files: list[ReadResult] = []
         vectors = None
         if index is not None:
-            from ..retrieval.store import read
+            from ..retrieval.store.versions import read
 
             saved = read(index)
             catalog, vectors = saved.catalog, saved.tool_vectors
@@ -107,12 +107,12 @@ def _doctor_of_servers(config: Path, settings: Path | None, *, as_json: bool) ->
 
 def _twins(catalog: Catalog, vectors: NDArray[np.float32] | None) -> list[dict[str, list[str]]]:
     """Groups of near-equal tools of different servers: by words, and by the vectors of an index."""
-    from ..retrieval.index import rows_of
-    from ..retrieval.twins import Twins
+    from ..retrieval.catalog_index import rows_of
+    from ..retrieval.search.twins import Twins
 
     tools = rows_of(catalog)
-    found = Twins.of(tools, vectors)
-    return [{"ids": [tools[row].id for row in rows]} for rows in found.groups()]
+    twins = Twins.of(tools, vectors)
+    return [{"ids": [tools[row].id for row in rows]} for rows in twins.groups()]
 
 
 def _show(checks: Iterable[Check]) -> None:
@@ -123,13 +123,13 @@ def _show(checks: Iterable[Check]) -> None:
     table.columns[2].no_wrap = False
     table.columns[2].overflow = "fold"
     for check in checks:
-        found = Text(check.summary)
+        finding = Text(check.summary)
         if check.status != "ok" or check.name == "extras":
             # The summary names the installed extras already.
             details = [line for line in check.details if not line.endswith(": installed")]
             for line in details[:_SHOWN]:
-                found.append(f"\n{line}", style="dim")
+                finding.append(f"\n{line}", style="dim")
             if len(details) > _SHOWN:
-                found.append(f"\nand {len(details) - _SHOWN:,} more: --json", style="dim")
-        table.add_row(Text(check.status, style=_STYLES[check.status]), check.name, found)
+                finding.append(f"\nand {len(details) - _SHOWN:,} more: --json", style="dim")
+        table.add_row(Text(check.status, style=_STYLES[check.status]), check.name, finding)
     show(table)

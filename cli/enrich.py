@@ -1,4 +1,4 @@
-"""`shortlist enrich`: what each tool is for, in users' words, written by a language model."""
+"""`shortlist enrich`: a language model writes example queries for each tool."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import typer
 
 from .console import counted, note, progress, write_json
 from .options import ConfigOption, JsonOption, RowsOption, SourcesArgument, WorkersOption
-from .source import read_offered
+from .tool_source import read_offered
 
 if TYPE_CHECKING:
     from ..catalog import Tool
-    from ..enrichment import Enrichment
+    from ..enrichment import ExampleQueryRow
 
 _INCOMPLETE = 1
 
@@ -40,14 +40,13 @@ def enrich(
 ) -> None:
     """Have a language model write example queries for each tool.
 
-    To use the result, set `[index] enrichments = ["FILE"]`. Quarantined tools are left out. An
+    To use the result, set `[index] example_queries = ["FILE"]`. Quarantined tools are left out. An
     interrupted run continues where it stopped. Exits with 1 if the command gave no usable answer
     for some tool.
     """
     from ..catalog.text_file import replace_text_file
-    from ..enrichment import read_enrichments
-    from ..enrichment.round_trip import round_trip
-    from ..enrichment.writing import write_enrichments
+    from ..enrichment import read_example_queries
+    from ..enrichment.writing import round_trip, write_example_queries
     from ..language_model import command_model
     from ..models.loading import load_encoder
 
@@ -56,13 +55,13 @@ def enrich(
     fingerprints = {tool.fingerprint for tool in offered}
     rows = {
         (row.tool, row.fingerprint): row
-        for row in (read_enrichments([out]) if out.exists() else ())
+        for row in (read_example_queries([out]) if out.exists() else ())
         if row.source != "model" or row.fingerprint in fingerprints
     }
     written = {fingerprint for _, fingerprint in rows}
     missing = [tool for tool in offered if tool.fingerprint not in written]
-    spoken = [one.strip() for one in languages.split(",") if one.strip()]
-    tokens = _tokens(missing, spoken)
+    language_names = [name.strip() for name in languages.split(",") if name.strip()]
+    tokens = _tokens(missing, language_names)
     note(f"{counted(len(missing), 'tool')} to write for: about {tokens:,} tokens")
     if price:
         if as_json:
@@ -70,8 +69,10 @@ def enrich(
         return
     failures: dict[str, str] = {}
     replace_text_file(out, map(_line, rows.values()))
-    outcomes = write_enrichments(missing, command_model(command), languages=spoken, workers=workers)
-    fresh: list[Enrichment] = []
+    outcomes = write_example_queries(
+        missing, command_model(command), languages=language_names, workers=workers
+    )
+    fresh: list[ExampleQueryRow] = []
     with out.open("a", encoding="utf-8") as file, progress("writing queries") as report:
         for done, outcome in enumerate(outcomes, 1):
             report(done, len(missing))
@@ -81,16 +82,16 @@ def enrich(
                 file.write(_line(outcome))
                 file.flush()
                 fresh.append(outcome)
-    kept, dropped = round_trip(fresh, offered, load_encoder("bundled")) if fresh else ([], 0)
-    replace_text_file(out, map(_line, [*rows.values(), *kept]))
+    passing, dropped = round_trip(fresh, offered, load_encoder("bundled")) if fresh else ([], 0)
+    replace_text_file(out, map(_line, [*rows.values(), *passing]))
     for tool_id, reason in failures.items():
         note(f"note: {tool_id}: {reason}")
     if as_json:
-        counts = {"tools": len(offered), "written": len(kept), "dropped": dropped}
+        counts = {"tools": len(offered), "written": len(passing), "dropped": dropped}
         write_json({**counts, "failed": failures})
     else:
-        told = f"{counted(len(rows) + len(kept), 'row')}; {len(kept)} new"
-        typer.echo(f"{out}: {told}; {dropped} texts dropped that fit another tool better")
+        written_rows = f"{counted(len(rows) + len(passing), 'row')}; {len(passing)} new"
+        typer.echo(f"{out}: {written_rows}; {dropped} texts dropped that fit another tool better")
     if failures:
         raise typer.Exit(_INCOMPLETE)
 
@@ -108,7 +109,7 @@ def _tokens(missing: list[Tool], languages: list[str]) -> int:
     return sum(map(count, prompts)) + len(missing) * (TOKENS_OF_ANSWER + 40 * len(languages))
 
 
-def _line(row: Enrichment) -> str:
+def _line(row: ExampleQueryRow) -> str:
     import json
 
     return json.dumps(row.to_dict(), ensure_ascii=False) + "\n"

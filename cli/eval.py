@@ -11,7 +11,7 @@ import typer
 from ..errors import RequestError
 from .console import fitted, note, note_first, plain_table, progress, show, steps, write_json
 from .options import ConfigOption, JsonOption, TierOption, ToolsOption
-from .source import read_config, tiers_of
+from .tool_source import read_config, tiers_of
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from ..evals.dataset import Malformed
     from ..evals.misses import Miss
     from ..evals.regression import MetricChange
-    from ..evals.report import EvaluationResult
+    from ..evals.report import EvaluationResult, Table
     from ..evals.runner import QueryOutcome
-    from ..evals.table import Table
 
 BELOW_FLOOR = 3
 """Exit code when figures fall short of `--min` or of `--baseline`."""
@@ -99,7 +98,7 @@ def evaluate(
     if pool not in ("catalog", "queries"):
         raise typer.BadParameter(f"--pool {pool!r}: catalog or queries")
     from ..evals import dataset, regression, report, runner
-    from ..evals.tool_files import read_tool_files
+    from ..evals.dataset import read_tool_files
 
     try:
         floors = [regression.parse_floor(text) for text in least or ()]
@@ -110,9 +109,9 @@ def evaluate(
     pooled = pool == "queries"
     read = dataset.read_queries(queries, catalog, pooled=pooled)
     if by is not None and not any(by in query.fields for query in read.queries):
-        there = ", ".join(sorted({name for query in read.queries for name in query.fields}))
-        known = f"use one of: {there}" if there else "the rows have no such fields"
-        raise typer.BadParameter(f"--by {by!r}: no row has this field; {known}")
+        fields = ", ".join(sorted({name for query in read.queries for name in query.fields}))
+        advice = f"use one of: {fields}" if fields else "the rows have no such fields"
+        raise typer.BadParameter(f"--by {by!r}: no row has this field; {advice}")
     malformed = (*bad_tools, *read.malformed)
     _tell_malformed(malformed)
     engine = _indexed(catalog, config, decision)
@@ -125,25 +124,26 @@ def evaluate(
         )
         with steps(f"asking {name}", len(read.queries)) as advance:
             outcomes[name] = runner.measure(method, read.queries, progress=advance)
-    found = report.EvaluationResult(len(catalog), outcomes, malformed, by)
-    failed = _missed(engine, outcomes, k, pooled) if misses else None
-    held = report.to_json(found) | ({"session": True} if session else {})
-    if failed is not None:
-        held["misses"] = {
-            name: [miss.to_dict() for miss in every] for name, every in failed.items()
+    result = report.EvaluationResult(len(catalog), outcomes, malformed, by)
+    misses_by_tier = _missed(engine, outcomes, k, pooled) if misses else None
+    figures = report.to_json(result) | ({"session": True} if session else {})
+    if misses_by_tier is not None:
+        figures["misses"] = {
+            name: [miss.to_dict() for miss in tier_misses]
+            for name, tier_misses in misses_by_tier.items()
         }
     if not as_json:
-        _tell(found, failed)
-    failures = regression.below_floors(held["tiers"], floors)
+        _tell(result, misses_by_tier)
+    failures = regression.below_floors(figures["tiers"], floors)
     if before is not None:
-        changes = regression.compare(before["tiers"], held["tiers"])
+        changes = regression.compare(before["tiers"], figures["tiers"])
         failures += regression.regressions(changes, tolerance=max_drop)
-        held["difference"] = report.differences(changes)
-        _tell_difference(before, held, changes, quiet=as_json)
+        figures["difference"] = report.differences(changes)
+        _tell_difference(before, figures, changes, quiet=as_json)
     if floors or before is not None:
-        held["failures"] = failures
+        figures["failures"] = failures
     if as_json:
-        write_json(held)
+        write_json(figures)
     for failure in failures:
         note(f"below --min or the baseline: {failure}")
     if failures:
@@ -170,35 +170,39 @@ def evaluate_xlam(
     as_json: JsonOption = False,
 ) -> None:
     """Measure search on xlam-function-calling-60k."""
-    from ..evals import report, xlam, xlam_rows
+    from ..evals import report, xlam_rows
+    from ..evals import xlam_protocol as xlam
 
     if data is None and token is None:
         raise typer.BadParameter("give --data FILE, or --token to fetch the rows from their hub")
     path = data if data is not None else xlam_rows.download(token)
     with steps("reading rows", 0) as advance:
         rows = _counted(xlam_rows.stream_rows(path), advance)
-        drawn = xlam.prepare(rows, sample=sample, seed=seed)
-    _tell_malformed(drawn.malformed)
-    engine = _indexed(drawn.catalog, config)
+        data_set = xlam.prepare(rows, sample=sample, seed=seed)
+    _tell_malformed(data_set.malformed)
+    engine = _indexed(data_set.catalog, config)
     names = tiers_of(engine, tier, "auto")
-    total = len(names) * sum(len(pool.queries) for pool in drawn.pools)
+    total = len(names) * sum(len(pool.queries) for pool in data_set.pools)
     with steps("asking", total) as advance:
-        outcomes = xlam.run(drawn, engine, names, k=k, progress=advance)
-    found = {name: xlam.summaries(pools) for name, pools in outcomes.items()}
-    held = xlam.to_json(drawn, found)
-    if another := report.ran_as(
-        {name: [one for ran in pools.values() for one in ran] for name, pools in outcomes.items()}
+        outcomes = xlam.run(data_set, engine, names, k=k, progress=advance)
+    summaries = {name: xlam.summaries(pools) for name, pools in outcomes.items()}
+    figures = xlam.to_json(data_set, summaries)
+    if replaced := report.ran_as(
+        {
+            name: [outcome for pool_outcomes in pools.values() for outcome in pool_outcomes]
+            for name, pools in outcomes.items()
+        }
     ):
-        held["ran_as"] = another
+        figures["ran_as"] = replaced
     if as_json:
-        write_json(held)
+        write_json(figures)
         return
-    table = xlam.table(found)
-    size = f"{drawn.rows} rows, {len(drawn.catalog)} functions"
+    table = xlam.table(summaries)
+    size = f"{data_set.rows} rows, {len(data_set.catalog)} functions"
     show_table(
         f"xlam, {size}; at most {sample} queries a pool, seed {seed}; per cent", table.transposed()
     )
-    _tell_ran_as(another)
+    _tell_ran_as(replaced)
 
 
 def _indexed(catalog: Catalog, config: Path | None, decision: Path | None = None) -> Engine:
@@ -223,31 +227,34 @@ def _missed(
 ) -> dict[str, list[Miss]]:
     from ..evals.misses import misses
 
-    return {name: misses(engine, name, ran, k=k, pooled=pooled) for name, ran in outcomes.items()}
+    return {
+        name: misses(engine, name, tier_outcomes, k=k, pooled=pooled)
+        for name, tier_outcomes in outcomes.items()
+    }
 
 
-def _tell(found: EvaluationResult, failed: Mapping[str, Sequence[Miss]] | None) -> None:
+def _tell(result: EvaluationResult, misses_by_tier: Mapping[str, Sequence[Miss]] | None) -> None:
     """Print the figures, and the failed queries where they were asked for."""
     from ..evals import report
 
-    size = f"{found.tools:,} tools, {found.queries:,} queries"
+    size = f"{result.tools:,} tools, {result.queries:,} queries"
     show_table(
-        f"{size}; per cent [95 % interval]", report.quality_table(found.summaries).transposed()
+        f"{size}; per cent [95 % interval]", report.quality_table(result.summaries).transposed()
     )
-    if found.by is not None:
-        show_table(f"by {found.by}", report.breakdown_table(found.outcomes, found.by))
-    _tell_ran_as(report.ran_as(found.outcomes))
-    for name, every in (failed or {}).items():
-        typer.echo(f"\n{name}: {len(every)} of {found.queries} queries failed")
-        for miss in every:
+    if result.by is not None:
+        show_table(f"by {result.by}", report.breakdown_table(result.outcomes, result.by))
+    _tell_ran_as(report.ran_as(result.outcomes))
+    for name, tier_misses in (misses_by_tier or {}).items():
+        typer.echo(f"\n{name}: {len(tier_misses)} of {result.queries} queries failed")
+        for miss in tier_misses:
             typer.echo("\n".join(map(fitted, str(miss).splitlines())))
 
 
-def _tell_ran_as(another: Mapping[str, Mapping[str, int]]) -> None:
+def _tell_ran_as(replaced: Mapping[str, Mapping[str, int]]) -> None:
     """Say which queries another tier answered than the one asked, and why."""
-    for name, instead in another.items():
-        for what, count in instead.items():
-            note(f"{name}: {count} queries ran in another tier: {what}")
+    for name, reasons in replaced.items():
+        for reason, count in reasons.items():
+            note(f"{name}: {count} queries ran in another tier: {reason}")
 
 
 def _tell_difference(
@@ -281,6 +288,6 @@ def _tell_malformed(malformed: Sequence[Malformed]) -> None:
     """Say how many rows were bad, and name some."""
     if not malformed:
         return
-    dropped = sum(one.dropped for one in malformed)
+    dropped = sum(row.dropped for row in malformed)
     note(f"{len(malformed)} malformed rows, {dropped} left out:")
     note_first(map(str, malformed), _SHOWN, "--json names all")

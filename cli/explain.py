@@ -8,11 +8,10 @@ import typer
 
 from .console import counted, plain_table, show, write_json
 from .options import JsonOption, QueryArgument
-from .search import score_text, unlocking
-from .search_options import SearchOptions, with_search_options
+from .search import SearchOptions, score_text, unlocking, with_search_options
 
 if TYPE_CHECKING:
-    from ..retrieval.explain import Explanation
+    from ..retrieval.search.explanation import Explanation
 
 
 @with_search_options

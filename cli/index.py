@@ -11,7 +11,7 @@ import typer
 from ..errors import CatalogError, StoreError
 from .console import counted, note, note_first, progress, trust_notes
 from .options import ConfigOption, ServerOption, SourcesArgument
-from .source import check_format, holds_index, read_config, read_source
+from .tool_source import check_format, holds_index, read_config, read_source
 
 if TYPE_CHECKING:
     from ..catalog import Catalog, ReadResult
@@ -98,7 +98,7 @@ def _engine(out: Path, catalog: Catalog, config: Config) -> Engine:
         try:
             return Engine.open(out, catalog, config, progress=report)
         except StoreError as error:
-            from ..retrieval.salvage import saved_quarantine
+            from ..retrieval.store.salvage import saved_quarantine
 
             note(f"note: the index there cannot be reused: {error}")
             quarantined = saved_quarantine(out)
@@ -109,9 +109,9 @@ def _engine(out: Path, catalog: Catalog, config: Config) -> Engine:
 
 
 def _tell_rejected(read: list[ReadResult]) -> None:
-    for told in (one for result in read for one in result.notes):
-        note(f"note: {told}")
-    rejected = [one for result in read for one in result.rejected]
+    for text in (text for result in read for text in result.notes):
+        note(f"note: {text}")
+    rejected = [definition for result in read for definition in result.rejected]
     if not rejected:
         return
     note(f"note: {counted(len(rejected), 'definition')} left out:")
@@ -119,11 +119,11 @@ def _tell_rejected(read: list[ReadResult]) -> None:
 
 
 def _tell_collisions(catalog: Catalog) -> None:
-    renamed = [one for one in catalog.collisions if not one.identical]
+    renamed = [collision for collision in catalog.collisions if not collision.identical]
     repeated = len(catalog.collisions) - len(renamed)
     if repeated:
         note(f"note: {counted(repeated, 'definition')} repeated word for word, kept once")
     if renamed:
         note(f"note: {counted(len(renamed), 'id')} claimed twice; the later definition is renamed:")
-        lines = (f"{one.id} -> {one.kept_as}" for one in renamed)
+        lines = (f"{collision.id} -> {collision.kept_as}" for collision in renamed)
         note_first(lines, _SHOWN, "`shortlist doctor` names all")

@@ -9,7 +9,7 @@ import typer
 
 from .console import counted, plain_table, show, write_json
 from .options import ConfigOption, JsonOption
-from .source import open_engine, read_requests
+from .tool_source import open_engine, read_labelled_queries
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,7 +44,7 @@ def learn(
     if events is None:
         _forget(engine, index, as_json)
         return
-    report = engine.learn(read_requests(engine, [events]))
+    report = engine.learn(read_labelled_queries(engine, [events]))
     if report.accepted:
         engine.save(index)
     if as_json:
@@ -78,7 +78,7 @@ def _tell(report: LearningReport, index: Path) -> None:
 
 
 def _table(report: LearningReport) -> Table:
-    from ..retrieval.held_out import METRICS
+    from ..retrieval.learning import METRICS
 
     numbers = ("queries", "before", "after", "change", "95 % interval")
     table = plain_table("held-out queries for", "metric", *numbers, right=set(numbers))

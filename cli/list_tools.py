@@ -8,7 +8,7 @@ import typer
 
 from .console import counted, plain_table, show, write_json
 from .options import ConfigOption, IndexOption, JsonOption, QuarantinedOption, SourcesOption
-from .source import read_offered
+from .tool_source import read_offered
 
 _CUT = 200
 """Characters of a description that are shown."""
@@ -30,8 +30,8 @@ def list_tools(
     """
     catalog, left_out = read_offered(index, tools, config)
     if server is not None and server not in catalog.servers:
-        known = ", ".join(catalog.servers) or "none"
-        raise typer.BadParameter(f"no server {server!r}; use one of: {known}")
+        names = ", ".join(catalog.servers) or "none"
+        raise typer.BadParameter(f"no server {server!r}; use one of: {names}")
     listed = [
         tool
         for tool in catalog

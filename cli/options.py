@@ -25,9 +25,11 @@ def _known_encoding(name: str) -> str:
     if name != "cl100k_base":
         import tiktoken
 
-        known = sorted(tiktoken.list_encoding_names())
-        if name not in known:
-            raise typer.BadParameter(f"no vocabulary {name!r:.80}; use one of {', '.join(known)}")
+        vocabularies = sorted(tiktoken.list_encoding_names())
+        if name not in vocabularies:
+            raise typer.BadParameter(
+                f"no vocabulary {name!r:.80}; use one of {', '.join(vocabularies)}"
+            )
     return name
 
 

@@ -1,22 +1,130 @@
-"""`shortlist search`: the tools a request needs."""
+"""`shortlist search`: the tools a request needs, and the options it shares with `explain`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+import inspect
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .console import counted, plain_table, show, write_json
-from .options import JsonOption, QueryArgument
-from .search_options import SearchOptions, with_search_options
+from .console import counted, note, plain_table, show, write_json
+from .options import ConfigOption, IndexOption, JsonOption, QueryArgument, SourcesOption, usage
+from .tool_source import open_engine
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from ..engine import Engine
     from ..gating import Refusal
     from ..retrieval import Selection
+    from ..view import View
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """Which tools are searched, in which tier, and what the caller may use."""
+
+    index: IndexOption = None
+    tools: SourcesOption = None
+    config: ConfigOption = None
+    tier: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIER", help="lexical, fast, embed, hybrid, or a tier of the settings."
+        ),
+    ] = None
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "-k", "--k", metavar="NUMBER", min=1, help="Number of tools to return at most."
+        ),
+    ] = None
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID|GLOB", help="Search only these tools, as 'github/*'; repeatable."),
+    ] = None
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Scope granted to the agent; repeatable."),
+    ] = None
+    called: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Id of a tool that the agent called; repeatable."),
+    ] = None
+    milestone: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Milestone that the agent reached; repeatable."),
+    ] = None
+    fact: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[=VALUE]",
+            help="Fact about the agent. The value is a number, true, false or text; true by "
+            "default. Repeatable.",
+        ),
+    ] = None
+
+    def open(self) -> tuple[Engine, View]:
+        """The engine, and what the caller may use.
+
+        Entries of `--allow` that match no tool are reported on stderr.
+
+        Raises:
+            BadParameter: both or neither of `--index` and `--tools`, no such tier, or an empty
+                name.
+        """
+        from ..gating import State
+
+        with usage("--scope, --called, --milestone, --fact"):
+            state = State(
+                frozenset(self.scope or ()),
+                tuple(self.called or ()),
+                frozenset(self.milestone or ()),
+                dict(_fact(text) for text in self.fact or ()),
+            )
+        engine = open_engine(self.index, self.tools, self.config, self.tier)
+        view = engine.view(state, allowed=self.allow)
+        if view.unmatched:
+            note(f"note: --allow: not in the catalog: {', '.join(view.unmatched)}")
+        return engine, view
+
+
+def with_search_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options of `SearchOptions` in place of its parameter `options`."""
+    shared = inspect.signature(SearchOptions, eval_str=True).parameters
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        parameters += shared.values() if name == "options" else [parameter]
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        options = SearchOptions(**{name: values.pop(name) for name in shared})
+        command(options=options, **values)
+
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    )
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _fact(text: str) -> tuple[str, Any]:
+    name, separator, value = text.partition("=")
+    if not name:
+        raise typer.BadParameter(f"--fact {text!r:.80}: no name; write NAME or NAME=VALUE")
+    if not separator:
+        return name, True
+    try:
+        read = json.loads(value)
+    except ValueError:
+        return name, value
+    return name, read if isinstance(read, str | bool | int | float) else value
+
 
 _DENIED = 3
 """Denied tools that are named, those that fit the request best."""
@@ -99,10 +207,10 @@ def _footer(selection: Selection, count: int, quarantined: int) -> Text:
             f"dropped: {counted(len(selection.dropped), 'tool')} with a score below "
             f"{selection.threshold:.4g}\n"
         )
-    if held := len(selection.denied):
+    if denied := len(selection.denied):
         lines = refusal_lines(selection.denied.nearest(_DENIED))
         some = f", {quarantined:,} of them quarantined" if quarantined else ""
-        text.append(f"denied: {held:,} of {counted(count, 'tool')}{some}; the nearest:\n")
+        text.append(f"denied: {denied:,} of {counted(count, 'tool')}{some}; the nearest:\n")
         text.append("\n".join(lines) + "\n")
     stages = ", ".join(f"{stage} {ms:.1f}" for stage, ms in selection.timings.items())
     text.append(

@@ -35,15 +35,15 @@ def stats(
 
     rows = Counter[str]()
     try:
-        found = EventStats(_rows(events, rows))
+        event_stats = EventStats(_rows(events, rows))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise EventError(f"{events}: event {rows['read']} is damaged: {error!r}") from error
     if not rows["read"]:
         raise EventError(f"{events}: no events; docs/events.md explains how to record them")
     if as_json:
-        write_json(found.to_dict())
+        write_json(event_stats.to_dict())
     else:
-        show(*_parts(found))
+        show(*_parts(event_stats))
 
 
 def _rows(events: Path, counts: Counter[str]) -> Iterator[dict[str, Any]]:
@@ -57,24 +57,27 @@ def _rows(events: Path, counts: Counter[str]) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def _parts(found: EventStats) -> Iterator[Any]:
+def _parts(event_stats: EventStats) -> Iterator[Any]:
     from rich.text import Text
 
-    first, last = (_minute(found.first), _minute(found.last))
+    first, last = (_minute(event_stats.first), _minute(event_stats.last))
     yield Text(
-        f"{first} to {last}, {counted(len(found.conversations), 'conversation')}", style="bold"
+        f"{first} to {last}, {counted(len(event_stats.conversations), 'conversation')}",
+        style="bold",
     )
-    if found.defined:
-        yield from ("", _tokens(found))
-    if found.searches:
-        yield from ("", _searches(found))
-    if found.calls:
-        yield from ("", _counts("calls", found.calls))
-    if found.servers:
-        yield from ("", _servers(found))
-    if found.tools:
-        never = found.never_found
-        text = Text(f"tools never found: {len(never):,} of {len(found.tools):,}", style="bold")
+    if event_stats.defined:
+        yield from ("", _tokens(event_stats))
+    if event_stats.searches:
+        yield from ("", _searches(event_stats))
+    if event_stats.calls:
+        yield from ("", _counts("calls", event_stats.calls))
+    if event_stats.servers:
+        yield from ("", _servers(event_stats))
+    if event_stats.tools:
+        never = event_stats.never_found
+        text = Text(
+            f"tools never found: {len(never):,} of {len(event_stats.tools):,}", style="bold"
+        )
         for tool_id in never[:_SHOWN]:
             text.append(f"\n  {tool_id}", style="not bold")
         if len(never) > _SHOWN:
@@ -82,27 +85,29 @@ def _parts(found: EventStats) -> Iterator[Any]:
         yield from ("", text)
 
 
-def _tokens(found: EventStats) -> Table:
+def _tokens(event_stats: EventStats) -> Table:
     table = plain_table("tokens, each conversation counted once", "", "", right={""})
     table.columns[1].justify = "right"
     table.columns[2].justify = "left"
-    table.add_row("definitions of all tools", f"{found.defined:,}", "")
+    table.add_row("definitions of all tools", f"{event_stats.defined:,}", "")
     for kind, words in (
         ("list", "definitions shown"),
         ("search", "answers of searches"),
         ("details", "definitions asked for"),
     ):
-        table.add_row(words, f"{-found.sent[kind]:,}", "")
-    share = f"{found.saved / found.defined:.0%}"
-    table.add_row("saved", f"{found.saved:,}", share, style="bold")
+        table.add_row(words, f"{-event_stats.sent[kind]:,}", "")
+    share = f"{event_stats.saved / event_stats.defined:.0%}"
+    table.add_row("saved", f"{event_stats.saved:,}", share, style="bold")
     return table
 
 
-def _searches(found: EventStats) -> Table:
-    table = _counts("searches", found.searches)
-    total = found.searches.total()
-    table.add_row("found, and none of the tools called", f"{found.unused:,}", "")
-    table.add_row("misses", f"{found.misses:,}", f"{found.misses / total:.0%}", style="bold")
+def _searches(event_stats: EventStats) -> Table:
+    table = _counts("searches", event_stats.searches)
+    total = event_stats.searches.total()
+    table.add_row("found, and none of the tools called", f"{event_stats.unused:,}", "")
+    table.add_row(
+        "misses", f"{event_stats.misses:,}", f"{event_stats.misses / total:.0%}", style="bold"
+    )
     return table
 
 
@@ -114,21 +119,21 @@ def _counts(title: str, counts: Counter[str]) -> Table:
     return table
 
 
-def _servers(found: EventStats) -> Table:
+def _servers(event_stats: EventStats) -> Table:
     numbers = ("calls", "failed", "p50 ms", "p95 ms", "starts", "failures")
     table = plain_table("slowest servers", *numbers, right=set(numbers))
     first = table.columns[0]
     first.no_wrap, first.max_width, first.overflow = True, _NAME, "ellipsis"
-    for name, one in found.slowest()[:_SHOWN]:
-        told = one.to_dict()
+    for name, server_stats in event_stats.slowest()[:_SHOWN]:
+        figures = server_stats.to_dict()
         table.add_row(
             name,
-            f"{told['calls']:,}",
-            f"{one.failed_calls:,}",
-            _ms(told["p50_ms"]),
-            _ms(told["p95_ms"]),
-            f"{told['starts']:,}",
-            f"{one.failures:,}",
+            f"{figures['calls']:,}",
+            f"{server_stats.failed_calls:,}",
+            _ms(figures["p50_ms"]),
+            _ms(figures["p95_ms"]),
+            f"{figures['starts']:,}",
+            f"{server_stats.failures:,}",
         )
     return table
 

@@ -15,7 +15,7 @@ import typer
 
 from ..errors import CatalogError
 from .console import counted, note, plain_table, show, write_json
-from .gateway.configured import (
+from .gateway.configured_servers import (
     ServersOption,
     SettingsOption,
     fleet_of,
@@ -23,7 +23,7 @@ from .gateway.configured import (
     read_configured,
 )
 from .options import EncodingOption, JsonOption, SourcesArgument
-from .source import catalog_of
+from .tool_source import catalog_of
 
 if TYPE_CHECKING:
     import mcp.types as types
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from ..catalog import Tool
-    from ..gateway.fleet import Fleet
-    from ..gateway.profile import Profile
+    from ..gateway.profiles.profile import Profile
+    from ..gateway.upstream.fleet import Fleet
     from ..loaders.token_tax import TokenTax
 
 #: Searches whose answers are measured with --config.
@@ -68,107 +68,107 @@ def tax(
             source_of = context.get_parameter_source(name)
             if source_of is not None and source_of.name != "DEFAULT":
                 raise typer.BadParameter(f"{option}: does not go with --config")
-        _tax_of_servers(config, settings, top, as_json=as_json)
+        _show_tax_of_servers(config, settings, top, as_json=as_json)
         return
     if not tools or settings is not None:
         raise typer.BadParameter("--settings: goes with --config")
     from ..loaders.token_tax import token_tax
 
-    found = token_tax(catalog_of(tools), k=k, encoding=encoding)
+    result = token_tax(catalog_of(tools), k=k, encoding=encoding)
     if as_json:
-        write_json(tax_json(found, top))
+        write_json(tax_json(result, top))
         return
-    parts: list[Any] = [server_table(found), ""]
-    if top and found.tools:
-        parts += [tool_table(found, top), ""]
-    show(*parts, before_and_after(found), how_counted(found))
+    parts: list[Any] = [server_table(result), ""]
+    if top and result.tools:
+        parts += [tool_table(result, top), ""]
+    show(*parts, before_and_after(result), how_counted(result))
 
 
-def _tax_of_servers(config: Path, settings: Path | None, top: int, *, as_json: bool) -> None:
-    found, cost, problems = configured_tax(config, settings)
+def _show_tax_of_servers(config: Path, settings: Path | None, top: int, *, as_json: bool) -> None:
+    tax, cost, problems = configured_tax(config, settings)
     if as_json:
-        write_json(configured_json(found, cost, problems, top))
+        write_json(configured_json(tax, cost, problems, top))
     else:
-        show_configured(found, cost, problems, top)
+        show_configured(tax, cost, problems, top)
 
 
-def tax_json(found: TokenTax, top: int) -> dict[str, Any]:
+def tax_json(tax: TokenTax, top: int) -> dict[str, Any]:
     """The JSON form of a tax, with the heaviest tools by name."""
     return {
-        "encoding": found.encoding,
+        "encoding": tax.encoding,
         "counted": "compact JSON of name, description and input_schema of each tool",
-        "tools": len(found.tools),
-        "tokens_now": found.now,
-        "tokens_per_tool": round(found.mean, 1),
+        "tools": len(tax.tools),
+        "tokens_now": tax.now,
+        "tokens_per_tool": round(tax.mean, 1),
         "servers": {
             server: {"tools": count, "tokens": tokens}
-            for server, (count, tokens) in found.servers.items()
+            for server, (count, tokens) in tax.servers.items()
         },
-        "heaviest": [{"id": tool, "tokens": tokens} for tool, tokens in found.heaviest(top)],
+        "heaviest": [{"id": tool, "tokens": tokens} for tool, tokens in tax.heaviest(top)],
         "with_shortlist": {
-            "k": found.k,
+            "k": tax.k,
             "computed": "definition of a search tool, and k definitions of mean size "
             "(at most: the k largest)",
-            "search_tool": found.search_tool,
-            "tokens": found.selected,
-            "tokens_at_most": found.selected_at_most,
+            "search_tool": tax.search_tool,
+            "tokens": tax.selected,
+            "tokens_at_most": tax.selected_at_most,
         },
     }
 
 
-def server_table(found: TokenTax) -> Table:
+def server_table(tax: TokenTax) -> Table:
     """Tokens by server, with bars."""
     table = plain_table(
         "server", "tools", "tokens", "per tool", "share", "",
         right={"tools", "tokens", "per tool", "share"},
     )  # fmt: skip
-    largest = max((tokens for _, tokens in found.servers.values()), default=0)
-    for server, (count, tokens) in found.servers.items():
+    largest = max((tokens for _, tokens in tax.servers.values()), default=0)
+    for server, (count, tokens) in tax.servers.items():
         bar = "█" * max(1, round(_BAR * tokens / largest))
-        share = f"{tokens / found.now:.0%}"
+        share = f"{tokens / tax.now:.0%}"
         row = (server or "(none)", f"{count:,}", f"{tokens:,}", f"{tokens / count:,.0f}", share)
         table.add_row(*row, _styled(bar, "red"))
-    total = ("all", f"{len(found.tools):,}", f"{found.now:,}", f"{found.mean:,.0f}", "", "")
+    total = ("all", f"{len(tax.tools):,}", f"{tax.now:,}", f"{tax.mean:,.0f}", "", "")
     table.add_section()
     table.add_row(*total, style="bold")
     return table
 
 
-def before_and_after(found: TokenTax) -> Table:
+def before_and_after(tax: TokenTax) -> Table:
     """Tokens of every turn, without and with a selection."""
     table = plain_table("every turn", "tokens", "", right={"tokens"})
     table.add_row(
-        f"all {counted(len(found.tools), 'definition')}, as now",
-        _styled(f"{found.now:,}", "bold red"),
+        f"all {counted(len(tax.tools), 'definition')}, as now",
+        _styled(f"{tax.now:,}", "bold red"),
         "",
     )
-    count = min(found.k, len(found.tools))
+    count = min(tax.k, len(tax.tools))
     table.add_row(
         f"search tool + {count} of mean size",
-        _styled(f"{found.selected:,}", "bold green"),
-        found.saved(found.selected),
+        _styled(f"{tax.selected:,}", "bold green"),
+        tax.saved(tax.selected),
     )
     table.add_row(
         f"search tool + the {count} largest",
-        f"{found.selected_at_most:,}",
-        found.saved(found.selected_at_most),
+        f"{tax.selected_at_most:,}",
+        tax.saved(tax.selected_at_most),
     )
     return table
 
 
-def how_counted(found: TokenTax) -> Text:
+def how_counted(tax: TokenTax) -> Text:
     """A line about how the figures were counted."""
     return _styled(
-        f"{found.encoding} tokens of compact JSON with name, description and input_schema; "
-        f"the search tool is {found.search_tool} of them",
+        f"{tax.encoding} tokens of compact JSON with name, description and input_schema; "
+        f"the search tool is {tax.search_tool} of them",
         "dim",
     )
 
 
-def tool_table(found: TokenTax, top: int) -> Table:
+def tool_table(tax: TokenTax, top: int) -> Table:
     """The largest definitions."""
     table = plain_table("heaviest tools", "tokens", right={"tokens"})
-    for tool, tokens in found.heaviest(top):
+    for tool, tokens in tax.heaviest(top):
         table.add_row(tool, f"{tokens:,}")
     return table
 
@@ -221,32 +221,36 @@ def configured_tax(
         ConfigError: a file cannot be read, or a setting is wrong.
         CatalogError: no server lists a tool.
     """
-    found, chosen = read_configured(config, settings)
+    client_config, gateway_settings = read_configured(config, settings)
     import anyio
 
-    from ..gateway.gateway_settings import ProfileSettings
-    from ..gateway.inspection import inspect_servers
-    from ..gateway.profile import Profile
+    from ..gateway.observe.server_inspection import inspect_servers
+    from ..gateway.profiles.gateway_settings import ProfileSettings
+    from ..gateway.profiles.profile import Profile
     from ..loaders.token_tax import TokenTax
 
     with logs_silenced():
-        fleet = fleet_of(found, chosen.engine)
+        fleet = fleet_of(client_config, gateway_settings.engine)
         if fleet.starting:
             note(f"starting {counted(len(fleet.starting), 'server')} whose tools are not known yet")
 
-        async def inspected() -> Any:
+        async def inspect() -> Any:
             return await inspect_servers(fleet, only_unknown=True)
 
-        reports = anyio.run(inspected)
-        tools = {tool: count for one in reports for tool, count in one.tokens.items()}
-        problems = {one.name: one.problems for one in reports if not one.available}
+        reports = anyio.run(inspect)
+        tools = {tool: count for report in reports for tool, count in report.tokens.items()}
+        problems = {report.name: report.problems for report in reports if not report.available}
         if not tools:
-            told = "; ".join(f"{name}: {', '.join(why)}" for name, why in problems.items())
-            raise CatalogError(f"{config}: no server lists a tool{': ' if told else ''}{told}")
-        profile = Profile.of(chosen, "all", ProfileSettings())
+            reasons = "; ".join(f"{name}: {', '.join(lines)}" for name, lines in problems.items())
+            raise CatalogError(
+                f"{config}: no server lists a tool{': ' if reasons else ''}{reasons}"
+            )
+        profile = Profile.of(gateway_settings, "all", ProfileSettings())
         cost = anyio.run(_measured, fleet, profile)
     servers = {
-        one.name: (len(one.tokens), sum(one.tokens.values())) for one in reports if one.tokens
+        report.name: (len(report.tokens), sum(report.tokens.values()))
+        for report in reports
+        if report.tokens
     }
     by_cost = dict(sorted(servers.items(), key=lambda item: -item[1][1]))
     return TokenTax("cl100k_base", 0, tools, by_cost, 0), cost, problems
@@ -256,8 +260,8 @@ async def _measured(fleet: Fleet, profile: Profile) -> ShortlistCost:
     """Measure what a client of a gateway over the fleet reads. No server needs to run."""
     from mcp import Client
 
-    from ..gateway.definition_tokens import shown_tokens, text_tokens
-    from ..gateway.meta_tools import DETAILS, SEARCH
+    from ..gateway.observe.definition_tokens import shown_tokens, text_tokens
+    from ..gateway.profiles.profile import DETAILS, SEARCH
     from ..gateway.server import Gateway
 
     async with Client(Gateway(fleet, profile).server) as client:
@@ -266,11 +270,11 @@ async def _measured(fleet: Fleet, profile: Profile) -> ShortlistCost:
         answers: list[int] = []
         definitions: list[int] = []
         for tool in [] if passed_through else _sample(fleet.engine.view().tools()):
-            asked = {"query": tool.description[:200].strip() or tool.name}
-            found: types.CallToolResult = await client.call_tool(SEARCH, asked)
-            answers.append(text_tokens(found))
-            told = await client.call_tool(DETAILS, {"names": [tool.id]})
-            definitions.append(text_tokens(told))
+            search_arguments = {"query": tool.description[:200].strip() or tool.name}
+            answer: types.CallToolResult = await client.call_tool(SEARCH, search_arguments)
+            answers.append(text_tokens(answer))
+            details = await client.call_tool(DETAILS, {"names": [tool.id]})
+            definitions.append(text_tokens(details))
     return ShortlistCost(
         len(listed),
         shown_tokens(listed),
@@ -288,18 +292,18 @@ def _sample(tools: tuple[Tool, ...]) -> list[Tool]:
 
 
 def configured_json(
-    found: TokenTax, cost: ShortlistCost, problems: dict[str, tuple[str, ...]], top: int
+    tax: TokenTax, cost: ShortlistCost, problems: dict[str, tuple[str, ...]], top: int
 ) -> dict[str, Any]:
     """The JSON form."""
     return {
-        "encoding": found.encoding,
-        "tools": len(found.tools),
-        "tokens_now": found.now,
+        "encoding": tax.encoding,
+        "tools": len(tax.tools),
+        "tokens_now": tax.now,
         "servers": {
             server: {"tools": count, "tokens": tokens}
-            for server, (count, tokens) in found.servers.items()
+            for server, (count, tokens) in tax.servers.items()
         },
-        "heaviest": [{"id": tool, "tokens": tokens} for tool, tokens in found.heaviest(top)],
+        "heaviest": [{"id": tool, "tokens": tokens} for tool, tokens in tax.heaviest(top)],
         "with_shortlist": {
             "tools": cost.tools,
             "tokens": cost.tokens,
@@ -309,24 +313,24 @@ def configured_json(
             "definition": round(cost.definition, 1),
             "tokens_with_a_search": cost.searching,
         },
-        "not_counted": {name: list(why) for name, why in problems.items()},
+        "not_counted": {name: list(reasons) for name, reasons in problems.items()},
     }
 
 
 def show_configured(
-    found: TokenTax, cost: ShortlistCost, problems: dict[str, tuple[str, ...]], top: int
+    tax: TokenTax, cost: ShortlistCost, problems: dict[str, tuple[str, ...]], top: int
 ) -> None:
     """Print what is paid now and with shortlist."""
     from rich.text import Text
 
-    for name, why in problems.items():
-        note(f"not counted: {name}: {'; '.join(why)}")
-    parts: list[Any] = [server_table(found), ""]
+    for name, reasons in problems.items():
+        note(f"not counted: {name}: {'; '.join(reasons)}")
+    parts: list[Any] = [server_table(tax), ""]
     if top:
-        parts += [tool_table(found, top), ""]
+        parts += [tool_table(tax, top), ""]
     table = plain_table("every turn", "tokens", "", right={"tokens"})
-    all_tools = f"all {counted(len(found.tools), 'definition')}, as now"
-    table.add_row(all_tools, Text(f"{found.now:,}", style="bold red"), "")
+    all_tools = f"all {counted(len(tax.tools), 'definition')}, as now"
+    table.add_row(all_tools, Text(f"{tax.now:,}", style="bold red"), "")
     if cost.passed_through:
         table.add_row("with shortlist: the same, passed through", f"{cost.tokens:,}", "")
         parts += [table, Text("So few definitions are shown directly: there is nothing to save.")]
@@ -334,15 +338,15 @@ def show_configured(
         table.add_row(
             f"with shortlist: {counted(cost.tools, 'tool')}",
             Text(f"{cost.tokens:,}", style="bold green"),
-            found.saved(cost.tokens),
+            tax.saved(cost.tokens),
         )
         table.add_row(
-            "and in a turn that searches once", f"{cost.searching:,}", found.saved(cost.searching)
+            "and in a turn that searches once", f"{cost.searching:,}", tax.saved(cost.searching)
         )
         parts += [
             table,
             Text(
-                f"{found.encoding} tokens. A search: its answer ({cost.answer:,.0f}) and one "
+                f"{tax.encoding} tokens. A search: its answer ({cost.answer:,.0f}) and one "
                 f"definition ({cost.definition:,.0f}), on average of {cost.searches} searches",
                 style="dim",
             ),

@@ -10,7 +10,7 @@ import typer
 
 from .console import counted, show, write_json
 from .options import IndexOption, JsonOption, RequiredSourcesOption, SourcesOption
-from .source import catalog_of, read_catalog
+from .tool_source import catalog_of, read_catalog
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -76,7 +76,7 @@ def _pin(catalog: Catalog, path: Path, as_json: bool) -> None:
     from ..trust import Pins, Trust, change_pins, quarantined
 
     before = Pins.read(path, missing_ok=True)
-    after = change_pins(path, lambda found: found.pin(catalog))
+    after = change_pins(path, lambda pins: pins.pin(catalog))
     flags = quarantined(Trust(pins=after).flags(catalog))
     if as_json:
         fresh = [tool_id for tool_id in after if tool_id not in before]
@@ -149,10 +149,10 @@ def _subject(
 ) -> tuple[Catalog, Path]:
     """The tools that are judged, and the file of their pins."""
     if config is not None and not tools:
-        from .gateway.gateway_catalog import gateway_catalog
+        from .gateway.configured_servers import gateway_catalog
 
-        catalog, own = gateway_catalog(config, settings)
-        return catalog, pins or own
+        catalog, default_path = gateway_catalog(config, settings)
+        return catalog, pins or default_path
     if config is not None or not tools or pins is None:
         raise typer.BadParameter("give --config FILE, or --tools FILE and --pins FILE")
     return catalog_of(tools), pins

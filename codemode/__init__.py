@@ -8,30 +8,29 @@ from ..lazy import public
 
 if TYPE_CHECKING:
     from .broker import CallRecord, ToolCallError
+    from .code_result import CodeResult
+    from .code_runner import CodeRunner, run_code
     from .grants import ApprovalRequest, Flow, Grant
-    from .limits import Limits
     from .monty import MontySandbox
-    from .names import ToolNames
-    from .result import CodeResult
-    from .runner import CodeRunner, run_code
-    from .sandbox import Sandbox, ScriptError
+    from .sandbox import Limits, Sandbox, ScriptError
+    from .script_names import ToolNames
     from .stubs import Stubs
 
 _HOMES = {
     "ApprovalRequest": ".grants",
     "CallRecord": ".broker",
-    "CodeResult": ".result",
-    "CodeRunner": ".runner",
+    "CodeResult": ".code_result",
+    "CodeRunner": ".code_runner",
     "Flow": ".grants",
     "Grant": ".grants",
-    "Limits": ".limits",
+    "Limits": ".sandbox",
     "MontySandbox": ".monty",
     "Sandbox": ".sandbox",
     "ScriptError": ".sandbox",
     "Stubs": ".stubs",
     "ToolCallError": ".broker",
-    "ToolNames": ".names",
-    "run_code": ".runner",
+    "ToolNames": ".script_names",
+    "run_code": ".code_runner",
 }
 
 __all__ = [

@@ -11,18 +11,18 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from ..catalog import Tool
+from ..catalog.pattern import denied
 from ..errors import ShortlistError
 from ..gating.verdict import Verdict
-from ..pattern import denied
 from ..view import View
+from .diagnostics import name_hint
 from .grants import ApprovalRequest, Approve, Flow, Grant, decision
-from .hints import name_hint
-from .names import EXTRACT, NO_SERVER, ToolNames, nearest
 from .sandbox import NotPlainError, as_json
+from .script_names import EXTRACT, NO_SERVER, ToolNames, nearest
 from .stubs import argument_names
 
 #: Most characters of a tool's error message in a script.
-_ERROR = 4_000
+_MAX_ERROR_CHARACTERS = 4_000
 
 
 class ToolCallError(ShortlistError):
@@ -97,7 +97,7 @@ class Broker:
         grants: tuple[Grant, ...] = (),
         flows: tuple[Flow, ...] = (),
         approve: Approve | None = None,
-        most: int,
+        call_limit: int,
     ) -> None:
         self._checks = checks
         self._names = names
@@ -106,16 +106,16 @@ class Broker:
         self._grants = grants
         self._flows = flows
         self._approve = approve
-        self._most = most
-        self._made_of: Counter[str] = Counter()
-        self._read: set[str] = set()
-        self._begun = 0
+        self._call_limit = call_limit
+        self._calls_by_tool: Counter[str] = Counter()
+        self._servers_read: set[str] = set()
+        self._calls_begun = 0
         self.calls: list[CallRecord] = []
         #: Messages to add to the conversation: definitions of tools that were not offered before.
         self.append: list[dict[str, Any]] = []
 
     async def call(
-        self, namespace: str, function: str, args: tuple[Any, ...], given: dict[str, Any]
+        self, namespace: str, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Call a tool by the name of its function.
 
@@ -131,85 +131,94 @@ class Broker:
             raise AttributeError(self.unknown(namespace, function, ""))
         if args:
             raise TypeError(f"{namespace}.{function}: give the arguments by name, not by position")
-        if self._begun >= self._most:
+        if self._calls_begun >= self._call_limit:
             raise RuntimeError(
-                f"more than {self._most:,} tool calls in one script; use another script for "
+                f"more than {self._call_limit:,} tool calls in one script; use another script for "
                 "the rest"
             )
-        self._begun += 1
-        note = _Note(tool.id)
+        self._calls_begun += 1
+        running_call = _RunningCall(tool.id)
         try:
-            return await self._made(note, tool, f"{namespace}.{function}", given)
+            return await self._run_call(running_call, tool, f"{namespace}.{function}", kwargs)
         except asyncio.CancelledError:
-            note.status = "cancelled"
+            running_call.status = "cancelled"
             raise
         finally:
-            self.calls.append(note.record())
+            self.calls.append(running_call.record())
 
-    async def _made(self, note: _Note, tool: Tool, name: str, given: dict[str, Any]) -> Any:
-        real = {made: one for one, made in argument_names(tool).items()}
+    async def _run_call(
+        self, running_call: _RunningCall, tool: Tool, name: str, kwargs: dict[str, Any]
+    ) -> Any:
+        schema_names = {
+            python_name: schema_name for schema_name, python_name in argument_names(tool).items()
+        }
         try:
-            plain = {real.get(key, key): as_json(one, strict=True) for key, one in given.items()}
+            arguments = {
+                schema_names.get(key, key): as_json(argument, strict=True)
+                for key, argument in kwargs.items()
+            }
         except NotPlainError as error:
-            note.status = "invalid"
+            running_call.status = "invalid"
             raise ValueError(f"{name}: an argument cannot be sent: {error}") from None
-        note.arguments = plain
+        running_call.arguments = arguments
         # A thread would take longer than the check.
-        judged = self._judged(tool.id, plain)
-        if judged.tool is None or not judged.passed:
-            note.status = judged.status
-            refused: type[Exception] = ValueError if judged.status == "invalid" else PermissionError
-            raise refused(f"{name}: {judged.message}")
-        tool, ok = judged.tool, False
-        note.effect = (tool.annotations or {}).get("readOnlyHint") is not True
+        verdict = self._check_call(tool.id, arguments)
+        if verdict.tool is None or not verdict.passed:
+            running_call.status = verdict.status
+            error_type: type[Exception] = (
+                ValueError if verdict.status == "invalid" else PermissionError
+            )
+            raise error_type(f"{name}: {verdict.message}")
+        tool, ok = verdict.tool, False
+        running_call.effect = (tool.annotations or {}).get("readOnlyHint") is not True
         try:
-            await self._permitted(note, name, tool, plain)
-            value = await self._answer(note, name, tool, judged.arguments)
+            await self._require_permission(running_call, name, tool, arguments)
+            value = await self._call_server(running_call, name, tool, verdict.arguments)
             ok = True
         finally:
             # Each call that passed the check is reported, with any outcome.
             recorded = asyncio.to_thread(self._checks.result, tool.id, "", ok=ok)
             await asyncio.shield(asyncio.ensure_future(recorded))
-        note.chars = len(json.dumps(value, ensure_ascii=False, default=str))
-        note.status, note.ok = "ok", True
+        running_call.chars = len(json.dumps(value, ensure_ascii=False, default=str))
+        running_call.status, running_call.ok = "ok", True
         return value
 
-    def _judged(self, tool_id: str, arguments: Mapping[str, Any]) -> Verdict:
+    def _check_call(self, tool_id: str, arguments: Mapping[str, Any]) -> Verdict:
         """The session's verdict. A permitted tool that was not offered is offered now."""
-        judged = self._checks.check(tool_id, arguments)
-        if judged.status == "promoted":
-            self.append.extend(judged.append)
-            judged = self._checks.check(tool_id, arguments)
-        return judged
+        verdict = self._checks.check(tool_id, arguments)
+        if verdict.status == "promoted":
+            self.append.extend(verdict.append)
+            verdict = self._checks.check(tool_id, arguments)
+        return verdict
 
-    async def _permitted(
-        self, note: _Note, name: str, tool: Tool, arguments: Mapping[str, Any]
+    async def _require_permission(
+        self, running_call: _RunningCall, name: str, tool: Tool, arguments: Mapping[str, Any]
     ) -> None:
         """Raise PermissionError if a flow, a grant or a person forbids the call."""
-        note.effect, effect = False, note.effect
+        running_call.effect, effect = False, running_call.effect
         target = tool.server or NO_SERVER
         if (source := self._source_against(target)) is not None:
-            note.status = "flow"
+            running_call.status = "flow"
             raise PermissionError(
                 f"{name}: data from {source!r} may not be sent to {target!r}; call "
                 f"{target!r} in another script"
             )
-        grant = decision(tool, self._grants, self._made_of[tool.id])
-        self._made_of[tool.id] += 1
+        grant = decision(tool, self._grants, self._calls_by_tool[tool.id])
+        self._calls_by_tool[tool.id] += 1
         if grant.decision == "deny":
-            note.status = "denied"
+            running_call.status = "denied"
             raise PermissionError(f"{name}: scripts may not call it; call it directly")
         if grant.decision == "ask":
             if self._approve is None:
-                note.status = "unapproved"
+                running_call.status = "unapproved"
                 raise PermissionError(
                     f"{name}: needs a person's approval, and nobody can be asked here; call it "
                     "directly, or ask the operator to grant it by name"
                 )
             if not await self._approve(ApprovalRequest(tool, arguments, self._code)):
-                note.status = "unapproved"
+                running_call.status = "unapproved"
                 raise PermissionError(f"{name}: the call was not approved")
-        note.effect = effect
+        running_call.effect = effect
 
     def permit_extract(self) -> None:
         """Raise PermissionError if a flow forbids `extract` for data that the script has read."""
@@ -219,25 +228,25 @@ class Broker:
     def _source_against(self, target: str) -> str | None:
         """A server that the script has read from, and whose data may not go to the target."""
         rules = [flow.source for flow in self._flows if denied(target, [flow.target])]
-        for server in sorted(self._read - {target}):
+        for server in sorted(self._servers_read - {target}):
             if denied(server, rules):
                 return server
         return None
 
-    async def _answer(
-        self, note: _Note, name: str, tool: Tool, arguments: Mapping[str, Any]
+    async def _call_server(
+        self, running_call: _RunningCall, name: str, tool: Tool, arguments: Mapping[str, Any]
     ) -> Any:
-        note.status = "server_error"
+        running_call.status = "server_error"
         try:
             return as_json(await self._call(tool, arguments), strict=False)
         except ToolCallError as error:
-            note.status = "tool_error"
-            raise RuntimeError(f"{name}: {str(error)[:_ERROR]}") from None
+            running_call.status = "tool_error"
+            raise RuntimeError(f"{name}: {str(error)[:_MAX_ERROR_CHARACTERS]}") from None
         except ShortlistError as error:
-            raise RuntimeError(f"{name}: {str(error)[:_ERROR]}") from None
+            raise RuntimeError(f"{name}: {str(error)[:_MAX_ERROR_CHARACTERS]}") from None
         finally:
             # The text of an error is data of the server too.
-            self._read.add(tool.server or NO_SERVER)
+            self._servers_read.add(tool.server or NO_SERVER)
 
     def unknown(self, namespace: str, function: str, argument: str) -> str:
         """The message for a name that cannot be used: why it is denied, or the nearest name.
@@ -250,27 +259,33 @@ class Broker:
         view = self._checks.view()
         tool = self._names.tool(namespace, function)
         if tool is not None and argument:
-            return _no_argument(f"{namespace}.{function}", argument, argument_names(tool).values())
+            return _unknown_argument_message(
+                f"{namespace}.{function}", argument, argument_names(tool).values()
+            )
         if tool is not None and (verdict := view.check(tool.id, {})).status == "denied":
             return f"{namespace}.{function}: {verdict.message}"
         permitted = {self._names.of(tool.id) for tool in view.tools()}
         spaces = sorted({space for space, _ in permitted})
         if namespace not in spaces:
-            near = nearest(namespace, spaces)
-            hint = f"; did you mean {near}?" if near else name_hint(namespace)
+            similar = nearest(namespace, spaces)
+            hint = f"; did you mean {similar}?" if similar else name_hint(namespace)
             return f"no server or variable {namespace!r:.60}{hint}"
-        near = nearest(function, sorted(name for space, name in permitted if space == namespace))
-        hint = f"; did you mean {namespace}.{near}?" if near else "; search for a tool that fits"
+        similar = nearest(function, sorted(name for space, name in permitted if space == namespace))
+        hint = (
+            f"; did you mean {namespace}.{similar}?" if similar else "; search for a tool that fits"
+        )
         return f"{namespace} has no function {function!r:.60}{hint}"
 
 
-def _no_argument(function: str, argument: str, there: Iterable[str]) -> str:
-    near = nearest(argument, there)
-    takes = f"did you mean {near}?" if near else f"it takes: {', '.join(there) or 'none'}"
+def _unknown_argument_message(function: str, argument: str, parameters: Iterable[str]) -> str:
+    similar = nearest(argument, parameters)
+    takes = (
+        f"did you mean {similar}?" if similar else f"it takes: {', '.join(parameters) or 'none'}"
+    )
     return f"{function} has no argument {argument!r:.60}; {takes}"
 
 
-class _Note:
+class _RunningCall:
     """Data of a running call."""
 
     def __init__(self, tool: str) -> None:
@@ -283,7 +298,7 @@ class _Note:
         self._start = perf_counter()
 
     def record(self) -> CallRecord:
-        took = (perf_counter() - self._start) * 1e3
+        ms = (perf_counter() - self._start) * 1e3
         return CallRecord(
-            self.tool, self.ok, took, self.chars, self.effect, self.status, self.arguments
+            self.tool, self.ok, ms, self.chars, self.effect, self.status, self.arguments
         )

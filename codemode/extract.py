@@ -27,8 +27,8 @@ async def extract(value: Any, kind: type[_Kind]) -> _Kind: ...
 async def extract(value: Any, kind: Any) -> Any: ...
 """
 #: Limits: prompts for one value, prompts at the same time, seconds for one, characters of a value.
-_ATTEMPTS, _AT_ONCE, _PATIENCE, _CHARS = 3, 4, 120, 100_000
-_DEPTH, _ANSWER = 8, 300
+_MAX_ATTEMPTS, _MAX_PARALLEL, _TIMEOUT_SECONDS, _MAX_CHARACTERS = 3, 4, 120, 100_000
+_MAX_DEPTH, _MAX_ANSWER_CHARACTERS = 8, 300
 _SCALARS = {
     "str": "string",
     "int": "integer",
@@ -62,16 +62,16 @@ class Extractor:
     """
 
     def __init__(
-        self, model: ExtractModel, *, most: int, permit: Callable[[], None] = lambda: None
+        self, model: ExtractModel, *, limit: int, permit: Callable[[], None] = lambda: None
     ) -> None:
         if not (callable(model) or (isinstance(model, str) and model.strip())):
             raise RequestError("extract: must be a command, or a function that takes a prompt")
         self._model = model
-        self._left = self._most = most
+        self._remaining = self._limit = limit
         self._permit = permit
-        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._places = asyncio.Semaphore(_MAX_PARALLEL)
 
-    async def call(self, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+    async def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The value for the arguments of a script's call.
 
         Raises:
@@ -80,43 +80,44 @@ class Extractor:
             PermissionError: a flow forbids it.
             RuntimeError: no answer matches the type, or there were too many calls.
         """
-        named = dict(zip(("value", "kind"), args, strict=False)) | given
-        if set(named) != {"value", "kind"} or len(args) + len(given) != 2:
+        arguments = dict(zip(("value", "kind"), args, strict=False)) | kwargs
+        if set(arguments) != {"value", "kind"} or len(args) + len(kwargs) != 2:
             raise TypeError("extract takes a value and a kind: extract(text, int)")
-        schema = kind_schema(named["kind"])
-        text = _text(named["value"])
+        schema = kind_schema(arguments["kind"])
+        text = _checked_text(arguments["value"])
         self._permit()
-        if self._left <= 0:
-            raise RuntimeError(f"more than {self._most:,} values extracted in one script")
-        self._left -= 1
+        if self._remaining <= 0:
+            raise RuntimeError(f"more than {self._limit:,} values extracted in one script")
+        self._remaining -= 1
         async with self._places:
-            return await self._found(schema, text)
+            return await self._extract_value(schema, text)
 
-    async def _found(self, schema: dict[str, Any], text: str) -> Any:
-        prompt = first = _PROMPT.format(schema=json.dumps(schema), text=text)
+    async def _extract_value(self, schema: dict[str, Any], text: str) -> Any:
+        prompt = first_prompt = _PROMPT.format(schema=json.dumps(schema), text=text)
         problem = ""
-        for _ in range(_ATTEMPTS):
-            answer = await self._answer(prompt)
+        for _ in range(_MAX_ATTEMPTS):
+            answer = await self._ask_model(prompt)
             try:
-                return _read(answer, schema)
+                return _parse_answer(answer, schema)
             except ValueError as error:
-                problem = str(error)[:_ANSWER]
-                wrong = answer.strip()[:_ANSWER]
-                prompt = f"{first}\nThe answer {wrong!r} is wrong: {problem}. Answer again.\n"
-        raise RuntimeError(f"extract: none of {_ATTEMPTS} answers matches the kind: {problem}")
+                problem = str(error)[:_MAX_ANSWER_CHARACTERS]
+                wrong_answer = answer.strip()[:_MAX_ANSWER_CHARACTERS]
+                correction = f"The answer {wrong_answer!r} is wrong: {problem}. Answer again."
+                prompt = f"{first_prompt}\n{correction}\n"
+        raise RuntimeError(f"extract: none of {_MAX_ATTEMPTS} answers matches the kind: {problem}")
 
-    async def _answer(self, prompt: str) -> str:
+    async def _ask_model(self, prompt: str) -> str:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
                 if isinstance(self._model, str):
-                    return await _of_command(self._model, prompt)
+                    return await _run_command(self._model, prompt)
                 answer = await asyncio.to_thread(self._model, prompt)
                 return str(await answer if inspect.isawaitable(answer) else answer)
         except TimeoutError:
-            raise RuntimeError(f"extract: no answer within {_PATIENCE} seconds") from None
+            raise RuntimeError(f"extract: no answer within {_TIMEOUT_SECONDS} seconds") from None
         except Exception as error:  # noqa: BLE001 - the function is the user's
             text = f"extract: the model failed: {type(error).__name__}: {error}"
-            raise RuntimeError(text[:_ANSWER]) from None
+            raise RuntimeError(text[:_MAX_ANSWER_CHARACTERS]) from None
 
 
 def kind_schema(kind: object, depth: int = 0) -> dict[str, Any]:
@@ -134,16 +135,18 @@ def kind_schema(kind: object, depth: int = 0) -> dict[str, Any]:
         >>> kind_schema({"name": str, "tags": "list[str]"})["properties"]["tags"]
         {'type': 'array', 'items': {'type': 'string'}}
     """
-    if depth > _DEPTH:
-        raise ValueError(f"extract: a kind nested deeper than {_DEPTH} levels")
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"extract: a kind nested deeper than {_MAX_DEPTH} levels")
     if kind is None:
         return {"type": "null"}
     if isinstance(kind, type):
-        return _named(kind.__name__)
+        return _type_schema(kind.__name__)
     if isinstance(kind, dict) and kind and all(isinstance(key, str) for key in kind):
         return {
             "type": "object",
-            "properties": {key: kind_schema(one, depth + 1) for key, one in kind.items()},
+            "properties": {
+                key: kind_schema(field_kind, depth + 1) for key, field_kind in kind.items()
+            },
             "required": list(kind),
             "additionalProperties": False,
         }
@@ -151,7 +154,7 @@ def kind_schema(kind: object, depth: int = 0) -> dict[str, Any]:
         return {"type": "array", "items": kind_schema(kind[0], depth + 1)}
     if isinstance(kind, str) and len(kind) <= 4_000:
         try:
-            return _written(ast.parse(kind.strip(), mode="eval").body, depth)
+            return _annotation_schema(ast.parse(kind.strip(), mode="eval").body, depth)
         except (SyntaxError, RecursionError, MemoryError):
             pass
     raise ValueError(
@@ -160,7 +163,7 @@ def kind_schema(kind: object, depth: int = 0) -> dict[str, Any]:
     )
 
 
-def _named(name: str) -> dict[str, Any]:
+def _type_schema(name: str) -> dict[str, Any]:
     if name == "Any":
         return {}
     if name not in _SCALARS:
@@ -168,41 +171,48 @@ def _named(name: str) -> dict[str, Any]:
     return {"type": _SCALARS[name]}
 
 
-def _written(node: ast.expr, depth: int) -> dict[str, Any]:
+def _annotation_schema(node: ast.expr, depth: int) -> dict[str, Any]:
     """The schema of a type that is written as Python."""
-    if depth > _DEPTH:
-        raise ValueError(f"extract: a kind nested deeper than {_DEPTH} levels")
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"extract: a kind nested deeper than {_MAX_DEPTH} levels")
     if isinstance(node, ast.Name):
-        return _named(node.id)
+        return _type_schema(node.id)
     if isinstance(node, ast.Constant) and node.value is None:
         return {"type": "null"}
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        return {"anyOf": [_written(one, depth + 1) for one in (node.left, node.right)]}
+        return {
+            "anyOf": [_annotation_schema(element, depth + 1) for element in (node.left, node.right)]
+        }
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
         inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         name = node.value.id
-        if name == "Literal" and all(isinstance(one, ast.Constant) for one in inner):
-            values = [one.value for one in inner if isinstance(one, ast.Constant)]
-            return {"enum": [as_json(one, strict=True) for one in values]}
+        if name == "Literal" and all(isinstance(element, ast.Constant) for element in inner):
+            values = [element.value for element in inner if isinstance(element, ast.Constant)]
+            return {"enum": [as_json(element, strict=True) for element in values]}
         if name == "list" and len(inner) == 1:
-            return {"type": "array", "items": _written(inner[0], depth + 1)}
+            return {"type": "array", "items": _annotation_schema(inner[0], depth + 1)}
         if name == "dict" and len(inner) == 2 and ast.unparse(inner[0]) == "str":
-            return {"type": "object", "additionalProperties": _written(inner[1], depth + 1)}
+            return {
+                "type": "object",
+                "additionalProperties": _annotation_schema(inner[1], depth + 1),
+            }
     raise ValueError(f"extract: no kind {ast.unparse(node)[:80]!r}")
 
 
-def _text(value: object) -> str:
+def _checked_text(value: object) -> str:
     if not isinstance(value, str):
         try:
             value = json.dumps(as_json(value, strict=False), ensure_ascii=False)
         except NotPlainError as error:
             raise ValueError(f"extract: {error}") from None
-    if len(value) > _CHARS:
-        raise ValueError(f"extract: {len(value):,} characters; at most {_CHARS:,}, give parts")
+    if len(value) > _MAX_CHARACTERS:
+        raise ValueError(
+            f"extract: {len(value):,} characters; at most {_MAX_CHARACTERS:,}, give parts"
+        )
     return value
 
 
-def _read(answer: str, schema: dict[str, Any]) -> Any:
+def _parse_answer(answer: str, schema: dict[str, Any]) -> Any:
     """The value in an answer; raises ValueError if it does not match."""
     from jsonschema import Draft202012Validator
 
@@ -215,13 +225,13 @@ def _read(answer: str, schema: dict[str, Any]) -> Any:
         if schema != {"type": "string"} or not text:
             raise ValueError("the answer is not JSON") from None
         value = text
-    if wrong := next(iter(Draft202012Validator(schema).iter_errors(value)), None):
-        place = "".join(f"[{one!r}]" for one in wrong.absolute_path)
-        raise ValueError(f"{place} {wrong.message}".strip())
+    if mismatch := next(iter(Draft202012Validator(schema).iter_errors(value)), None):
+        place = "".join(f"[{key!r}]" for key in mismatch.absolute_path)
+        raise ValueError(f"{place} {mismatch.message}".strip())
     return as_json(value, strict=False)
 
 
-def _kill(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
+def _kill_process(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
     """End the processes of a command that was started."""
     if starting.cancelled() or starting.exception() is not None:
         return
@@ -233,7 +243,7 @@ def _kill(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
             process.kill()
 
 
-async def _of_command(command: str, prompt: str) -> str:
+async def _run_command(command: str, prompt: str) -> str:
     """The answer of a shell command, which is ended if the call is cancelled."""
     pipe = asyncio.subprocess.PIPE
     # Cancelled while it starts, asyncio ends the shell only, and waits for what the shell started.
@@ -244,15 +254,15 @@ async def _of_command(command: str, prompt: str) -> str:
     )
     try:
         process = await asyncio.shield(starting)
-        out, said = await process.communicate(prompt.encode("utf-8", "replace"))
+        stdout, stderr = await process.communicate(prompt.encode("utf-8", "replace"))
     except asyncio.CancelledError:
         # A callback: a second cancellation may end this task.
-        starting.add_done_callback(_kill)
+        starting.add_done_callback(_kill_process)
         await asyncio.wait([starting])
         if starting.exception() is None:
             await starting.result().wait()
         raise
     if process.returncode:
-        lines = said.decode("utf-8", "replace").strip().splitlines() or ["nothing on stderr"]
+        lines = stderr.decode("utf-8", "replace").strip().splitlines() or ["nothing on stderr"]
         raise OSError(f"the command exited with {process.returncode}: {lines[-1][:200]}")
-    return out.decode("utf-8", "replace")
+    return stdout.decode("utf-8", "replace")

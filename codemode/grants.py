@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..catalog import Tool
+from ..catalog.pattern import Pattern
 from ..errors import ConfigError, RequestError
-from ..pattern import Pattern
 
 #: `allow`: call it. `ask`: ask a person first. `deny`: do not call it.
 Decision = Literal["allow", "ask", "deny"]
@@ -35,11 +35,11 @@ class Grant:
 
     def __post_init__(self) -> None:
         if self.decision not in _DECISIONS:
-            there = ", ".join(_DECISIONS)
+            decisions = ", ".join(_DECISIONS)
             raise RequestError(
-                f"grant {self.tools!r:.80}: no decision {self.decision!r:.40}; {there}"
+                f"grant {self.tools!r:.80}: no decision {self.decision!r:.40}; {decisions}"
             )
-        _check("grant: tools", self.tools)
+        _check_glob("grant: tools", self.tools)
         if self.count is not None and (not isinstance(self.count, int) or self.count < 1):
             raise RequestError(f"grant {self.tools!r:.80}: count: must be a number above 0")
 
@@ -77,8 +77,8 @@ class Flow:
     target: str
 
     def __post_init__(self) -> None:
-        _check("flow: source", self.source)
-        _check("flow: target", self.target)
+        _check_glob("flow: source", self.source)
+        _check_glob("flow: target", self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,23 +106,23 @@ def destroys(tool: Tool) -> bool:
     return hints.get("destructiveHint") is True and hints.get("readOnlyHint") is not True
 
 
-def decision(tool: Tool, grants: tuple[Grant, ...], made: int) -> Grant:
+def decision(tool: Tool, grants: tuple[Grant, ...], call_count: int) -> Grant:
     """The decision of the first matching grant; without one, only destructive tools need consent.
 
     Args:
         tool: the tool to call.
         grants: grants of the script, in order.
-        made: number of calls of the tool so far.
+        call_count: number of calls of the tool so far.
     """
     for grant in grants:
         if grant.concerns(tool):
-            used_up = grant.count is not None and made >= grant.count
+            used_up = grant.count is not None and call_count >= grant.count
             return Grant(grant.tools, "ask") if used_up else grant
     return Grant(tool.id, "ask" if destroys(tool) else "allow")
 
 
-def _check(what: str, glob: str) -> None:
+def _check_glob(label: str, glob: str) -> None:
     try:
         Pattern(glob)
     except ConfigError as error:
-        raise RequestError(f"{what}: {error}") from None
+        raise RequestError(f"{label}: {error}") from None

@@ -9,10 +9,8 @@ from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtraError
-from .diagnostics import type_error
-from .hints import with_hint
-from .limits import Limits
-from .sandbox import HostFunction, NotPlainError, Outcome, Script, ScriptError, as_json
+from .diagnostics import type_error, with_hint
+from .sandbox import HostFunction, Limits, NotPlainError, Outcome, Script, ScriptError, as_json
 
 if TYPE_CHECKING:
     from pydantic_monty import (
@@ -24,14 +22,14 @@ if TYPE_CHECKING:
     )
 
 #: Most scripts that run at the same time. Each needs a process of some 34 MB.
-_PROCESSES = 8
+_MAX_PROCESSES = 8
 #: Most seconds that a script waits for a process.
-_WAIT = 60.0
+_CHECKOUT_SECONDS = 60.0
 #: Threads of pydantic-monty may still call the interpreter after the processes have ended. A
 #: program that exits at once would then be aborted.
-_SETTLE = 0.05
+_SETTLE_SECONDS = 0.05
 #: Most exchanges between sandbox and host. A call needs up to three.
-_TURNS = 4
+_EXCHANGES_PER_CALL = 4
 #: Text of a call without `await` that leaves the sandbox.
 _PENDING = re.compile(r"<coroutine (?:object \S+|external_future\(\d+\))>")
 _AWAIT = "write `await` before each call, or `await asyncio.gather(*calls)`"
@@ -91,7 +89,7 @@ class MontySandbox:
             MontySyntaxError,
         )
 
-        pool = await self._opened()
+        pool = await self._open_pool()
         printed = CollectString(limits.printed)
         calls = _Calls()
         checkout = pool.checkout(
@@ -99,7 +97,7 @@ class MontySandbox:
                 "max_feed_duration_secs": limits.seconds,
                 "max_memory": limits.memory,
                 "max_recursion_depth": limits.depth,
-                "max_suspensions": _TURNS * limits.calls + 100,
+                "max_suspensions": _EXCHANGES_PER_CALL * limits.calls + 100,
                 "max_total_sleep_secs": limits.total_seconds,
             },
             os_policy={"sleep_system_max": math.inf},
@@ -110,21 +108,21 @@ class MontySandbox:
         try:
             async with checkout as session:
                 try:
-                    value = await self._value(session, script, calls, printed)
+                    value = await self._run_checked(session, script, calls, printed)
                 finally:
-                    left = await calls.end()
-            if left:
-                return Outcome(None, printed.output, _not_awaited(left))
-            return Outcome(as_json(_plain(value), strict=False), printed.output)
-        except _WrongError as error:
-            return Outcome(None, "", error.found)
+                    unawaited = await calls.end()
+            if unawaited:
+                return Outcome(None, printed.output, _unawaited_error(unawaited))
+            return Outcome(as_json(_without_proxies(value), strict=False), printed.output)
+        except _TypeCheckError as error:
+            return Outcome(None, "", error.script_error)
         except TimeoutError:
-            text = f"{_PROCESSES} scripts are running and none ended; run it again later"
+            text = f"{_MAX_PROCESSES} scripts are running and none ended; run it again later"
             return Outcome(None, "", ScriptError("sandbox", text))
         except MontySyntaxError as error:
-            return Outcome(None, "", _syntax(error))
+            return Outcome(None, "", _syntax_error(error))
         except MontyRuntimeError as error:
-            return Outcome(None, printed.output, _runtime(error, limits))
+            return Outcome(None, printed.output, _runtime_error(error, limits))
         except MontyCrashedError as error:
             crash = ScriptError("sandbox", "the sandbox crashed; run a simpler script")
             if error.timed_out:
@@ -138,31 +136,35 @@ class MontySandbox:
             text = f"the result cannot be returned: {str(error)[:200]}"
             return Outcome(None, printed.output, ScriptError("runtime", text))
 
-    async def _value(
+    async def _run_checked(
         self, session: AsyncMontySession, script: Script, calls: _Calls, printed: CollectString
     ) -> Any:
-        """The value of the script. Raises _WrongError if the check finds errors."""
+        """The value of the script. Raises _TypeCheckError if the check finds errors."""
         from pydantic_monty import MontyTypingError
 
-        for checked in (True, False):
+        for with_type_check in (True, False):
             try:
                 return await session.feed_run(
                     script.code,
-                    external_lookup=_lookup(script, calls),
+                    external_lookup=_script_globals(script, calls),
                     print_callback=printed,
-                    skip_type_check=not checked,
+                    skip_type_check=not with_type_check,
                 )
             except MontyTypingError as error:
-                if wrong := type_error(error.display(), script):
-                    raise _WrongError(wrong) from None
+                if script_error := type_error(error.display(), script):
+                    raise _TypeCheckError(script_error) from None
         return None
 
-    async def _opened(self) -> AsyncMonty:
+    async def _open_pool(self) -> AsyncMonty:
         from pydantic_monty import AsyncMonty
 
         async with self._opening:
             if self._pool is None:
-                pool = AsyncMonty(min_processes=1, max_processes=_PROCESSES, checkout_timeout=_WAIT)
+                pool = AsyncMonty(
+                    min_processes=1,
+                    max_processes=_MAX_PROCESSES,
+                    checkout_timeout=_CHECKOUT_SECONDS,
+                )
                 await pool.__aenter__()
                 self._pool = pool
         return self._pool
@@ -173,7 +175,7 @@ class MontySandbox:
             pool, self._pool = self._pool, None
             if pool is not None:
                 await pool.__aexit__(None, None, None)
-                await asyncio.sleep(_SETTLE)
+                await asyncio.sleep(_SETTLE_SECONDS)
 
 
 class _Calls:
@@ -185,7 +187,7 @@ class _Calls:
     async def make(self, name: str, call: Awaitable[Any]) -> Any:
         task = asyncio.ensure_future(call)
         self._running[task] = name
-        task.add_done_callback(lambda done: self._running.pop(done, None))
+        task.add_done_callback(lambda finished_task: self._running.pop(finished_task, None))
         return await task
 
     async def end(self) -> list[str]:
@@ -197,50 +199,53 @@ class _Calls:
         return list(running.values())
 
 
-class _WrongError(Exception):
+class _TypeCheckError(Exception):
     """A script that does not match its stubs."""
 
-    def __init__(self, found: ScriptError) -> None:
-        super().__init__(found.message)
-        self.found = found
+    def __init__(self, script_error: ScriptError) -> None:
+        super().__init__(script_error.message)
+        self.script_error = script_error
 
 
-def _lookup(script: Script, calls: _Calls) -> dict[str, Any]:
+def _script_globals(script: Script, calls: _Calls) -> dict[str, Any]:
     """Looks up a script's names: servers, functions, and functions of servers as values."""
-    found = {name: _function(name, name, one, calls) for name, one in script.functions.items()}
+    lookup = {
+        name: _host_function(name, name, function, calls)
+        for name, function in script.functions.items()
+    }
     for server, names in script.servers.items():
-        passed = {
-            name: _function(
-                f"{server}__{name}", f"{server}.{name}", _tool(script, server, name), calls
+        host_functions = {
+            name: _host_function(
+                f"{server}__{name}", f"{server}.{name}", _tool_function(script, server, name), calls
             )
             for name in names
         }
-        found[server] = _namespace(script, server, passed, calls)
-        found |= {one.__name__: one for one in passed.values()}
-    return found
+        lookup[server] = _namespace(script, server, host_functions, calls)
+        lookup |= {function.__name__: function for function in host_functions.values()}
+    return lookup
 
 
-def _tool(script: Script, server: str, name: str) -> HostFunction:
+def _tool_function(script: Script, server: str, name: str) -> HostFunction:
     """A tool as a function of plain arguments."""
 
-    def called(args: tuple[Any, ...], given: dict[str, Any]) -> Awaitable[Any]:
+    def call_tool(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Awaitable[Any]:
         try:
-            plain = {key: _plain(one) for key, one in given.items()}
+            plain = {key: _without_proxies(value) for key, value in kwargs.items()}
         except NotPlainError as error:
             raise ValueError(f"{server}.{name}: an argument cannot be sent: {error}") from None
         return script.call(server, name, args, plain)
 
-    return called
+    return call_tool
 
 
-def _function(name: str, label: str, function: HostFunction, calls: _Calls) -> Any:
+def _host_function(name: str, label: str, function: HostFunction, calls: _Calls) -> Any:
     """A function of the host. The sandbox finds a function that is a value by its name."""
 
-    async def called(*args: Any, **given: Any) -> Any:
-        return await calls.make(label, function(args, given))
+    async def call_host(*args: Any, **kwargs: Any) -> Any:
+        return await calls.make(label, function(args, kwargs))
 
-    called.__name__ = called.__qualname__ = name
-    return called
+    call_host.__name__ = call_host.__qualname__ = name
+    return call_host
 
 
 def _namespace(script: Script, server: str, functions: Mapping[str, Any], calls: _Calls) -> Any:
@@ -249,7 +254,9 @@ def _namespace(script: Script, server: str, functions: Mapping[str, Any], calls:
 
     class Namespace(ClassInstance):
         def call_method(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            return calls.make(f"{server}.{name}", _tool(script, server, name)(args, kwargs))
+            return calls.make(
+                f"{server}.{name}", _tool_function(script, server, name)(args, kwargs)
+            )
 
         def lookup_lazy_attrs(self, name: str) -> Any:
             if name not in functions:
@@ -259,22 +266,22 @@ def _namespace(script: Script, server: str, functions: Mapping[str, Any], calls:
     return Namespace(type(server, (), {"__module__": "servers"})())
 
 
-def _plain(value: Any) -> Any:
+def _without_proxies(value: Any) -> Any:
     """A value in which dicts of fields replace the objects of the script's classes."""
     from pydantic_monty import MontyClassProxy
 
     if isinstance(value, str) and _PENDING.fullmatch(value):
         raise NotPlainError(f"it has a call that was not awaited; {_AWAIT}")
     if isinstance(value, MontyClassProxy):
-        return {name: _plain(one) for name, one in value.attributes.items()}
+        return {name: _without_proxies(item) for name, item in value.attributes.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_without_proxies(item) for item in value]
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _without_proxies(item) for key, item in value.items()}
     return value
 
 
-def _not_awaited(functions: list[str]) -> ScriptError:
+def _unawaited_error(functions: list[str]) -> ScriptError:
     names = ", ".join(dict.fromkeys(functions))
     text = (
         f"the script ended before its calls: {len(functions)} of {names} were cancelled; {_AWAIT}"
@@ -282,17 +289,17 @@ def _not_awaited(functions: list[str]) -> ScriptError:
     return ScriptError("runtime", text)
 
 
-def _syntax(error: MontySyntaxError) -> ScriptError:
+def _syntax_error(error: MontySyntaxError) -> ScriptError:
     frames = error.traceback()
     return ScriptError("syntax", error.display("msg")[:1_000], frames[-1].line if frames else None)
 
 
-def _runtime(error: MontyRuntimeError, limits: Limits) -> ScriptError:
+def _runtime_error(error: MontyRuntimeError, limits: Limits) -> ScriptError:
     frames, inner, text = error.traceback(), error.exception(), error.display("msg")[:2_000]
     line = frames[-1].line if frames else None
     if isinstance(inner, NotImplementedError) and "monty" in text:
-        missing = text.rpartition("support ")[2] or text
-        return ScriptError("syntax", with_hint(f"the sandbox's Python lacks {missing}"), line)
+        feature = text.rpartition("support ")[2] or text
+        return ScriptError("syntax", with_hint(f"the sandbox's Python lacks {feature}"), line)
     if isinstance(inner, TimeoutError) and "time limit exceeded" in text:
         return ScriptError("limit", f"the script worked longer than {limits.seconds:g} seconds")
     if isinstance(inner, TimeoutError) and "sleep" in text:

@@ -7,14 +7,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..catalog.reference import References
+from ..catalog.schema import References
 
 #: Type for schemas that are wrong, too deep or too large.
 LOOSE = "Any"
 #: Limits for one tool: subschemas, their depth, and characters of one type.
-_MOST, _DEPTH, _LETTERS = 1_000, 12, 4_000
-_FIELDS, _BRANCHES = 200, 20
-_CHOICES, _CHOICE_LETTERS = 40, 800
+_MAX_SUBSCHEMAS, _MAX_DEPTH, _MAX_LETTERS = 1_000, 12, 4_000
+_MAX_FIELDS, _MAX_BRANCHES = 200, 20
+_MAX_CHOICES, _MAX_CHOICE_LETTERS = 40, 800
 _SCALARS = {
     "string": "str",
     "integer": "int",
@@ -29,7 +29,7 @@ TYPE_NAMES = frozenset({"Any", "Literal", "NotRequired", "TypedDict", "dict", "l
 #: Added to the TypedDict of an argument that may have further fields.
 _OR_DICT = " | dict[str, Any]"
 _PARTS = re.compile(r"[^\W_]+")
-_NAME_LETTERS = 48
+_MAX_NAME_LETTERS = 48
 
 
 class TypeDefinitions:
@@ -39,22 +39,22 @@ class TypeDefinitions:
         taken: names that may not be used.
     """
 
-    def __init__(self, taken: frozenset[str] = frozenset()) -> None:
-        self._taken = set(taken)
+    def __init__(self, reserved: frozenset[str] = frozenset()) -> None:
+        self._used_names = set(reserved)
         self._by_body: dict[str, str] = {}
         self.texts: list[str] = []
 
-    def name(self, wanted: str) -> str:
+    def name(self, suggestion: str) -> str:
         """Reserve an unused name that is similar to the wanted one."""
-        base = "".join(part[:1].upper() + part[1:] for part in _PARTS.findall(wanted))
-        base = base[-_NAME_LETTERS:].lstrip("0123456789") or "Object"
+        base = "".join(part[:1].upper() + part[1:] for part in _PARTS.findall(suggestion))
+        base = base[-_MAX_NAME_LETTERS:].lstrip("0123456789") or "Object"
         if not base.isidentifier():
             base = "Object"
-        made, number = base, 2
-        while made in self._taken:
-            made, number = f"{base}{number}", number + 1
-        self._taken.add(made)
-        return made
+        candidate, number = base, 2
+        while candidate in self._used_names:
+            candidate, number = f"{base}{number}", number + 1
+        self._used_names.add(candidate)
+        return candidate
 
     def add(self, name: str, fields: Mapping[str, str], *, recursive: bool) -> str:
         """Define a TypedDict, or return the name of one with the same fields.
@@ -71,10 +71,10 @@ class TypeDefinitions:
             lines = "\n".join(f"    {key}: {kind}" for key, kind in fields.items())
             text = f"class {name}(TypedDict):\n{lines or '    pass'}\n"
         else:
-            written = ", ".join(f"{key!a}: {kind}" for key, kind in fields.items())
-            text, lines = f'{name} = TypedDict("{name}", {{{written}}})\n', written
-        if not recursive and (known := self._by_body.get(lines)) is not None:
-            return known
+            entries = ", ".join(f"{key!a}: {kind}" for key, kind in fields.items())
+            text, lines = f'{name} = TypedDict("{name}", {{{entries}}})\n', entries
+        if not recursive and (existing := self._by_body.get(lines)) is not None:
+            return existing
         self._by_body.setdefault(lines, name)
         self.texts.append(text)
         return name
@@ -87,9 +87,9 @@ class TypeWriter:
         schema: JSON Schema of the arguments or the result. It is untrusted.
         definitions: receives the TypedDicts.
         prefix: prefix of their names.
-        given: whether the value is an argument. If it may have unknown fields, an argument is a
-            TypedDict or any dict. A result is a dict, because the checker would refuse an unknown
-            key of a TypedDict.
+        is_argument: whether the value is an argument. If it may have unknown fields, an argument
+            is a TypedDict or any dict. A result is a dict, because the checker would refuse an
+            unknown key of a TypedDict.
     """
 
     def __init__(
@@ -98,15 +98,15 @@ class TypeWriter:
         definitions: TypeDefinitions,
         prefix: str,
         *,
-        given: bool = False,
+        is_argument: bool = False,
     ) -> None:
         self._references = References(schema)
         self._definitions = definitions
         self._prefix = prefix
-        self._given = given
-        self._left = _MOST
-        self._named: dict[str, str] = {}
-        self._used: set[str] = set()
+        self._is_argument = is_argument
+        self._remaining = _MAX_SUBSCHEMAS
+        self._names_by_reference: dict[str, str] = {}
+        self._recursive_names: set[str] = set()
 
     def write(self, schema: object, name: str, depth: int = 0) -> str:
         """The type of a subschema; `Any` if there is no other.
@@ -116,16 +116,16 @@ class TypeWriter:
             name: name of the argument or field, for the name of a TypedDict.
             depth: its nesting depth.
         """
-        self._left -= 1
-        if not isinstance(schema, dict) or depth > _DEPTH or self._left < 0:
+        self._remaining -= 1
+        if not isinstance(schema, dict) or depth > _MAX_DEPTH or self._remaining < 0:
             return LOOSE
-        written = self._written(schema, name, depth)
-        return written if len(written) <= _LETTERS else LOOSE
+        text = self._type_of(schema, name, depth)
+        return text if len(text) <= _MAX_LETTERS else LOOSE
 
-    def _written(self, schema: dict[str, Any], name: str, depth: int) -> str:
+    def _type_of(self, schema: dict[str, Any], name: str, depth: int) -> str:
         reference = schema.get("$ref")
         if isinstance(reference, str):
-            return self._referred(reference, name, depth)
+            return self._type_of_reference(reference, name, depth)
         if "const" in schema:
             return _literal([schema["const"]]) or LOOSE
         if isinstance(values := schema.get("enum"), list) and values:
@@ -134,71 +134,73 @@ class TypeWriter:
             if isinstance(branches := schema.get(union), list) and branches:
                 if "properties" in schema:
                     break  # The branches only say which fields go together.
-                return self._union(branches, name, depth)
+                return self._type_of_union(branches, name, depth)
         if isinstance(parts := schema.get("allOf"), list) and parts:
-            return self._merged(schema, parts, name, depth)
+            return self._merge_parts(schema, parts, name, depth)
         kinds = schema.get("type")
         if isinstance(kinds, list):
-            return _joined([self._of_kind(kind, schema, name, depth) for kind in kinds[:_BRANCHES]])
-        return self._of_kind(kinds, schema, name, depth)
+            return _join_union(
+                [self._type_of_kind(kind, schema, name, depth) for kind in kinds[:_MAX_BRANCHES]]
+            )
+        return self._type_of_kind(kinds, schema, name, depth)
 
-    def _referred(self, reference: str, name: str, depth: int) -> str:
-        if (known := self._named.get(reference)) is not None:
-            self._used.add(known)
-            return known
-        found = self._references.find(reference)
-        if not isinstance(found, dict):
+    def _type_of_reference(self, reference: str, name: str, depth: int) -> str:
+        if (existing := self._names_by_reference.get(reference)) is not None:
+            self._recursive_names.add(existing)
+            return existing
+        target = self._references.find(reference)
+        if not isinstance(target, dict):
             return LOOSE
-        if not _is_record(found):
+        if not _is_record(target):
             # Only a TypedDict can refer to itself. The depth limit ends other recursive types.
-            return self.write(found, name, depth + 1)
-        last = reference.rpartition("/")[2] or name
-        made = self._definitions.name(f"{self._prefix} {last}")
-        self._named[reference] = made
-        written = self._record(found, made, depth)
-        self._named[reference] = written
-        return written
+            return self.write(target, name, depth + 1)
+        last_part = reference.rpartition("/")[2] or name
+        type_name = self._definitions.name(f"{self._prefix} {last_part}")
+        self._names_by_reference[reference] = type_name
+        type_text = self._define_record(target, type_name, depth)
+        self._names_by_reference[reference] = type_text
+        return type_text
 
-    def _union(self, branches: list[Any], name: str, depth: int) -> str:
-        if len(branches) > _BRANCHES:
+    def _type_of_union(self, branches: list[Any], name: str, depth: int) -> str:
+        if len(branches) > _MAX_BRANCHES:
             return LOOSE
-        return _joined([self.write(branch, name, depth + 1) for branch in branches])
+        return _join_union([self.write(branch, name, depth + 1) for branch in branches])
 
-    def _merged(self, schema: dict[str, Any], parts: list[Any], name: str, depth: int) -> str:
-        if len(parts) > _BRANCHES:
+    def _merge_parts(self, schema: dict[str, Any], parts: list[Any], name: str, depth: int) -> str:
+        if len(parts) > _MAX_BRANCHES:
             return LOOSE
-        whole = {key: value for key, value in schema.items() if key != "allOf"}
+        own_schema = {key: value for key, value in schema.items() if key != "allOf"}
         properties: dict[str, Any] = {}
         required: list[Any] = []
-        found = [self._target(part) for part in parts]
-        if len(found) == 1 and "properties" not in whole and "type" not in whole:
+        targets = [self._resolve_part(part) for part in parts]
+        if len(targets) == 1 and "properties" not in own_schema and "type" not in own_schema:
             return self.write(parts[0], name, depth + 1)
-        for one in (*found, whole):
-            if one is None or not isinstance(one.get("properties", {}), dict):
+        for target in (*targets, own_schema):
+            if target is None or not isinstance(target.get("properties", {}), dict):
                 return LOOSE
-            properties |= one.get("properties", {})
-            given = one.get("required")
-            required += given if isinstance(given, list) else []
+            properties |= target.get("properties", {})
+            part_required = target.get("required")
+            required += part_required if isinstance(part_required, list) else []
         if not properties:
             return LOOSE
-        return self._of_kind(
+        return self._type_of_kind(
             "object", {"properties": properties, "required": required}, name, depth
         )
 
-    def _target(self, part: object) -> dict[str, Any] | None:
+    def _resolve_part(self, part: object) -> dict[str, Any] | None:
         if isinstance(part, dict) and isinstance(part.get("$ref"), str):
             part = self._references.find(part["$ref"])
         return part if isinstance(part, dict) else None
 
-    def _of_kind(self, kind: object, schema: dict[str, Any], name: str, depth: int) -> str:
+    def _type_of_kind(self, kind: object, schema: dict[str, Any], name: str, depth: int) -> str:
         if kind == "array" or (kind is None and "items" in schema):
             items = schema.get("items")
             return f"list[{self.write(items, f'{name} item', depth + 1)}]"
         if kind == "object" or (kind is None and "properties" in schema):
             closed = _is_record(schema)
-            if closed or (self._given and _has_fields(schema)):
-                made = self._definitions.name(f"{self._prefix} {name}")
-                record = self._record(schema, made, depth)
+            if closed or (self._is_argument and _has_fields(schema)):
+                type_name = self._definitions.name(f"{self._prefix} {name}")
+                record = self._define_record(schema, type_name, depth)
                 return record if closed else f"{record}{_OR_DICT}"
             extra = schema.get("additionalProperties")
             if not isinstance(extra, dict) or schema.get("properties"):
@@ -206,14 +208,16 @@ class TypeWriter:
             return f"dict[str, {self.write(extra, f'{name} value', depth + 1)}]"
         return _SCALARS.get(kind, LOOSE) if isinstance(kind, str) else LOOSE
 
-    def _record(self, schema: dict[str, Any], made: str, depth: int) -> str:
+    def _define_record(self, schema: dict[str, Any], type_name: str, depth: int) -> str:
         required = schema.get("required")
         needed = required if isinstance(required, list) else []
         fields: dict[str, str] = {}
         for key, value in schema["properties"].items():
             kind = self.write(value, key, depth + 1)
             fields[key] = kind if key in needed else f"NotRequired[{kind}]"
-        return self._definitions.add(made, fields, recursive=made in self._used)
+        return self._definitions.add(
+            type_name, fields, recursive=type_name in self._recursive_names
+        )
 
 
 def scalar_default(schema: object, kind: str) -> str:
@@ -227,7 +231,7 @@ def scalar_default(schema: object, kind: str) -> str:
         return "..."
     value = schema["default"]
     names = kind.split(" | ")
-    fits = (
+    is_of_kind = (
         (value is None and "None" in names)
         or (isinstance(value, bool) and "bool" in names)
         or (isinstance(value, int) and not isinstance(value, bool) and "int" in names)
@@ -235,14 +239,14 @@ def scalar_default(schema: object, kind: str) -> str:
         or (isinstance(value, str) and "str" in names)
         or (kind.startswith("Literal[") and kind.endswith("]") and _is_choice(schema, value))
     )
-    written = ascii(value) if fits else "..."
-    return written if len(written) <= 40 else "..."
+    text = ascii(value) if is_of_kind else "..."
+    return text if len(text) <= 40 else "..."
 
 
 def _is_choice(schema: dict[str, Any], value: object) -> bool:
     values = schema.get("enum")
     return isinstance(values, list) and any(
-        type(value) is type(one) and value == one for one in values
+        type(value) is type(choice) and value == choice for choice in values
     )
 
 
@@ -255,7 +259,7 @@ def _has_fields(schema: dict[str, Any]) -> bool:
     properties = schema.get("properties")
     return (
         isinstance(properties, dict)
-        and 0 < len(properties) <= _FIELDS
+        and 0 < len(properties) <= _MAX_FIELDS
         and schema.get("type", "object") in ("object", ["object", "null"], ["null", "object"])
         and all(len(key) <= 200 for key in properties)
     )
@@ -275,16 +279,18 @@ def _is_name(key: str) -> bool:
 
 def _literal(values: list[Any]) -> str:
     """The values as a Literal; empty if a Literal cannot contain them."""
-    if len(values) > _CHOICES:
+    if len(values) > _MAX_CHOICES:
         return ""
     plain = [value for value in values if value is not None]
     if not all(isinstance(value, str | int | bool) for value in plain):
         return ""
-    shown = list(dict.fromkeys(repr(value) for value in plain))
-    if sum(map(len, shown)) > _CHOICE_LETTERS:
+    literals = list(dict.fromkeys(repr(value) for value in plain))
+    if sum(map(len, literals)) > _MAX_CHOICE_LETTERS:
         return ""
-    made = [f"Literal[{', '.join(shown)}]"] if shown else []
-    return " | ".join([*made, *["None"] * (len(plain) < len(values))])
+    members = [f"Literal[{', '.join(literals)}]"] if literals else []
+    if len(plain) < len(values):
+        members.append("None")
+    return " | ".join(members)
 
 
 def _base_of(values: list[Any]) -> str:
@@ -295,10 +301,10 @@ def _base_of(values: list[Any]) -> str:
         float: "float",
         type(None): "None",
     }
-    return _joined([names.get(type(value), LOOSE) for value in values[:10_000]])
+    return _join_union([names.get(type(value), LOOSE) for value in values[:10_000]])
 
 
-def _joined(kinds: list[str]) -> str:
+def _join_union(kinds: list[str]) -> str:
     if any(kind.endswith(_OR_DICT) for kind in kinds):
         kinds = [*(kind.removesuffix(_OR_DICT) for kind in kinds), "dict[str, Any]"]
     distinct = list(dict.fromkeys(part for kind in kinds for part in _alternatives(kind)))
@@ -306,8 +312,10 @@ def _joined(kinds: list[str]) -> str:
         return LOOSE
     if "float" in distinct and "int" in distinct:
         distinct.remove("int")
-    none = ["None"] * ("None" in distinct)
-    return " | ".join([*(one for one in distinct if one != "None"), *none])
+    if "None" in distinct:
+        distinct.remove("None")
+        distinct.append("None")
+    return " | ".join(distinct)
 
 
 def _alternatives(kind: str) -> list[str]:

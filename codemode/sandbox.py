@@ -1,15 +1,15 @@
-"""Protocol of a sandbox for scripts, and its result types."""
+"""Protocol of a sandbox for scripts, its limits and its result types."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import PurePath
 from typing import Any, Literal, Protocol
 
-from .limits import Limits
+from ..errors import RequestError
 
 #: `syntax`: not Python, or a part of Python that the sandbox does not have. `type`: the script does
 #: not match the stubs, and nothing has run. `runtime`: an exception that the script did not catch.
@@ -23,11 +23,11 @@ HostFunction = Callable[[tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
 #: Returns the message for an unknown name: namespace, function, and the function's argument or "".
 Unknown = Callable[[str, str, str], str]
 
-_DEPTH = 100
+_MAX_DEPTH = 100
 #: Types without a JSON form. Their text is used.
-_AS_TEXT = (Decimal, PurePath, time, timedelta, timezone, Exception)
+_TEXT_TYPES = (Decimal, PurePath, time, timedelta, timezone, Exception)
 #: Most bits of an integer. Python can write some 14,000 bits as text; no JSON reader needs as many.
-_BITS = 4_096
+_MAX_BITS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ class ScriptError:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, without empty fields."""
-        held: dict[str, Any] = {"kind": self.kind, "message": self.message}
+        form: dict[str, Any] = {"kind": self.kind, "message": self.message}
         if self.line is not None:
-            held["line"] = self.line
+            form["line"] = self.line
         if self.more:
-            held["more"] = list(self.more)
-        return held
+            form["more"] = list(self.more)
+        return form
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +123,10 @@ def as_json(value: object, *, strict: bool, depth: int = 0) -> Any:
     Raises:
         NotPlainError: it is nested too deeply, or JSON has no such type.
     """
-    if depth > _DEPTH:
-        raise NotPlainError(f"nested deeper than {_DEPTH} levels")
-    if isinstance(value, int) and value.bit_length() > _BITS:
-        raise NotPlainError(f"an integer of more than {_BITS:,} bits")
+    if depth > _MAX_DEPTH:
+        raise NotPlainError(f"nested deeper than {_MAX_DEPTH} levels")
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        raise NotPlainError(f"an integer of more than {_MAX_BITS:,} bits")
     if isinstance(value, str) and not strict and not value.isascii():
         # Servers that cut texts may leave half of a surrogate pair, which UTF-8 cannot encode.
         return value.encode("utf-8", "replace").decode("utf-8")
@@ -138,19 +138,19 @@ def as_json(value: object, *, strict: bool, depth: int = 0) -> Any:
             return value if finite else str(value)
         raise NotPlainError("nan and infinite numbers are not JSON")
     if isinstance(value, list | tuple):
-        return [as_json(one, strict=strict, depth=depth + 1) for one in value]
+        return [as_json(item, strict=strict, depth=depth + 1) for item in value]
     if isinstance(value, Mapping):
         return {
-            _key(key, strict=strict): as_json(one, strict=strict, depth=depth + 1)
-            for key, one in value.items()
+            _key(key, strict=strict): as_json(item, strict=strict, depth=depth + 1)
+            for key, item in value.items()
         }
     if not strict and isinstance(value, set | frozenset):
-        return [as_json(one, strict=strict, depth=depth + 1) for one in value]
+        return [as_json(item, strict=strict, depth=depth + 1) for item in value]
     if not strict and isinstance(value, datetime | date):
         return value.isoformat()
     if not strict and isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    if not strict and isinstance(value, _AS_TEXT):
+    if not strict and isinstance(value, _TEXT_TYPES):
         return str(value)
     hint = "; write `.isoformat()` behind it" if isinstance(value, datetime | date) else ""
     raise NotPlainError(f"a value of type {type(value).__name__} is not JSON{hint}")
@@ -162,3 +162,39 @@ def _key(key: object, *, strict: bool) -> str:
     if strict or not isinstance(key, int | float | bool | None):
         raise NotPlainError(f"a key of type {type(key).__name__} is not JSON; write str(key)")
     return str(key)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of time, memory and calls of one script.
+
+    Args:
+        seconds: computing time in seconds. Waiting for tools does not count.
+        total_seconds: seconds from start to end, with waiting for tools.
+        memory: memory in bytes.
+        depth: depth of nested function calls.
+        calls: number of tool calls.
+        extracts: number of calls of `extract`.
+        printed: characters of printed output; more end the script.
+        code: characters of the script itself.
+
+    Raises:
+        RequestError: a limit is not above 0.
+    """
+
+    seconds: float = 10.0
+    total_seconds: float = 300.0
+    memory: int = 128_000_000
+    depth: int = 200
+    calls: int = 1_000
+    extracts: int = 100
+    printed: int = 1_000_000
+    code: int = 50_000
+
+    def __post_init__(self) -> None:
+        for limit in fields(self):
+            value = getattr(self, limit.name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+                raise RequestError(
+                    f"limits.{limit.name}: must be a number above 0, not {value!r:.80}"
+                )

@@ -1,23 +1,25 @@
-"""Python stubs of tools: one async function for each, in a class for each server."""
+"""Python stubs of tools: an async function with docstring for each, a class for each server."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from ..catalog import Tool
-from .docstrings import argument_notes, docstring, shared_notes, summary
-from .layout import compact
-from .names import ToolNames, identifiers
+from ..catalog.text_cleaning import Notes, clean_line
+from ..loaders.summaries import plain_sentences
 from .python_types import LOOSE, TYPE_NAMES, TypeDefinitions, TypeWriter, scalar_default
+from .script_names import ToolNames, identifiers
 
 #: Imports at the start of the stubs. Scripts do not need them.
 HEAD = (
     "from __future__ import annotations\nfrom typing import Any, Literal, NotRequired, TypedDict\n"
 )
 #: Most arguments of one function. Further ones become `**more: Any`.
-_ARGUMENTS = 150
+_MAX_ARGUMENTS = 150
 _SELF = frozenset({"self"})
 #: Before the arguments that several functions of a server describe alike.
 _SHARED = "Arguments, unless a function says otherwise:"
@@ -45,8 +47,8 @@ class Stubs:
 
     def text(self) -> str:
         """The stubs as the text of a `.pyi` file; empty if there are no tools."""
-        taken = frozenset(self._names.namespaces) | TYPE_NAMES
-        definitions = TypeDefinitions(taken)
+        reserved = frozenset(self._names.namespaces) | TYPE_NAMES
+        definitions = TypeDefinitions(reserved)
         servers: dict[str, list[tuple[Tool, str]]] = {name: [] for name in self._namespaces}
         for tool in self._tools:
             namespace, function = self._names.of(tool.id)
@@ -56,67 +58,77 @@ class Stubs:
             notes = {tool.id: argument_notes(tool, argument_names(tool)) for tool, _ in tools}
             shared = shared_notes(notes.values())
             hyphens = _have_hyphens(tools)
-            own = [
-                _function(
+            functions = [
+                _function_stub(
                     tool,
                     function,
                     definitions,
                     [
                         summary(
-                            tool, "" if hyphens and _hyphened(function) == tool.name else function
+                            tool,
+                            "" if hyphens and _with_hyphens(function) == tool.name else function,
                         ),
-                        *(one for one in notes[tool.id].values() if one and one not in shared),
+                        *(note for note in notes[tool.id].values() if note and note not in shared),
                     ],
                 )
                 for tool, function in tools
             ]
-            said = ["Tools have - in place of _ in their names."] * hyphens
-            said += [_SHARED, *shared] * bool(shared)
-            body = (f"    {docstring(said, 4)}\n" if said else "") + "".join(own)
+            header_lines = ["Tools have - in place of _ in their names."] if hyphens else []
+            if shared:
+                header_lines += [_SHARED, *shared]
+            body = (f"    {docstring(header_lines, 4)}\n" if header_lines else "") + "".join(
+                functions
+            )
             classes.append(f"class _{name}:\n{body or '    pass'}")
-        bound = [f"{name}: _{name}\n" for name in servers]
-        return "\n".join([HEAD, *definitions.texts, *classes, *bound])
+        variables = [f"{name}: _{name}\n" for name in servers]
+        return "\n".join([HEAD, *definitions.texts, *classes, *variables])
 
     def shown(self) -> str:
         """The stubs for a model, in few tokens; "" if there are no tools."""
         return compact(self.text().removeprefix(HEAD)).strip()
 
 
-def _hyphened(function: str) -> str:
+def _with_hyphens(function: str) -> str:
     return function.replace("_", "-")
 
 
 def _have_hyphens(tools: Sequence[tuple[Tool, str]]) -> bool:
     """Whether names of tools and functions differ only by hyphens; at least two must differ."""
     changed = [(tool.name, function) for tool, function in tools if "_" in function]
-    return len(changed) > 1 and all(name == _hyphened(function) for name, function in changed)
+    return len(changed) > 1 and all(name == _with_hyphens(function) for name, function in changed)
 
 
-def _function(tool: Tool, function: str, definitions: TypeDefinitions, said: list[str]) -> str:
+def _function_stub(
+    tool: Tool, function: str, definitions: TypeDefinitions, doc_lines: list[str]
+) -> str:
     """A tool as an async method with keyword arguments, indented for a class."""
     schema = tool.input_schema
     properties = schema.get("properties")
     properties = properties if isinstance(properties, dict) else {}
-    required = _required(schema)
-    known = argument_names(tool)
-    writer = TypeWriter(schema, definitions, function, given=True)
-    written = []
-    for name in sorted(properties, key=lambda one: one not in required):
-        made = known.get(name)
-        if made is None:
+    required = _required_names(schema)
+    python_names = argument_names(tool)
+    writer = TypeWriter(schema, definitions, function, is_argument=True)
+    parameters = []
+    for name in sorted(properties, key=lambda argument: argument not in required):
+        python_name = python_names.get(name)
+        if python_name is None:
             continue
         kind = writer.write(properties[name], name)
         default = "" if name in required else f" = {scalar_default(properties[name], kind)}"
-        written.append(f"{made}: {kind}{default}")
-    if len(known) < len(properties) or _takes_more(schema):
-        written.append(f"**{_free('more', known.values())}: Any")
+        parameters.append(f"{python_name}: {kind}{default}")
+    if len(python_names) < len(properties) or _accepts_more(schema):
+        parameters.append(f"**{_unused_name('more', python_names.values())}: Any")
     output = tool.output_schema
-    gives = TypeWriter(output, definitions, function).write(output, "result") if output else LOOSE
-    given = f"self{', *, ' if written and not written[0].startswith('**') else ''}"
-    given += ", " if written and written[0].startswith("**") else ""
+    returns = TypeWriter(output, definitions, function).write(output, "result") if output else LOOSE
+    if not parameters:
+        receiver = "self"
+    elif parameters[0].startswith("**"):
+        receiver = "self, "
+    else:
+        receiver = "self, *, "
     return (
-        f"    async def {function}({given}{', '.join(written)}) -> {gives}:\n"
-        f"        {docstring(said, 8)}\n"
+        f"    async def {function}({receiver}{', '.join(parameters)}) -> {returns}:\n"
+        f"        {docstring(doc_lines, 8)}\n"
     )
 
 
@@ -130,30 +142,206 @@ def argument_names(tool: Tool) -> Mapping[str, str]:
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return {}
-    required = _required(schema)
-    ordered = sorted(properties, key=lambda one: one not in required)
-    return identifiers(ordered[:_ARGUMENTS], taken=_SELF)
+    required = _required_names(schema)
+    ordered = sorted(properties, key=lambda argument: argument not in required)
+    return identifiers(ordered[:_MAX_ARGUMENTS], reserved=_SELF)
 
 
-def _required(schema: Mapping[str, Any]) -> frozenset[str]:
+def _required_names(schema: Mapping[str, Any]) -> frozenset[str]:
     listed = schema.get("required")
-    named = listed if isinstance(listed, list) else []
-    return frozenset(one for one in named if isinstance(one, str))
+    names = listed if isinstance(listed, list) else []
+    return frozenset(name for name in names if isinstance(name, str))
 
 
-def _takes_more(schema: Mapping[str, Any]) -> bool:
+def _accepts_more(schema: Mapping[str, Any]) -> bool:
     """Whether a schema permits arguments that it does not list."""
     extra = schema.get("additionalProperties")
     if extra is True or isinstance(extra, dict):
         return True
     # Without properties, alternatives or a reference may list arguments.
     return not schema.get("properties") and any(
-        one in schema for one in ("$ref", "anyOf", "oneOf", "allOf", "patternProperties")
+        keyword in schema for keyword in ("$ref", "anyOf", "oneOf", "allOf", "patternProperties")
     )
 
 
-def _free(name: str, taken: Iterable[str]) -> str:
-    used = set(taken)
+def _unused_name(name: str, names: Iterable[str]) -> str:
+    used = set(names)
     while name in used:
         name += "_"
     return name
+
+
+#: Most characters of a function's description, of an argument's, and of all of one function's.
+_SUMMARY_CHARACTERS, _ARGUMENT_CHARACTERS, _TEXT_CHARACTERS = 200, 90, 1_200
+#: If this many functions of a server describe an argument alike, the description is shown once.
+_MIN_SHARED = 2
+_SPACES = re.compile(r"\s+")
+_SENTENCE = re.compile(r"(?<=[^.\s])(?<!e\.g)(?<!i\.e)(?<!etc)\.(?=\s|$)")
+#: Information that the signature already contains.
+_OPTIONAL = re.compile(r"^\W*optional\b\W*", re.IGNORECASE)
+_DEFAULT = re.compile(
+    r"[\s,;]*\(?\b(?:the )?defaults?(?: value)?(?: is| to|:|=)?\s*", re.IGNORECASE
+)
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+#: Words that add nothing to a signature.
+_STOP_WORDS = frozenset(
+    """the a an of to for in on with by from this that be is which whose used optional you your want
+    whether use using specify specified provide provided given retrieve include included return
+    returned result array boolean list number object string""".split()
+)
+
+
+def docstring(lines: Iterable[str], indent: int) -> str:
+    """Lines as a docstring. Quotes in them cannot end it.
+
+    Args:
+        lines: lines of text; the first follows the quotes.
+        indent: spaces before all other lines.
+    """
+    joined = ("\n" + " " * indent).join(lines)
+    joined = joined.replace("\\", "\\\\").replace('"""', "'''").replace('"', "'")
+    return f'"""{joined}"""'
+
+
+def summary(tool: Tool, function: str) -> str:
+    """What a tool does, with its original name if the function's name differs.
+
+    Args:
+        tool: the tool.
+        function: name of the function; "" leaves the original name out.
+    """
+    text = ""
+    for sentence in plain_sentences(tool.description):
+        longer = f"{text} {sentence}.".strip()
+        if len(longer) > _SUMMARY_CHARACTERS:
+            break
+        text = longer
+    text = text or _first_sentence(tool.description or tool.title or "", _SUMMARY_CHARACTERS)
+    if function not in ("", tool.name):
+        text = f"{text} (tool: {_first_sentence(tool.name, 100)})".strip()
+    return text
+
+
+def argument_notes(tool: Tool, python_names: Mapping[str, str]) -> dict[str, str]:
+    """One line for each argument; "" if its name and type explain it.
+
+    Args:
+        tool: tool with the arguments.
+        python_names: argument's name in the schema to its name in Python.
+
+    Returns:
+        Argument's name in Python to the line.
+    """
+    properties, remaining = tool.input_schema.get("properties", {}), _TEXT_CHARACTERS
+    about = _words(f"{tool.name} {summary(tool, '')} {' '.join(python_names)}")
+    lines: dict[str, str] = {}
+    for name, python_name in python_names.items():
+        text, label = _describe_argument(properties[name], about), python_name
+        if python_name != name:
+            # A readable original name is shown in place of the Python name.
+            same = re.sub(r"\W", "_", name) == python_name.rstrip("_")
+            plain = text and same and name.isascii() and name.isprintable()
+            label = name if plain else python_name
+            text = text if plain else f'sent as "{_first_sentence(name, 80)}". {text}'.strip()
+        lines[python_name] = f"{label}: {text}" if text and remaining > 0 else ""
+        remaining -= len(text)
+    return lines
+
+
+def shared_notes(notes: Iterable[Mapping[str, str]]) -> list[str]:
+    """Lines that most functions of a server with an argument share, and at least two.
+
+    Args:
+        notes: lines of each function.
+    """
+    line_counts: dict[str, Counter[str]] = {}
+    for function_notes in notes:
+        for python_name, line in function_notes.items():
+            line_counts.setdefault(python_name, Counter())[line] += 1
+    best = ((lines.most_common(1)[0], lines.total()) for lines in line_counts.values())
+    return [
+        line for (line, count), total in best if line and count >= _MIN_SHARED and count * 2 > total
+    ]
+
+
+def _describe_argument(schema: Any, known_words: frozenset[str]) -> str:
+    """A schema's description of an argument, besides name, type and default; "" if there is none.
+
+    Args:
+        schema: schema of the argument.
+        known_words: words in the signature and the summary.
+    """
+    description = schema.get("description") if isinstance(schema, dict) else None
+    if not isinstance(description, str):
+        return ""
+    text = _OPTIONAL.sub("", _first_sentence(description, _ARGUMENT_CHARACTERS))
+    match = _DEFAULT.search(text) if "default" in schema else None
+    if match is not None:
+        default = text[match.end() :].strip(" .)`'\"")
+        if default.casefold() == str(schema["default"]).casefold():
+            text = text[: match.start()]
+    return "" if _words(text) <= known_words | _STOP_WORDS else text
+
+
+def _words(text: str) -> frozenset[str]:
+    """The words of a text or a name, without the plural s."""
+    words = (word.casefold() for word in _WORDS.findall(text))
+    return frozenset(word if len(word) < 4 else word.removesuffix("s") for word in words)
+
+
+def _first_sentence(text: str, letters: int) -> str:
+    """The first sentence of a text on one line, cut to a length."""
+    line = _SPACES.sub(" ", clean_line(text[: letters * 4], "text", Notes(), letters * 4)).strip()
+    sentence = _SENTENCE.split(line, maxsplit=1)[0]
+    if len(sentence) <= letters:
+        return sentence
+    cut = sentence[: letters - 3]
+    if cut.count("(") > cut.count(")") and (before := cut.rpartition("(")[0].rstrip()):
+        return before
+    if " " in cut:
+        cut = cut.rpartition(" ")[0]
+    return f"{cut.rstrip()}..."
+
+
+#: Docstrings and other strings, which stay, and what is between them. A docstring of
+#: `docstrings.docstring` holds no double quote.
+_PARTS = re.compile(
+    r"""
+    (?P<docstring> \"{3}[^"]*\"{3})
+    | (?P<string> '(?:\\.|[^'\\])*' | "(?:\\.|[^"\\])*")
+    | (?P<gone> [ ]->[ ]Any(?=:) | (?<=:)\n[ ]{8}(?=\"{3}) | \n(?=\n))
+    | (?P<indent> ^[ ]+)
+    | (?P<sign> [ ]?(?:->|[:=|,])[ ])
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+_INDENT = re.compile(r"\n +")
+#: The class of a server, and the name of its only instance.
+_CLASS = re.compile(r"^class _(?=\w+:$)|^(\w+): _\1$\n?", re.MULTILINE)
+
+
+def compact(stubs: str) -> str:
+    r"""Stubs with one space of indentation, none around signs, and without result types `Any`.
+
+    A server is a class of its name; the statement that binds the name to an instance is left out.
+
+    Args:
+        stubs: as `Stubs.text` writes them.
+
+    Example:
+        >>> print(compact('class _a:\n    def b(self, *, c: int = 1) -> Any:\n        ...\n'))
+        class a:
+         def b(self,*,c:int=1):
+         ...
+    """
+    return _PARTS.sub(_shorten_part, _CLASS.sub(lambda match: "" if match[1] else "class ", stubs))
+
+
+def _shorten_part(part: re.Match[str]) -> str:
+    if part["docstring"]:
+        return _INDENT.sub("\n ", part[0])
+    if part["string"]:
+        return part[0]
+    if part["gone"]:
+        return ""
+    return " " if part["indent"] else part[0].strip()

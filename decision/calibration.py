@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RequestError
-from ..retrieval.answer import split_at
+from ..retrieval.search.answer import split_at
 from ..retrieval.selection import Selection
 from ..retrieval.usage import UsageEvent
 from .classifier import Classifier
@@ -197,18 +197,21 @@ def calibrate(
     fingerprint = None if encoder is None else encoder.fingerprint
     usable = base.for_engine(fingerprint, rerankers)
     wording = wording_odds(encoder, usable, requests)
-    rest = [_without(engine.catalog, one.relevant) if one.relevant else () for one in requests]
+    other_tools = [
+        _tools_of_other_servers(engine.catalog, event.relevant) if event.relevant else ()
+        for event in requests
+    ]
     models: dict[str, TierModel] = {}
     reports: dict[str, Report] = {}
     for tier in tiers:
         examples = list(ranked_examples(engine, requests, tier, wording, progress))
-        made = list(_unserved(engine, requests, tier, wording, rest))
+        negatives = list(_unserved_examples(engine, requests, tier, wording, other_tools))
 
         def fit(
-            examples: Sequence[Example], made: Sequence[Example], tier: str = tier
+            examples: Sequence[Example], negatives: Sequence[Example], tier: str = tier
         ) -> TierModel:
             return fit_tier(
-                *(examples, made),
+                *(examples, negatives),
                 base=usable.tiers.get(tier),
                 reranker=rerankers.get(tier),
                 k=k,
@@ -217,14 +220,14 @@ def calibrate(
             )
 
         try:
-            models[tier] = fit(examples, made)
-            reports[tier] = cross_validate(examples, made, fit, k=k)
+            models[tier] = fit(examples, negatives)
+            reports[tier] = cross_validate(examples, negatives, fit, k=k)
         except RequestError as error:
             raise RequestError(f"tier {tier!r}: {error}") from error
     start = {tier: "bundled" if tier in usable.tiers else "requests" for tier in tiers}
     origin = {"requests": len(requests), "lost": lost, "k": k, "start": start}
     decider = Decider(models, usable.wording, fingerprint, origin=origin)
-    return Calibration(decider, reports, start, sum(map(bool, rest)))
+    return Calibration(decider, reports, start, sum(map(bool, other_tools)))
 
 
 def ranked_examples(
@@ -243,9 +246,9 @@ def ranked_examples(
         wording: log-odds of each query that it asks for a tool; None if unknown.
         progress: called with 1 after each search.
     """
-    for at, one in enumerate(requests):
-        found = engine.view().search(one.query, tier=tier, k=DEPTH)
-        yield Example.of(found, one.relevant, wording=wording[at], group=at)
+    for number, event in enumerate(requests):
+        selection = engine.view().search(event.query, tier=tier, k=DEPTH)
+        yield Example.of(selection, event.relevant, wording=wording[number], group=number)
         if progress:
             progress(1)
 
@@ -256,13 +259,13 @@ def wording_odds(
     """Log-odds of each query, from its vector, that it asks for a tool; None if unknown."""
     if encoder is None or usable.wording is None:
         return [None] * len(requests)
-    vectors = encoder.encode([one.query for one in requests], query=True)
+    vectors = encoder.encode([event.query for event in requests], query=True)
     return [float(odds) for odds in usable.wording(vectors)]
 
 
 def fit_tier(
     examples: Sequence[Example],
-    made: Sequence[Example],
+    negatives: Sequence[Example],
     *,
     base: TierModel | None,
     reranker: str | None,
@@ -274,7 +277,7 @@ def fit_tier(
 
     Args:
         examples: answers to labelled queries.
-        made: negative examples made from the same queries. They count for the abstention only.
+        negatives: negative examples made from the same queries. They count for the abstention only.
         base: model to keep; None to fit a logistic model.
         reranker: name of the tier's reranker; None without one.
         k: number of hits that are offered at most.
@@ -285,19 +288,21 @@ def fit_tier(
         RequestError: there are too few queries.
     """
     # Empty answers offer nothing anyway.
-    examples = [one for one in examples if len(one.right)]
-    every = [*examples, *(one for one in made if len(one.right))]
-    if not any(one.served for one in examples):
+    examples = [example for example in examples if len(example.right)]
+    with_negatives = [*examples, *(example for example in negatives if len(example.right))]
+    if not any(example.served for example in examples):
         raise RequestError("no query has a right tool in the catalog: nothing to calibrate on")
-    model = base or _logistic(every, reranker)
+    model = base or _logistic(with_negatives, reranker)
     if base is None:
-        fits = _fits_held_out(every, reranker)
+        fits = _fits_held_out(with_negatives, reranker)
     else:
-        fits = np.array([base.probability(one.measured) for one in every])
+        fits = np.array([base.probability(example.measured) for example in with_negatives])
     of_examples = fits[: len(examples)]
-    served = np.array([one.served for one in examples])
+    served = np.array([example.served for example in examples])
     abstain_below = lowest_kept(of_examples[served], lost)
-    answered = [one for one, fit in zip(examples, of_examples, strict=True) if fit >= abstain_below]
+    answered = [
+        example for example, fit in zip(examples, of_examples, strict=True) if fit >= abstain_below
+    ]
     return TierModel(
         fits=model.fits,
         inputs=model.inputs,
@@ -340,10 +345,10 @@ def best_threshold(examples: Sequence[Example], k: int) -> float | None:
     Returns:
         The score of a hit; None if dropping hits does not raise F1.
     """
-    best_scores = [one.scores[:k].max() for one in examples if one.right[:k].any()]
-    scores = np.concatenate([one.scores[:k] for one in examples] or [np.empty(0)])
-    right = np.concatenate([one.right[:k] for one in examples] or [np.empty(0, np.bool_)])
-    due = sum(one.due for one in examples)
+    best_scores = [example.scores[:k].max() for example in examples if example.right[:k].any()]
+    scores = np.concatenate([example.scores[:k] for example in examples] or [np.empty(0)])
+    right = np.concatenate([example.right[:k] for example in examples] or [np.empty(0, np.bool_)])
+    due = sum(example.due for example in examples)
     order = np.argsort(-scores, kind="stable")
     scores = scores[order]
     f1 = 2 * np.cumsum(right[order]) / (np.arange(1, len(scores) + 1) + due)
@@ -359,7 +364,7 @@ def best_threshold(examples: Sequence[Example], k: int) -> float | None:
 
 def cross_validate(
     examples: Sequence[Example],
-    made: Sequence[Example],
+    negatives: Sequence[Example],
     fit: Callable[[Sequence[Example], Sequence[Example]], TierModel],
     *,
     k: int,
@@ -368,7 +373,7 @@ def cross_validate(
 
     Args:
         examples: examples of one tier.
-        made: negative examples made from those of the same groups. They are always used for
+        negatives: negative examples made from those of the same groups. They are always used for
             fitting, and for measuring only if `examples` has no negative ones.
         fit: function that fits a model to examples and negative examples.
         k: number of hits that are offered at most.
@@ -376,26 +381,30 @@ def cross_validate(
     Raises:
         RequestError: a part is too small for fitting.
     """
-    part = parts_of([*examples, *made])
-    of_examples, of_made = part[: len(examples)], part[len(examples) :]
-    judged, judged_part = list(examples), of_examples
-    if all(one.served for one in examples):
-        judged, judged_part = [*examples, *made], part
+    part = parts_of([*examples, *negatives])
+    of_examples, of_negatives = part[: len(examples)], part[len(examples) :]
+    measured, measured_part = list(examples), of_examples
+    if all(example.served for example in examples):
+        measured, measured_part = [*examples, *negatives], part
     offers: list[_Offer] = []
     for fold in range(FOLDS):
-        model = fit(_chosen(examples, of_examples != fold), _chosen(made, of_made != fold))
-        offers += [_offer(model, one, k) for one in _chosen(judged, judged_part == fold)]
+        model = fit(
+            _select(examples, of_examples != fold), _select(negatives, of_negatives != fold)
+        )
+        offers += [
+            _offer(model, example, k) for example in _select(measured, measured_part == fold)
+        ]
     return _report(offers, k)
 
 
 def measure_fitted(examples: Sequence[Example], model: TierModel, *, k: int) -> Report:
     """Figures of a model that was fitted to other examples."""
-    return _report([_offer(model, one, k) for one in examples], k)
+    return _report([_offer(model, example, k) for example in examples], k)
 
 
 def parts_of(examples: Sequence[Example], count: int = FOLDS) -> NDArray[np.int64]:
     """The part of each example, shape (n,); examples of one group are in the same part."""
-    _, groups = np.unique([one.group for one in examples], return_inverse=True)
+    _, groups = np.unique([example.group for example in examples], return_inverse=True)
     parts = np.arange(groups.max(initial=-1) + 1) % count
     return np.random.default_rng(0).permutation(parts)[groups]
 
@@ -406,7 +415,7 @@ def check_parts(examples: Sequence[Example], part: NDArray[np.int64], count: int
     Raises:
         RequestError: some part has too few.
     """
-    served = np.array([one.served for one in examples], np.bool_)
+    served = np.array([example.served for example in examples], np.bool_)
     for kind, which in (("that a tool fits", served), ("that no tool fits", ~served)):
         if np.bincount(part[which], minlength=count).min() < _LEAST:
             raise RequestError(
@@ -417,9 +426,9 @@ def check_parts(examples: Sequence[Example], part: NDArray[np.int64], count: int
 
 def _logistic(examples: Sequence[Example], reranker: str | None) -> TierModel:
     """A logistic model of the measurements, without limits."""
-    rows = np.array([[one.measured[name] for name in MEASUREMENTS] for one in examples])
-    served = np.array([one.served for one in examples])
-    dense = any(one.dense for one in examples)
+    rows = np.array([[example.measured[name] for name in MEASUREMENTS] for example in examples])
+    served = np.array([example.served for example in examples])
+    dense = any(example.dense for example in examples)
     return TierModel(
         Classifier.fit(rows, served, ridge=_RIDGE),
         inputs=MEASUREMENTS,
@@ -435,9 +444,9 @@ def _fits_held_out(examples: Sequence[Example], reranker: str | None) -> NDArray
     check_parts(examples, part)
     fits = np.empty(len(examples))
     for fold in range(FOLDS):
-        model = _logistic(_chosen(examples, part != fold), reranker)
-        for at in np.flatnonzero(part == fold).tolist():
-            fits[at] = model.probability(examples[at].measured)
+        model = _logistic(_select(examples, part != fold), reranker)
+        for number in np.flatnonzero(part == fold).tolist():
+            fits[number] = model.probability(examples[number].measured)
     return fits
 
 
@@ -448,35 +457,39 @@ class _Offer:
     offered: NDArray[np.bool_]
 
 
-def _offer(model: TierModel, one: Example, k: int) -> _Offer:
-    listed = np.arange(len(one.right)) < k
-    always_kept = np.isposinf(one.scores).any()
-    fits = bool(len(one.right)) and model.probability(one.measured) >= model.abstain_below
+def _offer(model: TierModel, example: Example, k: int) -> _Offer:
+    listed = np.arange(len(example.right)) < k
+    always_kept = np.isposinf(example.scores).any()
+    fits = bool(len(example.right)) and model.probability(example.measured) >= model.abstain_below
     if not fits and not always_kept:
-        return _Offer(one, True, np.zeros_like(listed))
+        return _Offer(example, True, np.zeros_like(listed))
     if model.threshold is not None:
-        listed &= one.scores >= model.threshold
-    return _Offer(one, not listed.any(), listed)
+        listed &= example.scores >= model.threshold
+    return _Offer(example, not listed.any(), listed)
 
 
 def _report(offers: Sequence[_Offer], k: int) -> Report:
-    served = [one for one in offers if one.example.served]
-    answered = [one for one in served if not one.abstained]
-    unserved = [one for one in offers if not one.example.served]
-    abstained = [one for one in offers if one.abstained]
-    due = sum(one.example.due for one in served)
-    first = [np.arange(len(one.offered)) < k for one in offers]
+    served = [offer for offer in offers if offer.example.served]
+    answered = [offer for offer in served if not offer.abstained]
+    unserved = [offer for offer in offers if not offer.example.served]
+    abstained = [offer for offer in offers if offer.abstained]
+    due = sum(offer.example.due for offer in served)
+    within_k = [np.arange(len(offer.offered)) < k for offer in offers]
     return Report(
         served=len(served),
         unserved=len(unserved),
-        found=_mean([one.example.right[:k].sum() / one.example.due for one in served]),
-        kept=_mean([(one.offered & one.example.right).sum() / one.example.due for one in answered]),
-        offered=_mean([one.offered.sum() for one in answered]),
-        f1=_f1([(one.example, one.offered) for one in offers], due),
-        f1_of_all=_f1([(one.example, at) for one, at in zip(offers, first, strict=True)], due),
-        abstained=_mean([one.abstained for one in unserved]) if unserved else None,
-        right=_mean([not one.example.served for one in abstained]) if abstained else None,
-        lost=_mean([one.abstained and one.example.right[:k].any() for one in served]),
+        found=_mean([offer.example.right[:k].sum() / offer.example.due for offer in served]),
+        kept=_mean(
+            [(offer.offered & offer.example.right).sum() / offer.example.due for offer in answered]
+        ),
+        offered=_mean([offer.offered.sum() for offer in answered]),
+        f1=_f1([(offer.example, offer.offered) for offer in offers], due),
+        f1_of_all=_f1(
+            [(offer.example, mask) for offer, mask in zip(offers, within_k, strict=True)], due
+        ),
+        abstained=_mean([offer.abstained for offer in unserved]) if unserved else None,
+        right=_mean([not offer.example.served for offer in abstained]) if abstained else None,
+        lost=_mean([offer.abstained and offer.example.right[:k].any() for offer in served]),
     )
 
 
@@ -490,25 +503,25 @@ def _mean(values: Sequence[Any]) -> float:
     return float(np.mean(values)) if len(values) else 0.0
 
 
-def _chosen(examples: Sequence[Example], which: NDArray[np.bool_]) -> list[Example]:
-    return [one for one, chosen in zip(examples, which, strict=True) if chosen]
+def _select(examples: Sequence[Example], which: NDArray[np.bool_]) -> list[Example]:
+    return [example for example, chosen in zip(examples, which, strict=True) if chosen]
 
 
-def _unserved(
+def _unserved_examples(
     engine: Searching,
     requests: Sequence[UsageEvent],
     tier: str,
     wording: Sequence[float | None],
-    rest: Sequence[tuple[str, ...]],
+    other_tools: Sequence[tuple[str, ...]],
 ) -> Iterator[Example]:
     """The queries, searched in the catalog without the servers of their tools."""
-    for at, (one, others) in enumerate(zip(requests, rest, strict=True)):
-        if others:
-            found = engine.view(allowed=others).search(one.query, tier=tier, k=DEPTH)
-            yield Example.of(found, (), wording=wording[at], group=at)
+    for number, (event, tool_ids) in enumerate(zip(requests, other_tools, strict=True)):
+        if tool_ids:
+            selection = engine.view(allowed=tool_ids).search(event.query, tier=tier, k=DEPTH)
+            yield Example.of(selection, (), wording=wording[number], group=number)
 
 
-def _without(catalog: Catalog, relevant: Sequence[str]) -> tuple[str, ...]:
+def _tools_of_other_servers(catalog: Catalog, relevant: Sequence[str]) -> tuple[str, ...]:
     """Ids of the tools of other servers. Each tool without a server counts as one server."""
     servers = {catalog.get(tool_id).server or tool_id for tool_id in relevant}
     return tuple(tool.id for tool in catalog if (tool.server or tool.id) not in servers)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..catalog.text_file import read_text_file
 from ..errors import ConfigError
-from ..retrieval.answer import FINAL
+from ..retrieval.search.answer import FINAL
 from ..retrieval.selection import Selection
 from .classifier import Classifier, sigmoid
 from .measurements import DEPTH, MEASUREMENTS, measure
@@ -200,9 +200,9 @@ class Decider:
         unfit = dict(self.unfit)
         for tier, model in self.tiers.items():
             if model.dense and encoder != self.encoder:
-                unfit[tier] = _unfit(tier, "encoder")
+                unfit[tier] = _unfit_reason(tier, "encoder")
             elif rerankers.get(tier) != model.reranker:
-                unfit[tier] = _unfit(tier, "reranker")
+                unfit[tier] = _unfit_reason(tier, "reranker")
         models = {tier: model for tier, model in self.tiers.items() if tier not in unfit}
         same = encoder == self.encoder
         wording, fingerprint = (self.wording, self.encoder) if same else (None, None)
@@ -264,8 +264,8 @@ def decider_for(
     return decider.for_engine(encoder, rerankers)
 
 
-def _unfit(tier: str, what: str) -> str:
+def _unfit_reason(tier: str, part: str) -> str:
     return (
-        f"the calibration of tier {tier!r} was fitted to another {what}; "
+        f"the calibration of tier {tier!r} was fitted to another {part}; "
         "`shortlist calibrate` fits one to this"
     )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ..catalog import Tool
-from ..catalog.document import LEXICAL_FIELDS
+from ..catalog.tool_document import LEXICAL_FIELDS
 from ..retrieval.selection import Hit
 from ..text import terms
 
@@ -46,8 +46,8 @@ def measure(query: str, hits: Sequence[Hit]) -> dict[str, float]:
     listed = slice(LISTED)
     # A tier has one of the two stages that compare vectors.
     meaning = "dense" if any("dense" in hit.stages for hit in hits) else "static"
-    dense_ranks, dense = _placed(meaning, hits)
-    lexical_ranks, lexical = _placed("lexical", hits)
+    dense_ranks, dense = _ranks_and_scores(meaning, hits)
+    lexical_ranks, lexical = _ranks_and_scores("lexical", hits)
     floor = min((score for score, rank in zip(dense, dense_ranks, strict=True) if rank), default=0)
     dense = [score if rank else floor for score, rank in zip(dense, dense_ranks, strict=True)]
     best_dense, best_lexical = sorted(dense[listed])[::-1], sorted(lexical[listed])[::-1]
@@ -57,8 +57,8 @@ def measure(query: str, hits: Sequence[Hit]) -> dict[str, float]:
     name, server = zip(*shares, strict=True)
     servers = [hit.tool.server for hit in hits[:_NAMED]]
     agreeing = sum(
-        0 < one <= _NAMED and 0 < other <= _NAMED
-        for one, other in zip(dense_ranks[listed], lexical_ranks[listed], strict=True)
+        0 < dense_rank <= _NAMED and 0 < lexical_rank <= _NAMED
+        for dense_rank, lexical_rank in zip(dense_ranks[listed], lexical_ranks[listed], strict=True)
     )
     return {
         "score": _at(score, 0),
@@ -85,10 +85,10 @@ def measure(query: str, hits: Sequence[Hit]) -> dict[str, float]:
         "name_best": max(name),
         "server": server[0],
         "server_best": max(server),
-        "dense_first": _inverse(dense_ranks),
-        "lexical_first": _inverse(lexical_ranks),
+        "dense_first": _inverse_of_first(dense_ranks),
+        "lexical_first": _inverse_of_first(lexical_ranks),
         "agreement": agreeing / _NAMED,
-        "same_server": sum(one == servers[0] for one in servers) / _NAMED,
+        "same_server": sum(server_name == servers[0] for server_name in servers) / _NAMED,
         "terms": math.log1p(len(query_terms)),
         "letters": math.log1p(len(query)),
         "question": float("?" in query or "\uff1f" in query),
@@ -99,7 +99,7 @@ def measure(query: str, hits: Sequence[Hit]) -> dict[str, float]:
     }
 
 
-def _placed(stage: str, hits: Sequence[Hit]) -> tuple[list[int], list[float]]:
+def _ranks_and_scores(stage: str, hits: Sequence[Hit]) -> tuple[list[int], list[float]]:
     """Rank and score of each hit in a stage; 0 if the stage did not list it."""
     places = [hit.stages.get(stage) for hit in hits]
     return (
@@ -120,7 +120,7 @@ def _over_mean(values: Sequence[float]) -> float:
     return _at(values, 0) - sum(values) / (len(values) or 1)
 
 
-def _inverse(ranks: Sequence[int]) -> float:
+def _inverse_of_first(ranks: Sequence[int]) -> float:
     return 1 / ranks[0] if ranks and ranks[0] else 0.0
 
 

@@ -1,12 +1,12 @@
 """Example queries for tools, in users' words.
 
-A definition says what a tool does; people say what they want. An enrichment says the second, once
-per definition. Searches use it in every tier; models never see it as the tool's own words.
+A definition says what a tool does; people say what they want. Example queries say the second, once
+per definition. Searches use them in every tier; models never see them as the tool's own words.
 """
 
 from __future__ import annotations
 
-from .enrichments import Enrichments
-from .row import Enrichment, read_enrichments
+from .example_file import ExampleQueryRow, read_example_queries
+from .tool_examples import ExampleQueryMatcher
 
-__all__ = ["Enrichment", "Enrichments", "read_enrichments"]
+__all__ = ["ExampleQueryMatcher", "ExampleQueryRow", "read_example_queries"]

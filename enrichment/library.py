@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..catalog import Tool
 from ..retrieval.example_queries import QueryMean
-from .row import Enrichment
+from .example_file import ExampleQueryRow
 
 FOLDER = Path(__file__).parent / "library"
 ROWS, NUMBERS = "rows.jsonl", "numbers.npz"
@@ -38,16 +38,16 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _STOP = frozenset("the and for with from that this are you your can will use used using".split())
 
 
-class Known(NamedTuple):
-    """The row of a tool of a known server.
+class LibraryMatch(NamedTuple):
+    """The row that a tool of a known server belongs to.
 
     Args:
         row: its `tool` names the server as the library does.
         exact: whether it was written for the same definition.
-        mean: mean of the vectors of its requests.
+        mean: mean of the vectors of its example queries.
     """
 
-    row: Enrichment
+    row: ExampleQueryRow
     exact: bool
     mean: QueryMean
 
@@ -72,22 +72,26 @@ class Library:
     def __init__(self, folder: Path = FOLDER) -> None:
         self._folder = folder
 
-    def find(self, tool: Tool) -> Known | None:
+    def find(self, tool: Tool) -> LibraryMatch | None:
         """The row that a tool belongs to; None if there is none."""
         places = self._places.get(tool.name)
         if places is None:
             return None
         words, parameters = first_words(tool.description), parameter_names(tool)
-        said = _said(tool)
-        rows = {one: json.loads(self._lines[one]) for one in places}
-        found = [(self._likeness(one, rows[one], words, parameters, said), -one) for one in places]
-        likeness, place = max(found)
-        if not likeness:
+        tool_words = _all_words(tool)
+        rows = {place: json.loads(self._lines[place]) for place in places}
+        similarities = {
+            place: self._similarity(place, row, words, parameters, tool_words)
+            for place, row in rows.items()
+        }
+        # Of rows that are equally similar, the first.
+        best = max(places, key=lambda place: (similarities[place], -place))
+        if not similarities[best]:
             return None
         numbers = self._numbers
-        values = numbers["vectors"][-place].astype(np.float32) * numbers["scales"][-place]
+        values = numbers["vectors"][best].astype(np.float32) * numbers["scales"][best]
         mean = QueryMean(numbers["model"].item(), values)
-        return Known(_trusted(rows[-place]), likeness == 1, mean)
+        return LibraryMatch(_row_of_package(rows[best]), similarities[best] == 1, mean)
 
     def servers(self, tools: Iterable[Tool]) -> dict[str, dict[str, int]]:
         """Server to the servers of the rows its tools belong to, and how many tools each.
@@ -95,11 +99,11 @@ class Library:
         Args:
             tools: a catalog; tools without a server count under "".
         """
-        found: dict[str, Counter[str]] = defaultdict(Counter)
+        counts: dict[str, Counter[str]] = defaultdict(Counter)
         for tool in tools:
-            if known := self.find(tool):
-                found[tool.server or ""][known.row.tool.rpartition("/")[0]] += 1
-        return {server: dict(count.most_common()) for server, count in found.items()}
+            if match := self.find(tool):
+                counts[tool.server or ""][match.row.tool.rpartition("/")[0]] += 1
+        return {server: dict(count.most_common()) for server, count in counts.items()}
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -107,10 +111,10 @@ class Library:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the rows and their numbers."""
-        whole = hashlib.sha256()
+        content_hash = hashlib.sha256()
         for name in (ROWS, NUMBERS):
-            whole.update((self._folder / name).read_bytes())
-        return whole.hexdigest()
+            content_hash.update((self._folder / name).read_bytes())
+        return content_hash.hexdigest()
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -119,47 +123,47 @@ class Library:
     @cached_property
     def _places(self) -> Mapping[str, list[int]]:
         """Numbers of rows by name of tool; the rows are only read where a name is found."""
-        found: dict[str, list[int]] = defaultdict(list)
+        places: dict[str, list[int]] = defaultdict(list)
         for place, line in enumerate(self._lines):
-            tool = line[len(_START) : line.index('"', len(_START))]
-            found[tool.rpartition("/")[2]].append(place)
-        return dict(found)
+            tool_id = line[len(_START) : line.index('"', len(_START))]
+            places[tool_id.rpartition("/")[2]].append(place)
+        return dict(places)
 
     @cached_property
     def _numbers(self) -> Mapping[str, NDArray[Any]]:
         with np.load(self._folder / NUMBERS) as numbers:
             return dict(numbers)
 
-    def _likeness(
+    def _similarity(
         self,
         place: int,
         row: Mapping[str, Any],
         words: frozenset[int],
         parameters: frozenset[str],
-        said: str,
+        tool_words: str,
     ) -> float:
-        own = frozenset(self._numbers["words"][place].tolist()) - {0}
-        known = row.get("parameters")
+        row_words = frozenset(self._numbers["words"][place].tolist()) - {0}
+        row_parameters = row.get("parameters")
         product = row["tool"].rpartition("/")[0].lower().split("-")
-        return likeness(
-            own,
-            None if known is None else frozenset(known),
+        return similarity(
+            row_words,
+            None if row_parameters is None else frozenset(row_parameters),
             words,
             parameters,
-            named=any(f" {word}" in said for word in product),
+            named=any(f" {word}" in tool_words for word in product),
         )
 
 
 _START = '{"tool": "'
 
 
-def _trusted(row: dict[str, Any]) -> Enrichment:
+def _row_of_package(row: dict[str, Any]) -> ExampleQueryRow:
     """A row of the package, which tests have validated: validation took most of the time here."""
     tuples = {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
-    return Enrichment.model_construct(**{**row, **tuples})
+    return ExampleQueryRow.model_construct(**{**row, **tuples})
 
 
-def likeness(
+def similarity(
     words: frozenset[int],
     parameters: frozenset[str] | None,
     other_words: frozenset[int],
@@ -176,31 +180,31 @@ def likeness(
         other_parameters: parameters of a tool.
         named: whether the tool names the product of the row.
     """
-    own: frozenset[int | str] = words
-    other: frozenset[int | str] = other_words
+    row_features: frozenset[int | str] = words
+    tool_features: frozenset[int | str] = other_words
     if parameters is not None:
-        own, other = own | parameters, other | other_parameters
-    common = len(own & other)
-    found = common / max(len(own | other), 1)
-    sure = named and parameters is not None
-    enough = common >= (LEAST_COMMON if named else LEAST_COMMON_UNNAMED)
-    return found if enough and found >= (LEAST if sure else LEAST_UNSURE) else 0.0
+        row_features, tool_features = words | parameters, other_words | other_parameters
+    common = len(row_features & tool_features)
+    jaccard = common / max(len(row_features | tool_features), 1)
+    least_common = LEAST_COMMON if named else LEAST_COMMON_UNNAMED
+    least = LEAST if named and parameters is not None else LEAST_UNSURE
+    return jaccard if common >= least_common and jaccard >= least else 0.0
 
 
 def first_words(description: str) -> frozenset[int]:
     """Hashes of the first distinct words of a description, 16 bits each and never 0."""
-    found: dict[int, None] = {}
+    hashes: dict[int, None] = {}
     for word in _WORD.findall(_HUMP.sub(" ", description[:2_000])):
         short = word.lower()[:LETTERS]
         if len(short) > 2 and short not in _STOP:
-            found[zlib.crc32(short.encode("utf-8", "replace")) % 65_535 + 1] = None
-            if len(found) == WORDS:
+            hashes[zlib.crc32(short.encode("utf-8", "replace")) % 65_535 + 1] = None
+            if len(hashes) == WORDS:
                 break
-    return frozenset(found)
+    return frozenset(hashes)
 
 
-def _said(tool: Tool) -> str:
-    """The words of a tool, each after a space, among which the name of a product is sought."""
+def _all_words(tool: Tool) -> str:
+    """The words of a tool, each after a space; `_similarity` looks for a product's name in them."""
     text = " ".join((tool.server or "", tool.name, tool.title or "", tool.description[:2_000]))
     # As written too: "GitHub" is one name.
     return "".join(f" {word}" for word in _WORD.findall(f"{text} {_HUMP.sub(' ', text)}".lower()))
@@ -208,4 +212,6 @@ def _said(tool: Tool) -> str:
 
 def parameter_names(tool: Tool) -> frozenset[str]:
     """Names of the parameters of a tool, without those inside others."""
-    return frozenset(one.name for one in tool.parameters if one.path == one.name)
+    return frozenset(
+        parameter.name for parameter in tool.parameters if parameter.path == parameter.name
+    )

@@ -1,4 +1,4 @@
-"""Labelled queries: reads JSONL rows and resolves their tools in a catalog. Reports bad rows.
+"""Data sets of an evaluation: labelled queries and tools from files; bad rows are reported.
 
 One object a line: `query` (text) or `messages` (a conversation that ends with the user),
 `relevant` (ids, or names that only one tool bears; empty when no tool serves the query) or `tool`
@@ -9,12 +9,14 @@ One object a line: `query` (text) or `messages` (a conversation that ends with t
 from __future__ import annotations
 
 import json
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..catalog import Catalog
+from ..catalog import Catalog, Tool, read_tools
 from ..catalog.text_file import FILE_BYTES, open_file
 from ..errors import EvaluationError
 
@@ -99,10 +101,10 @@ def conversation_text(messages: Sequence[Mapping[str, Any]]) -> str:
         if not isinstance(role, str) or not isinstance(content, str):
             raise RowError("messages: each needs a role and a content, both text")
         turns.append((role, content.strip()))
-    spoken = [at for at, (role, content) in enumerate(turns) if role == "user" and content]
-    if not spoken:
+    user_turns = [at for at, (role, content) in enumerate(turns) if role == "user" and content]
+    if not user_turns:
         raise RowError("messages: none is from the user")
-    last = spoken[-1]
+    last = user_turns[-1]
     earlier = " ".join(content for _, content in reversed(turns[:last]))
     return f"{turns[last][1]}\n{earlier[:_CONTEXT]}".strip()
 
@@ -179,8 +181,8 @@ def _read_row(
 ) -> tuple[LabelledQuery, list[str]]:
     row = parse_object(line)
     repairs: list[str] = []
-    named = [row["tool"]] if "tool" in row else row.get("relevant")
-    relevant = _resolve("relevant", named, catalog, repairs)
+    names = [row["tool"]] if "tool" in row else row.get("relevant")
+    relevant = _resolve("relevant", names, catalog, repairs)
     pool = None
     if pooled:
         if "pool" not in row:
@@ -210,13 +212,13 @@ def _text(row: Mapping[str, Any]) -> str:
     return text
 
 
-def _resolve(key: str, named: object, catalog: Catalog, repairs: list[str]) -> tuple[str, ...]:
-    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+def _resolve(key: str, names: object, catalog: Catalog, repairs: list[str]) -> tuple[str, ...]:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise RowError(f"{key}: must be a list of tool ids")
-    resolved = [_tool_id(key, name, catalog) for name in named]
+    resolved = [_tool_id(key, name, catalog) for name in names]
     unique = tuple(dict.fromkeys(resolved))
     if len(unique) < len(resolved):
-        repeated = next(one for at, one in enumerate(resolved) if one in resolved[:at])
+        repeated = next(tool_id for at, tool_id in enumerate(resolved) if tool_id in resolved[:at])
         repairs.append(f"{key}: {repeated!r} is listed twice")
     return unique
 
@@ -230,3 +232,47 @@ def _tool_id(key: str, name: str, catalog: Catalog) -> str:
     if len(bearers) > 1:
         raise RowError(f"{key}: the name {name!r} is the name of {', '.join(sorted(bearers)[:4])}")
     return bearers[0]
+
+
+_PLACE = re.compile(r"line (\d+)|\[(\d+)\]")
+
+
+def read_tool_files(paths: Sequence[str | Path]) -> tuple[Catalog, tuple[Malformed, ...]]:
+    """The tools of files, and the definitions that are bad or repeat an id.
+
+    Of two definitions with one id, the later one is renamed, or left out if both are equal.
+
+    Args:
+        paths: files or folders in any format that `read_tools` reads.
+
+    Raises:
+        CatalogError: a source cannot be read at all.
+    """
+    malformed: list[Malformed] = []
+    tools: list[Tool] = []
+    sources: defaultdict[str, list[str]] = defaultdict(list)
+    for path in map(Path, paths):
+        read = read_tools(path, strict=False, keep_ids=True)
+        for tool in read.tools:
+            tools.append(tool)
+            sources[tool.id].append(path.name)
+        for rejection in read.rejected:
+            name = f"tool {rejection.name!r}: " if rejection.name else ""
+            reason = f"{name}{rejection.field}: {rejection.reason}"
+            malformed.append(Malformed(path.name, _row(rejection.where), reason))
+    catalog = Catalog(tools)
+    for collision in catalog.collisions:
+        fate = "is the same" if collision.identical else f"is held as {collision.kept_as!r}"
+        reason = f"id: {collision.id!r} was an earlier tool's; this one {fate}"
+        source = sources[collision.id].pop(1)
+        malformed.append(Malformed(source, None, reason, dropped=collision.identical))
+    return catalog, tuple(malformed)
+
+
+def _row(where: str) -> int | None:
+    """The row a place names, counted from 1."""
+    places = _PLACE.findall(where)
+    if not places:
+        return None
+    line, index = places[0]
+    return int(line) if line else int(index) + 1

@@ -51,7 +51,7 @@ class Miss:
             "query": query.text,
             "relevant": list(query.relevant),
             "returned": list(self.outcome.answer.ids),
-            "missing": [asdict(one) for one in self.missing],
+            "missing": [asdict(tool) for tool in self.missing],
         } | ({} if self.outcome.refused is None else {"refused": self.outcome.refused})
 
     def __str__(self) -> str:
@@ -61,12 +61,12 @@ class Miss:
             lines.append(f"  refused: {self.outcome.refused}")
         elif not self.missing:
             lines.append("  no tool serves it: nothing should have been returned")
-        for one in self.missing:
+        for tool in self.missing:
             placed = ", ".join(
                 f"{stage} {'unmatched' if rank is None else rank}"
-                for stage, rank in one.stages.items()
+                for stage, rank in tool.stages.items()
             )
-            lines.append(f"  missing {one.id} ({placed}): {one.reason}")
+            lines.append(f"  missing {tool.id} ({placed}): {tool.reason}")
         return "\n".join(lines)
 
 
@@ -82,21 +82,22 @@ def misses(
         k: number of requested tools.
         pooled: whether each query was limited to its own pool.
     """
-    found = []
+    explained_misses = []
     for outcome in outcomes:
         if not outcome.failed:
             continue
         query = outcome.query
-        absent = [] if outcome.refused is not None else query.relevant
-        explained = []
-        for tool_id in absent:
+        relevant_ids = [] if outcome.refused is not None else query.relevant
+        missed_tools = []
+        for tool_id in relevant_ids:
             if tool_id in outcome.answer.ids:
                 continue
             allowed = query.pool if pooled else None
-            why = engine.view(allowed=allowed).explain(query.text, tool_id, tier=tier, k=k)
+            explanation = engine.view(allowed=allowed).explain(query.text, tool_id, tier=tier, k=k)
             stages = {
-                stage: None if place is None else place.rank for stage, place in why.stages.items()
+                stage: None if placement is None else placement.rank
+                for stage, placement in explanation.stages.items()
             }
-            explained.append(MissedTool(tool_id, why.rank, stages, why.reason))
-        found.append(Miss(outcome, tuple(explained)))
-    return found
+            missed_tools.append(MissedTool(tool_id, explanation.rank, stages, explanation.reason))
+        explained_misses.append(Miss(outcome, tuple(missed_tools)))
+    return explained_misses

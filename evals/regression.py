@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import EvaluationError, RequestError
-from ..ranking_metrics import QUALITY
+from ..retrieval.ranking_metrics import QUALITY
 
 COMPARED = (*QUALITY, "abstain_precision", "abstain_recall")
 """Metrics for minimum values and baselines. Times are excluded, because they vary."""
@@ -84,17 +84,19 @@ def read_figures(path: Path) -> dict[str, Any]:
         EvaluationError: it cannot be read, or is no such result.
     """
     try:
-        held = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except OSError as error:
         raise EvaluationError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise EvaluationError(f"{path}: not JSON: {error}") from error
-    if isinstance(held, dict) and isinstance(held.get("result"), dict):
-        held = held["result"]
-    tiers = held.get("tiers") if isinstance(held, dict) else None
-    if not isinstance(tiers, dict) or not all(isinstance(one, dict) for one in tiers.values()):
+    if isinstance(content, dict) and isinstance(content.get("result"), dict):
+        content = content["result"]
+    tiers = content.get("tiers") if isinstance(content, dict) else None
+    if not isinstance(tiers, dict) or not all(
+        isinstance(figures, dict) for figures in tiers.values()
+    ):
         raise EvaluationError(f"{path}: no result of an evaluation: it has no 'tiers'")
-    return dict(held)
+    return dict(content)
 
 
 def compare(before: Figures, now: Figures) -> list[MetricChange]:

@@ -8,11 +8,10 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from ..ranking_metrics import QUALITY
+from ..retrieval.ranking_metrics import QUALITY
 from .dataset import Malformed
 from .regression import MetricChange
 from .runner import QueryOutcome, Summary, group_by, summarise
-from .table import Cell, Table
 
 _DIGITS = 6
 
@@ -47,39 +46,39 @@ class EvaluationResult:
         return max((len(ran) for ran in self.outcomes.values()), default=0)
 
 
-def to_json(found: EvaluationResult) -> dict[str, Any]:
+def to_json(result: EvaluationResult) -> dict[str, Any]:
     """The JSON form: fractions from 0 to 1, milliseconds, None where a metric is undefined.
 
     Keys besides `tools`, `queries` and `tiers`: always `intervals`; `by`, `malformed` and `ran_as`
         (queries that another tier answered) only if they are not empty.
     """
-    held: dict[str, Any] = {
-        "tools": found.tools,
-        "queries": found.queries,
-        "tiers": {tier: rounded(summary) for tier, summary in found.summaries.items()},
+    figures: dict[str, Any] = {
+        "tools": result.tools,
+        "queries": result.queries,
+        "tiers": {tier: rounded(summary) for tier, summary in result.summaries.items()},
         "intervals": {
             tier: {
                 metric: [round(end, _DIGITS) for end in ends]
                 for metric, ends in summary.intervals.items()
             }
-            for tier, summary in found.summaries.items()
+            for tier, summary in result.summaries.items()
         },
     }
-    if found.by is not None:
-        held["by"] = {
-            found.by: {
+    if result.by is not None:
+        figures["by"] = {
+            result.by: {
                 tier: {
                     value: {"queries": len(group)} | rounded(summarise(group))
-                    for value, group in group_by(ran, found.by).items()
+                    for value, group in group_by(tier_outcomes, result.by).items()
                 }
-                for tier, ran in found.outcomes.items()
+                for tier, tier_outcomes in result.outcomes.items()
             }
         }
-    if found.malformed:
-        held["malformed"] = list(map(asdict, found.malformed))
-    if another := ran_as(found.outcomes):
-        held["ran_as"] = another
-    return held
+    if result.malformed:
+        figures["malformed"] = list(map(asdict, result.malformed))
+    if replaced := ran_as(result.outcomes):
+        figures["ran_as"] = replaced
+    return figures
 
 
 def rounded(summary: Summary) -> dict[str, float | None]:
@@ -95,18 +94,22 @@ def ran_as(outcomes: Outcomes) -> dict[str, dict[str, int]]:
 
     Empty if there are none.
     """
-    found = {}
-    for tier, ran in outcomes.items():
-        instead = Counter(
+    replaced = {}
+    for tier, tier_outcomes in outcomes.items():
+        reasons = Counter(
             f"{outcome.answer.ran}: {outcome.answer.reason}"
-            for outcome in ran
+            for outcome in tier_outcomes
             if outcome.answer.reason is not None
         )
-        if refusals := Counter(f"refused: {one.refused}" for one in ran if one.refused is not None):
-            instead += refusals
-        if instead:
-            found[tier] = dict(sorted(instead.items()))
-    return found
+        if refusals := Counter(
+            f"refused: {outcome.refused}"
+            for outcome in tier_outcomes
+            if outcome.refused is not None
+        ):
+            reasons += refusals
+        if reasons:
+            replaced[tier] = dict(sorted(reasons.items()))
+    return replaced
 
 
 def quality_table(summaries: Mapping[str, Summary], *, intervals: bool = True) -> Table:
@@ -139,8 +142,8 @@ def breakdown_table(outcomes: Outcomes, by: str) -> Table:
     For queries that no tool fits, the share with an abstention.
     """
     rows: list[tuple[Cell, ...]] = []
-    for tier, ran in outcomes.items():
-        for value, group in group_by(ran, by).items():
+    for tier, tier_outcomes in outcomes.items():
+        for value, group in group_by(tier_outcomes, by).items():
             values = summarise(group).values
             cells = (_percent(values[metric]) for metric in (*_BROKEN_DOWN, "abstain_recall"))
             rows.append((f"{value} ({len(group)})", tier, *cells))
@@ -150,14 +153,14 @@ def breakdown_table(outcomes: Outcomes, by: str) -> Table:
 
 def differences(changes: Sequence[MetricChange]) -> dict[str, dict[str, float | None]]:
     """Tier -> metric -> difference as a fraction, None where one side has no value."""
-    held: dict[str, dict[str, float | None]] = {}
+    by_tier: dict[str, dict[str, float | None]] = {}
     for change in changes:
         if change.before is not None or change.now is not None:
-            moved = change.difference
-            held.setdefault(change.tier, {})[change.metric] = (
-                None if moved is None else round(moved, _DIGITS)
+            difference = change.difference
+            by_tier.setdefault(change.tier, {})[change.metric] = (
+                None if difference is None else round(difference, _DIGITS)
             )
-    return held
+    return by_tier
 
 
 def difference_table(changes: Sequence[MetricChange]) -> Table:
@@ -166,13 +169,13 @@ def difference_table(changes: Sequence[MetricChange]) -> Table:
     for change in changes:
         if change.before is None and change.now is None:
             continue
-        moved = change.difference
+        difference = change.difference
         rows.append(
             (
                 f"{change.tier} {change.metric}",
                 _percent(change.before),
                 _percent(change.now),
-                None if moved is None else f"{100 * moved:+.2f}",
+                None if difference is None else f"{100 * difference:+.2f}",
             )
         )
     return Table(("metric", "before", "now", "points"), tuple(rows))
@@ -187,3 +190,24 @@ def _percent(value: float | None, ends: tuple[float, float] | None = None) -> Ce
 
 def _milliseconds(value: float | None) -> Cell:
     return None if value is None else f"{value:.2f}"
+
+
+Cell = str | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of formatted figures.
+
+    Args:
+        columns: headings. The first column is text, the others are aligned right.
+        rows: formatted cells; None is shown as a dash.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    def transposed(self) -> Table:
+        """The same with rows as columns."""
+        head, *rows = zip(self.columns, *self.rows, strict=True)
+        return Table(tuple(map(str, head)), tuple(rows))

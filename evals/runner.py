@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import ranking_metrics
 from ..errors import RequestError
+from ..retrieval import ranking_metrics
 from .dataset import LabelledQuery
 
 if TYPE_CHECKING:

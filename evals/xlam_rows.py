@@ -54,9 +54,9 @@ def stream_rows(path: str | Path) -> Iterator[XlamRow | Malformed]:
     file = Path(path)
     ids: set[str | int] = set()
     try:
-        for number, held in enumerate(_raw_rows(file), start=1):
+        for number, raw_row in enumerate(_raw_rows(file), start=1):
             try:
-                yield _usable(number, held, ids)
+                yield _usable(number, raw_row, ids)
             except RowError as error:
                 yield Malformed(file.name, number, str(error))
     except OSError as error:
@@ -94,17 +94,17 @@ def download(token: str | None) -> Path:
 
 
 def _raw_rows(file: Path) -> Iterator[Any]:
-    with open_file(file, None, error=EvaluationError) as held:
-        start = held.read(4096)
-        held.seek(0)
+    with open_file(file, None, error=EvaluationError) as content:
+        start = content.read(4096)
+        content.seek(0)
         if not start.strip():
             raise EvaluationError(f"{file}: empty: expected rows of {REPOSITORY}")
         if start.startswith(b"PAR1"):
             yield from _parquet_rows(file)
         elif start.lstrip().startswith(b"["):
-            yield from _array_rows(file, held)
+            yield from _array_rows(file, content)
         else:
-            yield from (line for line in held if line.strip())
+            yield from (line for line in content if line.strip())
 
 
 def _parquet_rows(file: Path) -> Iterator[Mapping[str, Any]]:
@@ -113,23 +113,23 @@ def _parquet_rows(file: Path) -> Iterator[Mapping[str, Any]]:
     except ImportError as error:
         raise MissingExtraError("reading parquet", "xlam") from error
     try:
-        with parquet.ParquetFile(file) as held:
-            for batch in held.iter_batches(batch_size=512):
+        with parquet.ParquetFile(file) as content:
+            for batch in content.iter_batches(batch_size=512):
                 yield from batch.to_pylist()
     except arrow.ArrowException as error:
         raise EvaluationError(f"{file}: damaged parquet: {error}") from error
 
 
-def _array_rows(file: Path, held: BinaryIO) -> list[Any]:
+def _array_rows(file: Path, content: BinaryIO) -> list[Any]:
     try:
-        rows: list[Any] = json.load(held)
+        rows: list[Any] = json.load(content)
     except (ValueError, RecursionError) as error:
         raise EvaluationError(f"{file}: not JSON: {error}") from error
     return rows
 
 
-def _usable(number: int, held: Any, ids: set[str | int]) -> XlamRow:
-    row = parse_object(held) if isinstance(held, bytes) else held
+def _usable(number: int, raw_row: Any, ids: set[str | int]) -> XlamRow:
+    row = parse_object(raw_row) if isinstance(raw_row, bytes) else raw_row
     if not isinstance(row, Mapping):
         raise RowError(f"a row must be an object, not {type(row).__name__}")
     row_id = row.get("id")
@@ -151,15 +151,15 @@ def _usable(number: int, held: Any, ids: set[str | int]) -> XlamRow:
     return XlamRow(number, query, answers, functions)
 
 
-def _objects(key: str, held: object) -> tuple[Mapping[str, Any], ...]:
-    if isinstance(held, str):
+def _objects(key: str, entries: object) -> tuple[Mapping[str, Any], ...]:
+    if isinstance(entries, str):
         try:
-            held = json.loads(held)
+            entries = json.loads(entries)
         except (ValueError, RecursionError) as error:
             raise RowError(f"{key}: not JSON: {error}") from error
-    if not isinstance(held, list):
+    if not isinstance(entries, list):
         raise RowError(f"{key}: must be a list, or JSON of one")
-    for entry in held:
+    for entry in entries:
         if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
             raise RowError(f"{key}: each must be an object with a name")
-    return tuple(held)
+    return tuple(entries)

@@ -9,8 +9,8 @@ from pathlib import Path
 import anyio
 
 from ..errors import ConfigError
-from .client_config import ClientConfig, read_client_config
-from .fleet import Fleet
+from .clients.client_config import ClientConfig, read_client_config
+from .upstream.fleet import Fleet
 
 _LOG = logging.getLogger("shortlist.gateway")
 
@@ -40,16 +40,17 @@ async def reload_on_change(
     )
     async for _ in changes:
         try:
-            found = await anyio.to_thread.run_sync(read_client_config, path)
+            config = await anyio.to_thread.run_sync(read_client_config, path)
         except ConfigError as error:
             _LOG.warning("%s; the servers keep their old configuration", error)
             continue
         if changed is not None:
             try:
-                changed(found)
+                changed(config)
             except ConfigError as error:
                 _LOG.warning("%s; the profiles keep their old settings", error)
-        for problem in found.problems:
+        for problem in config.problems:
             _LOG.warning("%s: %s", path, problem)
-        kept = [fleet.upstreams[name].spec for name in found.skipped if name in fleet.upstreams]
-        await fleet.reload([*found.servers, *kept])
+        names = [name for name in config.skipped if name in fleet.upstreams]
+        unchanged = [fleet.upstreams[name].spec for name in names]
+        await fleet.reload([*config.servers, *unchanged])

@@ -17,24 +17,23 @@ from .. import __version__
 from ..catalog.arguments import argument_problems
 from ..errors import ShortlistError
 from ..session import Session
-from . import answers
-from .call_watch import CallWatch
-from .caller import Caller, Context
-from .calls import Asked, call_through, error_result
-from .code_mode import CodeMode
-from .completions import Completions
-from .fleet import Fleet
-from .log_levels import LogLevels
-from .meta_tools import CALL, CALLS, DETAILS, READ, RESERVED, RUN, SEARCH, SERVERS, meta_tools
-from .observer import Asker, Observer
-from .profile import Profile, ProfileViews
-from .prompts import Prompts
-from .resources import Resources
-from .sessions import ClientSession, ClientSessions
-from .shown_tools import shown_tools
-from .subscriptions import Subscriptions
-from .upstream import ServerState, Upstream, UpstreamError
-from .voting import collect_votes
+from .meta_tools import meta_tool_answers as answers
+from .meta_tools.client_search import collect_votes
+from .meta_tools.meta_tool_definitions import CALLS, RESERVED, meta_tools
+from .meta_tools.run_code import CodeMode
+from .meta_tools.shown_tools import shown_tools
+from .meta_tools.tool_calls import ClientCall, error_result, forward_call
+from .observe.gateway_events import CallRecord
+from .observe.observer import Observer, Requester
+from .profiles.client_sessions import ClientSession, ClientSessions
+from .profiles.profile import CALL, DETAILS, READ, RUN, SEARCH, SERVERS, Profile, ProfileViews
+from .relay.log_levels import LogLevels
+from .relay.mcp_prompts import Completions, Prompts
+from .relay.resources import Resources
+from .relay.subscriptions import Subscriptions
+from .upstream.caller import Caller, Context
+from .upstream.fleet import Fleet
+from .upstream.server_connection import ServerState, Upstream, UpstreamError
 
 _LOG = logging.getLogger("shortlist.gateway")
 
@@ -59,7 +58,7 @@ class Gateway:
         self.fleet = fleet
         self.observer = observer or Observer()
         fleet.on_state = self._state_changed
-        self.sessions = ClientSessions(fleet, self._begun, profile or Profile(), profiles)
+        self.sessions = ClientSessions(fleet, self._new_session, profile or Profile(), profiles)
         self.server: Server[Any] = Server(
             "shortlist",
             version=__version__,
@@ -98,7 +97,7 @@ class Gateway:
         if "code" in self.__dict__:
             await self.code.aclose()
 
-    def _begun(self, views: ProfileViews) -> Session:
+    def _new_session(self, views: ProfileViews) -> Session:
         """A new session with the permissions of a profile."""
         settings = views.config.session.changed({"must_offer": False})
         return Session(views, settings)
@@ -109,7 +108,7 @@ class Gateway:
         if context.request is None:
             # Over stdin/stdout there is one client. It gets questions that belong to no call.
             caller = Caller(context, client)
-            self.fleet.front.only_client = None if caller.is_modern else caller
+            self.fleet.message_handlers.only_client = None if caller.is_modern else caller
         return client
 
     async def _list_tools(
@@ -120,34 +119,34 @@ class Gateway:
         client = self._client(context)
         await self.fleet.follow_pins()
         tools = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
-        asker = Asker.of(context.request, client.session.id)
-        self.observer.listed(asker, client.view(), tools, self.fleet.engine.quarantined)
+        requester = Requester.of(context.request, client.session.id)
+        self.observer.record_list(requester, client.view(), tools, self.fleet.engine.quarantined)
         return types.ListToolsResult(tools=tools)
 
     async def _call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        client, watch = self._client(context), CallWatch()
-        asker = Asker.of(context.request, client.session.id)
-        with self.observer.request(asker, params, watch) as request:
-            answer = await self._safely(context, client, params, watch)
+        client, call_record = self._client(context), CallRecord()
+        requester = Requester.of(context.request, client.session.id)
+        with self.observer.request(requester, params, call_record) as request:
+            answer = await self._answer_safely(context, client, params, call_record)
             request.answer = answer if isinstance(answer, types.CallToolResult) else None
         return answer
 
-    async def _safely(
+    async def _answer_safely(
         self,
         context: Context,
         client: ClientSession,
         params: types.CallToolRequestParams,
-        watch: CallWatch,
+        call_record: CallRecord,
     ) -> types.CallToolResult | types.InputRequiredResult:
         """The answer to a call. Errors become answers too."""
         arguments = dict(params.arguments or {})
         try:
             await self.fleet.follow_pins()
-            return await self._answered(context, client, params, arguments, watch)
+            return await self._answer_call(context, client, params, arguments, call_record)
         except (ShortlistError, UpstreamError) as error:
-            watch.failed()
+            call_record.record_failure()
             cause = error.__cause__
             if isinstance(cause, MCPError) and cause.code == types.URL_ELICITATION_REQUIRED:
                 # The client opens the addresses in the error, then calls again.
@@ -156,33 +155,33 @@ class Gateway:
         except Exception:  # noqa: BLE001
             # The text of an unexpected exception must not reach a client.
             _LOG.exception("a call of %r failed", params.name)
-            watch.failed()
+            call_record.record_failure()
             return error_result("the gateway failed on this call; its log says why")
 
-    async def _answered(
+    async def _answer_call(
         self,
         context: Context,
         client: ClientSession,
         params: types.CallToolRequestParams,
         arguments: dict[str, Any],
-        watch: CallWatch,
+        call_record: CallRecord,
     ) -> types.CallToolResult | types.InputRequiredResult:
         name = params.name
         if name not in RESERVED:
-            asked = Asked(name, arguments, params)
-            return await call_through(self.fleet, context, client, asked, watch)
+            call = ClientCall(name, arguments, params)
+            return await forward_call(self.fleet, context, client, call, call_record)
         if problems := argument_problems(_SCHEMAS[name], arguments):
             return error_result("The arguments do not fit: " + "; ".join(map(str, problems)))
-        calls = tuple(CALLS.values()) if client.profile.split else (CALL,)
-        if name in calls:
-            asked = Asked(arguments["name"], arguments.get("arguments"), params, through=name)
-            return await call_through(self.fleet, context, client, asked, watch)
+        call_tools = tuple(CALLS.values()) if client.profile.split else (CALL,)
+        if name in call_tools:
+            call = ClientCall(arguments["name"], arguments.get("arguments"), params, through=name)
+            return await forward_call(self.fleet, context, client, call, call_record)
         if name == READ:
             first, last = (*arguments.get("range", ()), None, None)[:2]
             text = client.results.read(arguments["id"], first, last, readable=client.may_read)
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
         if name == SEARCH:
-            return await self._found(context, client, params, arguments)
+            return await self._search(context, client, params, arguments)
         if name == DETAILS:
             stubs = self.code.stubs if client.profile.code else None
             return await anyio.to_thread.run_sync(answers.details, client, arguments, stubs)
@@ -192,9 +191,9 @@ class Gateway:
             return error_result("run_code is off here; the operator turns it on: shortlist.code")
         if name == SERVERS:
             return await anyio.to_thread.run_sync(answers.servers, self.fleet, client)
-        return error_result(f"There is no tool {name!r} here; use one of: {', '.join(calls)}.")
+        return error_result(f"There is no tool {name!r} here; use one of: {', '.join(call_tools)}.")
 
-    async def _found(
+    async def _search(
         self,
         context: Context,
         client: ClientSession,
@@ -204,20 +203,20 @@ class Gateway:
         """The answer of a search, with the result of a claimed tool if one was called."""
         query, catalog = arguments["query"], self.fleet.engine.catalog
         caller = Caller(context, client)
-        said = await collect_votes(self.fleet, client.profile, query, catalog, caller)
-        client.votes = said.votes
-        found = await anyio.to_thread.run_sync(answers.search, self.fleet, client, arguments)
-        if (claimed := said.claimed(client.view())) is None:
-            return found
-        tool, given = claimed
-        asked = Asked(tool.id, given, params)
-        result = await call_through(self.fleet, context, client, asked, CallWatch())
+        collected = await collect_votes(self.fleet, client.profile, query, catalog, caller)
+        client.votes = collected.votes
+        answer = await anyio.to_thread.run_sync(answers.search, self.fleet, client, arguments)
+        if (claim := collected.claimed_call(client.view())) is None:
+            return answer
+        tool, claimed_arguments = claim
+        call = ClientCall(tool.id, claimed_arguments, params)
+        result = await forward_call(self.fleet, context, client, call, CallRecord())
         if isinstance(result, types.InputRequiredResult):
             return result
         note = types.TextContent(type="text", text=f"Its server had {tool.id} called at once:")
         return types.CallToolResult(
-            content=[*found.content, note, *result.content],
-            structured_content=found.structured_content,
+            content=[*answer.content, note, *result.content],
+            structured_content=answer.structured_content,
         )
 
     def _state_changed(self, upstream: Upstream) -> None:

@@ -3,7 +3,7 @@
 from ..retrieval.refusal import Refusal
 from .admission import Admission
 from .condition import Condition
-from .constructors import (
+from .condition_kinds import (
     after,
     all_of,
     annotation,
@@ -14,8 +14,7 @@ from .constructors import (
     predicate,
     requires_scope,
 )
-from .gate import Gate
-from .rule import Provides, Rule
+from .rules import Gate, Provides, Rule
 from .state import State
 from .votes import Votes
 

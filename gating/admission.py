@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from ..catalog import Tool
-from ..catalog.nearest import nearest_ids
-from ..catalog.text import ID_LIMIT
-from ..errors import UnknownToolError
-from ..retrieval.index import Index
+from ..catalog.catalog import nearest_ids
+from ..catalog.pattern import is_wild
+from ..catalog.text_cleaning import ID_LIMIT
+from ..errors import RequestError, UnknownToolError
+from ..retrieval.catalog_index import Index
 from ..retrieval.refusal import Denials, Refusal
 from ..retrieval.selection import VoterFailure
-from .allowed import Allowed
-from .compiled import GateEvaluation
+from .compiled_gate import CompiledGate, GateEvaluation
 from .condition import Mask
 from .quarantine import Quarantine
 from .reason import Reasons
@@ -64,7 +64,7 @@ class Admission:
         self._allowed = allowed or Allowed()
         self._quarantine = quarantine or Quarantine()
         self._votes = votes or Votes()
-        self.mask = self._decided()
+        self.mask = self._permitted_rows()
 
     @property
     def state(self) -> State:
@@ -157,7 +157,7 @@ class Admission:
         row = self._row(tool_id)
         if row is None:
             raise self.unknown(tool_id)
-        return None if self.mask is None or self.mask[row] else self._refused(row)
+        return None if self.mask is None or self.mask[row] else self._refusal_of_row(row)
 
     def resolve(self, name: str) -> Tool | Refusal | UnknownToolError:
         """The tool with an id, or with a name that only one permitted tool has.
@@ -194,16 +194,16 @@ class Admission:
             (0, None)
         """
         row = self._row(name)
-        if row is None and isinstance(name, str):
-            rows = [
-                self.index.rows[self.index.catalog[i].id] for i in self.index.catalog.named(name)
-            ]
-            admitted = [one for one in rows if self.mask is None or self.mask[one]]
-            if len(admitted) == 1 or (rows and not admitted):
-                row = min(admitted or rows, key=lambda one: self.index.tools[one].id)
-        return row
+        if row is not None or not isinstance(name, str):
+            return row
+        catalog = self.index.catalog
+        rows = [self.index.rows[catalog[position].id] for position in catalog.named(name)]
+        admitted = [row for row in rows if self.mask is None or self.mask[row]]
+        if len(admitted) > 1:
+            return None
+        return min(admitted or rows, key=lambda row: self.index.tools[row].id, default=None)
 
-    def unknown(self, asked: str) -> UnknownToolError:
+    def unknown(self, name: str) -> UnknownToolError:
         """The error for an unknown id or name. It lists only permitted tools.
 
         Example:
@@ -213,7 +213,7 @@ class Admission:
             >>> view.admission.unknown("list_invoice").nearest
             ('billing/list_invoices',)
         """
-        text = asked if isinstance(asked, str) else repr(asked)
+        text = name if isinstance(name, str) else repr(name)
         text = text[:ID_LIMIT]
         rows = self.index.by_id(
             np.ones(len(self.index.tools), np.bool_) if self.mask is None else self.mask
@@ -238,7 +238,7 @@ class Admission:
         """
         if self.mask is None:
             return Denials()
-        return Denials(self.index.by_id(~self.mask), self._refused, nearest)
+        return Denials(self.index.by_id(~self.mask), self._refusal_of_row, nearest)
 
     @cached_property
     def _claims(self) -> tuple[tuple[int, ...], tuple[VoterFailure, ...]]:
@@ -266,23 +266,23 @@ class Admission:
         everything = np.ones(len(self.index.tools), np.bool_)
         return Reasons(self._evaluation, everything if self.mask is None else self.mask)
 
-    def _decided(self) -> Mask | None:
+    def _permitted_rows(self) -> Mask | None:
         mask = self._evaluation.catalog.admitted(self._evaluation.truths)
         present = self.index.names.present
-        for other in (present, self._allowed.mask, self._quarantine.mask(self.index)):
-            if other is not None:
-                mask = other if mask is None else mask & other
+        for limit in (present, self._allowed.mask, self._quarantine.mask(self.index)):
+            if limit is not None:
+                mask = limit if mask is None else mask & limit
         rows = self.index.rows
-        gone = [rows[tool_id] for tool_id in self._votes.excluded if tool_id in rows]
-        if gone:
+        excluded_rows = [rows[tool_id] for tool_id in self._votes.excluded if tool_id in rows]
+        if excluded_rows:
             mask = np.ones(len(self.index.tools), np.bool_) if mask is None else mask.copy()
-            mask[gone] = False
+            mask[excluded_rows] = False
         if mask is None or bool(mask.all()):
             return None
         # Strategies are given the mask. Over bytes, nothing can make it writeable again.
         return np.frombuffer(mask.tobytes(), np.bool_)
 
-    def _refused(self, row: int) -> Refusal:
+    def _refusal_of_row(self, row: int) -> Refusal:
         """The refusal of a row. Reasons that the agent cannot change come first."""
         tool_id = self.index.tools[row].id
         if (quarantined := self._quarantine.refusal(tool_id)) is not None:
@@ -305,3 +305,52 @@ class Admission:
         row = self.index.rows.get(tool_id)
         server = None if row is None else self.index.tools[row].server
         return server or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Rows that a caller is limited to.
+
+    Args:
+        mask: shape (n,); None for no limit.
+        unmatched: entries that match no tool of the catalog, in the order given, each once.
+    """
+
+    mask: Mask | None = None
+    unmatched: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, entries: Iterable[str] | None, catalog: CompiledGate) -> Allowed:
+        """The rows that the entries of `allowed` match.
+
+        An entry that is the id of a tool means only that tool, even if it contains wildcards. Any
+        other entry with a wildcard is a glob, see `Pattern`. Both match exactly, because they grant
+        permission.
+
+        Args:
+            entries: ids and globs; None for no limit.
+            catalog: the catalog version.
+
+        Raises:
+            RequestError: an entry is not a text.
+        """
+        if entries is None:
+            return cls()
+        if isinstance(entries, str):
+            raise RequestError(f"allowed: a list of ids and globs, not the text {entries[:80]!r}")
+        mask = np.zeros(len(catalog.tools), np.bool_)
+        rows, rows_by_id, unmatched = catalog.rows, [], []
+        try:
+            for entry in dict.fromkeys(entries):
+                if (row := rows.get(entry)) is not None:
+                    rows_by_id.append(row)
+                elif not isinstance(entry, str):
+                    raise RequestError(f"allowed: an id or a glob, not {entry!r:.80}")
+                elif is_wild(entry) and len(matched := catalog.granted(entry)):
+                    mask[matched] = True
+                else:
+                    unmatched.append(entry)
+        except TypeError as error:
+            raise RequestError(f"allowed: a list of ids and globs: {error}") from error
+        mask[rows_by_id] = True
+        return cls(mask, tuple(unmatched))

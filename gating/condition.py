@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..catalog.pattern import Pattern
 from ..errors import ConfigError
-from ..pattern import Pattern
 from .state import Scalar, State
 
 #: How deep conditions may nest in JSON.
@@ -31,7 +31,7 @@ NO: Truth = (False, True)
 UNKNOWN: Truth = (False, False)
 
 Predicates = Mapping[str, Callable[[State], bool]]
-Read = Callable[[Any], "Condition"]
+ConditionReader = Callable[[Any], "Condition"]
 _Kind = TypeVar("_Kind", bound="type[Condition]")
 
 
@@ -43,7 +43,7 @@ class CatalogView(Protocol):
 
     @property
     def providers(self) -> Mapping[tuple[str, str], Mask]: ...  # noqa: D102 - by kind and name
-    def meant(self, pattern: Pattern) -> Mask: ...  # noqa: D102 - rows that match exactly
+    def rows_matching(self, pattern: Pattern) -> Mask: ...  # noqa: D102 - rows that match exactly
     def annotated(self, name: str, value: Scalar) -> Mask: ...  # noqa: D102
 
 
@@ -82,7 +82,7 @@ class Condition:
     refusal: ClassVar[str] = "precondition"
 
     @classmethod
-    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
         """The condition of a JSON form `{key: value}`.
 
         Args:
@@ -139,12 +139,12 @@ class Condition:
 
         Example:
             >>> from shortlist import Engine, Gate, Tool
-            >>> from shortlist.gating.compiled import CompiledGate
+            >>> from shortlist.gating.compiled_gate import CompiledGate
             >>> from shortlist.gating import State, requires_scope
             >>> tool = Tool("read", "mail", annotations={"readOnlyHint": True})
             >>> index = Engine.from_tools([tool], tiers=["lexical"]).view().admission.index
             >>> compiled = CompiledGate(Gate(), index.tools, index.names)
-            >>> requires_scope("a").evaluate(compiled.holding(State(scopes={"a"})))
+            >>> requires_scope("a").evaluate(compiled.evaluate(State(scopes={"a"})))
             (True, False)
         """
         raise NotImplementedError
@@ -168,7 +168,7 @@ class Condition:
 
         Example:
             >>> from shortlist import Engine, Gate, Tool
-            >>> from shortlist.gating.compiled import CompiledGate
+            >>> from shortlist.gating.compiled_gate import CompiledGate
             >>> from shortlist.gating import annotation
             >>> tool = Tool("read", "mail", annotations={"readOnlyHint": True})
             >>> index = Engine.from_tools([tool], tiers=["lexical"]).view().admission.index
@@ -194,7 +194,7 @@ class Condition:
 
         Example:
             >>> from shortlist import Engine, Gate, Tool
-            >>> from shortlist.gating.compiled import CompiledGate
+            >>> from shortlist.gating.compiled_gate import CompiledGate
             >>> from shortlist.gating import after
             >>> tool = Tool("read", "mail", annotations={"readOnlyHint": True})
             >>> index = Engine.from_tools([tool], tiers=["lexical"]).view().admission.index
@@ -278,5 +278,7 @@ def parse_condition(form: Any, predicates: Predicates | None = None, depth: int 
     [(key, value)] = form.items()
     if key not in KINDS:
         raise ConfigError(f"no condition {key!r:.80}; use one of: {', '.join(KINDS)}")
-    known = predicates or {}
-    return KINDS[key].parse(value, lambda part: parse_condition(part, known, depth + 1), known)
+    functions = predicates or {}
+    return KINDS[key].parse(
+        value, lambda part: parse_condition(part, functions, depth + 1), functions
+    )

@@ -1,4 +1,4 @@
-"""Reads rules from their form in TOML and JSON.
+"""Reads rules from their form in TOML and JSON, and finds their problems when they are loaded.
 
 [gate]
 scopes = ["github:write"]
@@ -11,7 +11,8 @@ needs = { all_of = [{ scope = "github:write" }, { after = "github/get_*" }] }
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -23,13 +24,14 @@ from pydantic import (
     ValidationError,
 )
 
+from ..catalog.pattern import Pattern
 from ..errors import ConfigError
 from ..sections import Section
 from ..settings import joined
-from .condition import Predicates, parse_condition
-from .gate import Gate
-from .problem import rule_problems
-from .rule import Provides, Rule
+from .compiled_gate import CompiledGate
+from .condition import Condition, Predicates, parse_condition, simple_conditions
+from .condition_kinds import After, AllOf, AnyOf
+from .rules import Gate, Provides, Rule
 from .state import Scalar
 
 _Globs = str | list[str]
@@ -73,23 +75,27 @@ def read_gate(declared: Mapping[str, Any], predicates: Predicates | None = None)
     Raises:
         ConfigError: names the rule, what is wrong with it and what would be right.
     """
-    given = _checked(_Gate, declared, "gate")
-    rules = [_rule(row, f"gate.rules.{place}", predicates) for place, row in enumerate(given.rules)]
-    return Gate(rules, scopes=given.scopes)
+    gate_table = _checked(_Gate, declared, "gate")
+    rules = [
+        _rule(row, f"gate.rules.{place}", predicates) for place, row in enumerate(gate_table.rules)
+    ]
+    return Gate(rules, scopes=gate_table.scopes)
 
 
 def _rule(row: Mapping[str, Any], place: str, predicates: Predicates | None) -> Rule:
     name = row.get("name")
     where = f"{place} ({name!r:.80})" if isinstance(name, str) else place
-    given = _checked(_Rule, row, where)
+    rule_table = _checked(_Rule, row, where)
     try:
         return Rule(
-            None if given.needs is None else parse_condition(given.needs, predicates),
-            tools=given.tools,
-            server=given.server,
-            annotations=given.annotations,
-            provides=None if given.provides is None else Provides(**given.provides.model_dump()),
-            name=given.name,
+            None if rule_table.needs is None else parse_condition(rule_table.needs, predicates),
+            tools=rule_table.tools,
+            server=rule_table.server,
+            annotations=rule_table.annotations,
+            provides=None
+            if rule_table.provides is None
+            else Provides(**rule_table.provides.model_dump()),
+            name=rule_table.name,
         )
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
@@ -115,3 +121,88 @@ def _setting(value: Any) -> Gate:
 GateSetting = Annotated[
     Gate, PlainValidator(_setting), PlainSerializer(Gate.to_dict, return_type=dict[str, Any])
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A problem of a permission rule.
+
+    Args:
+        kind: `unknown_scope`, `after_nothing` or `concerns_nothing`; `docs/views.md` says what
+            each means.
+        rule: name or description of the rule.
+        reason: one sentence.
+        severity: `error` if the rule is wrong for every catalog, `warning` if it is wrong for the
+            present one.
+    """
+
+    kind: str
+    rule: str
+    reason: str
+    severity: str = "error"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"rule {self.rule!r}: {self.reason}"
+
+
+def rule_problems(gate: Gate) -> tuple[Problem, ...]:
+    """Problems of the rules in any catalog."""
+    return tuple(problem for rule in gate.rules for problem in _unknown_scopes(rule, gate))
+
+
+def catalog_problems(compiled: CompiledGate) -> tuple[Problem, ...]:
+    """Problems of the rules with one catalog version."""
+    return (*_ineffective_rules(compiled), *_missing_call_problems(compiled))
+
+
+def _unknown_scopes(rule: Rule, gate: Gate) -> Iterator[Problem]:
+    needed = [] if rule.condition is None else list(simple_conditions(rule.condition))
+    provided = filter(None, (condition.provided_by() for condition in needed))
+    scopes = [name for kind, name in provided if kind == "scopes"]
+    scopes += rule.provides.scopes if rule.provides else ()
+    for scope in dict.fromkeys(scopes):
+        if gate.scopes is not None and scope not in gate.scopes:
+            permitted = ", ".join(sorted(gate.scopes)) or "none"
+            yield Problem(
+                "unknown_scope", rule.described(), f"no scope {scope!r}; use one of: {permitted}"
+            )
+
+
+def _ineffective_rules(compiled: CompiledGate) -> Iterator[Problem]:
+    reasons = {
+        "condition": "it concerns no tool of the catalog",
+        "provides": "what it provides, no tool of the catalog provides (letter case counts here)",
+    }
+    silent = {rule for rule, part in compiled.idle if part == "condition"}
+    for rule, part in compiled.idle:
+        if part == "condition" or rule not in silent:
+            yield Problem("concerns_nothing", rule.described(), reasons[part], "warning")
+
+
+def _missing_call_problems(compiled: CompiledGate) -> Iterator[Problem]:
+    """Conditions that cannot hold, because the catalog lacks the tool whose call they need."""
+    reported: set[Pattern] = set()
+    for rule, place, _ in compiled.demands:
+        patterns = _missing_calls(compiled, compiled.nodes[place][0])
+        if patterns and patterns[0] not in reported:
+            reported.add(patterns[0])
+            yield Problem(
+                "after_nothing",
+                rule.described(),
+                f"it needs a call of {patterns[0].text!r}, but no matching tool is there",
+                "warning",
+            )
+
+
+def _missing_calls(compiled: CompiledGate, condition: Condition) -> tuple[Pattern, ...]:
+    """Patterns of needed calls that no tool matches; empty if the condition can do without."""
+    if isinstance(condition, After):
+        return () if compiled.rows_matching(condition.pattern).any() else (condition.pattern,)
+    parts = [_missing_calls(compiled, part) for part in condition.composed_of()]
+    if isinstance(condition, AllOf) or (isinstance(condition, AnyOf) and all(parts)):
+        return tuple(pattern for patterns in parts for pattern in patterns)
+    return ()

@@ -9,13 +9,12 @@ from weakref import WeakKeyDictionary
 
 from ..errors import RequestError
 from ..processes import GuardedLock
-from ..retrieval.index import Index
-from .admission import Admission
-from .allowed import Allowed
-from .compiled import CompiledGate
-from .gate import Gate
-from .problem import Problem, catalog_problems, rule_problems
+from ..retrieval.catalog_index import Index
+from .admission import Admission, Allowed
+from .compiled_gate import CompiledGate
+from .declaration import Problem, catalog_problems, rule_problems
 from .quarantine import Quarantine
+from .rules import Gate
 from .state import State
 from .votes import Votes
 
@@ -39,7 +38,7 @@ class Gatekeeper:
         # Weak, so that a catalog version goes with its last request.
         self._compiled: WeakKeyDictionary[Index, _Compiled] = WeakKeyDictionary()
         self._lock = GuardedLock("engine")
-        self._with = lru_cache(_JOINED)(partial(_joined, gate))
+        self._joined_with = lru_cache(_JOINED)(partial(_joined, gate))
 
     def joined(self, rules: Gate | None) -> Gatekeeper:
         """The gatekeeper of the engine's rules and further rules of a caller.
@@ -49,24 +48,24 @@ class Gatekeeper:
         Args:
             rules: further rules of the caller; None for none.
         """
-        return self if rules is None or not rules.rules else self._with(rules)
+        return self if rules is None or not rules.rules else self._joined_with(rules)
 
-    def over(self, index: Index) -> CompiledGate:
+    def compiled_gate(self, index: Index) -> CompiledGate:
         """The gate compiled for a catalog version, once. Problems of the rules are logged."""
-        return self._of(index)[0]
+        return self._compiled_for(index)[0]
 
     def problems(self, index: Index) -> tuple[Problem, ...]:
         """The problems of the rules with a catalog version."""
-        return self._of(index)[1]
+        return self._compiled_for(index)[1]
 
-    def _of(self, index: Index) -> _Compiled:
+    def _compiled_for(self, index: Index) -> _Compiled:
         with self._lock:
             compiled = self._compiled.get(index)
         if compiled is None:
             # Not under the lock: requests to the version before must not wait for this one.
-            made = self._compile(index)
+            compiled_now = self._compile(index)
             with self._lock:
-                compiled = self._compiled.setdefault(index, made)
+                compiled = self._compiled.setdefault(index, compiled_now)
         return compiled
 
     def _compile(self, index: Index) -> _Compiled:
@@ -105,8 +104,8 @@ class Gatekeeper:
             raise RequestError(f"state: a State, not {type(state).__name__}; see State.from_dict")
         if votes is not None and not isinstance(votes, Votes):
             raise RequestError(f"votes: Votes as collected, not {type(votes).__name__}")
-        catalog = self.over(index)
-        evaluation = catalog.holding(State() if state is None else state)
+        catalog = self.compiled_gate(index)
+        evaluation = catalog.evaluate(State() if state is None else state)
         return Admission(index, evaluation, Allowed.of(allowed, catalog), quarantine, votes)
 
 

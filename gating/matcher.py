@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
+from ..catalog.pattern import Pattern, fold
 from ..errors import ConfigError
-from ..pattern import Pattern, fold
 from .condition import Mask
-from .hints import hints
-from .rule import Rule
+from .rules import Rule
 from .state import Scalar, json_key
 
 Rows = NDArray[np.intp]
@@ -47,15 +46,15 @@ class Matcher:
         self._changed_by_folding: _Texts | None = None
         self._hints: list[Mapping[str, Any]] | None = None
 
-    def meant(self, pattern: Pattern, *, folded: bool = False) -> Mask:
+    def rows_matching(self, pattern: Pattern, *, folded: bool = False) -> Mask:
         """Rows a pattern matches, shape (n,); with `folded`, exactly or folded.
 
         If both masks are equal, they are one object.
         """
         key = pattern, folded
         if key not in self._masks:
-            mask = self._matching(pattern, folded)
-            if folded and bool((mask == (exact := self.meant(pattern))).all()):
+            mask = self._rows_of_pattern(pattern, folded)
+            if folded and bool((mask == (exact := self.rows_matching(pattern))).all()):
                 mask = exact
             self._masks[key] = mask
         return self._masks[key]
@@ -77,45 +76,41 @@ class Matcher:
     def annotated(self, name: str, value: Scalar) -> Mask:
         """Rows whose annotation has this value, shape (n,)."""
         key = name, json_key(value)
-        return self._kept(key, lambda: self._annotated(name, value))
+        return self._cached_mask(key, lambda: self._rows_with_annotation(name, value))
 
-    def concerned(self, rule: Rule, *, folded: bool = False) -> Mask:
+    def rows_of_rule(self, rule: Rule, *, folded: bool = False) -> Mask:
         """Rows that all selectors of a rule match, shape (n,); with `folded`, exactly or folded."""
         mask = np.ones(len(self._tools), np.bool_)
         if rule.server is not None:
             globs = rule.server
-            mask &= self._kept((globs, folded), lambda: self._serving(globs, folded))
+            mask &= self._cached_mask((globs, folded), lambda: self._rows_of_servers(globs, folded))
         if rule.tools is not None:
-            chosen = [self.meant(pattern, folded=folded) for pattern in rule.tools]
+            chosen = [self.rows_matching(pattern, folded=folded) for pattern in rule.tools]
             mask &= np.logical_or.reduce(chosen)
-        for one in rule.annotations:
-            mask &= self.annotated(one.name, one.value)
+        for hint in rule.annotations:
+            mask &= self.annotated(hint.name, hint.value)
         return mask
 
-    def _kept(self, key: Hashable, make: Callable[[], Mask]) -> Mask:
+    def _cached_mask(self, key: Hashable, make: Callable[[], Mask]) -> Mask:
         if key not in self._masks:
             self._masks[key] = make()
         return self._masks[key]
 
-    def _matching(self, pattern: Pattern, folded: bool) -> Mask:
+    def _rows_of_pattern(self, pattern: Pattern, folded: bool) -> Mask:
         if not folded:
             return self._exact.matching(pattern)
-        return self.meant(pattern) | self._texts_for(pattern).matching(pattern)
+        return self.rows_matching(pattern) | self._texts_for(pattern).matching(pattern)
 
-    def _annotated(self, name: str, value: Scalar) -> Mask:
-        truth = isinstance(value, bool)
+    def _rows_with_annotation(self, name: str, value: Scalar) -> Mask:
         if self._hints is None:
             self._hints = [hints(tool.annotations) for tool in self._tools]
-        return np.fromiter(
-            (
-                isinstance(said := given.get(name), bool) == truth and said == value
-                for given in self._hints
-            ),
-            np.bool_,
-            len(self._tools),
-        )
+        values = [annotations.get(name) for annotations in self._hints]
+        # In JSON, true is not 1.
+        is_bool = isinstance(value, bool)
+        matches = [isinstance(actual, bool) == is_bool and actual == value for actual in values]
+        return np.array(matches, np.bool_)
 
-    def _serving(self, globs: tuple[Pattern, ...], folded: bool) -> Mask:
+    def _rows_of_servers(self, globs: tuple[Pattern, ...], folded: bool) -> Mask:
         mask = self._exact.served(globs)
         return mask | self._folded.served(globs) if folded else mask
 
@@ -198,14 +193,36 @@ class _Texts:
         table = self._tables.get(kind)
         if table is None:
             table = {}
-            for row, text in self._placed(kind, self._tools, self._rows):
+            for row, text in self._rows_with_texts(kind, self._tools, self._rows):
                 table.setdefault(text, []).append(row)
             self._tables[kind] = table
         return table
 
-    def _placed(
+    def _rows_with_texts(
         self, kind: str, tools: Sequence[Tool], rows: Iterable[int]
     ) -> list[tuple[int, str]]:
         """Rows with their text of a kind, for the tools that have one."""
         form, text_of = fold if self._is_folded else str, _TEXTS[kind]
         return [(row, form(text)) for row in rows if (text := text_of(tools[row])) is not None]
+
+
+READ_ONLY, DESTRUCTIVE = "readOnlyHint", "destructiveHint"
+IDEMPOTENT, OPEN_WORLD = "idempotentHint", "openWorldHint"
+#: Model Context Protocol, schema 2025-06-18, ToolAnnotations.
+DEFAULTS: Mapping[str, bool] = {
+    READ_ONLY: False,
+    DESTRUCTIVE: True,
+    IDEMPOTENT: False,
+    OPEN_WORLD: True,
+}
+
+
+def hints(annotations: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Annotations in which missing and non-boolean hints have their default values.
+
+    `destructiveHint` is true by default, but false for a read-only tool that does not set it.
+    """
+    values = annotations or {}
+    declared = {name: value for name in DEFAULTS if isinstance(value := values.get(name), bool)}
+    defaults = {**DEFAULTS, DESTRUCTIVE: not declared.get(READ_ONLY, DEFAULTS[READ_ONLY])}
+    return {**values, **defaults, **declared}

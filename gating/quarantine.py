@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import RequestError
-from ..retrieval.index import Index
+from ..retrieval.catalog_index import Index
 from ..retrieval.refusal import Refusal
 from .condition import Mask
 
@@ -25,55 +25,60 @@ class Quarantine:
     """Quarantined tool ids; immutable. Models and events see fixed sentences only.
 
     Args:
-        given: id to an operator's reason, which only operators see. An id that is not in the
-            catalog yet is quarantined when it is added.
-        judged: id to the flag from `trust`, warnings included.
+        operator_reasons: id to an operator's reason, which only operators see. An id that is not in
+            the catalog yet is quarantined when it is added.
+        flags: id to the flag from `trust`, warnings included.
 
     Attributes:
-        given: the argument `given`.
-        flags: the argument `judged`.
+        operator_reasons: the argument `operator_reasons`.
+        flags: the argument `flags`.
         reasons: id to the reason, for operators.
 
     Raises:
-        RequestError: `given` is no mapping of ids to reasons.
+        RequestError: `operator_reasons` is no mapping of ids to reasons.
     """
 
-    __slots__ = ("_mask", "flags", "given", "reasons")
+    __slots__ = ("_mask", "flags", "operator_reasons", "reasons")
 
     def __init__(
-        self, given: Mapping[str, str] | None = None, judged: Mapping[str, Flag] | None = None
+        self,
+        operator_reasons: Mapping[str, str] | None = None,
+        flags: Mapping[str, Flag] | None = None,
     ) -> None:
-        reasons = {} if given is None else given
+        reasons = {} if operator_reasons is None else operator_reasons
         if not isinstance(reasons, Mapping) or not all(
             isinstance(text, str) for pair in reasons.items() for text in pair
         ):
             raise RequestError("quarantined: a mapping of tool ids to reasons")
-        self.given: Mapping[str, str] = MappingProxyType(dict(reasons))
-        self.flags: Mapping[str, Flag] = MappingProxyType(dict(judged or {}))
+        self.operator_reasons: Mapping[str, str] = MappingProxyType(dict(reasons))
+        self.flags: Mapping[str, Flag] = MappingProxyType(dict(flags or {}))
         sentences = {
             tool_id: flag.sentence
             for tool_id, flag in self.flags.items()
             if flag.level == "quarantine"
         }
-        self.reasons: Mapping[str, str] = MappingProxyType(sentences | self.given)
+        self.reasons: Mapping[str, str] = MappingProxyType(sentences | self.operator_reasons)
         self._mask: tuple[Index | None, Mask | None] = (None, None)
 
     def replaced(
-        self, given: Mapping[str, str] | None = None, judged: Mapping[str, Flag] | None = None
+        self,
+        operator_reasons: Mapping[str, str] | None = None,
+        flags: Mapping[str, Flag] | None = None,
     ) -> Quarantine:
         """A copy with other reasons, other flags, or both. Absent arguments stay as they are.
 
         Raises:
-            RequestError: `given` is no mapping of ids to reasons.
+            RequestError: `operator_reasons` is no mapping of ids to reasons.
         """
         return Quarantine(
-            self.given if given is None else given, self.flags if judged is None else judged
+            self.operator_reasons if operator_reasons is None else operator_reasons,
+            self.flags if flags is None else flags,
         )
 
     def mask(self, index: Index) -> Mask | None:
         """Rows of a catalog version that are not quarantined, shape (n,); None for all of them."""
-        known, mask = self._mask
-        if known is not index:
+        cached_for, mask = self._mask
+        if cached_for is not index:
             rows = [index.rows[tool_id] for tool_id in self.reasons if tool_id in index.rows]
             mask = None
             if rows:
@@ -90,11 +95,11 @@ class Quarantine:
         """
         if tool_id not in self.reasons:
             return None
-        code, sentence, shown = _BY_OPERATOR, _WAITS, ""
+        code, sentence, public_id = _BY_OPERATOR, _WAITS, ""
         flag = self.flags.get(tool_id)
         if flag is not None and flag.level == "quarantine":
             code, sentence = flag.code, flag.sentence
             if flag.in_id:
                 # Who made up the id wrote what a model would read here.
-                shown = f"quarantined-{sha256(tool_id.encode()).hexdigest()[:12]}"
-        return Refusal(tool_id, "quarantined", sentence, (), {"code": code}, shown=shown)
+                public_id = f"quarantined-{sha256(tool_id.encode()).hexdigest()[:12]}"
+        return Refusal(tool_id, "quarantined", sentence, (), {"code": code}, shown=public_id)

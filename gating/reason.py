@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..retrieval.refusal import Refusal
-from .compiled import GateEvaluation
+from .compiled_gate import GateEvaluation
 from .condition import REFUSALS, Condition, Mask, Values, simple_conditions
-from .conditions import After, AllOf, AnyOf
+from .condition_kinds import After, AllOf, AnyOf
 from .matcher import Rows
 
 #: Tools named as leading to another, at most.
@@ -45,9 +45,9 @@ class Reasons:
     def __init__(self, evaluation: GateEvaluation, admitted: Mask) -> None:
         self._evaluation = evaluation
         self._admitted = admitted
-        self._leading: dict[Condition, Rows | None] = {}
+        self._unlocking_by_condition: dict[Condition, Rows | None] = {}
         # By the demands that fail, where these fail for every tool alike.
-        self._known: dict[tuple[int, ...], Refusal] = {}
+        self._cached: dict[tuple[int, ...], Refusal] = {}
 
     def refusal(self, row: int) -> Refusal:
         """The refusal of a row that a rule denies."""
@@ -55,60 +55,65 @@ class Reasons:
         failing = tuple(
             number
             for number, (_, place, mask) in enumerate(compiled.demands)
-            if mask[row] and not _at(truths[place][0], row)
+            if mask[row] and not _value_at(truths[place][0], row)
         )
-        if failing in self._known:
-            return replace(self._known[failing], tool_id=compiled.tools[row].id)
-        refusal = self._made(row, failing)
+        if failing in self._cached:
+            return replace(self._cached[failing], tool_id=compiled.tools[row].id)
+        refusal = self._build_refusal(row, failing)
         if all(isinstance(truths[compiled.demands[number][1]][0], bool) for number in failing):
-            self._known[failing] = refusal
+            self._cached[failing] = refusal
         return refusal
 
-    def _made(self, row: int, demands: Sequence[int]) -> Refusal:
+    def _build_refusal(self, row: int, demands: Sequence[int]) -> Refusal:
         compiled = self._evaluation.catalog
         failing: dict[Condition, list[str]] = {}
         for number in demands:
             rule, place, _ = compiled.demands[number]
             failing.setdefault(compiled.nodes[place][0], []).append(rule.described())
-        lack = _all([self._lack(condition, row) for condition in failing])
+        lack = _lack_of_all([self._find_lack(condition, row) for condition in failing])
         unmet = dict.fromkeys(lack.conditions)
         # What exactly went wrong is for whoever reads the detail, not for the model.
-        silent = dict.fromkeys(part.label() for one in unmet for part in self._silent(one))
-        wrong = "".join(f"; {label!r} gives no answer" for label in silent)
+        unanswered = dict.fromkeys(
+            part.label() for condition in unmet for part in self._unanswered(condition)
+        )
+        error_note = "".join(f"; {label!r} gives no answer" for label in unanswered)
         needs = " and ".join(
-            one.clause() if len(failing) > 1 else one.describe() for one in failing
+            condition.clause() if len(failing) > 1 else condition.describe()
+            for condition in failing
         )
         return Refusal(
             compiled.tools[row].id,
             lack.kind,
-            f"needs {self._discreet(needs, failing)}{wrong}",
+            f"needs {self._without_hidden_ids(needs, failing)}{error_note}",
             self._ids(lack.unlocking),
             {
                 "rules": [name for names in failing.values() for name in names],
-                "unmet": [self._detail(condition) for condition in unmet],
+                "unmet": [self._condition_detail(condition) for condition in unmet],
             },
         )
 
-    def _lack(self, condition: Condition, row: int) -> _Lack:
+    def _find_lack(self, condition: Condition, row: int) -> _Lack:
         if isinstance(condition, AllOf | AnyOf):
             parts = [
-                self._lack(part, row) for part in condition.parts if not self._holds(part, row)
+                self._find_lack(part, row)
+                for part in condition.parts
+                if not self._condition_holds(part, row)
             ]
-            return _all(parts) if isinstance(condition, AllOf) else _any(parts)
-        return _Lack(self._kind(condition), (condition,), self._unlocking(condition))
+            return _lack_of_all(parts) if isinstance(condition, AllOf) else _lack_of_any(parts)
+        return _Lack(self._refusal_kind(condition), (condition,), self._unlocking_rows(condition))
 
-    def _detail(self, condition: Condition) -> dict[str, Any]:
+    def _condition_detail(self, condition: Condition) -> dict[str, Any]:
         """JSON form of a condition that does not hold."""
         form = condition.to_dict()
         if self._names_hidden(condition):
             form["after"] = _HIDDEN
-        for part in self._silent(condition):
+        for part in self._unanswered(condition):
             form |= {**part.to_dict(), "error": self._evaluation.errors[part]}
-        if unlocked_by := self._ids(self._unlocking(condition)):
+        if unlocked_by := self._ids(self._unlocking_rows(condition)):
             form["unlocked_by"] = list(unlocked_by)
         return form
 
-    def _discreet(self, text: str, conditions: Iterable[Condition]) -> str:
+    def _without_hidden_ids(self, text: str, conditions: Iterable[Condition]) -> str:
         """The reason without patterns that match only denied tools: they may be ids."""
         for condition in conditions:
             for part in simple_conditions(condition):
@@ -118,68 +123,72 @@ class Reasons:
 
     def _names_hidden(self, condition: Condition) -> bool:
         """Whether it needs a call of tools of the catalog that are all denied."""
-        if not isinstance(condition, After) or self._unlocking(condition) is not None:
+        if not isinstance(condition, After) or self._unlocking_rows(condition) is not None:
             return False
-        rows = self._evaluation.catalog.leading_to(condition)
+        rows = self._evaluation.catalog.rows_unlocking(condition)
         return rows is not None and len(rows) > 0
 
     def _ids(self, rows: Rows | None) -> tuple[str, ...]:
         tools = self._evaluation.catalog.tools
         return () if rows is None else tuple(tools[row].id for row in rows[:UNLOCKING].tolist())
 
-    def _kind(self, condition: Condition) -> str:
-        if self._silent(condition):
+    def _refusal_kind(self, condition: Condition) -> str:
+        if self._unanswered(condition):
             return "predicate_error"
         return min((part.refusal for part in simple_conditions(condition)), key=REFUSALS.index)
 
-    def _silent(self, condition: Condition) -> list[Condition]:
+    def _unanswered(self, condition: Condition) -> list[Condition]:
         """Its simple conditions whose evaluation failed."""
         errors = self._evaluation.errors
         return [part for part in simple_conditions(condition) if part in errors] if errors else []
 
-    def _unlocking(self, condition: Condition) -> Rows | None:
+    def _unlocking_rows(self, condition: Condition) -> Rows | None:
         """Rows of permitted tools whose call makes a simple condition hold.
 
         None if there are none.
         """
-        if condition not in self._leading:
-            rows = self._evaluation.catalog.leading_to(condition)
+        if condition not in self._unlocking_by_condition:
+            rows = self._evaluation.catalog.rows_unlocking(condition)
             rows = None if rows is None else rows[self._admitted[rows]]
-            self._leading[condition] = None if rows is None or not len(rows) else rows
-        return self._leading[condition]
+            self._unlocking_by_condition[condition] = (
+                None if rows is None or not len(rows) else rows
+            )
+        return self._unlocking_by_condition[condition]
 
-    def _holds(self, condition: Condition, row: int) -> bool:
+    def _condition_holds(self, condition: Condition, row: int) -> bool:
         place = self._evaluation.catalog.places[condition]
-        return _at(self._evaluation.truths[place][0], row)
+        return _value_at(self._evaluation.truths[place][0], row)
 
 
-def _all(lacks: list[_Lack]) -> _Lack:
+def _lack_of_all(lacks: list[_Lack]) -> _Lack:
     """The reasons if all conditions are required."""
     unlocking = [lack.unlocking for lack in lacks]
     return _Lack(
         max((lack.kind for lack in lacks), key=REFUSALS.index),
         _conditions(lacks),
-        None if any(rows is None for rows in unlocking) else _union(unlocking),
+        None if any(rows is None for rows in unlocking) else _union_of_rows(unlocking),
     )
 
 
-def _any(lacks: list[_Lack]) -> _Lack:
+def _lack_of_any(lacks: list[_Lack]) -> _Lack:
     """The reasons if one condition is enough."""
     return _Lack(
         min((lack.kind for lack in lacks), key=REFUSALS.index),
         _conditions(lacks),
-        _union(lack.unlocking for lack in lacks),
+        _union_of_rows(lack.unlocking for lack in lacks),
     )
 
 
-def _union(found: Iterable[Rows | None]) -> Rows | None:
-    rows = [one for one in found if one is not None]
-    return np.array(list(dict.fromkeys(np.concatenate(rows).tolist())), np.intp) if rows else None
+def _union_of_rows(row_lists: Iterable[Rows | None]) -> Rows | None:
+    present = [rows for rows in row_lists if rows is not None]
+    if not present:
+        return None
+    return np.array(list(dict.fromkeys(np.concatenate(present).tolist())), np.intp)
 
 
 def _conditions(lacks: list[_Lack]) -> tuple[Condition, ...]:
     return tuple(condition for lack in lacks for condition in lack.conditions)
 
 
-def _at(values: Values, row: int) -> bool:
+def _value_at(values: Values, row: int) -> bool:
     return values if isinstance(values, bool) else bool(values[row])

@@ -124,10 +124,10 @@ class State:
         """
         if not isinstance(values, Mapping):
             raise RequestError(f"state: a mapping, not {type(values).__name__}")
-        known = ("scopes", "called", "milestones", "facts")
-        if unknown := [str(key) for key in values if key not in known]:
+        permitted = ("scopes", "called", "milestones", "facts")
+        if unknown := [str(key) for key in values if key not in permitted]:
             raise RequestError(
-                f"state: no {', '.join(unknown)[:80]}; use one of: {', '.join(known)}"
+                f"state: no {', '.join(unknown)[:80]}; use one of: {', '.join(permitted)}"
             )
         return cls(**values)
 

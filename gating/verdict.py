@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..catalog import Tool
-from ..catalog.short import ShortDefinition, short_definition
+from ..catalog.short_definition import ShortDefinition, short_definition
 from ..retrieval.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Verdict:
 
     @property
     def _definition(self) -> ShortDefinition:
-        return ShortDefinition("", {}, False) if self.tool is None else _shown(self.tool)
+        return ShortDefinition("", {}, False) if self.tool is None else _shown_definition(self.tool)
 
     @property
     def passed(self) -> bool:
@@ -87,11 +87,11 @@ class Verdict:
             listed = "; ".join(map(str, self.problems))
             return f"The arguments do not fit: {listed}. Correct them and call again."
         if self.refusal is not None:
-            led = ", ".join(self.refusal.unlocked_by)
-            way = f" Call {led} first." if led else ""
-            return f"{self.refusal.label} may not be used now: {self.refusal.reason}.{way}"
-        near = f" Nearest: {', '.join(self.nearest)}." if self.nearest else ""
-        return f"There is no tool {self.asked!r}.{near}"
+            unlocking = ", ".join(self.refusal.unlocked_by)
+            advice = f" Call {unlocking} first." if unlocking else ""
+            return f"{self.refusal.label} may not be used now: {self.refusal.reason}.{advice}"
+        nearest = f" Nearest: {', '.join(self.nearest)}." if self.nearest else ""
+        return f"There is no tool {self.asked!r}.{nearest}"
 
     def named(self, name_of: Callable[[str], str]) -> Verdict:
         """A copy with the names that the model uses instead of ids.
@@ -107,7 +107,7 @@ class Verdict:
         """
         return replace(
             self,
-            refusal=None if self.refusal is None else _named(self.refusal, name_of),
+            refusal=None if self.refusal is None else _rename_refusal(self.refusal, name_of),
             nearest=tuple(map(name_of, self.nearest)),
             asked=name_of(self.tool.id) if self.tool else self.asked,
             renamed=True,
@@ -129,30 +129,30 @@ class Verdict:
         """
         if self.status == "passed":
             return {"status": "passed", "tool": self.tool.id if self.tool else self.asked}
-        held: dict[str, Any] = {
+        answer: dict[str, Any] = {
             "error": "invalid_arguments" if self.status == "invalid" else "tool_not_available",
             "tool": self.asked,
             "status": self.status,
             "message": self.message,
         }
         if self.tool is not None and not self.renamed:
-            held["tool"] = self.tool.id
+            answer["tool"] = self.tool.id
         if self.status == "promoted" and self.tool is not None:
             definition = self._definition
-            held["input_schema"] = definition.input_schema
-            held["description"] = definition.description
+            answer["input_schema"] = definition.input_schema
+            answer["description"] = definition.description
             if definition.shortened:
-                held["shortened"] = True
+                answer["shortened"] = True
         if self.refusal is not None:
-            held |= self.refusal.to_dict()
+            answer |= self.refusal.to_dict()
         if self.status == "unknown":
-            held["nearest"] = list(self.nearest)
+            answer["nearest"] = list(self.nearest)
         if self.problems:
-            held["problems"] = [problem.to_dict() for problem in self.problems]
-        return held
+            answer["problems"] = [problem.to_dict() for problem in self.problems]
+        return answer
 
 
-def _named(refusal: Refusal, name_of: Callable[[str], str]) -> Refusal:
+def _rename_refusal(refusal: Refusal, name_of: Callable[[str], str]) -> Refusal:
     """A refusal with names in place of ids, in its reason and its detail, too."""
     reason, unmet = refusal.reason, []
     for condition in refusal.detail.get("unmet", ()):
@@ -173,7 +173,7 @@ def _named(refusal: Refusal, name_of: Callable[[str], str]) -> Refusal:
 
 
 @lru_cache(64)
-def _shown(tool: Tool) -> ShortDefinition:
+def _shown_definition(tool: Tool) -> ShortDefinition:
     from ..models import TokenCounter
 
     return short_definition(tool, DEFINITION_TOKENS, TokenCounter().count)

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from ..catalog import Catalog, Tool
-from ..catalog.text import Notes, clean_line
+from ..catalog.text_cleaning import Notes, clean_line
 from ..errors import ConfigError
 from ..retrieval.selection import VoterFailure
 
@@ -115,7 +115,7 @@ class Voters:
         self._voters = dict(voters)
         self._trusted = frozenset([trusted] if isinstance(trusted, str) else trusted)
         self._timeout = timeout_ms
-        self._known: tuple[Catalog | None, Mapping[str, _OwnTools]] = (None, {})
+        self._cached_tools: tuple[Catalog | None, Mapping[str, _OwnTools]] = (None, {})
         if strangers := sorted(self._trusted - self._voters.keys()):
             raise ConfigError(f"trusted: {', '.join(strangers)}: no voter of that server")
         if isinstance(timeout_ms, bool) or not timeout_ms > 0:
@@ -131,23 +131,23 @@ class Voters:
         import asyncio  # 30 ms of a start
 
         own = self._own_tools(catalog)
-        asked = {
+        tasks = {
             server: asyncio.ensure_future(
-                _asked(self._voters[server], Ballot(server, query, tools.names))
+                _ask_voter(self._voters[server], Ballot(server, query, tools.names))
             )
             for server, tools in own.items()
         }
-        if not asked:
+        if not tasks:
             return Votes()
         try:
-            await asyncio.wait(asked.values(), timeout=self._timeout / 1e3)
+            await asyncio.wait(tasks.values(), timeout=self._timeout / 1e3)
         finally:
-            for task in asked.values():
+            for task in tasks.values():
                 # A voter may ignore being cancelled; the turn does not wait for it.
                 task.cancel()
-                task.add_done_callback(_forget)
-        count = _Count()
-        for server, task in asked.items():
+                task.add_done_callback(_retrieve_exception)
+        count = _VoteCount()
+        for server, task in tasks.items():
             if not task.done() or task.cancelled():
                 count.fail(server, f"did not answer in {self._timeout:g} ms")
             elif (error := task.exception()) is not None:
@@ -161,14 +161,14 @@ class Voters:
 
     def _own_tools(self, catalog: Catalog) -> Mapping[str, _OwnTools]:
         """The tools of each voting server, cached while the catalog stays the same."""
-        known, own = self._known
-        if known is not catalog:
+        cached_catalog, own = self._cached_tools
+        if cached_catalog is not catalog:
             own = {server: _OwnTools([], {}) for server in self._voters}
             for tool in catalog:
                 if tool.server in own:
                     own[tool.server].add(tool)
             own = {server: tools for server, tools in own.items() if tools.ids}
-            self._known = catalog, own
+            self._cached_tools = catalog, own
         return own
 
 
@@ -187,11 +187,11 @@ class _OwnTools:
 
     def add(self, tool: Tool) -> None:
         self.names.append(tool.name)
-        for called in {tool.name, tool.id}:
-            self.ids.setdefault(called, []).append(tool.id)
+        for name in {tool.name, tool.id}:
+            self.ids.setdefault(name, []).append(tool.id)
 
 
-class _Count:
+class _VoteCount:
     """Counts the votes."""
 
     def __init__(self) -> None:
@@ -202,7 +202,7 @@ class _Count:
     def fail(self, server: str, reason: str, tool: str | None = None, quote: object = "") -> None:
         failures = self._failures.setdefault(server, [])
         if len(failures) < _FAILURES:
-            failures.append(VoterFailure(server, reason, tool, _told(quote)))
+            failures.append(VoterFailure(server, reason, tool, _clean_reason(quote)))
 
     def add(self, server: str, vote: object, own: _OwnTools, trusted: bool) -> None:
         if not isinstance(vote, Vote) or not all(
@@ -217,27 +217,31 @@ class _Count:
         elif not ids:
             self.fail(server, "speaks of a tool that is not its own", quote=vote.tool)
         elif vote.action == "exclude":
-            self._excluded.update(dict.fromkeys(ids, _told(vote.reason)))
+            self._excluded.update(dict.fromkeys(ids, _clean_reason(vote.reason)))
         elif vote.action == "claim" and not trusted:
             self.fail(server, "is not trusted to claim a turn", ids[0])
         elif vote.action == "claim":
             self._claimed.update(dict.fromkeys(ids))
 
     def votes(self) -> Votes:
-        failures = tuple(failure for told in self._failures.values() for failure in told)
+        failures = tuple(
+            failure
+            for failures_of_server in self._failures.values()
+            for failure in failures_of_server
+        )
         return Votes(self._excluded, tuple(self._claimed), failures)
 
 
-async def _asked(voter: Voter, ballot: Ballot) -> Sequence[object]:
+async def _ask_voter(voter: Voter, ballot: Ballot) -> Sequence[object]:
     return list(islice(await voter(ballot), 2 * len(ballot.tools) + _SPARE))
 
 
-def _told(text: object) -> str:
+def _clean_reason(text: object) -> str:
     """A server's text, cleaned and shortened to one line for operators."""
     return clean_line(str(text)[: 2 * _REASON], "reason", Notes())[:_REASON]
 
 
-def _forget(task: asyncio.Future[Sequence[object]]) -> None:
+def _retrieve_exception(task: asyncio.Future[Sequence[object]]) -> None:
     """Retrieve the exception of an abandoned task, so that the event loop does not report it."""
     if not task.cancelled():
         task.exception()

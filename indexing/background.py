@@ -31,7 +31,7 @@ NICENESS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class BuildProgress:
     """How far the present build of an engine is.
 
     Args:
@@ -66,8 +66,8 @@ _alive: WeakSet[BackgroundBuild] = WeakSet()
 
 @atexit.register
 def _finish() -> None:
-    for each in tuple(_alive):
-        each.close(_EXIT_WAIT_S)
+    for build in tuple(_alive):
+        build.close(_EXIT_WAIT_S)
 
 
 class BackgroundBuild:
@@ -84,7 +84,7 @@ class BackgroundBuild:
         self._hurry = Event()
         self._stopped = Event()
         self._thread: Thread | None = None
-        self._again = False
+        self._is_requested = False
         self._pid = os.getpid()
         self.error: str | None = None
         """Why the last step failed; None if it did not."""
@@ -93,7 +93,7 @@ class BackgroundBuild:
     def start(self) -> None:
         """Run, if it does not yet."""
         with self._state:
-            self._again = True
+            self._is_requested = True
             if self._thread is None and not self._stopped.is_set():
                 thread = Thread(target=self._run, name="shortlist-build", daemon=True)
                 thread.start()
@@ -120,19 +120,20 @@ class BackgroundBuild:
         failures = 0
         while not self._stopped.is_set():
             with self._state:
-                self._again = False
+                self._is_requested = False
             step: Any = self._step()
             if step is None:
                 break
             try:
                 more, error = step(), None
-            except ShortlistError as failure:
-                more, error = True, str(failure)
-            except Exception as failure:  # noqa: BLE001 - reported, and the thread ends
-                if not main_thread().is_alive():
-                    break  # the process ends: nothing can be imported or started any more
-                _LOG.exception("the build has stopped; searches use the version before")
-                more, error = False, f"{type(failure).__name__}: {failure}"
+            except Exception as failure:  # noqa: BLE001 - reported, and the thread may end
+                if _process_ends(failure):
+                    break
+                if isinstance(failure, ShortlistError):
+                    more, error = True, str(failure)
+                else:
+                    _LOG.exception("the build has stopped; searches use the version before")
+                    more, error = False, f"{type(failure).__name__}: {failure}"
             del step
             if error is not None and error != self.error:
                 _LOG.warning("the build failed: %s", error)
@@ -140,7 +141,7 @@ class BackgroundBuild:
             with self._state:
                 self.error = error
                 self._state.notify_all()
-                if not more and not self._again:
+                if not more and not self._is_requested:
                     self._thread = None
                     return
             if error is not None:
@@ -148,6 +149,18 @@ class BackgroundBuild:
         with self._state:
             self._thread = None
             self._state.notify_all()
+
+
+def _process_ends(failure: BaseException | None) -> bool:
+    """Whether a step failed because the process ends: no module or thread can be started then."""
+    if not main_thread().is_alive():
+        return True
+    while failure is not None:
+        # The main thread still counts as alive while executors are being shut down.
+        if isinstance(failure, RuntimeError) and "shutdown" in str(failure):
+            return True
+        failure = failure.__cause__
+    return False
 
 
 def at_low_priority(

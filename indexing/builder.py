@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..catalog import Catalog, Tool
 from ..config import Config, TrustConfig
-from ..enrichment import Enrichments
+from ..enrichment import ExampleQueryMatcher
 from ..errors import ConfigError, ModelError, StoreError
 from ..gating import Gate
 from ..gating.gatekeeper import Gatekeeper
@@ -23,16 +23,16 @@ from ..gating.votes import without_voting_tools
 from ..models.loading import static_encoder
 from ..processes import paused_gc
 from ..retrieval import Strategy
+from ..retrieval.catalog_index import Index, rows_of
 from ..retrieval.example_queries import ExampleQueries
-from ..retrieval.held_out import DEPTH
-from ..retrieval.index import Index, rows_of
-from ..retrieval.learned import Learned
-from ..retrieval.searcher import Searcher
-from ..retrieval.store import Saved, current, folder_of, read, save
-from ..retrieval.twins import Twins
-from ..retrieval.vectors import Vectors
-from ..strategies import strategies
+from ..retrieval.learning import DEPTH
+from ..retrieval.search.searcher import Searcher
+from ..retrieval.search.twins import Twins
+from ..retrieval.store.vectors import Vectors
+from ..retrieval.store.versions import SavedVersion, current, folder_of, read, save
+from ..retrieval.usage import LearnedChange
 from .build import Build, Progress
+from .configured_tiers import strategies
 from .stage_models import StageModels
 from .stages import Stages
 
@@ -68,14 +68,16 @@ class Builder:
     ) -> None:
         self.config = config
         self.trust = _trust(config.trust)
-        names = config.index.enrichments
-        self._gone = [
+        names = config.index.example_queries
+        self._missing_files = [
             name
             for name in names
             if files_may_be_gone and isinstance(name, Path) and not name.exists()
         ]
         self._saved_queries: Mapping[str, ExampleQueries] = {}
-        self.example_queries = Enrichments.read([name for name in names if name not in self._gone])
+        self.example_queries = ExampleQueryMatcher.read(
+            [name for name in names if name not in self._missing_files]
+        )
         self._stages = Stages(config, StageModels(config) if models is None else models)
 
     def strategies(self) -> dict[str, Strategy]:
@@ -88,34 +90,45 @@ class Builder:
         return self._stages.has_dense and self._stages.models.spec != "static"
 
     def begin(
-        self, catalog: Catalog, before: Index | None = None, known: Vectors | None = None
+        self, catalog: Catalog, previous: Index | None = None, vectors: Vectors | None = None
     ) -> Build:
         """Begin the build of a catalog version. Only texts without a known vector are encoded.
 
         Args:
             catalog: the version.
-            before: the version that is searched now.
-            known: vectors by text; by default those of `before`.
+            previous: the version that is searched now.
+            vectors: vectors by text; by default those of `previous`.
         """
         catalog = without_voting_tools(catalog)
         tools = rows_of(catalog)
-        same = set() if before is None else set(map(id, before.built))
-        queries = self._queries_of([tool for tool in tools if id(tool) not in same])
-        if before is not None:
-            earlier = before.example_queries
-            queries |= {t.id: earlier[t.id] for t in tools if id(t) in same and t.id in earlier}
-        if known is None and before is not None:
-            known = before.vectors
-        learned = None if before is None else before.learned
-        return Build(self._stages, catalog, queries, known=known, before=before, learned=learned)
+        unchanged = set() if previous is None else set(map(id, previous.built))
+        queries = self._match_queries([tool for tool in tools if id(tool) not in unchanged])
+        if previous is not None:
+            earlier = previous.example_queries
+            queries |= {
+                tool.id: earlier[tool.id]
+                for tool in tools
+                if id(tool) in unchanged and tool.id in earlier
+            }
+        if vectors is None and previous is not None:
+            vectors = previous.vectors
+        learned = None if previous is None else previous.learned
+        return Build(
+            self._stages,
+            catalog,
+            queries,
+            earlier_vectors=vectors,
+            previous=previous,
+            learned=learned,
+        )
 
     @paused_gc()
-    def finished(self, build: Build) -> Index:
+    def finish(self, build: Build) -> Index:
         """The index of a build that has nothing left to encode."""
         return replace(build.index(), missing=self._stages.models.missing)
 
     @paused_gc()
-    def provisional(self, build: Build) -> Index:
+    def make_provisional(self, build: Build) -> Index:
         """The index of a build that has not begun to encode."""
         index, missing = build.provisional_index(), self._stages.models.missing
         if index.provisional:
@@ -128,9 +141,9 @@ class Builder:
         build = self.begin(catalog)
         while build.encode_some(progress) is not None:
             pass
-        return self.finished(build)
+        return self.finish(build)
 
-    def taught(self, index: Index, learned: Learned | None) -> Index:
+    def with_learned(self, index: Index, learned: LearnedChange | None) -> Index:
         """An index over the same tools with learned adjustments, or without.
 
         Raises:
@@ -139,12 +152,14 @@ class Builder:
         if index.vectors is None or index.dense is None:
             raise ConfigError("learning changes vectors, but no tier uses vectors")
         queries = index.example_queries
-        dense = self._stages.dense(index.built, queries, index.vectors, learned)
-        static = self._stages.static(index.built, queries, index.vectors, learned)
+        dense = self._stages.make_dense(index.built, queries, index.vectors, learned)
+        static = self._stages.make_static(index.built, queries, index.vectors, learned)
         return replace(index, dense=dense, static=static, learned=learned)
 
     @paused_gc()
-    def open(self, folder: str | Path, catalog: Catalog | None = None) -> tuple[Build, Saved]:
+    def open(
+        self, folder: str | Path, catalog: Catalog | None = None
+    ) -> tuple[Build, SavedVersion]:
         """Begin a build from a saved index; returns it with what was saved.
 
         Parts that no longer fit the tools or the settings are built again.
@@ -160,55 +175,57 @@ class Builder:
         while True:
             saved = read(folder)
             try:
-                return self._opened(saved, catalog), saved
+                return self._begin_from(saved, catalog), saved
             except StoreError:
                 # A writer may have replaced and removed the version meanwhile.
                 if saved.folder.name == current(folder):
                     raise
 
-    def _opened(self, saved: Saved, catalog: Catalog | None) -> Build:
+    def _begin_from(self, saved: SavedVersion, catalog: Catalog | None) -> Build:
         if self.trust is not None:
             self.trust.recall(saved.catalog, saved.screening)
         catalog = without_voting_tools(saved.catalog if catalog is None else catalog)
-        same = catalog is saved.catalog or catalog.fingerprint == saved.catalog.fingerprint
-        if same:
+        is_saved_catalog = (
+            catalog is saved.catalog or catalog.fingerprint == saved.catalog.fingerprint
+        )
+        if is_saved_catalog:
             catalog = saved.catalog
-        if self._gone:
-            gone = ", ".join(map(str, self._gone))
-            _LOG.warning("%s: gone; the example queries in the saved index are used", gone)
+        if self._missing_files:
+            files = ", ".join(map(str, self._missing_files))
+            _LOG.warning("%s: gone; the example queries in the saved index are used", files)
             self._saved_queries = saved.example_queries
         tools = rows_of(catalog)
         if (
-            same
+            is_saved_catalog
             and saved.vectors is not None
-            and saved.settings.get("enrichments") == self.example_queries.fingerprint
+            and saved.settings.get("example_queries") == self.example_queries.fingerprint
         ):
             queries = saved.example_queries
         else:
-            queries = self._queries_of(tools)
-        lexical = dense = None
+            queries = self._match_queries(tools)
+        lexical = dense_folder = None
         arranged = False
-        if same and queries == saved.example_queries:
+        if is_saved_catalog and queries == saved.example_queries:
             settings = self._stages.settings()
             if saved.settings.get("lexical") == settings.get("lexical"):
-                lexical = self._stages.loaded_lexical(saved.folder / "lexical")
+                lexical = self._stages.load_lexical(saved.folder / "lexical")
             arranged = saved.has_dense and saved.vectors is not None
             if arranged and saved.settings.get("dense") == settings.get("dense"):
-                dense = saved.folder / "dense"
+                dense_folder = saved.folder / "dense"
         return Build(
             self._stages,
             catalog,
             queries,
-            known=saved.vectors,
+            earlier_vectors=saved.vectors,
             arranged=arranged,
             lexical=lexical,
-            dense_folder=dense,
+            dense_folder=dense_folder,
             learned=saved.learned,
         )
 
-    def _queries_of(self, tools: Sequence[Tool]) -> dict[str, ExampleQueries]:
+    def _match_queries(self, tools: Sequence[Tool]) -> dict[str, ExampleQueries]:
         """Tool id to example queries; those that only a saved index has, if their file is gone."""
-        matched = self.example_queries.matched(tools)
+        matched = self.example_queries.match_all(tools)
         saved = {
             tool.id: self._saved_queries[tool.id]
             for tool in tools
@@ -230,7 +247,7 @@ class Builder:
         """
         settings = {
             **self._stages.settings(),
-            "enrichments": self.example_queries.fingerprint,
+            "example_queries": self.example_queries.fingerprint,
             "config": self.config.remembered(),
         }
         return save(
@@ -239,7 +256,7 @@ class Builder:
             settings,
             None if self.trust is None else self.trust.to_dict(index.catalog),
             quarantined,
-            lexical=partial(self._stages.lexical, index.built, index.example_queries),
+            lexical=partial(self._stages.build_lexical, index.built, index.example_queries),
         )
 
     def encoder_of(self, index: Index) -> str | None:
@@ -249,12 +266,14 @@ class Builder:
         waits = index.provisional and self._stages.models.encoder_is_bundled
         return static_encoder().teacher if waits else None
 
-    def flags(self, catalog: Catalog, before: Mapping[str, Flag] | None = None) -> dict[str, Flag]:
+    def flags(
+        self, catalog: Catalog, previous: Mapping[str, Flag] | None = None
+    ) -> dict[str, Flag]:
         """Decide which tools of a catalog version are quarantined. Logs a line if they are new.
 
         Args:
             catalog: the catalog version.
-            before: the flags of the version before.
+            previous: the flags of the previous version.
 
         Raises:
             PinsError: the file of pins is missing or cannot be read.
@@ -264,7 +283,7 @@ class Builder:
         from ..trust import tell
 
         flags = self.trust.flags(catalog)
-        tell(flags, before or {})
+        tell(flags, previous or {})
         return flags
 
     def originals(self, catalog: Catalog) -> frozenset[str]:
@@ -278,7 +297,7 @@ class Builder:
             return frozenset()
         return self.trust.originals(catalog)
 
-    def ranked_behind(self, index: Index, originals: frozenset[str]) -> Index:
+    def rank_copies_behind(self, index: Index, originals: frozenset[str]) -> Index:
         """The index in which copies of other servers' tools rank behind these originals.
 
         Args:
@@ -300,19 +319,21 @@ def _trust(settings: TrustConfig) -> Trust | None:
     return Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
 
 
-def ranked(
+def search_many_with(
     builder: Builder,
     searcher: Searcher,
     index: Index,
-    learned: Learned | None,
+    learned: LearnedChange | None,
     queries: Sequence[str],
     vectors: NDArray[np.float32],
 ) -> list[NDArray[np.int64]]:
     """Rows that each query finds, best first, in an index with other learned adjustments."""
-    index = builder.taught(index, learned)
+    index = builder.with_learned(index, learned)
     everything = Gatekeeper(Gate()).admission(index, Quarantine())
     selections = (
         searcher.search(everything, query, k=DEPTH, vector=vector)
         for query, vector in zip(queries, vectors, strict=True)
     )
-    return [np.array([index.rows[hit.id] for hit in each], np.int64) for each in selections]
+    return [
+        np.array([index.rows[hit.id] for hit in selection], np.int64) for selection in selections
+    ]

@@ -10,8 +10,8 @@ from ..config import Config
 from ..errors import MissingExtraError, ModelError
 from ..models import DEFAULT_ENCODER, Encoder, Reranker, load_encoder, load_reranker
 from ..models.loading import check_model
-from ..retrieval.guard import Guard
-from ..strategies import chosen_reranker
+from ..retrieval.search.stage_guard import Guard
+from .configured_tiers import chosen_reranker
 
 
 class StageModels:
@@ -40,7 +40,7 @@ class StageModels:
             for tier in config.tiers.values()
             if tier.reranker
         ]
-        self._rerankers = {str(one): one for one in sorted(chosen, key=str)}
+        self._rerankers = {str(reranker): reranker for reranker in sorted(chosen, key=str)}
         self.guards = {name: Guard() for name in self._rerankers}
         self.encoder_guard = Guard()
         self.missing: dict[str, Exception] = {}
@@ -80,10 +80,10 @@ class StageModels:
                     self.reranker(name)
             except (ModelError, MissingExtraError) as error:
                 if not degrade:
-                    raise _told(f"reranker {spec!r}", error) from error
+                    raise _with_advice(f"reranker {spec!r}", error) from error
                 self.guards[name].failed(error)
-        dense = any("dense" in tier.retrievers for tier in self._config.tiers.values())
-        if dense and degrade:
+        needs_encoder = any("dense" in tier.retrievers for tier in self._config.tiers.values())
+        if needs_encoder and degrade:
             try:
                 self.encoder()
             except (ModelError, MissingExtraError) as error:
@@ -97,7 +97,7 @@ class StageModels:
             return self._loaded[key]
 
 
-def _told(subject: str, error: ModelError | MissingExtraError) -> Exception:
+def _with_advice(subject: str, error: ModelError | MissingExtraError) -> Exception:
     """The error, with the setting that permits searches without the model."""
     if isinstance(error, MissingExtraError):
         return error

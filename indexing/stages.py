@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 from .. import registry
 from ..catalog import Tool
-from ..catalog.document import embedding_text
+from ..catalog.tool_document import embedding_text
 from ..config import Config
 from ..models.loading import static_encoder
 from ..retrieval import LexicalIndex
+from ..retrieval.backends.tantivy_settings import DEFAULT_BOOSTS
+from ..retrieval.catalog_index import DenseStage, Documents
 from ..retrieval.example_queries import ExampleQueries, moved_to_queries
-from ..retrieval.index import Dense, Documents
-from ..retrieval.learned import Learned
-from ..retrieval.rerank import ModelRerank
-from ..retrieval.settings import DEFAULT_BOOSTS
-from ..retrieval.static import StaticRetriever
-from ..retrieval.vectors import Vectors, text_key
+from ..retrieval.search.rerank import ModelRerank
+from ..retrieval.search.static_retriever import StaticRetriever
+from ..retrieval.store.vectors import Vectors, text_key
+from ..retrieval.usage import LearnedChange
 from .stage_models import StageModels
 
 Queries = Mapping[str, ExampleQueries]
@@ -64,7 +64,7 @@ class Stages:
             settings["dense"] = self._config.dense.saved()
         return settings
 
-    def lexical(
+    def build_lexical(
         self, tools: tuple[Tool, ...], queries: Queries, *, pauses: bool = False
     ) -> LexicalIndex | None:
         """The lexical index over tools; None if no tier needs one.
@@ -83,21 +83,21 @@ class Stages:
         )
         return built
 
-    def loaded_lexical(self, folder: Path) -> LexicalIndex | None:
+    def load_lexical(self, folder: Path) -> LexicalIndex | None:
         """The lexical index saved in a folder; None if it has to be built again."""
         if self._lexical is None:
             return None
         loaded: LexicalIndex | None = self._lexical.load(folder, **self._lexical_arguments())
         return loaded
 
-    def dense(
+    def make_dense(
         self,
         tools: tuple[Tool, ...],
         queries: Queries,
         vectors: Vectors,
-        learned: Learned | None,
+        learned: LearnedChange | None,
         folder: Path | None = None,
-    ) -> Dense:
+    ) -> DenseStage:
         """The dense stage over tools.
 
         Args:
@@ -107,21 +107,21 @@ class Stages:
             learned: learned adjustments.
             folder: folder in which the same stage was saved; built when absent.
         """
-        values = _searched(tools, queries, vectors, learned)
+        values = _searched_values(tools, queries, vectors, learned)
         arguments = self._config.dense.arguments()
         index = (
             self._dense.build(values, **arguments)
             if folder is None
             else self._dense.load(folder, values, **arguments)
         )
-        return Dense(index, values, self.models.encoder(), self.models.encoder_guard)
+        return DenseStage(index, values, self.models.encoder(), self.models.encoder_guard)
 
-    def static(
+    def make_static(
         self,
         tools: tuple[Tool, ...],
         queries: Queries,
         vectors: Vectors | None,
-        learned: Learned | None,
+        learned: LearnedChange | None,
     ) -> StaticRetriever | None:
         """The static stage; None if no tier needs one.
 
@@ -136,7 +136,7 @@ class Stages:
             return None
         static = static_encoder()
         if vectors is not None and vectors.model in (static.teacher, static.fingerprint):
-            values = _searched(tools, queries, vectors, learned)
+            values = _searched_values(tools, queries, vectors, learned)
             if vectors.model == static.teacher:
                 # Vectors of tools with example queries are shorter than 1.
                 values = static.project(values, keep_lengths=bool(queries))
@@ -144,8 +144,8 @@ class Stages:
             values = static.encode([embedding_text(tool) for tool in tools])
         return StaticRetriever.of(static, values)
 
-    def first_static(
-        self, tools: tuple[Tool, ...], queries: Queries, known: Vectors | None
+    def make_first_static(
+        self, tools: tuple[Tool, ...], queries: Queries, vectors: Vectors | None
     ) -> StaticRetriever | None:
         """The static stage over tools of which not all are encoded; None if no tier needs one.
 
@@ -155,13 +155,13 @@ class Stages:
         Args:
             tools: tools by row.
             queries: example queries of the tools.
-            known: vectors of texts that were encoded before.
+            vectors: vectors of texts that were encoded before.
         """
         if not self._has_static or not self.models.encoder_is_bundled:
-            return self.static(tools, queries, None, None)
+            return self.make_static(tools, queries, None, None)
         static = static_encoder()
-        if known is not None and known.model != static.teacher:
-            known = None
+        if vectors is not None and vectors.model != static.teacher:
+            vectors = None
 
         def mean_of(queries: ExampleQueries) -> NDArray[np.float32]:
             if queries.mean is not None and queries.mean.model == static.teacher:
@@ -169,24 +169,24 @@ class Stages:
             mean: NDArray[np.float32] = static.lifted(queries.to_encode, query=True).mean(axis=0)
             return mean
 
-        values = _known_or_made(
-            known,
+        values = _vectors_of_keys(
+            vectors,
             [text_key(embedding_text(tool)) for tool in tools],
             lambda rows: static.lifted([embedding_text(tools[row]) for row in rows]),
             static.teacher_dim,
         )
-        asked = [queries[tool.id] for tool in tools if tool.id in queries]
-        moved = _known_or_made(
-            known,
-            [each.key for each in asked],
-            lambda rows: np.stack([mean_of(asked[row]) for row in rows]),
+        queries_of_tools = [queries[tool.id] for tool in tools if tool.id in queries]
+        means = _vectors_of_keys(
+            vectors,
+            [queries_of_tool.key for queries_of_tool in queries_of_tools],
+            lambda rows: np.stack([mean_of(queries_of_tools[row]) for row in rows]),
             static.teacher_dim,
         )
         rows = rows_with_queries(tools, queries)
-        values[rows] = moved_to_queries(values[rows], moved)
+        values[rows] = moved_to_queries(values[rows], means)
         return StaticRetriever.of(static, static.project(values, keep_lengths=bool(queries)))
 
-    def rerankers(self, tools: tuple[Tool, ...]) -> dict[str, ModelRerank]:
+    def make_rerankers(self, tools: tuple[Tool, ...]) -> dict[str, ModelRerank]:
         """The rerank stages over tools, by name."""
 
         def texts(rows: NDArray[np.int64]) -> list[str]:
@@ -202,8 +202,8 @@ class Stages:
         return {"boosts": DEFAULT_BOOSTS, **self._config.lexical.arguments()}
 
 
-def _searched(
-    tools: Sequence[Tool], queries: Queries, vectors: Vectors, learned: Learned | None
+def _searched_values(
+    tools: Sequence[Tool], queries: Queries, vectors: Vectors, learned: LearnedChange | None
 ) -> NDArray[np.float32]:
     """The vectors that searches compare with, shape (n, dim)."""
     count = len(tools)
@@ -220,26 +220,26 @@ def rows_with_queries(tools: Sequence[Tool], queries: Queries) -> NDArray[np.int
     return np.array([row for row, tool in enumerate(tools) if tool.id in queries], np.int64)
 
 
-def _known_or_made(
-    known: Vectors | None,
+def _vectors_of_keys(
+    vectors: Vectors | None,
     keys: Sequence[bytes],
-    make: Callable[[Sequence[int]], NDArray[np.float32]],
+    encode: Callable[[Sequence[int]], NDArray[np.float32]],
     dim: int,
 ) -> NDArray[np.float32]:
     """A vector for each key, shape (len(keys), dim).
 
     Args:
-        known: vectors that are there already.
+        vectors: vectors by key, or None.
         keys: hashes of the texts.
-        make: returns vectors for the positions of the other keys.
+        encode: returns the vectors of the keys at some positions, for those without one.
         dim: length of a vector.
     """
     values = np.empty((len(keys), dim), np.float32)
-    rows = {} if known is None else known.rows
-    there = [place for place, key in enumerate(keys) if key in rows]
+    rows = {} if vectors is None else vectors.rows
+    present = [place for place, key in enumerate(keys) if key in rows]
     absent = [place for place, key in enumerate(keys) if key not in rows]
-    if known is not None and there:
-        values[there] = known.values[[rows[keys[place]] for place in there]]
+    if vectors is not None and present:
+        values[present] = vectors.values[[rows[keys[place]] for place in present]]
     if absent:
-        values[absent] = make(absent)
+        values[absent] = encode(absent)
     return values

@@ -13,13 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtraError
 from ..gating import State
-from .conversations import Conversations, HostedSession, HostMessage
+from .hosted_sessions import Conversations, HostedSession, HostMessage
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest
     from langchain.tools.tool_node import ToolCallRequest
-    from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-    from langchain_core.messages import ToolMessage as Answer
+    from langchain_core.messages import (
+        AIMessage,
+        BaseMessage,
+        HumanMessage,
+        SystemMessage,
+        ToolMessage,
+    )
     from langchain_core.tools import BaseTool
     from langgraph.config import get_config
     from langgraph.types import Command
@@ -35,14 +40,14 @@ if TYPE_CHECKING:
 __all__ = ["ShortlistMiddleware", "catalog_of"]
 
 #: Tools are offered as LangChain's own; the text only says which others there are.
-_SETTINGS = {
+_SESSION_SETTINGS = {
     "pool": "summaries",
     "pool_tokens": 2_000,
     "in_use_tokens": 0,
     "schema_tokens": 1_000_000,
     "turn_tokens": None,
 }
-_ROLES = ((HumanMessage, "user"), (AIMessage, "assistant"), (Answer, "tool"))
+_ROLES = ((HumanMessage, "user"), (AIMessage, "assistant"), (ToolMessage, "tool"))
 
 
 class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
@@ -75,83 +80,87 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         **settings: Any,
     ) -> None:
         super().__init__()
-        self._ours = AgentTools(tools, engine)
-        self.tools = list(self._ours.by_name.values())
-        self.engine = self._ours.engine
+        self._agent_tools = AgentTools(tools, engine)
+        self.tools = list(self._agent_tools.by_name.values())
+        self.engine = self._agent_tools.engine
         self._state = State() if state is None else state
-        self._settings: dict[str, Any] = {**_SETTINGS, **settings}
+        self._settings: dict[str, Any] = {**_SESSION_SETTINGS, **settings}
         self._settings["pinned"] = tuple(
-            self._ours.id_of(name) or self.engine.catalog.get(name).id for name in always
+            self._agent_tools.id_of(name) or self.engine.catalog.get(name).id for name in always
         )
         self._conversations = Conversations()
-        self._begun("settings are checked now")
+        self._begin_session("settings are checked now")
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]
     ) -> Any:
         """Offer the tools of this turn to the model."""
-        return handler(self._offered(request))
+        return handler(self._offer_tools(request))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
     ) -> Any:
         """The same without blocking the event loop."""
-        return await handler(await asyncio.to_thread(self._offered, request))
+        return await handler(await asyncio.to_thread(self._offer_tools, request))
 
     def wrap_tool_call(
         self,
         request: ToolCallRequest,
-        handler: Callable[[ToolCallRequest], Answer | Command[Any]],
-    ) -> Answer | Command[Any]:
+        handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]],
+    ) -> ToolMessage | Command[Any]:
         """Check a call. Run it if it passes, otherwise answer with what to change."""
-        checked = self._checked(request)
-        return checked if isinstance(checked, Answer) else handler(checked)
+        checked = self._check_call(request)
+        return checked if isinstance(checked, ToolMessage) else handler(checked)
 
     async def awrap_tool_call(
         self,
         request: ToolCallRequest,
-        handler: Callable[[ToolCallRequest], Awaitable[Answer | Command[Any]]],
-    ) -> Answer | Command[Any]:
+        handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
+    ) -> ToolMessage | Command[Any]:
         """The same without blocking the event loop."""
-        checked = await asyncio.to_thread(self._checked, request)
-        return checked if isinstance(checked, Answer) else await handler(checked)
+        checked = await asyncio.to_thread(self._check_call, request)
+        return checked if isinstance(checked, ToolMessage) else await handler(checked)
 
     def session(self, thread_id: str) -> Session | None:
         """The session of a conversation; None if it is not in memory."""
         return self._conversations.get(thread_id)
 
-    def _offered(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+    def _offer_tools(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         """The request with the tools of this turn, after the agent's other tools."""
         with self._conversation(request) as conversation:
             session = conversation.session
-            conversation.read([_heard(message) for message in request.messages])
+            conversation.read([_host_message(message) for message in request.messages])
             session.refresh()
-            view, whole = session.view(), session.passes_through
-            ids = [tool.id for tool in view.tools()] if whole else session.active
-            offered = self._ours.runnable(tool_id for tool_id in ids if view.permits(tool_id))
-            pool = None if whole else session.system
-        others = [
+            view, shows_all = session.view(), session.passes_through
+            ids = [tool.id for tool in view.tools()] if shows_all else session.active
+            offered = self._agent_tools.runnable(
+                tool_id for tool_id in ids if view.permits(tool_id)
+            )
+            pool = None if shows_all else session.system
+        other_tools = [
             tool
             for tool in request.tools
-            if isinstance(tool, dict) or self._ours.by_name.get(tool.name) is not tool
+            if isinstance(tool, dict) or self._agent_tools.by_name.get(tool.name) is not tool
         ]
-        tools = [*others, *offered]
+        tools = [*other_tools, *offered]
         if not pool:
             return request.override(tools=tools)
         return request.override(tools=tools, system_message=_system_message(request, pool))
 
-    def _checked(self, request: ToolCallRequest) -> ToolCallRequest | Answer:
+    def _check_call(self, request: ToolCallRequest) -> ToolCallRequest | ToolMessage:
         """The call if it passes, otherwise the answer to it."""
         call = request.tool_call
-        if call["name"] not in self._ours.by_name and request.tool is not None:
+        if call["name"] not in self._agent_tools.by_name and request.tool is not None:
             return request  # a tool from elsewhere
         with self._conversation(request) as conversation:
             verdict = conversation.check(str(call["id"]), call["name"], call["args"])
         if verdict.passed and verdict.tool is not None:
             name = verdict.tool.name
-            return request.override(tool=self._ours.by_name[name], tool_call={**call, "name": name})
-        text = verdict.named(self._ours.name_of).text
-        return Answer(text, name=call["name"], tool_call_id=call["id"], status="error")
+            return request.override(
+                tool=self._agent_tools.by_name[name], tool_call={**call, "name": name}
+            )
+        text = verdict.named(self._agent_tools.name_of).text
+        return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status="error")
 
     @contextmanager
     def _conversation(
@@ -160,28 +169,30 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """The conversation of a run, locked for this thread, with the agent's present state."""
         messages, context = request.state["messages"], request.runtime.context
         thread = get_config().get("configurable", {}).get("thread_id")
-        first = messages[0].id if messages else None
-        given = self._state(context) if callable(self._state) else self._state
-        key = str(first if thread is None else thread)
-        with self._conversations.open(key, lambda key: self._begun(key, messages)) as held:
-            held.session.state = given.continuing(held.session.state)
-            held.session.allowed = self._ours.allowed()
-            yield held
+        first_id = messages[0].id if messages else None
+        state = self._state(context) if callable(self._state) else self._state
+        key = str(first_id if thread is None else thread)
+        with self._conversations.open(
+            key, lambda key: self._begin_session(key, messages)
+        ) as hosted:
+            hosted.session.state = state.continuing(hosted.session.state)
+            hosted.session.allowed = self._agent_tools.allowed()
+            yield hosted
 
-    def _begun(self, key: str, messages: Sequence[BaseMessage] = ()) -> Session:
+    def _begin_session(self, key: str, messages: Sequence[BaseMessage] = ()) -> Session:
         """A new conversation. Tools with answers in the messages count as called."""
         state = State()
         for message in messages:
-            if isinstance(message, Answer) and message.status != "error":
-                tool_id = self._ours.id_of(message.name or "")
+            if isinstance(message, ToolMessage) and message.status != "error":
+                tool_id = self._agent_tools.id_of(message.name or "")
                 state = state if tool_id is None else self.engine.after_call(state, tool_id)
         return self.engine.session(format="text", state=state, session_id=key, **self._settings)
 
 
-def _heard(message: BaseMessage) -> HostMessage:
+def _host_message(message: BaseMessage) -> HostMessage:
     """A LangChain message as a `HostMessage`."""
     role = next((role for kind, role in _ROLES if isinstance(message, kind)), "other")
-    answer = message if isinstance(message, Answer) else None
+    answer = message if isinstance(message, ToolMessage) else None
     return HostMessage(
         role,  # type: ignore[arg-type]
         message.text,
@@ -193,15 +204,17 @@ def _heard(message: BaseMessage) -> HostMessage:
 
 def _system_message(request: ModelRequest[Any], pool: str) -> SystemMessage:
     """The agent's system message followed by the pool, with a cache breakpoint at the end."""
-    given = request.system_message
+    system_message = request.system_message
     anthropic = request.model._llm_type == "anthropic-chat"
-    if given is not None and isinstance(given.content, str) and not anthropic:
-        return SystemMessage(f"{given.content}\n\n{pool}")
+    if system_message is not None and isinstance(system_message.content, str) and not anthropic:
+        return SystemMessage(f"{system_message.content}\n\n{pool}")
     block: dict[str, Any] = {"type": "text", "text": pool}
     if anthropic:
         block["cache_control"] = {"type": "ephemeral"}
-    if given is None:
+    if system_message is None:
         return SystemMessage([block] if anthropic else pool)
-    content = given.content
-    own: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else [*content]
-    return SystemMessage([*own, block])
+    content = system_message.content
+    blocks: list[Any] = (
+        [{"type": "text", "text": content}] if isinstance(content, str) else [*content]
+    )
+    return SystemMessage([*blocks, block])

@@ -15,14 +15,14 @@ from ..codemode import Flow, Grant, Limits, ToolCallError, run_code
 from ..codemode.description import description
 from ..codemode.extract import ExtractModel
 from ..codemode.grants import Approve
-from ..codemode.names import ToolNames
 from ..codemode.sandbox import NotPlainError, as_json
+from ..codemode.script_names import ToolNames
 from ..codemode.stubs import Stubs
 from ..engine import Engine
 from ..errors import MissingExtraError
 from ..gating import State
 from ..session import Session
-from .conversations import Conversations
+from .hosted_sessions import Conversations
 
 try:
     import pydantic_monty  # noqa: F401
@@ -36,7 +36,7 @@ except ImportError as missing:
 
 from .langchain_tools import AgentTools
 
-_FIND = (
+_FIND_DESCRIPTION = (
     "Find functions for a task in plain words. Gives Python signatures, best first; call them in a "
     "script with run_code."
 )
@@ -74,9 +74,9 @@ def code_tools(
     Raises:
         RequestError: two tools of one name, or an engine over tools that are not among them.
     """
-    ours = AgentTools(tools, engine)
+    agent_tools = AgentTools(tools, engine)
     conversations = Conversations()
-    given = State() if state is None else state
+    initial_state = State() if state is None else state
     options: dict[str, Any] = {
         "grants": tuple(grants),
         "flows": tuple(flows),
@@ -87,20 +87,24 @@ def code_tools(
 
     def session_of(runtime: ToolRuntime[Any, Any]) -> Session:
         key = str(runtime.config.get("configurable", {}).get("thread_id"))
-        with conversations.open(key, lambda key: ours.engine.session(session_id=key)) as held:
-            now = given(runtime.context) if callable(given) else given
-            held.session.state = now.continuing(held.session.state)
-            held.session.allowed = ours.allowed()
-            return held.session
+        with conversations.open(
+            key, lambda key: agent_tools.engine.session(session_id=key)
+        ) as hosted:
+            present_state = (
+                initial_state(runtime.context) if callable(initial_state) else initial_state
+            )
+            hosted.session.state = present_state.continuing(hosted.session.state)
+            hosted.session.allowed = agent_tools.allowed()
+            return hosted.session
 
     def find_functions(query: str, runtime: ToolRuntime[Any, Any]) -> str:
         view = session_of(runtime).view()
-        found = [view.catalog.get(one) for one in view.search(query, k=k).ids]
-        return Stubs(found, ToolNames(view.catalog)).shown() or "No function fits."
+        functions = [view.catalog.get(tool_id) for tool_id in view.search(query, k=k).ids]
+        return Stubs(functions, ToolNames(view.catalog)).shown() or "No function fits."
 
     async def arun_code(code: str, runtime: ToolRuntime[Any, Any]) -> str:
         async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
-            return await _called(ours.by_name[tool.name], arguments, runtime)
+            return await _run_tool(agent_tools.by_name[tool.name], arguments, runtime)
 
         result = await run_code(session_of(runtime), code, call, **options)
         text = json.dumps(result.to_dict(tokens=result_tokens), ensure_ascii=False)
@@ -112,7 +116,9 @@ def code_tools(
         return asyncio.run(arun_code(code, runtime))
 
     return [
-        StructuredTool.from_function(find_functions, name="find_functions", description=_FIND),
+        StructuredTool.from_function(
+            find_functions, name="find_functions", description=_FIND_DESCRIPTION
+        ),
         StructuredTool.from_function(
             run_script,
             arun_code,
@@ -123,7 +129,7 @@ def code_tools(
     ]
 
 
-async def _called(
+async def _run_tool(
     tool: BaseTool, arguments: Mapping[str, Any], runtime: ToolRuntime[Any, Any]
 ) -> Any:
     """The answer of a LangChain tool as JSON. Other objects become texts."""

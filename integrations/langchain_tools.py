@@ -27,25 +27,25 @@ def catalog_of(tools: Iterable[BaseTool]) -> list[Tool]:
     """
     if not isinstance(tools, Iterable):
         raise RequestError(f"tools: a list of LangChain tools, not {type(tools).__name__}")
-    made: dict[str, Tool] = {}
+    tools_by_name: dict[str, Tool] = {}
     for place, tool in enumerate(tools):
         if not isinstance(tool, BaseTool):
             raise RequestError(
                 f"tools[{place}]: a LangChain tool, not {type(tool).__name__}; make one of a "
                 "function with the decorator langchain_core.tools.tool"
             )
-        if tool.name in made:
+        if tool.name in tools_by_name:
             raise RequestError(f"tools: two are named {tool.name!r}; an agent can run only one")
-        told = tool.metadata or {}
-        made[tool.name] = Tool(
+        metadata = tool.metadata or {}
+        tools_by_name[tool.name] = Tool(
             tool.name,
-            told.get("server"),
+            metadata.get("server"),
             tool.description,
             convert_to_openai_tool(tool)["function"].get("parameters"),
-            annotations={hint: told[hint] for hint in _HINTS if told.get(hint) is not None},
+            annotations={hint: metadata[hint] for hint in _HINTS if metadata.get(hint) is not None},
             tags=tuple(tool.tags or ()),
         )
-    return list(made.values())
+    return list(tools_by_name.values())
 
 
 class AgentTools:
@@ -70,7 +70,7 @@ class AgentTools:
         catalog = catalog_of(tools)
         self.by_name = {tool.name: tool for tool in tools}
         self.engine = Engine.from_tools(catalog) if engine is None else engine
-        self._allowed: tuple[Catalog | None, list[str] | None] = (None, None)
+        self._allowed_cache: tuple[Catalog | None, list[str] | None] = (None, None)
         if (allowed := self.allowed()) is not None:
             foreign = next(tool.id for tool in self.engine.catalog if tool.id not in allowed)
             raise RequestError(
@@ -80,18 +80,18 @@ class AgentTools:
 
     def allowed(self) -> list[str] | None:
         """Ids of the tools that the agent can run; None if it can run the whole catalog."""
-        catalog, allowed = self._allowed
+        catalog, allowed = self._allowed_cache
         if catalog is not self.engine.catalog:
             catalog = self.engine.catalog
             ids = [tool.id for tool in catalog if tool.name in self.by_name]
             allowed = None if len(ids) == len(catalog) else ids
-            self._allowed = catalog, allowed
+            self._allowed_cache = catalog, allowed
         return allowed
 
     def id_of(self, name: str) -> str | None:
         """Id of the tool with this name; None if there is none."""
         catalog = self.engine.catalog
-        return next((catalog[at].id for at in catalog.named(name)), None)
+        return next((catalog[row].id for row in catalog.named(name)), None)
 
     def runnable(self, ids: Iterable[str]) -> list[BaseTool]:
         """The tools with these ids that the agent can run, in order."""

@@ -96,9 +96,9 @@ class OpenTelemetry:
         """Make the spans and metrics of an event."""
         match event:
             case TurnEvent():
-                self._turn(event)
+                self._record_turn(event)
             case CallEvent():
-                self._call(event)
+                self._record_call(event)
             case PromptEvent():
                 self._tokens.record(event.phase1_tokens, {"shortlist.prompt.phase": 1})
                 self._tokens.record(event.phase2_tokens, {"shortlist.prompt.phase": 2})
@@ -111,7 +111,7 @@ class OpenTelemetry:
             tool_id: id of the tool.
             call_id: id of the call, from the model.
         """
-        attributes = self._execution(tool_id)
+        attributes = self._tool_attributes(tool_id)
         if call_id is not None:
             attributes["gen_ai.tool.call.id"] = call_id
         measured: Attributes = {
@@ -137,7 +137,7 @@ class OpenTelemetry:
             finally:
                 self._tool_seconds.record(perf_counter() - start, measured)
 
-    def _turn(self, event: TurnEvent) -> None:
+    def _record_turn(self, event: TurnEvent) -> None:
         seconds = (event.timings.get("search", 0.0) + event.timings.get("session", 0.0)) / 1e3
         attributes: Attributes = {
             "gen_ai.operation.name": "retrieval",
@@ -159,7 +159,7 @@ class OpenTelemetry:
             ],
             "shortlist.abstained": event.abstained,
         }
-        known = {
+        optional = {
             "shortlist.tier": event.tier,
             "shortlist.tier.asked": event.tier_asked,
             "shortlist.tier.reason": event.tier_reason,
@@ -171,10 +171,10 @@ class OpenTelemetry:
             "shortlist.dropped": event.dropped,
             "shortlist.tokens": event.tokens,
         }
-        attributes |= {name: value for name, value in known.items() if value is not None}
+        attributes |= {name: value for name, value in optional.items() if value is not None}
         attributes |= {f"shortlist.ms.{stage}": ms for stage, ms in event.timings.items()}
         if event.content is not None:
-            attributes |= _content(event, event.content)
+            attributes |= _content_attributes(event, event.content)
         end = _nanoseconds(event.place.at)
         self._tracer.start_span(
             f"retrieval {self._source}",
@@ -182,19 +182,19 @@ class OpenTelemetry:
             attributes=attributes,
             start_time=end - int(seconds * 1e9),
         ).end(end)
-        measured: Attributes = {"shortlist.abstained": event.abstained}
+        metric_attributes: Attributes = {"shortlist.abstained": event.abstained}
         if event.tier is not None:
-            measured["shortlist.tier"] = event.tier
-        self._active.record(len(event.active), measured)
-        measured |= {"gen_ai.operation.name": "retrieval", "gen_ai.provider.name": _SCOPE}
-        self._turn_seconds.record(seconds, measured)
+            metric_attributes["shortlist.tier"] = event.tier
+        self._active.record(len(event.active), metric_attributes)
+        metric_attributes |= {"gen_ai.operation.name": "retrieval", "gen_ai.provider.name": _SCOPE}
+        self._turn_seconds.record(seconds, metric_attributes)
 
-    def _call(self, event: CallEvent) -> None:
+    def _record_call(self, event: CallEvent) -> None:
         self._calls.add(1, {"shortlist.call.status": event.status})
         if event.status == "passed":
             # Executing it is whose span it is: see `execute_tool`.
             return
-        attributes = self._execution(event.tool)
+        attributes = self._tool_attributes(event.tool)
         attributes |= {
             "gen_ai.conversation.id": event.place.session,
             "shortlist.turn": event.place.turn,
@@ -217,7 +217,7 @@ class OpenTelemetry:
         span.set_status(self._trace.StatusCode.ERROR, event.status)
         span.end(end)
 
-    def _execution(self, tool_id: str) -> Attributes:
+    def _tool_attributes(self, tool_id: str) -> Attributes:
         return {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": tool_id,
@@ -225,7 +225,7 @@ class OpenTelemetry:
         }
 
 
-def _content(event: TurnEvent, content: Any) -> Attributes:
+def _content_attributes(event: TurnEvent, content: Any) -> Attributes:
     """Attributes with texts, which the conventions make opt-in."""
     documents = [{"id": tool_id, "score": score} for tool_id, score in event.candidates]
     return {
@@ -234,5 +234,5 @@ def _content(event: TurnEvent, content: Any) -> Attributes:
     }
 
 
-def _nanoseconds(at: datetime) -> int:
-    return int(at.timestamp() * 1e9)
+def _nanoseconds(time: datetime) -> int:
+    return int(time.timestamp() * 1e9)

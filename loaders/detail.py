@@ -8,17 +8,22 @@ from enum import IntEnum
 from typing import Any
 
 from ..catalog import Tool
-from ..catalog.fingerprint import canonical_json
 from ..catalog.parameter import properties_of
-from ..catalog.reference import References
+from ..catalog.schema import References, canonical_json
 
-_SHORT = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "null"}
-_ARGUMENTS = 32
+_SHORT_TYPES = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "null": "null",
+}
+_MAX_ARGUMENTS = 32
 """Maximum number of arguments; three dots stand for the rest."""
-_VALUES = 8
+_MAX_VALUES = 8
 """Maximum number of enum values."""
-_VALUE_LETTERS = 32
-_DEPTH = 4
+_MAX_VALUE_LETTERS = 32
+_MAX_DEPTH = 4
 """Maximum depth of objects, arrays, alternatives and references."""
 
 
@@ -66,7 +71,7 @@ def describe(tool: Tool, detail: Detail, summary: str) -> str:
 def signature(tool: Tool) -> str:
     """The arguments as `(repo: str, labels?: [str], state?: open|closed)`, required ones first."""
     schema = tool.input_schema
-    return f"({_fields(schema, References(schema), _DEPTH)})"
+    return f"({_field_types(schema, References(schema), _MAX_DEPTH)})"
 
 
 def call_form(tool: Tool) -> str:
@@ -78,56 +83,64 @@ def call_form(tool: Tool) -> str:
     schema = tool.input_schema
     references = References(schema)
     properties = list(properties_of(schema))
-    written = []
-    for name, child, required in properties[:_ARGUMENTS]:
-        kind = _type(child, references, _DEPTH) if required else "str"
-        written.append(_one_line(name) + ("" if kind == "str" else f": {kind}"))
-    count = sum(required for *_, required in properties)
-    needed, free = written[:count], written[count:]
-    more = ["..."] * (len(properties) > _ARGUMENTS)
-    return f"({'; '.join(filter(None, (', '.join(needed), ' '.join(free + more))))})"
+    arguments = []
+    for name, child, required in properties[:_MAX_ARGUMENTS]:
+        kind = _type_text(child, references, _MAX_DEPTH) if required else "str"
+        arguments.append(_one_line(name) + ("" if kind == "str" else f": {kind}"))
+    required_count = sum(required for *_, required in properties)
+    optional = arguments[required_count:]
+    if len(properties) > _MAX_ARGUMENTS:
+        optional.append("...")
+    parts = (", ".join(arguments[:required_count]), " ".join(optional))
+    return f"({'; '.join(part for part in parts if part)})"
 
 
-def _fields(schema: dict[str, Any], references: References, depth: int) -> str:
+def _field_types(schema: dict[str, Any], references: References, depth: int) -> str:
     properties = list(properties_of(schema))
-    written = [
-        f"{_one_line(name)}{'' if required else '?'}: {_type(child, references, depth)}"
-        for name, child, required in properties[:_ARGUMENTS]
+    fields = [
+        f"{_one_line(name)}{'' if required else '?'}: {_type_text(child, references, depth)}"
+        for name, child, required in properties[:_MAX_ARGUMENTS]
     ]
-    return ", ".join(written + ["..."] * (len(properties) > _ARGUMENTS))
+    if len(properties) > _MAX_ARGUMENTS:
+        fields.append("...")
+    return ", ".join(fields)
 
 
-def _type(schema: object, references: References, depth: int) -> str:
+def _type_text(schema: object, references: References, depth: int) -> str:
     if not isinstance(schema, dict) or depth == 0:
         return "any"
     reference = schema.get("$ref")
     if isinstance(reference, str):
-        return _type(references.find(reference), references, depth - 1)
+        return _type_text(references.find(reference), references, depth - 1)
     if "const" in schema:
-        return _value(schema["const"])
+        return _value_text(schema["const"])
     if isinstance(values := schema.get("enum"), list) and values:
-        shown = [_value(value) for value in values[:_VALUES]]
-        return "|".join(shown + ["..."] * (len(values) > _VALUES))
+        names = [_value_text(value) for value in values[:_MAX_VALUES]]
+        if len(values) > _MAX_VALUES:
+            names.append("...")
+        return "|".join(names)
     for keyword in ("anyOf", "oneOf", "allOf"):
         if isinstance(branches := schema.get(keyword), list) and branches:
-            shown = [_type(branch, references, depth - 1) for branch in branches[:_VALUES]]
-            return "|".join(dict.fromkeys(shown))
+            names = [_type_text(branch, references, depth - 1) for branch in branches[:_MAX_VALUES]]
+            return "|".join(dict.fromkeys(names))
     declared = schema.get("type")
     kinds = declared if isinstance(declared, list) else [declared]
-    return "|".join(dict.fromkeys(_of_kind(kind, schema, references, depth) for kind in kinds))
+    return "|".join(dict.fromkeys(_kind_text(kind, schema, references, depth) for kind in kinds))
 
 
-def _of_kind(kind: object, schema: dict[str, Any], references: References, depth: int) -> str:
+def _kind_text(kind: object, schema: dict[str, Any], references: References, depth: int) -> str:
     if kind == "array" or (kind is None and "items" in schema):
-        return f"[{_type(schema.get('items'), references, depth - 1)}]"
+        return f"[{_type_text(schema.get('items'), references, depth - 1)}]"
     if kind == "object" or (kind is None and "properties" in schema):
-        inner = _fields(schema, references, depth - 1) if depth > 1 else ""
+        inner = _field_types(schema, references, depth - 1) if depth > 1 else ""
         return f"{{{inner}}}" if inner else "object"
-    return _SHORT.get(kind, "any") if isinstance(kind, str) else "any"
+    return _SHORT_TYPES.get(kind, "any") if isinstance(kind, str) else "any"
 
 
-def _value(value: object) -> str:
-    return _one_line(value if isinstance(value, str) else canonical_json(value))[:_VALUE_LETTERS]
+def _value_text(value: object) -> str:
+    return _one_line(value if isinstance(value, str) else canonical_json(value))[
+        :_MAX_VALUE_LETTERS
+    ]
 
 
 def _one_line(text: str) -> str:

@@ -14,7 +14,7 @@ from ..catalog import Tool
 from ..errors import RequestError
 
 
-class Seen(IntEnum):
+class SeenLevel(IntEnum):
     """How much of a tool's definition the model has seen, from least to most."""
 
     NEVER = 0
@@ -39,7 +39,7 @@ class ToolRecord(NamedTuple):
     """
 
     fingerprint: str = ""
-    shown: Seen = Seen.NEVER
+    shown: SeenLevel = SeenLevel.NEVER
     active: bool = False
     used: int = 0
     pinned: bool = False
@@ -47,9 +47,9 @@ class ToolRecord(NamedTuple):
     promoted: bool = False
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> SeenLevel:
         """How much of the definition the model has seen."""
-        return Seen.FULL if self.active else self.shown
+        return SeenLevel.FULL if self.active else self.shown
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form: the fields that are set."""
@@ -63,7 +63,7 @@ class ToolRecord(NamedTuple):
         Raises:
             KeyError, TypeError, ValueError: it is not one.
         """
-        values = {**form, "shown": Seen[form.get("shown", "NEVER")]}
+        values = {**form, "shown": SeenLevel[form.get("shown", "NEVER")]}
         record = cls(**values)
         flags = (record.active, record.pinned, record.offered, record.promoted)
         if not isinstance(record.fingerprint, str) or type(record.used) is not int:
@@ -76,10 +76,10 @@ class ToolRecord(NamedTuple):
 _BLANK = ToolRecord()
 
 
-def _unshown(record: ToolRecord) -> ToolRecord:
+def _without_shown(record: ToolRecord) -> ToolRecord:
     """The record after the prompts that showed the tool are gone."""
     fingerprint = record.fingerprint if record.active else ""
-    return record._replace(shown=Seen.NEVER, fingerprint=fingerprint)
+    return record._replace(shown=SeenLevel.NEVER, fingerprint=fingerprint)
 
 
 class ToolHistory:
@@ -152,17 +152,17 @@ class ToolHistory:
             record = self.of(tool.id)
             self._records[tool.id] = record._replace(fingerprint=tool.fingerprint)
 
-    def show(self, tool: Tool, seen: Seen) -> None:
+    def show(self, tool: Tool, level: SeenLevel) -> None:
         """Note that a prompt shows a tool.
 
         Of an active tool, the model has seen the definition that it was offered with.
         """
         record = self._records.get(tool.id)
         if record is None:
-            self._records[tool.id] = ToolRecord(tool.fingerprint, seen)
-        elif record.fingerprint != tool.fingerprint or record.shown < seen:
+            self._records[tool.id] = ToolRecord(tool.fingerprint, level)
+        elif record.fingerprint != tool.fingerprint or record.shown < level:
             fingerprint = record.fingerprint if record.active else tool.fingerprint
-            self._records[tool.id] = record._replace(shown=seen, fingerprint=fingerprint)
+            self._records[tool.id] = record._replace(shown=level, fingerprint=fingerprint)
 
     def offer(self, offered: Collection[str], promoted: Collection[str]) -> None:
         """Note what a prompt is written with.
@@ -187,7 +187,7 @@ class ToolHistory:
         """Start a user's turn. What earlier prompts showed of tools that are not active is gone."""
         self.called = ()
         self._records = {
-            tool_id: _unshown(record) if record.shown else record
+            tool_id: _without_shown(record) if record.shown else record
             for tool_id, record in self._records.items()
             if record.active or record.offered or record.promoted
         }

@@ -1,22 +1,24 @@
-"""Placer: appends the tools of a turn to the prompt, or writes all definitions again."""
+"""Placement: how much of each tool fits the token budget, and where in the prompt it goes."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
 from typing import NamedTuple
 
 from ..catalog import Tool
+from ..errors import RequestError
 from .counting import bundled_counter
 from .detail import Detail
-from .layout import Batch, Layout, PoolEntry
-from .packing import Candidate, callable_level, pack
 from .pool import PoolLevel
+from .prompt_layout import Batch, Layout, PoolEntry
 from .render.renderer import HEADING, Renderer, write_entry
 from .summaries import Summaries
 
 REBUILT_SHARE = 0.75
 """Maximum share of the budget after a rebuild, so that later turns can append again."""
-ABOVE = {
+LEVEL_ABOVE_POOL = {
     PoolLevel.SEARCH: Detail.NAME,
     PoolLevel.DIGEST: Detail.NAME,
     PoolLevel.NAMES: Detail.SUMMARY,
@@ -27,21 +29,21 @@ ABOVE = {
 _WITHOUT_SCHEMA = (Detail.NAME, Detail.SUMMARY)
 
 
-class Wanted(NamedTuple):
+class OfferedTool(NamedTuple):
     """A tool to be offered.
 
     Attributes:
         tool: the definition, or the catalog's tool if it could not be loaded.
         loaded: whether it is the loaded definition.
-        called_for: whether it was found in this turn, or is new.
-        least: the lowest level with more detail than the pool.
+        current: whether it was found in this turn, or is new.
+        least_detail: the lowest level with more detail than the pool.
         score: how well it fits.
     """
 
     tool: Tool
     loaded: bool
-    called_for: bool
-    least: Detail
+    current: bool
+    least_detail: Detail
     score: float
 
 
@@ -83,15 +85,17 @@ class Placer:
 
     def tokens(self, layout: Layout) -> int:
         """Tokens of the definitions of a layout, headings included."""
-        told = sum(any(entry.tool is None for entry in batch) for batch in layout.batches)
-        return layout.tokens + told * self._heading
+        headed_batches = sum(any(entry.tool is None for entry in batch) for batch in layout.batches)
+        return layout.tokens + headed_batches * self._heading
 
     def write(self, tool: Tool, detail: Detail) -> PoolEntry:
         """A tool at a level of detail."""
         summary = "" if detail is Detail.FULL else self._summaries.of(tool)
         return write_entry(self._renderer, tool, detail, summary)
 
-    def place(self, layout: Layout, wanted: Mapping[str, Wanted], *, stale: bool) -> Placement:
+    def place(
+        self, layout: Layout, offered_tools: Mapping[str, OfferedTool], *, stale: bool
+    ) -> Placement:
         """The layout that offers these tools.
 
         New tools are appended. If a tool is removed, or a tool found in this turn would not be
@@ -101,91 +105,226 @@ class Placer:
 
         Args:
             layout: layout of the last turn.
-            wanted: id to tool, in order.
+            offered_tools: id to tool, in order.
             stale: whether its definitions are out of date.
         """
         present = {entry.tool_id: entry for entry in layout.promoted}
-        if not stale and present.keys() <= wanted.keys():
-            called = [name for name, one in wanted.items() if one.called_for]
-            fresh = [wanted[name] for name in called if name not in present]
+        if not stale and present.keys() <= offered_tools.keys():
+            current_ids = [name for name, tool in offered_tools.items() if tool.current]
+            fresh = [offered_tools[name] for name in current_ids if name not in present]
             weak = any(
-                present[name].detail < Detail.SIGNATURE and wanted[name].loaded
-                for name in called
+                present[name].detail < Detail.SIGNATURE and offered_tools[name].loaded
+                for name in current_ids
                 if name in present
             )
             if not fresh and not weak:
                 return Placement(layout, rebuilt=False)
             room = self._budget - self.tokens(layout) - self._heading
-            batch = self._packed(fresh, room) if fresh else ()
-            if not present or (not weak and self._shown_well(fresh, batch)):
+            batch = self._pack_batch(fresh, room) if fresh else ()
+            if not present or (not weak and self._is_shown_well(fresh, batch)):
                 return Placement(layout.promote(batch), rebuilt=False)
-        return Placement(layout.rebuild(self._anew(wanted)), rebuilt=True)
+        return Placement(layout.rebuild(self._rebuild_batch(offered_tools)), rebuilt=True)
 
-    def _anew(self, wanted: Mapping[str, Wanted]) -> Batch:
-        ranked = by_need(wanted.values())
+    def _rebuild_batch(self, offered_tools: Mapping[str, OfferedTool]) -> Batch:
+        ranked = ordered_by_need(offered_tools.values())
         if not ranked:
             return ()
-        first = self._costs(ranked[0])
-        most = self._budget - self._heading
-        aimed = int(REBUILT_SHARE * self._budget) - self._heading
-        called = [one for one in ranked if one.called_for]
-        fitting = [cost for cost in first.values() if cost <= most]
-        room = max([aimed, min(most, self._callable(called)), *fitting])
-        kept = self._staying(ranked[len(called) :], room - self._callable(called))
-        batch = self._packed([*called, *kept], room)
+        first_costs = self._token_costs(ranked[0])
+        limit = self._budget - self._heading
+        target = int(REBUILT_SHARE * self._budget) - self._heading
+        current = [tool for tool in ranked if tool.current]
+        fitting = [cost for cost in first_costs.values() if cost <= limit]
+        room = max([target, min(limit, self._callable_tokens(current)), *fitting])
+        earlier = self._fit_earlier_tools(
+            ranked[len(current) :], room - self._callable_tokens(current)
+        )
+        batch = self._pack_batch([*current, *earlier], room)
         entries = {entry.tool_id: entry for entry in batch}
-        return tuple(entries[name] for name in wanted if name in entries)
+        return tuple(entries[name] for name in offered_tools if name in entries)
 
-    def _staying(self, others: Sequence[Wanted], room: int) -> list[Wanted]:
+    def _fit_earlier_tools(
+        self, earlier_tools: Sequence[OfferedTool], room: int
+    ) -> list[OfferedTool]:
         """The tools not found in this turn that still fit at a callable level."""
-        staying = []
-        for one in others:
-            costs = self._costs(one)
+        fitting = []
+        for offered_tool in earlier_tools:
+            costs = self._token_costs(offered_tool)
             if (cost := costs[callable_level(costs)]) <= room:
                 room -= cost
-                staying.append(one)
-        return staying
+                fitting.append(offered_tool)
+        return fitting
 
-    def _packed(self, ranked: Sequence[Wanted], room: int) -> Batch:
+    def _pack_batch(self, ranked: Sequence[OfferedTool], room: int) -> Batch:
         """Tools in rank order, each at the best level that fits."""
         if self._turn_budget is not None:
-            room = min(room, max(self._turn_budget - self._heading, self._callable(ranked)))
-        if all(one.loaded for one in ranked):
-            full = tuple(self.write(one.tool, Detail.FULL) for one in ranked)
+            room = min(room, max(self._turn_budget - self._heading, self._callable_tokens(ranked)))
+        if all(offered_tool.loaded for offered_tool in ranked):
+            full = tuple(self.write(offered_tool.tool, Detail.FULL) for offered_tool in ranked)
             if sum(entry.tokens for entry in full) <= room:
                 return full
-        candidates = [Candidate(one.tool.id, one.score, self._costs(one)) for one in ranked]
+        candidates = [
+            Candidate(offered_tool.tool.id, offered_tool.score, self._token_costs(offered_tool))
+            for offered_tool in ranked
+        ]
         details = pack(candidates, room)
         return tuple(
-            self.write(one.tool, details[one.tool.id]) for one in ranked if one.tool.id in details
+            self.write(offered_tool.tool, details[offered_tool.tool.id])
+            for offered_tool in ranked
+            if offered_tool.tool.id in details
         )
 
-    def _shown_well(self, fresh: Sequence[Wanted], batch: Collection[PoolEntry]) -> bool:
+    def _is_shown_well(self, fresh: Sequence[OfferedTool], batch: Collection[PoolEntry]) -> bool:
         """Whether the first tool is shown in full, if possible, and all are callable."""
-        shown = {entry.tool_id: entry.detail for entry in batch}
-        loaded = [one for one in fresh if one.loaded]
-        if any(shown.get(one.tool.id, Detail.NAME) < Detail.SIGNATURE for one in loaded):
+        details = {entry.tool_id: entry.detail for entry in batch}
+        loaded = [offered_tool for offered_tool in fresh if offered_tool.loaded]
+        if any(
+            details.get(offered_tool.tool.id, Detail.NAME) < Detail.SIGNATURE
+            for offered_tool in loaded
+        ):
             return False
-        if not fresh[0].loaded or shown[fresh[0].tool.id] is Detail.FULL:
+        if not fresh[0].loaded or details[fresh[0].tool.id] is Detail.FULL:
             return True
         return self.write(fresh[0].tool, Detail.FULL).tokens > self._budget - self._heading
 
-    def _callable(self, ranked: Sequence[Wanted]) -> int:
+    def _callable_tokens(self, ranked: Sequence[OfferedTool]) -> int:
         """Tokens of the first tool in full and of the signatures of the others."""
         if not ranked:
             return 0
-        first, *others = (self._costs(one) for one in ranked)
-        return first[max(first)] + sum(costs[callable_level(costs)] for costs in others)
+        first_costs, *other_costs = (self._token_costs(offered_tool) for offered_tool in ranked)
+        return first_costs[max(first_costs)] + sum(
+            costs[callable_level(costs)] for costs in other_costs
+        )
 
-    def _costs(self, one: Wanted) -> dict[Detail, int]:
-        levels = [level for level in Detail if level >= one.least]
+    def _token_costs(self, offered_tool: OfferedTool) -> dict[Detail, int]:
+        levels = [level for level in Detail if level >= offered_tool.least_detail]
         return {
-            level: self.write(one.tool, level).tokens
-            for level in (levels if one.loaded else _WITHOUT_SCHEMA)
+            level: self.write(offered_tool.tool, level).tokens
+            for level in (levels if offered_tool.loaded else _WITHOUT_SCHEMA)
         }
 
 
-def by_need(wanted: Collection[Wanted]) -> list[Wanted]:
+def ordered_by_need(tools: Collection[OfferedTool]) -> list[OfferedTool]:
     """The tools found in this turn, in order; then the others, latest first."""
-    called = [one for one in wanted if one.called_for]
-    return called + [one for one in reversed(list(wanted)) if not one.called_for]
+    current = [tool for tool in tools if tool.current]
+    return current + [tool for tool in reversed(list(tools)) if not tool.current]
+
+
+_LOWEST_VALUE = 0.01
+"""Value of the worst tool relative to the best, if scores are not positive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One tool to fit into a token budget, with its costs.
+
+    Args:
+        tool_id: id of the tool.
+        score: how well it fits; higher is better, on any scale.
+        costs: detail to tokens, for each level it can be shown at; at least one.
+    """
+
+    tool_id: str
+    score: float
+    costs: Mapping[Detail, int]
+
+
+def pack(candidates: Sequence[Candidate], budget: int) -> dict[str, Detail]:
+    """The level of detail of each tool, within a token budget.
+
+    Greedy, in four steps. The first tool gets its highest level that fits. The others get a
+    callable level. Those for which it does not fit get less. The remaining tokens raise tools to
+    their highest level. In each step, tools with the highest score per token come first, and a tool
+    is skipped if its level does not fit.
+
+    Args:
+        candidates: in rank order; ids must differ.
+        budget: maximum number of tokens.
+
+    Returns:
+        Id to level of the tools that fit, in the order of the candidates.
+
+    Raises:
+        RequestError: a score is not finite.
+    """
+    values = _relative_values([candidate.score for candidate in candidates])
+    room = max(budget, 0)
+    packed: dict[str, Detail] = {}
+    if candidates:
+        best = candidates[0]
+        fitting = [level for level, cost in best.costs.items() if cost <= room]
+        packed = {best.tool_id: max(fitting)} if fitting else {}
+    other_candidates = candidates[1:]
+    callable_levels = {
+        candidate.tool_id: callable_level(candidate.costs) for candidate in other_candidates
+    }
+    packed = _raise_levels(packed, callable_levels, candidates, values, room)
+    for level in (Detail.SUMMARY, Detail.NAME):
+        line_levels = {
+            candidate.tool_id: level
+            for candidate in other_candidates
+            if candidate.tool_id not in packed and level in candidate.costs
+        }
+        packed = _raise_levels(packed, line_levels, candidates, values, room)
+    highest = {
+        candidate.tool_id: max(candidate.costs)
+        for candidate in candidates
+        if candidate.tool_id in packed and packed[candidate.tool_id] < max(candidate.costs)
+    }
+    packed = _raise_levels(packed, highest, candidates, values, room)
+    order = [candidate.tool_id for candidate in candidates]
+    return {tool_id: packed[tool_id] for tool_id in order if tool_id in packed}
+
+
+def callable_level(costs: Mapping[Detail, int]) -> Detail:
+    """The cheapest level at which a tool can be called; without one, its highest level.
+
+    Args:
+        costs: detail to tokens.
+    """
+    able = [level for level in costs if level >= Detail.SIGNATURE]
+    return min(able, key=lambda level: (costs[level], -level)) if able else max(costs)
+
+
+def _raise_levels(
+    packed: Mapping[str, Detail],
+    levels: Mapping[str, Detail],
+    candidates: Sequence[Candidate],
+    values: Sequence[float],
+    budget: int,
+) -> dict[str, Detail]:
+    """The levels after raising some tools, highest value per further token first.
+
+    Args:
+        packed: id to present level.
+        levels: id to the level that the tool gets if it fits.
+        candidates: all tools.
+        values: positive score of each tool.
+        budget: maximum tokens of all tools together.
+    """
+    used_tokens, steps = 0, []
+    for candidate, value in zip(candidates, values, strict=True):
+        name = candidate.tool_id
+        present = candidate.costs[packed[name]] if name in packed else 0
+        used_tokens += present
+        if name in levels:
+            further = candidate.costs[levels[name]] - present
+            steps.append((value / max(further, 1), further, name))
+    raised = dict(packed)
+    for _, further, name in sorted(steps, key=lambda step: -step[0]):
+        if used_tokens + further <= budget:
+            raised[name] = levels[name]
+            used_tokens += further
+    return raised
+
+
+def _relative_values(scores: Sequence[float]) -> list[float]:
+    """Scores as positive values.
+
+    If some are not positive (logits of a cross-encoder), all are shifted.
+    """
+    if not all(isfinite(score) for score in scores):
+        raise RequestError(f"scores to pack by must be finite, got {list(scores)}")
+    if not scores or min(scores) > 0:
+        return list(scores)
+    lowest, span = min(scores), max(scores) - min(scores)
+    return [score - lowest + (_LOWEST_VALUE * span or 1.0) for score in scores]

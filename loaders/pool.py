@@ -12,14 +12,14 @@ from ..catalog import Catalog, Tool
 from ..errors import RequestError
 from .counting import bundled_counter
 from .detail import call_form
-from .digest import topics
 from .summaries import Summaries, adds_nothing
+from .topics import topics
 
 POOL_BUDGET = 2_000
 """Default maximum of tokens of a pool: 1 % of a context of 200,000."""
-_VERSIONS = 8
+_CACHED_VERSIONS = 8
 """Maximum number of cached pools, one for each catalog version and set of withheld ids in use."""
-_FRAME = 40
+_FRAME_TOKENS = 40
 """Tokens reserved for the first and last line of a pool. With six-digit counts they take 29."""
 _CACHED_LINES = 16_384
 """Maximum number of cached lines; about 2 MB."""
@@ -95,7 +95,7 @@ class PoolWriter:
         self.budget = budget
         self.top = top
         self.summaries = summaries or Summaries()
-        self._written = lru_cache(_VERSIONS)(self._write)
+        self._cached_write = lru_cache(_CACHED_VERSIONS)(self._write)
 
     def write(self, catalog: Catalog, *, withheld: frozenset[str] = frozenset()) -> Pool:
         """The pool of a catalog, at the highest levels that fit in the budget.
@@ -106,19 +106,19 @@ class PoolWriter:
             catalog: the catalog version.
             withheld: ids that are left out completely, such as quarantined ones.
         """
-        return self._written(catalog, withheld)
+        return self._cached_write(catalog, withheld)
 
     def _write(self, catalog: Catalog, withheld: frozenset[str]) -> Pool:
         blocks = group((tool for tool in catalog if tool.id not in withheld), self.summaries)
-        shown = choose_levels(blocks, self.budget, self.top)
-        text = assemble(shown)
+        block_levels = choose_levels(blocks, self.budget, self.top)
+        text = assemble(block_levels)
         tokens = bundled_counter().count(text)
         if tokens > self.budget:  # even the number of tools does not fit
             text, tokens = "", 0
-        levels = {block.server: level for block, level in shown.items()}
+        levels = {block.server: level for block, level in block_levels.items()}
         standing = frozenset(
             tool.id
-            for block, level in shown.items()
+            for block, level in block_levels.items()
             if level is PoolLevel.ARGUMENTS
             for tool in block.tools
         )
@@ -126,14 +126,14 @@ class PoolWriter:
         return Pool(text, tokens, sum(map(len, servers.values())), levels, standing, servers)
 
 
-def assemble(shown: Mapping[ServerBlock, PoolLevel]) -> str:
+def assemble(levels: Mapping[ServerBlock, PoolLevel]) -> str:
     """The text of a pool: heading, one block per server, and the number of tools not listed."""
-    if not shown:
+    if not levels:
         return ""
-    total = sum(len(block.tools) for block in shown)
-    texts = [block.text(level) for block, level in shown.items() if level > PoolLevel.SEARCH]
-    hidden = [block for block, level in shown.items() if level is PoolLevel.SEARCH]
-    return "".join((heading(total, len(shown)), *texts, remainder(hidden, len(shown))))
+    total = sum(len(block.tools) for block in levels)
+    texts = [block.text(level) for block, level in levels.items() if level > PoolLevel.SEARCH]
+    hidden = [block for block, level in levels.items() if level is PoolLevel.SEARCH]
+    return "".join((heading(total, len(levels)), *texts, remainder(hidden, len(levels))))
 
 
 def heading(tools: int, servers: int) -> str:
@@ -194,8 +194,8 @@ class ServerBlock:
 
     def _summary_line(self, tool: Tool) -> str:
         summary = self._summaries.of(tool)
-        told = "" if adds_nothing(summary, tool.name) else f": {summary}"
-        return f" {_label(tool)}{told}\n"
+        suffix = "" if adds_nothing(summary, tool.name) else f": {summary}"
+        return f" {_label(tool)}{suffix}\n"
 
 
 def heading_line(server: str, tools: int) -> str:
@@ -235,9 +235,9 @@ def choose_levels(
         budget: maximum tokens of the whole text.
         top: the highest level, summaries or arguments.
     """
-    shown = dict.fromkeys(blocks, PoolLevel.SEARCH)
+    levels = dict.fromkeys(blocks, PoolLevel.SEARCH)
     costs = dict.fromkeys(blocks, 0)
-    room = budget - _FRAME
+    room = budget - _FRAME_TOKENS
     for level in (PoolLevel.DIGEST, PoolLevel.NAMES, top):
         raised = {block: bundled_counter().count(block.text(level)) for block in blocks}
         added = {block: raised[block] - costs[block] for block in blocks}
@@ -246,12 +246,12 @@ def choose_levels(
         for block in order:
             if added[block] <= room:
                 room -= added[block]
-                costs[block], shown[block] = raised[block], level
+                costs[block], levels[block] = raised[block], level
             else:
                 complete = False
         if not complete:
             break
-    return shown
+    return levels
 
 
 def _head(server: str, tools: int) -> str:
@@ -281,7 +281,7 @@ class Lines(NamedTuple):
     ids: frozenset[str] = frozenset()
 
 
-class _Counted(NamedTuple):
+class _CountedText(NamedTuple):
     text: str
     tokens: int
 
@@ -293,17 +293,17 @@ def lines_of_tools(tools: Iterable[Tool], budget: int) -> Lines:
         tools: best first; ids must differ.
         budget: maximum number of tokens.
     """
-    taken: dict[str, list[Tool]] = {}
-    spent = 0
+    tools_by_server: dict[str, list[Tool]] = {}
+    used_tokens = 0
     for tool in tools:
         server = tool.server or ""
-        count = len(taken.get(server, ()))
-        cost = _counted_line(tool).tokens + _counted_heading(server, count + 1).tokens
-        cost -= _counted_heading(server, count).tokens if count else 0
-        if spent + cost <= budget:
-            spent += cost
-            taken.setdefault(server, []).append(tool)
-    return _joined(taken, spent)
+        count = len(tools_by_server.get(server, ()))
+        cost = _count_line(tool).tokens + _count_heading(server, count + 1).tokens
+        cost -= _count_heading(server, count).tokens if count else 0
+        if used_tokens + cost <= budget:
+            used_tokens += cost
+            tools_by_server.setdefault(server, []).append(tool)
+    return _join_lines(tools_by_server, used_tokens)
 
 
 def lines_of_servers(servers: Iterable[Sequence[Tool]], budget: int) -> Lines:
@@ -313,40 +313,40 @@ def lines_of_servers(servers: Iterable[Sequence[Tool]], budget: int) -> Lines:
         servers: the tools of each server, best server first.
         budget: maximum number of tokens.
     """
-    taken: dict[str, Sequence[Tool]] = {}
-    spent = 0
+    tools_by_server: dict[str, Sequence[Tool]] = {}
+    used_tokens = 0
     for tools in servers:
         server = tools[0].server or ""
-        cost = _counted_heading(server, len(tools)).tokens
+        cost = _count_heading(server, len(tools)).tokens
         for tool in tools:
-            cost += _counted_line(tool).tokens
-            if spent + cost > budget:
+            cost += _count_line(tool).tokens
+            if used_tokens + cost > budget:
                 break
         else:
-            spent += cost
-            taken[server] = tools
-    return _joined(taken, spent)
+            used_tokens += cost
+            tools_by_server[server] = tools
+    return _join_lines(tools_by_server, used_tokens)
 
 
-def _joined(taken: Mapping[str, Sequence[Tool]], spent: int) -> Lines:
+def _join_lines(tools_by_server: Mapping[str, Sequence[Tool]], used_tokens: int) -> Lines:
     texts: list[str] = []
-    for server in sorted(taken):
-        ordered = sorted(taken[server], key=lambda tool: tool.id)
-        texts.append(_counted_heading(server, len(ordered)).text)
-        texts += (_counted_line(tool).text for tool in ordered)
-    ids = frozenset(tool.id for tools in taken.values() for tool in tools)
-    return Lines("".join(texts), spent, ids)
+    for server in sorted(tools_by_server):
+        ordered = sorted(tools_by_server[server], key=lambda tool: tool.id)
+        texts.append(_count_heading(server, len(ordered)).text)
+        texts += (_count_line(tool).text for tool in ordered)
+    ids = frozenset(tool.id for tools in tools_by_server.values() for tool in tools)
+    return Lines("".join(texts), used_tokens, ids)
 
 
 @lru_cache(_CACHED_LINES)
-def _counted_line(tool: Tool) -> _Counted:
-    return _counted(argument_line(tool))
+def _count_line(tool: Tool) -> _CountedText:
+    return _count_text(argument_line(tool))
 
 
 @lru_cache(_CACHED_LINES)
-def _counted_heading(server: str, tools: int) -> _Counted:
-    return _counted(heading_line(server, tools))
+def _count_heading(server: str, tools: int) -> _CountedText:
+    return _count_text(heading_line(server, tools))
 
 
-def _counted(text: str) -> _Counted:
-    return _Counted(text, bundled_counter().count(text))
+def _count_text(text: str) -> _CountedText:
+    return _CountedText(text, bundled_counter().count(text))

@@ -13,18 +13,18 @@ from ..errors import RequestError, UnknownToolError
 from .counting import bundled_count, costs_at_most
 from .detail import Detail
 from .history import ToolHistory
-from .layout import Layout
-from .names import provider_name
-from .placement import ABOVE, Placer, Wanted, by_need
+from .placement import LEVEL_ABOVE_POOL, OfferedTool, Placer, ordered_by_need
 from .pool import Lines, Pool, PoolLevel, PoolWriter
-from .render import Rendered, Renderer, renderer_for
+from .prompt_layout import Layout
+from .render import RenderedPrompt, Renderer, renderer_for
 from .render.call_tool import CALL_TOOL
+from .render.provider_tools import provider_name
 from .render.renderer import write_entry
-from .schemas import Loaded, Missing, SchemaLoader
+from .schemas import LoadedDefinitions, MissingDefinition, SchemaLoader
 from .working_set import (
     Choice,
     WorkingSet,
-    choose,
+    choose_tools,
     lines_found,
     lines_in_use,
     lists_found,
@@ -64,7 +64,7 @@ class PromptTurn:
         rebuilt: whether all promoted tools were written again.
     """
 
-    rendered: Rendered
+    rendered: RenderedPrompt
     appended: tuple[dict[str, Any], ...]
     passing: tuple[dict[str, Any], ...]
     phase1_tokens: int
@@ -73,7 +73,7 @@ class PromptTurn:
     changed_bytes: int
     details: Mapping[str, Detail]
     callable: frozenset[str]
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingDefinition, ...]
     left_out: tuple[str, ...]
     rebuilt: bool
 
@@ -174,8 +174,8 @@ class Prompt:
     """
 
     _layout: Layout
-    _rendered: Rendered
-    _written: dict[str, str]
+    _rendered: RenderedPrompt
+    _layout_fingerprints: dict[str, str]
     """Id to fingerprint of the definition in the layout, for promoted tools."""
     pool: Pool | None
     """The pool; None if the whole catalog is in the prefix."""
@@ -203,14 +203,14 @@ class Prompt:
             )
         self._renderer = renderer_for(format) if isinstance(format, str) else format
         pool = pool or (pool_beside(working_set) if working_set else _shared_pool())
-        self._working = working_set
-        self._in_use, self._found = Lines(), Lines()
+        self._working_set = working_set
+        self._lines_in_use, self._found_lines = Lines(), Lines()
         self.history = ToolHistory() if history is None else history
         self._schemas = schemas or SchemaLoader()
         self._budgets = schema_budget, turn_budget
         self._use_pool(pool)
         self._operator = operator
-        self._missing: dict[str, Missing] = {}
+        self._missing: dict[str, MissingDefinition] = {}
         self._stale = False
         self.withheld = frozenset(withheld)
         self.catalog = catalog
@@ -222,8 +222,8 @@ class Prompt:
         )
         limit = int(context_tokens * pass_through_share)
         self.passes_through = costs_at_most(catalog, limit, withheld=self.withheld)
-        self._settle(self._prefix())
-        self._phase1_tokens = self._count_prefix()
+        self._use_layout(self._prefix_layout())
+        self._phase1_tokens = self._count_prefix_tokens()
 
     @property
     def standing(self) -> frozenset[str]:
@@ -232,12 +232,12 @@ class Prompt:
         All tools if the catalog passes through. Otherwise those whose arguments the pool or the
         working set showed in the last turn.
         """
-        return self.in_prefix | self._in_use.ids | self._found.ids
+        return self.in_prefix | self._lines_in_use.ids | self._found_lines.ids
 
     @property
     def shows_found(self) -> bool:
         """Whether tools found in a turn get lines, because the pool is too small for all tools."""
-        return lists_found(self._working, self.pool)
+        return lists_found(self._working_set, self.pool)
 
     @property
     def promoted(self) -> Mapping[str, Detail]:
@@ -251,7 +251,7 @@ class Prompt:
             UnknownToolError: the catalog has no such tool.
         """
         server = self.catalog.get(tool_id).server
-        if self._working is not None and server is not None:
+        if self._working_set is not None and server is not None:
             self.history.use_server(server)
 
     def update(
@@ -275,11 +275,11 @@ class Prompt:
             name in catalog
             and name not in self.withheld
             and catalog.get(name).fingerprint == fingerprint
-            for name, fingerprint in self._written.items()
+            for name, fingerprint in self._layout_fingerprints.items()
         )
         self._missing.clear()
-        self._layout = replace(self._prefix(), batches=batches)
-        self._phase1_tokens = self._count_prefix()
+        self._layout = replace(self._prefix_layout(), batches=batches)
+        self._phase1_tokens = self._count_prefix_tokens()
 
     def turn(self, active: Sequence[str], scores: Mapping[str, float] | None = None) -> PromptTurn:
         """The prompt of the next turn. Waits at most the schema loader's timeout.
@@ -291,9 +291,13 @@ class Prompt:
                 callable. By default the new ids, in their order. With a working set, they need not
                 all be active; the best active ones are promoted.
         """
-        choice = choose(self._working, self.history, self._permitted(active), scores or {})
-        tools = self._known(choice.definitions)
-        return self._turn(tools, self._schemas.load(self._to_load(tools)), active, choice)
+        choice = choose_tools(
+            self._working_set, self.history, self._permitted_ids(active), scores or {}
+        )
+        tools = self._tools_after_prefix(choice.definitions)
+        return self._render_turn(
+            tools, self._schemas.load(self._definitions_to_load(tools)), active, choice
+        )
 
     async def aturn(
         self, active: Sequence[str], scores: Mapping[str, float] | None = None
@@ -330,7 +334,7 @@ class Prompt:
         return {
             "passes_through": self.passes_through,
             "batches": [
-                [[name, self._written[name], detail.name] for name, detail, *_ in batch]
+                [[name, self._layout_fingerprints[name], detail.name] for name, detail, *_ in batch]
                 for batch in self._layout.batches
             ],
         }
@@ -361,107 +365,119 @@ class Prompt:
         Raises:
             RequestError: it is not such a result.
         """
-        written = SavedLayout.from_dict(saved)
-        tools = self._known([name for name, *_ in written.tools])
+        saved_layout = SavedLayout.from_dict(saved)
+        tools = self._tools_after_prefix([name for name, *_ in saved_layout.tools])
         loaded = self._schemas.load(list(tools.values())).tools
-        self.passes_through = written.passes_through
-        layout = self._prefix()
+        self.passes_through = saved_layout.passes_through
+        layout = self._prefix_layout()
         self._stale = not all(
             name in tools
             and tools[name].fingerprint == fingerprint
             and (name in loaded or detail < Detail.SIGNATURE)
-            for name, fingerprint, detail in written.tools
+            for name, fingerprint, detail in saved_layout.tools
         )
-        for batch in () if self._stale else written.batches:
+        for batch in () if self._stale else saved_layout.batches:
             layout = layout.promote(
                 self._placer.write(loaded.get(name, tools[name]), detail)
                 for name, _, detail in batch
             )
-        self._in_use = lines_in_use(self._working, self.history.servers, self.pool)
-        self._settle(replace(layout, in_use=self._in_use.text))
-        self._phase1_tokens = self._count_prefix()
+        self._lines_in_use = lines_in_use(self._working_set, self.history.servers, self.pool)
+        self._use_layout(replace(layout, in_use=self._lines_in_use.text))
+        self._phase1_tokens = self._count_prefix_tokens()
 
-    def _turn(
+    def _render_turn(
         self,
         tools: Mapping[str, Tool],
-        loaded: Loaded,
+        loaded: LoadedDefinitions,
         active: Sequence[str],
         choice: Choice,
     ) -> PromptTurn:
-        self._missing |= {missing.tool_id: missing for missing in loaded.missing}
-        wanted = self._wanted(tools, loaded, choice.scores)
-        placement = self._placer.place(self._layout, wanted, stale=self._stale)
-        sent = 0 if placement.rebuilt else len(self._rendered.messages)
+        self._missing |= {definition.tool_id: definition for definition in loaded.missing}
+        offered_tools = self._offered_tools(tools, loaded, choice.scores)
+        placement = self._placer.place(self._layout, offered_tools, stale=self._stale)
+        sent_count = 0 if placement.rebuilt else len(self._rendered.messages)
         before, self._stale = self._rendered, False
-        self._in_use = lines_in_use(self._working, self.history.servers, self.pool)
-        self._settle(replace(placement.layout, in_use=self._in_use.text))
+        self._lines_in_use = lines_in_use(self._working_set, self.history.servers, self.pool)
+        self._use_layout(replace(placement.layout, in_use=self._lines_in_use.text))
         details = {entry.tool_id: entry.detail for entry in self._layout.promoted}
         defined = {name for name, detail in details.items() if detail >= Detail.SIGNATURE}
-        known = self._known((*active, *choice.lines))
-        elsewhere = self.in_prefix | self._in_use.ids | defined
-        unlisted = [known[name] for name in choice.lines if name in known and name not in elsewhere]
-        self._found = lines_found(self._working, unlisted, self._in_use)
-        self.history.offer(self._permitted(active), choice.new)
-        found, offered = self._found.text, frozenset(active)
-        shown = self._in_use.ids | self._found.ids | details.keys()
+        visible_tools = self._tools_after_prefix((*active, *choice.lines))
+        elsewhere = self.in_prefix | self._lines_in_use.ids | defined
+        unlisted = [
+            visible_tools[name]
+            for name in choice.lines
+            if name in visible_tools and name not in elsewhere
+        ]
+        self._found_lines = lines_found(self._working_set, unlisted, self._lines_in_use)
+        self.history.offer(self._permitted_ids(active), choice.new)
+        found_text, active_ids = self._found_lines.text, frozenset(active)
+        shown_ids = self._lines_in_use.ids | self._found_lines.ids | details.keys()
         rendered = self._rendered
         return PromptTurn(
             rendered=rendered,
-            appended=tuple(message for batch in rendered.messages[sent:] for message in batch),
-            passing=(self._renderer.message(found),) if found else (),
+            appended=tuple(
+                message for batch in rendered.messages[sent_count:] for message in batch
+            ),
+            passing=(self._renderer.message(found_text),) if found_text else (),
             phase1_tokens=self._phase1_tokens,
             phase2_tokens=self._placer.tokens(self._layout),
-            working_tokens=self._in_use.tokens + self._found.tokens,
+            working_tokens=self._lines_in_use.tokens + self._found_lines.tokens,
             changed_bytes=rendered.reread(before),
             details=details,
             callable=self.standing | defined,
             missing=self._all_missing(tools, active),
-            left_out=tuple(name for name in known if name in offered and name not in shown),
+            left_out=tuple(
+                name for name in visible_tools if name in active_ids and name not in shown_ids
+            ),
             rebuilt=placement.rebuilt,
         )
 
-    def _wanted(
-        self, tools: Mapping[str, Tool], loaded: Loaded, scores: Mapping[str, float]
-    ) -> dict[str, Wanted]:
+    def _offered_tools(
+        self, tools: Mapping[str, Tool], loaded: LoadedDefinitions, scores: Mapping[str, float]
+    ) -> dict[str, OfferedTool]:
         """The tools to place, by id, in order. Those without a score come after the others."""
-        least = min(scores.values(), default=1.0)
-        wanted = {
-            name: Wanted(
+        lowest_score = min(scores.values(), default=1.0)
+        offered_tools = {
+            name: OfferedTool(
                 loaded.tools.get(name, tool),
                 name in loaded.tools,
                 name in scores or not self.history.of(name).offered,
-                self._least.get(tool.server or "", Detail.NAME),
-                scores.get(name, least),
+                self._least_detail.get(tool.server or "", Detail.NAME),
+                scores.get(name, lowest_score),
             )
             for name, tool in tools.items()
         }
-        for rank, one in enumerate(by_need(wanted.values()), 1):
-            if one.tool.id not in scores:
-                wanted[one.tool.id] = one._replace(score=_below(least, rank))
-        return wanted
+        for rank, offered_tool in enumerate(ordered_by_need(offered_tools.values()), 1):
+            tool_id = offered_tool.tool.id
+            if tool_id not in scores:
+                score = _score_below(lowest_score, rank)
+                offered_tools[tool_id] = offered_tool._replace(score=score)
+        return offered_tools
 
     def _use_pool(self, pool: PoolWriter) -> None:
         self._pools = pool
         self._placer = Placer(self._renderer, pool.summaries, *self._budgets)
 
-    def _settle(self, layout: Layout) -> None:
+    def _use_layout(self, layout: Layout) -> None:
         """Use a layout of the present catalog."""
         self._layout = layout
         self._rendered = self._renderer.render(layout)
-        self._written = {
+        self._layout_fingerprints = {
             entry.tool_id: self.catalog.get(entry.tool_id).fingerprint for entry in layout.promoted
         }
 
-    def _permitted(self, ids: Iterable[str]) -> list[str]:
+    def _permitted_ids(self, ids: Iterable[str]) -> list[str]:
         """The ids that may be shown, in order."""
         return [name for name in ids if name in self.catalog and name not in self.withheld]
 
-    def _known(self, ids: Iterable[str]) -> dict[str, Tool]:
+    def _tools_after_prefix(self, ids: Iterable[str]) -> dict[str, Tool]:
         """The tools that may be shown after the prefix, by id, in order."""
         prefix = self.in_prefix if self.passes_through else frozenset[str]()
-        return {name: self.catalog.get(name) for name in self._permitted(ids) if name not in prefix}
+        return {
+            name: self.catalog.get(name) for name in self._permitted_ids(ids) if name not in prefix
+        }
 
-    def _to_load(self, tools: Mapping[str, Tool]) -> list[Tool]:
+    def _definitions_to_load(self, tools: Mapping[str, Tool]) -> list[Tool]:
         """The definitions to load.
 
         Missing ones are not requested again while the tool is wanted.
@@ -470,41 +486,47 @@ class Prompt:
             del self._missing[name]
         return [tool for name, tool in tools.items() if name not in self._missing]
 
-    def _all_missing(self, tools: Mapping[str, Tool], active: Sequence[str]) -> tuple[Missing, ...]:
+    def _all_missing(
+        self, tools: Mapping[str, Tool], active: Sequence[str]
+    ) -> tuple[MissingDefinition, ...]:
         refused = (
-            Missing(name, "is withheld" if name in self.withheld else "is not in the catalog")
+            MissingDefinition(
+                name, "is withheld" if name in self.withheld else "is not in the catalog"
+            )
             for name in dict.fromkeys(active)
             if name in self.withheld or name not in self.catalog
         )
         return (*(self._missing[name] for name in tools if name in self._missing), *refused)
 
-    def _prefix(self) -> Layout:
+    def _prefix_layout(self) -> Layout:
         """The layout before anything is promoted."""
-        shown = self.catalog if self.passes_through else ()
-        tools = [tool for tool in shown if tool.id not in self.withheld]
+        catalog_tools = self.catalog if self.passes_through else ()
+        tools = [tool for tool in catalog_tools if tool.id not in self.withheld]
         tools.sort(key=lambda tool: tool.id)
         call_tool = (CALL_TOOL,) if self._lists_call_tool and not self.passes_through else ()
         resident = tuple(
             write_entry(self._renderer, tool, Detail.FULL, "") for tool in (*call_tool, *tools)
         )
-        self._least: dict[str, Detail] = {}
+        self._least_detail: dict[str, Detail] = {}
         self.in_prefix = frozenset(tool.id for tool in tools)
         self.pool = None
         if self.passes_through:
             return Layout(self._operator, "", resident)
         pool = self.pool = self._pools.write(self.catalog, withheld=self.withheld)
         self.in_prefix = pool.standing
-        self._least = {server: ABOVE[level] for server, level in pool.levels.items()}
+        self._least_detail = {
+            server: LEVEL_ABOVE_POOL[level] for server, level in pool.levels.items()
+        }
         return Layout(self._operator, pool.text, resident)
 
-    def _count_prefix(self) -> int:
+    def _count_prefix_tokens(self) -> int:
         prefix = self._renderer.render(replace(self._layout, batches=())).prefix
         return bundled_count(prefix) - bundled_count(self._operator)
 
 
-def _below(least: float, rank: int) -> float:
+def _score_below(lowest_score: float, rank: int) -> float:
     """Scores for tools without one: below the lowest score, decreasing in order."""
-    return least * _RANKS / (_RANKS + rank) if least > 0 else least - rank
+    return lowest_score * _RANKS / (_RANKS + rank) if lowest_score > 0 else lowest_score - rank
 
 
 @cache

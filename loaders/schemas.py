@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from ..catalog import Tool, read_tools
-from ..catalog.listing import ListsTools, list_definitions
+from ..catalog.mcp_listing import ListsTools, list_definitions
 from ..catalog.text_file import read_text_file, replace_text_file
 from ..errors import SchemaError, ToolError
 
 TIMEOUT = 2.0
 """Seconds all definitions of a turn may take together, by default."""
-CACHED = 4_096
+CACHED_DEFINITIONS = 4_096
 """Definitions that a loader keeps; some 10 MB of typical ones."""
-CALLS = 32
+MAX_REQUESTS = 32
 """Unfinished calls of a loader's sources; a source that hangs does not collect more threads."""
 LARGEST_FILE = 1_048_576
 """Maximum bytes of a file in a `FolderSource`; larger than any valid definition."""
@@ -50,7 +50,7 @@ class DefinitionSource(Protocol):
         ...
 
 
-class Missing(NamedTuple):
+class MissingDefinition(NamedTuple):
     """A definition that could not be loaded, with the reason.
 
     Attributes:
@@ -63,7 +63,7 @@ class Missing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedDefinitions:
     """The loaded definitions of a turn, and the missing ones.
 
     Args:
@@ -72,7 +72,7 @@ class Loaded:
     """
 
     tools: Mapping[str, Tool]
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingDefinition, ...]
 
 
 class SchemaLoader:
@@ -98,36 +98,36 @@ class SchemaLoader:
         self._verify = verify
         self._cache: OrderedDict[str, Tool] = OrderedDict()
         self._lock = threading.Lock()
-        self._calls = threading.BoundedSemaphore(CALLS)
+        self._calls = threading.BoundedSemaphore(MAX_REQUESTS)
 
-    def load(self, tools: Sequence[Tool]) -> Loaded:
+    def load(self, tools: Sequence[Tool]) -> LoadedDefinitions:
         """The definitions of tools. Waits at most the timeout.
 
         Args:
             tools: tools of the catalog.
         """
         if not self._sources:
-            return Loaded({tool.id: tool for tool in tools}, ())
+            return LoadedDefinitions({tool.id: tool for tool in tools}, ())
         outcomes: dict[str, Tool | str] = {}
-        wanted: dict[str, Tool] = {}
+        uncached: dict[str, Tool] = {}
         for tool in tools:
-            if (cached := self._cached(tool)) is None:
-                wanted[tool.id] = tool
+            if (cached := self._cached_definition(tool)) is None:
+                uncached[tool.id] = tool
             else:
                 outcomes[tool.id] = cached
-        if wanted:
-            outcomes |= self._ask(wanted)
+        if uncached:
+            outcomes |= self._ask_sources(uncached)
         loaded: dict[str, Tool] = {}
-        missing: dict[str, Missing] = {}
+        missing: dict[str, MissingDefinition] = {}
         for tool in tools:
             outcome = outcomes[tool.id]
             if isinstance(outcome, str):
-                missing[tool.id] = Missing(tool.id, outcome)
+                missing[tool.id] = MissingDefinition(tool.id, outcome)
             else:
                 loaded[tool.id] = outcome if outcome.id == tool.id else outcome.with_id(tool.id)
-        return Loaded(loaded, tuple(missing.values()))
+        return LoadedDefinitions(loaded, tuple(missing.values()))
 
-    async def aload(self, tools: Sequence[Tool]) -> Loaded:
+    async def aload(self, tools: Sequence[Tool]) -> LoadedDefinitions:
         """`load` for event loops, in a thread.
 
         Args:
@@ -135,38 +135,40 @@ class SchemaLoader:
         """
         return await asyncio.to_thread(self.load, tools)
 
-    def _ask(self, wanted: Mapping[str, Tool]) -> dict[str, Tool | str]:
+    def _ask_sources(self, tools: Mapping[str, Tool]) -> dict[str, Tool | str]:
         """Id to definition, or to why no source gives one."""
-        answers = [self._start(source, wanted) for source in self._sources]
+        answers = [self._start_request(source, tools) for source in self._sources]
         wait(answers, self.timeout)
         outcomes: dict[str, Tool | str] = {}
         for answer in answers:
             if not answer.done():
-                given: Mapping[str, Tool | str] = dict.fromkeys(
-                    wanted, f"no answer within {self.timeout:g} s"
+                source_outcomes: Mapping[str, Tool | str] = dict.fromkeys(
+                    tools, f"no answer within {self.timeout:g} s"
                 )
             elif (error := answer.exception()) is not None:
-                given = dict.fromkeys(wanted, _reason(error))
+                source_outcomes = dict.fromkeys(tools, _reason(error))
             else:
-                given = answer.result()
-            for tool_id, outcome in given.items():
+                source_outcomes = answer.result()
+            for tool_id, outcome in source_outcomes.items():
                 if isinstance(outcome, Tool) and not isinstance(outcomes.get(tool_id), Tool):
                     outcomes[tool_id] = outcome
                 outcomes.setdefault(tool_id, outcome)
-        return {tool_id: outcomes.get(tool_id, "no source has it") for tool_id in wanted}
+        return {tool_id: outcomes.get(tool_id, "no source has it") for tool_id in tools}
 
-    def _start(
-        self, source: DefinitionSource, wanted: Mapping[str, Tool]
+    def _start_request(
+        self, source: DefinitionSource, tools: Mapping[str, Tool]
     ) -> Future[Mapping[str, Tool | str]]:
         """Ask a source in a daemon thread: if it hangs, the process can still end."""
         answer: Future[Mapping[str, Tool | str]] = Future()
         if not self._calls.acquire(blocking=False):
-            answer.set_exception(SchemaError(f"{CALLS} earlier requests are not answered yet"))
+            answer.set_exception(
+                SchemaError(f"{MAX_REQUESTS} earlier requests are not answered yet")
+            )
             return answer
 
         def ask() -> None:
             try:
-                answer.set_result(self._verified(source, wanted))
+                answer.set_result(self._verify_definitions(source, tools))
             except BaseException as raised:  # noqa: BLE001 - the reason why definitions are missing
                 answer.set_exception(raised)
             finally:
@@ -175,16 +177,18 @@ class SchemaLoader:
         threading.Thread(target=ask, name="shortlist-source", daemon=True).start()
         return answer
 
-    def _verified(
-        self, source: DefinitionSource, wanted: Mapping[str, Tool]
+    def _verify_definitions(
+        self, source: DefinitionSource, tools: Mapping[str, Tool]
     ) -> dict[str, Tool | str]:
         """Id to the source's definition, or to why it is not used. Caches the definitions."""
-        given = source.definitions(tuple(wanted))
-        if not isinstance(given, Mapping):
-            raise SchemaError(f"the source answered with {type(given).__name__}, not a mapping")
+        definitions = source.definitions(tuple(tools))
+        if not isinstance(definitions, Mapping):
+            raise SchemaError(
+                f"the source answered with {type(definitions).__name__}, not a mapping"
+            )
         outcomes: dict[str, Tool | str] = {}
-        for tool_id, tool in wanted.items():
-            definition = given.get(tool_id)
+        for tool_id, tool in tools.items():
+            definition = definitions.get(tool_id)
             if isinstance(definition, SchemaError):
                 outcomes[tool_id] = str(definition)
             elif isinstance(definition, Tool):
@@ -192,24 +196,24 @@ class SchemaLoader:
                     outcomes[tool_id] = "the source has another definition than the catalog"
                 else:
                     outcomes[tool_id] = definition
-                    self._keep(tool.fingerprint, definition)
+                    self._cache_definition(tool.fingerprint, definition)
             elif definition is not None:
                 name = type(definition).__name__
                 outcomes[tool_id] = f"the source answered with {name}, not with a Tool"
         return outcomes
 
-    def _cached(self, tool: Tool) -> Tool | None:
+    def _cached_definition(self, tool: Tool) -> Tool | None:
         with self._lock:
             if tool.fingerprint not in self._cache:
                 return None
             self._cache.move_to_end(tool.fingerprint)
             return self._cache[tool.fingerprint]
 
-    def _keep(self, fingerprint: str, definition: Tool) -> None:
+    def _cache_definition(self, fingerprint: str, definition: Tool) -> None:
         with self._lock:
             self._cache[fingerprint] = definition
             self._cache.move_to_end(fingerprint)
-            if len(self._cache) > CACHED:
+            if len(self._cache) > CACHED_DEFINITIONS:
                 self._cache.popitem(last=False)
 
 
@@ -314,8 +318,8 @@ class McpSource:
         Raises:
             SchemaError: the server cannot be reached.
         """
-        own = [tool_id for tool_id in ids if tool_id.startswith(f"{self._server}/")]
-        if not own:
+        own_ids = [tool_id for tool_id in ids if tool_id.startswith(f"{self._server}/")]
+        if not own_ids:
             return {}
         with self._lock:
             changes = self._changes
@@ -325,7 +329,7 @@ class McpSource:
         return {
             tool_id: listing.get(tool_id)
             or SchemaError(f"server {self._server!r:.100} does not list {tool_id!r:.100}")
-            for tool_id in own
+            for tool_id in own_ids
         }
 
     def _list(self) -> Mapping[str, Tool]:
@@ -342,5 +346,5 @@ class McpSource:
 
     async def _read(self) -> Mapping[str, Tool]:
         rows = await list_definitions(self._client)
-        read = read_tools({"tools": rows}, format="mcp", server=self._server, strict=False)
-        return {tool.id: tool for tool in read.tools}
+        result = read_tools({"tools": rows}, format="mcp", server=self._server, strict=False)
+        return {tool.id: tool for tool in result.tools}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..catalog import Tool
-from ..catalog.text import Notes, clean_line
+from ..catalog.text_cleaning import Notes, clean_line
 from ..catalog.text_file import read_text_file
 from ..errors import SummaryError
 from ..text import spaced
@@ -18,14 +18,14 @@ from .counting import bundled_counter
 
 SUMMARY_TOKENS = 60
 """Maximum tokens (cl100k_base) of a summary."""
-_CHARACTERS = 400
+_MAX_CHARACTERS = 400
 """Maximum characters of a summary; 60 tokens of English take about 250."""
-_WORDS = 16
+_MAX_WORDS = 16
 """A sentence with more words is cut at a clause. In real descriptions, conditions follow there."""
-_LEAST_WORDS = 4
-_READ = 2_000
+_MIN_WORDS = 4
+_READ_CHARACTERS = 2_000
 """Characters of a description that are read."""
-_KEPT = 16_384
+_CACHED_SUMMARIES = 16_384
 """Maximum number of cached summaries, about 80 characters each."""
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -116,7 +116,7 @@ class Summaries:
     def of(self, tool: Tool) -> str:
         """The summary of a tool, one line of at most 60 tokens."""
         by_user = self._by_id.get(tool.id) or self._by_fingerprint.get(tool.fingerprint)
-        return by_user or _described(tool)
+        return by_user or _cached_summary(tool)
 
 
 @lru_cache(8)
@@ -151,15 +151,15 @@ def summarize(tool: Tool) -> str:
         >>> summarize(Tool("search_issues", "github", "# Tool\n\nSearch issues. Slow."))
         'Search issues'
     """
-    for text in (_HEADING.sub("", tool.description[:_READ]), tool.description):
+    for text in (_HEADING.sub("", tool.description[:_READ_CHARACTERS]), tool.description):
         for sentence in plain_sentences(text):
             # A single word is a heading, in scripts with spaces.
             if (" " in sentence or not sentence.isascii()) and not _ADVICE.match(sentence):
-                return bounded(_shortened(sentence))
+                return bounded(_shorten(sentence))
     return bounded(spaced(tool.name) or tool.name)
 
 
-_described = lru_cache(_KEPT)(summarize)
+_cached_summary = lru_cache(_CACHED_SUMMARIES)(summarize)
 
 
 def plain_sentences(description: str) -> Iterator[str]:
@@ -168,15 +168,15 @@ def plain_sentences(description: str) -> Iterator[str]:
     Args:
         description: description of a tool, perhaps with Markdown, docstring sections or HTML.
     """
-    text = _FENCE.sub("\n\n", description[:_READ])
+    text = _FENCE.sub("\n\n", description[:_READ_CHARACTERS])
     text = _LINK.sub(r"\1", _TAG.sub(" ", text))
     text = _SYMBOLS.sub("", _ADDRESS.sub("", text))
     for ending in (_BLOCK, _DOCTAG):
-        if found := ending.search(text):
-            text = text[: found.start()]
+        if block := ending.search(text):
+            text = text[: block.start()]
     text = _EMPHASIS.sub("", _MARGIN.sub("", text))
     for paragraph in _PARAGRAPH.split(text):
-        for sentence in _split(paragraph):
+        for sentence in _split_sentences(paragraph):
             plain = _SPACES.sub(" ", _BRACKETS.sub(" ", sentence)).strip(" \t\n:;,.-–—|·=")
             if plain:
                 yield plain
@@ -188,24 +188,26 @@ def bounded(text: str) -> str:
     Args:
         text: any text.
     """
-    line = re.sub(r"\s+", " ", clean_line(text[: 4 * _CHARACTERS], "", Notes()))[:_CHARACTERS]
+    line = re.sub(r"\s+", " ", clean_line(text[: 4 * _MAX_CHARACTERS], "", Notes()))[
+        :_MAX_CHARACTERS
+    ]
     line = line.strip()
     if len(line.encode()) <= SUMMARY_TOKENS:  # a token takes at least a byte
         return line
     while (count := bundled_counter().count(line)) > SUMMARY_TOKENS:
-        kept = line[: max(1, len(line) * SUMMARY_TOKENS // count)]
-        cut = kept.rpartition(" ")[0] if " " in kept else kept
+        beginning = line[: max(1, len(line) * SUMMARY_TOKENS // count)]
+        cut = beginning.rpartition(" ")[0] if " " in beginning else beginning
         line = _DANGLING.sub("", cut if len(cut) < len(line) else line[:-1])
     return line
 
 
 def adds_nothing(summary: str, name: str) -> bool:
     """Whether a summary only repeats the words of a name."""
-    said = {_stem(word) for word in spaced(summary).lower().split()}
-    return said - _ARTICLES <= {_stem(word) for word in spaced(name).lower().split()}
+    summary_stems = {_stem(word) for word in spaced(summary).lower().split()}
+    return summary_stems - _ARTICLES <= {_stem(word) for word in spaced(name).lower().split()}
 
 
-def _split(paragraph: str) -> Iterator[str]:
+def _split_sentences(paragraph: str) -> Iterator[str]:
     start = 0
     for end in _SENTENCE.finditer(paragraph):
         piece = paragraph[start : end.start()]
@@ -215,15 +217,15 @@ def _split(paragraph: str) -> Iterator[str]:
     yield paragraph[start:]
 
 
-def _shortened(sentence: str) -> str:
-    """A sentence of more than `_WORDS` words cut at a clause, or at that word."""
+def _shorten(sentence: str) -> str:
+    """A sentence of more than `_MAX_WORDS` words cut at a clause, or at that word."""
     ends = [match.end() for match in _WORD.finditer(sentence)]
-    if len(ends) <= _WORDS:
+    if len(ends) <= _MAX_WORDS:
         return sentence
-    least = ends[_LEAST_WORDS - 1]
+    least = ends[_MIN_WORDS - 1]
     clauses = [match.start() for match in _CLAUSE.finditer(sentence, least)]
-    within = [start for start in clauses if start <= ends[_WORDS - 1]]
-    return _DANGLING.sub("", sentence[: within[-1] if within else ends[_WORDS - 1]])
+    within = [start for start in clauses if start <= ends[_MAX_WORDS - 1]]
+    return _DANGLING.sub("", sentence[: within[-1] if within else ends[_MAX_WORDS - 1]])
 
 
 def _stem(word: str) -> str:
@@ -237,24 +239,24 @@ def read_rows(path: Path | str) -> Iterator[SummaryRow]:
         SummaryError: the file cannot be read, or a row is not one; names the line.
     """
     text = read_text_file(path, error=SummaryError)
-    whole = _parsed(text)
-    if isinstance(whole, dict) and "summary" not in whole:
-        for tool_id, summary in whole.items():
-            yield _row({"id": tool_id, "summary": summary}, f"{path}: {tool_id!r:.80}")
+    document = _parse_json(text)
+    if isinstance(document, dict) and "summary" not in document:
+        for tool_id, summary in document.items():
+            yield _summary_row({"id": tool_id, "summary": summary}, f"{path}: {tool_id!r:.80}")
         return
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
-            yield _row(_parsed(line), f"{path}:{number}")
+            yield _summary_row(_parse_json(line), f"{path}:{number}")
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
         return None
 
 
-def _row(row: Any, where: str) -> SummaryRow:
+def _summary_row(row: Any, where: str) -> SummaryRow:
     match row:
         case {"id": str(tool_id), "summary": str(summary)}:
             fingerprint = row.get("fingerprint")

@@ -88,19 +88,19 @@ def token_tax(tools: Iterable[Tool], *, k: int, encoding: str) -> TokenTax:
     Raises:
         ModelError: there is no such vocabulary.
     """
-    listed = list(tools)
+    tool_list = list(tools)
     counter = TokenCounter(encoding)
     counts = counter.count_many(
-        [definition_text(tool.name, tool.description, tool.input_schema) for tool in listed]
+        [definition_text(tool.name, tool.description, tool.input_schema) for tool in tool_list]
     )
     servers: dict[str, tuple[int, int]] = {}
-    for tool, count in zip(listed, counts, strict=True):
+    for tool, count in zip(tool_list, counts, strict=True):
         number, tokens = servers.get(tool.server or "", (0, 0))
         servers[tool.server or ""] = number + 1, tokens + count
     return TokenTax(
         encoding=encoding,
         k=k,
-        tools={tool.id: count for tool, count in zip(listed, counts, strict=True)},
+        tools={tool.id: count for tool, count in zip(tool_list, counts, strict=True)},
         servers=servers,
         search_tool=counter.count(definition_text(**SEARCH_TOOL)),
     )

@@ -13,7 +13,7 @@ from .history import ToolHistory
 from .pool import Lines, Pool, PoolLevel, PoolWriter, lines_of_servers, lines_of_tools
 from .summaries import Summaries
 
-_COUNTS = 100
+_COUNT_TOKENS = 100
 """Tokens of a pool that only says how many servers and tools there are."""
 
 
@@ -63,7 +63,7 @@ class Choice(NamedTuple):
     lines: Sequence[str] = ()
 
 
-def choose(
+def choose_tools(
     working: WorkingSet | None,
     history: ToolHistory,
     active: Sequence[str],
@@ -85,12 +85,12 @@ def choose(
         return Choice(active, scores)
     fresh = [name for name in active if not history.of(name).offered]
     ranked = sorted(scores, key=scores.__getitem__, reverse=True) or fresh
-    best, found = ranked[: working.promoted], frozenset(ranked)
-    new = frozenset(best).union(name for name in fresh if name not in found)
+    best, found_ids = ranked[: working.promoted], frozenset(ranked)
+    new_ids = frozenset(best).union(name for name in fresh if name not in found_ids)
     return Choice(
-        [name for name in active if name in new or history.of(name).promoted],
+        [name for name in active if name in new_ids or history.of(name).promoted],
         {name: scores[name] for name in best if name in scores},
-        new,
+        new_ids,
         ranked,
     )
 
@@ -148,7 +148,7 @@ class AllOrCount(PoolWriter):
 
     def __init__(self, budget: int, summaries: Summaries | None = None) -> None:
         super().__init__(budget=budget, summaries=summaries, top=PoolLevel.ARGUMENTS)
-        self._count = PoolWriter(budget=min(budget, _COUNTS), top=PoolLevel.ARGUMENTS)
+        self._count = PoolWriter(budget=min(budget, _COUNT_TOKENS), top=PoolLevel.ARGUMENTS)
 
     def write(self, catalog: Catalog, *, withheld: frozenset[str] = frozenset()) -> Pool:
         """See `PoolWriter.write`."""

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING
 from ..lazy import public
 
 if TYPE_CHECKING:
-    from .encoder import Encoder
     from .loading import DEFAULT_ENCODER, load_encoder, load_reranker
-    from .reranker import Reranker
-    from .static import StaticEncoder
-    from .tokens import TokenCounter
+    from .model_protocols import Encoder, Reranker
+    from .static_encoder import StaticEncoder
+    from .token_counter import TokenCounter
 
 _LOADING = ("DEFAULT_ENCODER", "load_encoder", "load_reranker")
 _HOMES = {
     **dict.fromkeys(_LOADING, ".loading"),
-    "Encoder": ".encoder",
-    "Reranker": ".reranker",
-    "StaticEncoder": ".static",
-    "TokenCounter": ".tokens",
+    "Encoder": ".model_protocols",
+    "Reranker": ".model_protocols",
+    "StaticEncoder": ".static_encoder",
+    "TokenCounter": ".token_counter",
 }
 __all__ = [
     "DEFAULT_ENCODER",

@@ -75,11 +75,11 @@ def locate(spec: str, kind: str | None = None) -> ModelFiles:
     if _HUB_NAME.fullmatch(spec):
         return _on_hub(spec)
     # Not before: looking for registered names reads the metadata of all installed packages.
-    listed = "" if kind is None else ", ".join(registry.names(kind))
+    registered = "" if kind is None else ", ".join(registry.names(kind))
     raise ModelError(
         f"no model {spec!r}: it is neither bundled ({', '.join(bundled_names())}), nor a local "
         "folder, nor of the form 'org/name' of a hub model"
-        + (f", nor a registered name ({listed})" if listed else "")
+        + (f", nor a registered name ({registered})" if registered else "")
     )
 
 
@@ -114,14 +114,14 @@ def _has_avx512_vnni() -> bool:
 
 
 def _in_folder(spec: str, folder: Path) -> ModelFiles:
-    found = (*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx"))
-    chosen = preferred_onnx(path.relative_to(folder).as_posix() for path in found)
-    if chosen is None:
+    paths = (*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx"))
+    onnx = preferred_onnx(path.relative_to(folder).as_posix() for path in paths)
+    if onnx is None:
         raise ModelError(
             f"{folder}: no ONNX file there or in its 'onnx' folder; export the model, or load it "
             f"as '{_SENTENCE_TRANSFORMERS}{spec}'"
         )
-    return ModelFiles(spec, folder, folder / chosen)
+    return ModelFiles(spec, folder, folder / onnx)
 
 
 def _on_hub(repository: str) -> ModelFiles:
@@ -135,11 +135,11 @@ def _on_hub(repository: str) -> ModelFiles:
         if (cached / "tokenizer.json").is_file():
             return _in_folder(repository, cached)
     try:
-        files = huggingface_hub.HfApi().list_repo_files(repository)
-        chosen = preferred_onnx(files)
-        wanted = [name for name in _SETTINGS_FILES if name in files]
-        folder = chosen and huggingface_hub.snapshot_download(
-            repository, allow_patterns=[*wanted, chosen]
+        published = huggingface_hub.HfApi().list_repo_files(repository)
+        onnx = preferred_onnx(published)
+        settings_files = [name for name in _SETTINGS_FILES if name in published]
+        folder = onnx and huggingface_hub.snapshot_download(
+            repository, allow_patterns=[*settings_files, onnx]
         )
     except Exception as error:
         raise ModelError(
@@ -147,9 +147,9 @@ def _on_hub(repository: str) -> ModelFiles:
             "Check the name and the network; or download it elsewhere and give its folder; or use "
             f"a bundled model ({', '.join(bundled_names())}), which needs no network"
         ) from error
-    if not (chosen and folder):
+    if not (onnx and folder):
         raise ModelError(
             f"{repository} publishes no ONNX file; load it as "
             f"'{_SENTENCE_TRANSFORMERS}{repository}'"
         )
-    return ModelFiles(repository, Path(folder), Path(folder) / chosen)
+    return ModelFiles(repository, Path(folder), Path(folder) / onnx)

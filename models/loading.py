@@ -6,12 +6,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from .. import registry
-from .encoder import Encoder
 from .hub import WEIGHTS, locate
-from .reranker import Reranker
+from .model_protocols import Encoder, Reranker
 
 if TYPE_CHECKING:
-    from .static import StaticEncoder
+    from .static_encoder import StaticEncoder
 
 DEFAULT_ENCODER = "shortlist-embed"
 """The bundled encoder that ``bundled`` means."""
@@ -96,20 +95,20 @@ def static_encoder() -> StaticEncoder:
     Raises:
         ModelError: a file is missing or damaged.
     """
-    from .static import StaticEncoder
+    from .static_encoder import StaticEncoder
 
     return StaticEncoder(WEIGHTS / STATIC_TABLES, WEIGHTS / DEFAULT_ENCODER)
 
 
 def onnx_encoder(model: str, threads: int | None = None) -> Encoder:
     """An encoder on ONNX Runtime: a bundled name, a folder, or ``org/name`` on the hub."""
-    from .onnx_encoder import OnnxEncoder
+    from .onnx_models import OnnxEncoder
 
     return OnnxEncoder(locate(model, "encoder"), threads=threads)
 
 
 def onnx_reranker(model: str, threads: int | None = None) -> Reranker:
     """A reranker on ONNX Runtime: a bundled name, a folder, or ``org/name`` on the hub."""
-    from .onnx_reranker import OnnxReranker
+    from .onnx_models import OnnxReranker
 
     return OnnxReranker(locate(model, "reranker"), threads=threads)

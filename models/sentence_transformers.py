@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MissingExtraError, ModelError
-from .encoder import Advance
-from .surrogates import without_surrogates
+from .model_protocols import Advance
+from .token_counter import without_surrogates
 
 _BATCH = 32
 
@@ -52,16 +52,16 @@ class SentenceTransformersEncoder:
         """Embed texts; see `Encoder.encode`."""
         vectors = np.empty((len(texts), self.dim), np.float32)
         for start in range(0, len(texts), _BATCH):
-            some = [without_surrogates(text) for text in texts[start : start + _BATCH]]
-            vectors[start : start + len(some)] = self._model.encode(
-                some,
+            batch = [without_surrogates(text) for text in texts[start : start + _BATCH]]
+            vectors[start : start + len(batch)] = self._model.encode(
+                batch,
                 prompt=self._prompts[query],
                 normalize_embeddings=True,
                 show_progress_bar=False,
                 convert_to_numpy=True,
             )
             if progress is not None:
-                progress(len(some))
+                progress(len(batch))
         return vectors
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from ..errors import ModelError
-from .surrogates import without_surrogates
+from .token_counter import without_surrogates
 
 _CHARACTERS_PER_TOKEN = 40
 """Text beyond this many characters per token of the window is cut before it is tokenised: words

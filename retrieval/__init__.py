@@ -1,10 +1,10 @@
 """From a request to ranked tools: lexical, dense, fusion and rerank stages, and the tiers."""
 
-from .protocols import DenseIndex, Fusion, LexicalIndex, Retriever
+from .backends.protocols import DenseIndex, Fusion, LexicalIndex, Retriever
 from .query import Query, Ranking
-from .run import Run, Strategy
+from .search.query_run import Run, Strategy
+from .search.strategy import Pipeline
 from .selection import Hit, Selection, StageResult
-from .strategy import Pipeline
 
 __all__ = [
     "DenseIndex",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import from_json
 
-from .vectors import text_key
+from .store.vectors import text_key
 
 #: What the mean of a tool's example queries weighs beside its definition, and the length of the
 #: vector of a tool that has some. They lie nearer to queries than definitions do: at full length
@@ -92,8 +92,8 @@ def moved_to_queries(
 def save_queries(path: Path, queries: Mapping[str, ExampleQueries]) -> None:
     """Write the example queries of all tools, without their means."""
     rows = {
-        tool_id: [each.queries, each.when, each.sources, each.stale, each.summary]
-        for tool_id, each in queries.items()
+        tool_id: [example.queries, example.when, example.sources, example.stale, example.summary]
+        for tool_id, example in queries.items()
     }
     path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
 

@@ -1,8 +1,8 @@
-"""Learning from usage: one change of all tool vectors, taken only if held-out requests gain."""
+"""Learning from usage: one change of all tool vectors, taken only if held-out queries gain."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,13 +10,160 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RequestError
-from ..ranking_metrics import Judgement
-from .exact import ExactIndex
-from .held_out import DEPTH, Comparison, folds, refusal, scores
-from .index import Index
-from .learned import Learned
-from .usage import UsageEvent, families
+from .backends.exact import ExactIndex
+from .catalog_index import Index
+from .ranking_metrics import Judgement, bootstrap_interval, hit_at, recall_at
+from .usage import LearnedChange, UsageEvent, families, numbered
 
+#: Parts that events and tools are dealt into; each is held out once.
+PARTS = 5
+#: Ranks that the metrics look at.
+DEPTH = 10
+METRICS = ("hit@1", "recall@10")
+#: Held-out requests, of each kind, below which nothing can be said.
+LEAST = 20
+#: Share by which a metric may seem to fall on unseen tools when that is within noise.
+SLACK = 0.005
+_RESAMPLES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Events by what may be learned from and what is held out; positions in a list of events.
+
+    Args:
+        train: events to learn from.
+        seen: held-out events of tools that have other events in `train`.
+        unseen: held-out events of tools that have none there.
+    """
+
+    train: NDArray[np.int64]
+    seen: NDArray[np.int64]
+    unseen: NDArray[np.int64]
+
+
+def folds(
+    queries: Sequence[str], relevant: Sequence[NDArray[np.int64]], family: NDArray[np.int64]
+) -> Iterator[Fold]:
+    """Every event held out once with its tools, and once, where they have others, by itself.
+
+    Equal requests fall into the same part, and so do twins. Events that need tools of both sides
+    are left out of the fold.
+
+    Args:
+        queries: the requests.
+        relevant: rows of the tools of each, at least one.
+        family: family of each row, see `usage.families`.
+
+    Yields:
+        `PARTS` folds.
+    """
+    random = np.random.default_rng(0)
+    event_part = random.integers(PARTS, size=len(queries))[numbered(queries)]
+    tool_part = random.integers(PARTS, size=len(family))[family]
+    parts_of_events = [np.unique(tool_part[rows]) for rows in relevant]
+    for part in range(PARTS):
+        outside = np.array([part not in parts for parts in parts_of_events], np.bool_)
+        inside = np.array(
+            [len(parts) == 1 and parts[0] == part for parts in parts_of_events], np.bool_
+        )
+        train = np.flatnonzero(outside & (event_part != part))
+        has_training_events = np.zeros(len(family), np.bool_)
+        for event in train.tolist():
+            has_training_events[relevant[event]] = True
+        held_out = np.flatnonzero(outside & (event_part == part))
+        seen = [event for event in held_out.tolist() if has_training_events[relevant[event]].all()]
+        yield Fold(train, np.array(seen, np.int64), np.flatnonzero(inside))
+
+
+def scores(judgement: Judgement) -> NDArray[np.float64]:
+    """The `METRICS` of each request, shape (n, 2)."""
+    return np.column_stack([hit_at(judgement, 1), recall_at(judgement, DEPTH)])
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One kind of held-out requests before and after.
+
+    Args:
+        events: how many.
+        before: mean of each of `METRICS`, 0 to 1.
+        after: likewise.
+        low: lower end of the 95 % interval of each metric's change.
+        high: upper end.
+        gain: lower and upper end of the interval of the change of the metrics' mean.
+        metrics: their names.
+    """
+
+    events: int
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    gain: tuple[float, float]
+    metrics: tuple[str, ...] = METRICS
+
+    @classmethod
+    def of(
+        cls,
+        before: NDArray[np.float64],
+        after: NDArray[np.float64],
+        groups: NDArray[np.int64],
+    ) -> Comparison:
+        """Compare the same requests, with a paired bootstrap that redraws all requests of a tool.
+
+        Args:
+            before: shape (n, metrics), see `scores`.
+            after: likewise.
+            groups: number of the tool each request is for, shape (n,).
+        """
+        if not len(before):
+            none = (0.0,) * len(METRICS)
+            return cls(0, none, none, none, none, (0.0, 0.0))
+        change = after - before
+        metrics_and_mean = np.column_stack([change, change.mean(axis=1)])
+        low, high = bootstrap_interval(metrics_and_mean, groups=groups, resamples=_RESAMPLES)
+        return cls(
+            len(before),
+            tuple(before.mean(axis=0).tolist()),
+            tuple(after.mean(axis=0).tolist()),
+            tuple(low[:-1].tolist()),
+            tuple(high[:-1].tolist()),
+            (float(low[-1]), float(high[-1])),
+        )
+
+    @property
+    def change(self) -> tuple[float, ...]:
+        """After less before, of each metric."""
+        return tuple(after - before for before, after in zip(self.before, self.after, strict=True))
+
+
+def rejection_reason(seen: Comparison, unseen: Comparison) -> str | None:
+    """Why what was learned is not taken, or None if it is.
+
+    Two conditions must hold. On held-out requests of tools with events, the mean of the metrics
+    rises beyond noise and neither metric falls. On requests of tools without events, neither falls
+    beyond noise, or by more than `SLACK`.
+    """
+    for name, kind in (("seen", seen), ("unseen", unseen)):
+        if kind.events < LEAST:
+            return (
+                f"too few events: {kind.events} held-out requests of {name} tools, "
+                f"{LEAST} are needed to tell"
+            )
+    for metric, change in zip(METRICS, seen.change, strict=True):
+        if change < 0:
+            return f"{metric} of tools with events falls by {-change:.1%} on held-out requests"
+    if seen.gain[0] <= 0:
+        return "no rise beyond noise on held-out requests of tools with events"
+    for metric, change, high in zip(METRICS, unseen.change, unseen.high, strict=True):
+        if high < 0 or change < -SLACK:
+            return f"{metric} of tools without events falls by {-change:.1%} on held-out requests"
+    return None
+
+
+#: In place of a rival, where a request has fewer.
+_NO_TOOL = -1
 #: Tools that a tool has to beat in training: a few dozen hard ones say most of what all would.
 _RIVALS = 24
 #: Nearest tools that rivals are chosen from; the others serve the request or are twins.
@@ -30,8 +177,13 @@ _RATE, _MOMENTUM, _SQUARES = 1e-3, 0.9, 0.99
 #: Held-out requests of each kind in a fold that are searched for the report.
 _MEASURED = 500
 
-#: Rows that a tier places first, for each request: of the index with this learned, or without any.
-Ranked = Callable[[Learned | None, Sequence[str], NDArray[np.float32]], Sequence[NDArray[np.int64]]]
+#: Rows that a tier places first, for each request: of the index with this change, or without any.
+RankQueries = Callable[
+    [LearnedChange | None, Sequence[str], NDArray[np.float32]], Sequence[NDArray[np.int64]]
+]
+
+#: Metrics of held-out requests of a fold before and after, see `scores`, and the family of each.
+_Measurement = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +219,15 @@ class LearningReport:
 
 
 def learn(
-    index: Index, events: Sequence[UsageEvent], *, tier: str, ranked: Ranked
-) -> tuple[LearningReport, Learned | None]:
+    index: Index, events: Sequence[UsageEvent], *, tier: str, rank_queries: RankQueries
+) -> tuple[LearningReport, LearnedChange | None]:
     """Learn from events, and accept the result if held-out events are answered better.
 
     Args:
         index: index with vectors. Earlier learned adjustments are ignored.
         events: requests and the tools that served them. Duplicates count.
-        tier: name of the tier that `ranked` searches.
-        ranked: function that searches the tier.
+        tier: name of the tier that `rank_queries` searches.
+        rank_queries: function that searches the tier.
 
     Returns:
         The report, and the learned adjustments if they are accepted.
@@ -86,43 +238,44 @@ def learn(
     base = index.tool_vectors
     if base is None or index.vectors is None or index.encoder is None:
         raise RequestError("learning changes vectors, but no tier uses vectors")
-    known = [
+    usable_events = [
         (event.query, np.array(rows, np.int64))
         for event in events
         if (rows := [index.rows[tool] for tool in event.relevant if tool in index.rows])
     ]
-    if not known:
+    if not usable_events:
         raise RequestError(f"events: none of {len(events)} names a tool of the catalog")
-    texts, relevant = [text for text, _ in known], [rows for _, rows in known]
+    texts, relevant = [text for text, _ in usable_events], [rows for _, rows in usable_events]
     queries, model = index.encoder.encode(texts, query=True), index.vectors.model
     family = families(index.tools)
-    pairs, choices = _choices(queries, relevant, base, family)
+    pairs, choices = _pairs_with_rivals(queries, relevant, base, family)
 
-    def learned(part: NDArray[np.int64]) -> Learned:
-        kept = np.isin(pairs, part)
-        change = _trained(queries[pairs[kept]], choices[kept], base)
-        return Learned(change, model, len(part))
+    def learn_from(part: NDArray[np.int64]) -> LearnedChange:
+        in_part = np.isin(pairs, part)
+        change = _train_change(queries[pairs[in_part]], choices[in_part], base)
+        return LearnedChange(change, model, len(part))
 
-    def searched(taught: Learned | None, part: NDArray[np.int64]) -> NDArray[np.float64]:
-        found = np.zeros((len(part), DEPTH), np.bool_)
+    def measure(learned: LearnedChange | None, part: NDArray[np.int64]) -> NDArray[np.float64]:
+        rankings = rank_queries(learned, [texts[event] for event in part.tolist()], queries[part])
         served = [relevant[event] for event in part.tolist()]
-        ranking = ranked(taught, [texts[event] for event in part.tolist()], queries[part])
-        for place, rows in enumerate(ranking):
-            found[place, : len(rows)] = np.isin(rows, served[place])[:DEPTH]
-        return scores(Judgement(found, np.array([len(rows) for rows in served])))
+        hits = np.zeros((len(part), DEPTH), np.bool_)
+        for place, rows in enumerate(rankings):
+            hits[place, : len(rows)] = np.isin(rows, served[place])[:DEPTH]
+        return scores(Judgement(hits, np.array([len(rows) for rows in served])))
 
-    kinds: tuple[list[Any], list[Any]] = [], []
+    seen_measurements: list[_Measurement] = []
+    unseen_measurements: list[_Measurement] = []
     for fold in folds(texts, relevant, family):
-        taught = learned(fold.train) if len(fold.train) else None
-        for kind, held in zip(kinds, (fold.seen, fold.unseen), strict=True):
-            part = held[:: max(1, -(-len(held) // _MEASURED))]
-            group = family[[relevant[event][0] for event in part.tolist()]]
-            kind.append((searched(None, part), searched(taught, part), group))
-    seen, unseen = (
-        Comparison.of(*(np.concatenate(column) for column in zip(*kind, strict=True)))
-        for kind in kinds
-    )
-    reason = refusal(seen, unseen)
+        learned = learn_from(fold.train) if len(fold.train) else None
+        for measurements, held_out in (
+            (seen_measurements, fold.seen),
+            (unseen_measurements, fold.unseen),
+        ):
+            part = _spread(held_out, _MEASURED)
+            groups = family[[relevant[event][0] for event in part.tolist()]]
+            measurements.append((measure(None, part), measure(learned, part), groups))
+    seen, unseen = _compare(seen_measurements), _compare(unseen_measurements)
+    reason = rejection_reason(seen, unseen)
     report = LearningReport(
         accepted=reason is None,
         reason=reason,
@@ -133,10 +286,21 @@ def learn(
         seen=seen,
         unseen=unseen,
     )
-    return report, None if reason else learned(np.arange(len(texts)))
+    return report, None if reason else learn_from(np.arange(len(texts)))
 
 
-def _choices(
+def _spread(events: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """At most `count` of the events, evenly spread."""
+    step = max(1, -(-len(events) // count))
+    return events[::step]
+
+
+def _compare(measurements: Sequence[_Measurement]) -> Comparison:
+    before, after, groups = zip(*measurements, strict=True)
+    return Comparison.of(np.concatenate(before), np.concatenate(after), np.concatenate(groups))
+
+
+def _pairs_with_rivals(
     queries: NDArray[np.float32],
     relevant: Sequence[NDArray[np.int64]],
     base: NDArray[np.float32],
@@ -152,11 +316,11 @@ def _choices(
 
     Returns:
         Position of each pair's request, shape (p,); rows of its tool and then of the rivals, twins
-        left out, -1 where there are fewer, shape (p, 1 + rivals).
+        left out, `_NO_TOOL` where there are fewer, shape (p, 1 + rivals).
     """
     dense = ExactIndex(base)
     pairs = np.repeat(np.arange(len(queries)), [len(rows) for rows in relevant])
-    choices = np.full((len(pairs), 1 + _RIVALS), -1, np.int64)
+    choices = np.full((len(pairs), 1 + _RIVALS), _NO_TOOL, np.int64)
     choices[:, 0] = np.concatenate(relevant)
     for event, (query, served) in enumerate(zip(queries, relevant, strict=True)):
         near = dense.search(query, _NEAREST).rows
@@ -165,7 +329,7 @@ def _choices(
     return pairs, choices
 
 
-def _trained(
+def _train_change(
     queries: NDArray[np.float32], choices: NDArray[np.int64], base: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """A linear change of tool vectors under which requests choose the tools that served them.
@@ -175,26 +339,27 @@ def _trained(
 
     Args:
         queries: request of each pair, shape (p, dim).
-        choices: choices of each pair, see `_choices`.
+        choices: choices of each pair, see `_pairs_with_rivals`.
         base: the encoder's vectors of the tools, shape (tools, dim).
     """
     change = np.zeros((base.shape[1], base.shape[1]), np.float32)
     mean, square = np.zeros_like(change), np.zeros_like(change)
-    draw, size = np.random.default_rng(0), max(_BATCH, len(choices) // 20)
+    random, batch_size = np.random.default_rng(0), max(_BATCH, len(choices) // 20)
     batches = [
-        order[start : start + size]
-        for order in (draw.permutation(len(choices)) for _ in range(_EPOCHS))
-        for start in range(0, len(order), size)
+        positions[start : start + batch_size]
+        for positions in (random.permutation(len(choices)) for _ in range(_EPOCHS))
+        for start in range(0, len(positions), batch_size)
     ]
     for step, batch in enumerate(batches[:_STEPS], start=1):
-        asked, tools = queries[batch], base[choices[batch]]
-        scores = np.matmul(tools, (asked + asked @ change)[:, :, None])[:, :, 0]
-        scores = np.where(choices[batch] < 0, -np.inf, scores) / _TEMPERATURE
+        is_tool = choices[batch] != _NO_TOOL
+        batch_queries, tools = queries[batch], base[np.where(is_tool, choices[batch], 0)]
+        scores = np.matmul(tools, (batch_queries + batch_queries @ change)[:, :, None])[:, :, 0]
+        scores = np.where(is_tool, scores, -np.inf) / _TEMPERATURE
         odds = np.exp(scores - scores.max(axis=1, keepdims=True))
         odds /= odds.sum(axis=1, keepdims=True)
         odds[:, 0] -= 1
         pushed = np.matmul(odds[:, None, :].astype(np.float32), tools)[:, 0]
-        slope = asked.T @ pushed / (len(batch) * _TEMPERATURE)
+        slope = batch_queries.T @ pushed / (len(batch) * _TEMPERATURE)
         mean += (1 - _MOMENTUM) * (slope - mean)
         square += (1 - _SQUARES) * (slope * slope - square)
         scale = np.sqrt(square / (1 - _SQUARES**step)) + 1e-6

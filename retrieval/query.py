@@ -86,9 +86,9 @@ def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
     As `np.unique`, whose first call imports a part of numpy: 30 ms of a process's first answer.
     """
     ordered = np.sort(values)
-    first = np.ones(len(ordered), np.bool_)
-    first[1:] = ordered[1:] != ordered[:-1]
-    return ordered[first]
+    is_first = np.ones(len(ordered), np.bool_)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[is_first]
 
 
 def ties_by_row(ranking: Ranking) -> Ranking:

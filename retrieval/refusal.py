@@ -91,16 +91,16 @@ class Denials(Sequence[Refusal]):
     def __getitem__(self, index: slice) -> tuple[Refusal, ...]: ...
     def __getitem__(self, index: int | slice) -> Refusal | tuple[Refusal, ...]:
         if isinstance(index, slice):
-            return tuple(self._refused(row) for row in self._rows[index])
-        return self._refused(int(self._rows[index]))
+            return tuple(self._refusal(row) for row in self._rows[index])
+        return self._refusal(int(self._rows[index]))
 
     def __iter__(self) -> Iterator[Refusal]:
-        return map(self._refused, self._rows)
+        return map(self._refusal, self._rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Copied and sent elsewhere as what it says, without the index it says it from.
         refusals = tuple(self)
-        return _told, (refusals, [refusals.index(one) for one in self.nearest()])
+        return _denials_of, (refusals, [refusals.index(refusal) for refusal in self.nearest()])
 
     def __repr__(self) -> str:
         return f"Denials({len(self)} tools)"
@@ -108,7 +108,7 @@ class Denials(Sequence[Refusal]):
     def nearest(self, count: int = SHOWN) -> tuple[Refusal, ...]:
         """The refusals of the denied tools that fit the query best."""
         rows = self._rows if self._nearest is None else self._nearest(count)
-        return tuple(self._refused(row) for row in rows[:count])
+        return tuple(self._refusal(row) for row in rows[:count])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form: the number, and the nearest few."""
@@ -117,11 +117,11 @@ class Denials(Sequence[Refusal]):
             "nearest": [refusal.to_dict() for refusal in self.nearest()] if len(self) else [],
         }
 
-    def _refused(self, row: int) -> Refusal:
+    def _refusal(self, row: int) -> Refusal:
         if self._refuse is None:
             raise IndexError(row)
         return self._refuse(int(row))
 
 
-def _told(refusals: Sequence[Refusal], nearest: Sequence[int]) -> Denials:
+def _denials_of(refusals: Sequence[Refusal], nearest: Sequence[int]) -> Denials:
     return Denials(range(len(refusals)), refusals.__getitem__, lambda count: nearest[:count])

@@ -33,7 +33,7 @@ class Hit(NamedTuple):
         rank: rank in the answer, from 1.
         score: score of the last stage that scored it, in the units of that stage.
         stages: stage name to rank and score; without stages that did not see the tool.
-        requests: sources of the example queries that were searched with the definition; see
+        example_sources: sources of the example queries that were searched with the definition; see
             `docs/enrichment.md`.
 
     Example:
@@ -48,7 +48,7 @@ class Hit(NamedTuple):
     rank: int
     score: float
     stages: Mapping[str, StageResult]
-    requests: tuple[str, ...] = ()
+    example_sources: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -57,14 +57,16 @@ class Hit(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, without the schema."""
-        told = {
+        form: dict[str, Any] = {
             "id": self.id,
             "rank": self.rank,
             "score": self.score,
             "description": self.tool.description,
             "stages": {name: placement._asdict() for name, placement in self.stages.items()},
         }
-        return told | ({"requests": list(self.requests)} if self.requests else {})
+        if self.example_sources:
+            form["example_sources"] = list(self.example_sources)
+        return form
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
-"""Usage events: queries and the tools that served them."""
+"""Usage events, and the adjustments of tool vectors that were learned from them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,14 +36,14 @@ def checked_events(events: Iterable[UsageEvent]) -> list[UsageEvent]:
     """
     if isinstance(events, str | Mapping) or not isinstance(events, Iterable):
         raise RequestError(f"events: a list of Event, not {type(events).__name__}")
-    given = list(events)
-    for place, event in enumerate(given):
+    checked = list(events)
+    for place, event in enumerate(checked):
         if not isinstance(event, UsageEvent):
             kind = type(event).__name__
             raise RequestError(f"events[{place}]: an Event, not {kind}")
         if not isinstance(event.query, str) or not _are_ids(event.relevant):
             raise RequestError(f"events[{place}]: an Event needs a text and a list of tool ids")
-    return given
+    return checked
 
 
 def families(tools: Sequence[Tool]) -> NDArray[np.int64]:
@@ -63,4 +65,47 @@ def numbered(texts: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _are_ids(value: object) -> bool:
-    return isinstance(value, tuple | list) and all(isinstance(one, str) and one for one in value)
+    return isinstance(value, tuple | list) and all(
+        isinstance(tool_id, str) and tool_id for tool_id in value
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearnedChange:
+    """A linear change of all tool vectors, those of tools to come included.
+
+    Args:
+        map: a vector v becomes v + map v, L2-normalised; shape (dim, dim).
+        model: fingerprint of the encoder.
+        events: how many events it was learned from.
+    """
+
+    map: NDArray[np.float32]
+    model: str
+    events: int
+
+    def vectors(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Vectors of tools with what was learned, from the encoder's; shape (n, dim)."""
+        changed = values + values @ self.map.T
+        lengths = np.linalg.norm(changed, axis=1, keepdims=True)
+        unit: NDArray[np.float32] = changed / np.maximum(lengths, np.finfo(np.float32).tiny)
+        return unit
+
+    def to_dict(self) -> dict[str, Any]:
+        """A summary in JSON form."""
+        return {"events": self.events}
+
+    def save(self, file: Path) -> None:
+        """Write it to a new file."""
+        with file.open("wb") as content:
+            np.savez(content, map=self.map, model=self.model, events=self.events)
+
+    @classmethod
+    def load(cls, file: Path) -> Self:
+        """What `save` wrote.
+
+        Raises:
+            ValueError, KeyError: it is damaged.
+        """
+        with np.load(file) as saved:
+            return cls(saved["map"], str(saved["model"]), int(saved["events"]))

@@ -22,7 +22,7 @@ _SPEAKERS = frozenset({"user", "assistant"})
 # written for the project and on requests put after somebody else's conversation.
 _TERMS, _GAIN, _DENSITY, _INTERCEPT = -3.5, 4.3, 1.4, 5.3
 #: What the search with context weighs at most, beside the request alone.
-_MOST = 0.6
+_MAX_WEIGHT = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,9 @@ class Conversation:
         """
         if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
             raise RequestError("messages: a list of objects with role and content")
-        return cls().extended(_message(at, message) for at, message in enumerate(messages))
+        return cls().extended(
+            _parse_message(index, message) for index, message in enumerate(messages)
+        )
 
     def extended(self, messages: Iterable[Message]) -> Conversation:
         """The conversation with these messages added. Messages over the limits are dropped.
@@ -86,29 +88,39 @@ class Conversation:
             >>> Conversation().extended([Message("user", "hello")]).request
             'hello'
         """
-        kept = [
+        recent_messages = [
             message
             for message in (*self.messages, *messages)
             if message.role in _SPEAKERS and message.content
         ][-MAX_MESSAGES:]
-        last = max((at for at, one in enumerate(kept) if one.role == "user"), default=-1)
+        request_index = max(
+            (index for index, message in enumerate(recent_messages) if message.role == "user"),
+            default=-1,
+        )
         return Conversation(
             tuple(
-                Message(one.role, one.content[: MAX_QUERY_CHARS if at == last else CONTEXT_CHARS])
-                for at, one in enumerate(kept)
+                Message(
+                    message.role,
+                    message.content[: MAX_QUERY_CHARS if index == request_index else CONTEXT_CHARS],
+                )
+                for index, message in enumerate(recent_messages)
             )
         )
 
     @property
     def request(self) -> str:
         """The last message of the user; empty if there is none."""
-        return next((one.content for one in reversed(self.messages) if one.role == "user"), "")
+        return next(
+            (message.content for message in reversed(self.messages) if message.role == "user"), ""
+        )
 
     @property
     def earlier(self) -> tuple[Message, ...]:
         """The messages before the last one of the user, oldest first."""
-        places = [at for at, one in enumerate(self.messages) if one.role == "user"]
-        return self.messages[: places[-1]] if places else ()
+        request_indexes = [
+            index for index, message in enumerate(self.messages) if message.role == "user"
+        ]
+        return self.messages[: request_indexes[-1]] if request_indexes else ()
 
     @property
     def answered(self) -> str:
@@ -124,12 +136,12 @@ class Conversation:
 
         Just the request when nothing was.
         """
-        said = " ".join(one.content for one in reversed(self.earlier))
-        return f"{self.request}\n{said[:CONTEXT_CHARS]}" if said else self.request
+        earlier_text = " ".join(message.content for message in reversed(self.earlier))
+        return f"{self.request}\n{earlier_text[:CONTEXT_CHARS]}" if earlier_text else self.request
 
     def to_dict(self) -> list[dict[str, str]]:
         """JSON form."""
-        return [{"role": one.role, "content": one.content} for one in self.messages]
+        return [{"role": message.role, "content": message.content} for message in self.messages]
 
 
 def context_weight(request: str, alone: float, in_context: float) -> float:
@@ -143,22 +155,24 @@ def context_weight(request: str, alone: float, in_context: float) -> float:
         alone: best score of the search for it.
         in_context: best score of the search with context.
     """
-    said = len(set(terms(request)))
+    distinct_terms = len(set(terms(request)))
     gain = 0.0 if in_context <= 0 else (in_context - alone) / in_context
-    density = said / max(len(words(request)), 1)
-    evidence = _TERMS * math.log1p(said) + _GAIN * gain + _DENSITY * density + _INTERCEPT
-    return _MOST / (1 + math.exp(-max(min(evidence, 50.0), -50.0)))
+    density = distinct_terms / max(len(words(request)), 1)
+    evidence = _TERMS * math.log1p(distinct_terms) + _GAIN * gain + _DENSITY * density + _INTERCEPT
+    return _MAX_WEIGHT / (1 + math.exp(-max(min(evidence, 50.0), -50.0)))
 
 
-def _message(at: int, message: Mapping[str, Any] | Message) -> Message:
+def _parse_message(index: int, message: Mapping[str, Any] | Message) -> Message:
     if isinstance(message, Message):
         return message
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-        raise RequestError(f"messages[{at}]: an object with role and content, not {message!r:.80}")
-    return Message(message["role"], _text(at, message.get("content")))
+        raise RequestError(
+            f"messages[{index}]: an object with role and content, not {message!r:.80}"
+        )
+    return Message(message["role"], _text_of_content(index, message.get("content")))
 
 
-def _text(at: int, content: object) -> str:
+def _text_of_content(index: int, content: object) -> str:
     if content is None:
         return ""
     if isinstance(content, str):
@@ -166,7 +180,7 @@ def _text(at: int, content: object) -> str:
     if isinstance(content, Sequence):
         texts = (part.get("text") for part in content if isinstance(part, Mapping))
         return " ".join(text.strip() for text in texts if isinstance(text, str))
-    raise RequestError(f"messages[{at}].content: a text or a list of parts, not {content!r:.80}")
+    raise RequestError(f"messages[{index}].content: a text or a list of parts, not {content!r:.80}")
 
 
 def as_text(content: object) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from ..catalog.text import Notes, clean_line
+from ..catalog.text_cleaning import Notes, clean_line
 from ..retrieval import Hit
 from ..retrieval.refusal import Refusal
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 #: Candidates an event names, best first.
 CANDIDATES = 20
 #: Fields of events that are no keys of their own in the JSON form, and decimals of others.
-_APART = frozenset(("place", "refusals", "content"))
+_FIELDS_LEFT_OUT = frozenset(("place", "refusals", "content"))
 _DIGITS = {"context": 3, "fits": 4, "timings": 3, "ms": 3}
 #: Characters of a name that a model made up.
-_ASKED = 200
+_NAME_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Denied:
+class DeniedTool:
     """A tool that is denied.
 
     Args:
@@ -82,14 +82,14 @@ class Denied:
     unlocked_by: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, refusal: Refusal) -> Denied:
+    def of(cls, refusal: Refusal) -> DeniedTool:
         """The part of a refusal that events have."""
         return cls(refusal.label, refusal.kind, refusal.reason, refusal.unlocked_by)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        told: dict[str, Any] = {"tool": self.tool, "kind": self.kind, "reason": self.reason}
-        return told | ({"unlocked_by": list(self.unlocked_by)} if self.unlocked_by else {})
+        form: dict[str, Any] = {"tool": self.tool, "kind": self.kind, "reason": self.reason}
+        return form | ({"unlocked_by": list(self.unlocked_by)} if self.unlocked_by else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +153,10 @@ class TurnEvent:
     candidates: tuple[tuple[str, float], ...]
     offered: tuple[str, ...]
     denied: int
-    refusals: tuple[Denied, ...]
+    refusals: tuple[DeniedTool, ...]
     added: tuple[str, ...]
     active: tuple[str, ...]
-    left: tuple[Denied, ...]
+    left: tuple[DeniedTool, ...]
     changed: tuple[str, ...]
     abstained: bool
     reason: str | None
@@ -186,9 +186,9 @@ class TurnEvent:
             >>> TurnEvent.of(turn, Place.now("42", turn.number), query="").offered
             ('billing/list_invoices',)
         """
-        first = turn.selections[0] if turn.selections else None
-        considered = turn.ranked[:CANDIDATES]
-        refusals = first.denied.nearest() if first else ()
+        first_selection = turn.selections[0] if turn.selections else None
+        candidates = turn.ranked[:CANDIDATES]
+        refusals = first_selection.denied.nearest() if first_selection else ()
         stages: dict[str, float] = dict(turn.timings)
         for selection in turn.selections:
             for stage, ms in selection.timings.items():
@@ -202,17 +202,20 @@ class TurnEvent:
             searches=len(turn.selections),
             intents=len(turn.intents) or 1,
             context=turn.context,
-            tier=first.tier if first else None,
-            tier_asked=first.tier_asked if first else None,
-            tier_reason=first.tier_reason if first else None,
-            catalog=first.catalog if first else None,
-            candidates=tuple((hit.id, hit.score) for hit in considered),
+            tier=first_selection.tier if first_selection else None,
+            tier_asked=first_selection.tier_asked if first_selection else None,
+            tier_reason=first_selection.tier_reason if first_selection else None,
+            catalog=first_selection.catalog if first_selection else None,
+            candidates=tuple((hit.id, hit.score) for hit in candidates),
             offered=turn.ids,
-            denied=len(first.denied) if first else 0,
-            refusals=tuple(map(Denied.of, refusals)),
+            denied=len(first_selection.denied) if first_selection else 0,
+            refusals=tuple(map(DeniedTool.of, refusals)),
             added=turn.added,
             active=turn.active,
-            left=tuple(Denied(one.tool_id, one.kind, one.reason) for one in turn.left),
+            left=tuple(
+                DeniedTool(departure.tool_id, departure.kind, departure.reason)
+                for departure in turn.left
+            ),
             changed=turn.changed,
             abstained=turn.abstained,
             reason=turn.reason,
@@ -220,16 +223,21 @@ class TurnEvent:
             dropped=turn.dropped,
             tokens=turn.tokens,
             timings=stages,
-            content=_texts(turn.queries, considered) | _quotes(refusals) if content else None,
+            content=_query_texts(turn.queries, candidates) | _quotes(refusals) if content else None,
             warnings=turn.warnings,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        return _form(
+        return _event_form(
             self,
-            candidates=[{"id": one, "score": short(score)} for one, score in self.candidates],
-            denied={"count": self.denied, "nearest": [one.to_dict() for one in self.refusals]},
+            candidates=[
+                {"id": tool_id, "score": short(score)} for tool_id, score in self.candidates
+            ],
+            denied={
+                "count": self.denied,
+                "nearest": [refusal.to_dict() for refusal in self.refusals],
+            },
         )
 
 
@@ -263,7 +271,7 @@ class CallEvent:
     place: Place
     tool: str
     status: str
-    denied: Denied | None
+    denied: DeniedTool | None
     nearest: tuple[str, ...]
     problems: tuple[tuple[str, str], ...]
     ms: float
@@ -289,25 +297,25 @@ class CallEvent:
         if verdict.tool is not None:
             tool = verdict.tool.id
         else:
-            tool = _visible(verdict.asked) if refusal is None else refusal.label
-        told: dict[str, Any] = {"got": [problem.got for problem in verdict.problems]}
+            tool = _printable_name(verdict.asked) if refusal is None else refusal.label
+        details: dict[str, Any] = {"got": [problem.got for problem in verdict.problems]}
         if refusal is not None:
-            told |= _quotes([refusal])
+            details |= _quotes([refusal])
         return cls(
             place=place,
             tool=tool,
             status=verdict.status,
-            denied=None if refusal is None else Denied.of(refusal),
+            denied=None if refusal is None else DeniedTool.of(refusal),
             nearest=verdict.nearest,
             problems=tuple((problem.path, problem.expected) for problem in verdict.problems),
             ms=ms,
-            content=told if content else None,
+            content=details if content else None,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
         problems = [{"path": path, "expected": expected} for path, expected in self.problems]
-        return _form(self, problems=problems)
+        return _event_form(self, problems=problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,13 +374,13 @@ class PromptEvent:
             changed_bytes=prompt.changed_bytes,
             rebuilt=prompt.rebuilt,
             details={tool_id: level.name.lower() for tool_id, level in prompt.details.items()},
-            missing={missing.tool_id: missing.reason for missing in prompt.missing},
+            missing={definition.tool_id: definition.reason for definition in prompt.missing},
             left_out=prompt.left_out,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        return _form(self)
+        return _event_form(self)
 
 
 class Event(Protocol):
@@ -392,7 +400,7 @@ def short(value: float | None, digits: int = 6) -> float | None:
 
 def plain(value: Any, digits: int) -> Any:
     """A field in its JSON form; numbers in it are rounded."""
-    if isinstance(value, Denied):
+    if isinstance(value, DeniedTool):
         return value.to_dict()
     if isinstance(value, Mapping):
         return {key: plain(item, digits) for key, item in value.items()}
@@ -401,17 +409,19 @@ def plain(value: Any, digits: int) -> Any:
     return short(value, digits) if isinstance(value, float) else value
 
 
-def _form(event: TurnEvent | CallEvent | PromptEvent, **changed: Any) -> dict[str, Any]:
+def _event_form(event: TurnEvent | CallEvent | PromptEvent, **replaced: Any) -> dict[str, Any]:
     """JSON form of an event: its fields, numbers rounded, with some of them replaced."""
     form = {"kind": event.kind, **event.place.to_dict()}
-    for one in fields(event):
-        if one.name not in _APART:
-            form[one.name] = plain(getattr(event, one.name), _DIGITS.get(one.name, 6))
+    for event_field in fields(event):
+        if event_field.name not in _FIELDS_LEFT_OUT:
+            form[event_field.name] = plain(
+                getattr(event, event_field.name), _DIGITS.get(event_field.name, 6)
+            )
     content = getattr(event, "content", None)
-    return form | changed | ({} if content is None else {"content": dict(content)})
+    return form | replaced | ({} if content is None else {"content": dict(content)})
 
 
-def _texts(queries: tuple[str, ...], hits: tuple[Hit, ...]) -> dict[str, Any]:
+def _query_texts(queries: tuple[str, ...], hits: tuple[Hit, ...]) -> dict[str, Any]:
     return {
         "queries": list(queries),
         "descriptions": {hit.id: hit.tool.description for hit in hits},
@@ -419,10 +429,10 @@ def _texts(queries: tuple[str, ...], hits: tuple[Hit, ...]) -> dict[str, Any]:
 
 
 def _quotes(refusals: Iterable[Refusal]) -> dict[str, Any]:
-    quotes = {one.label: one.quote for one in refusals if one.quote}
+    quotes = {refusal.label: refusal.quote for refusal in refusals if refusal.quote}
     return {"quotes": quotes} if quotes else {}
 
 
-def _visible(name: str) -> str:
+def _printable_name(name: str) -> str:
     """A name from a model, made safe for a log and a terminal."""
-    return clean_line(str(name)[:_ASKED], "", Notes())
+    return clean_line(str(name)[:_NAME_CHARACTERS], "", Notes())

@@ -68,9 +68,9 @@ class EventStats:
         self.tools: frozenset[str] = frozenset()
         #: Conversation to its searches of which no tool was called yet: the ids each found.
         self.conversations: defaultdict[str, list[frozenset[str]]] = defaultdict(list)
-        self._seen: set[str] = set()
+        self._tools_seen: set[str] = set()
         for row in rows:
-            self._take(row)
+            self._count_event(row)
 
     @property
     def unused(self) -> int:
@@ -90,7 +90,7 @@ class EventStats:
     @property
     def never_found(self) -> list[str]:
         """Ids of the present tools that no search found and no client called."""
-        return sorted(self.tools - self._seen)
+        return sorted(self.tools - self._tools_seen)
 
     def slowest(self) -> list[tuple[str, ServerStats]]:
         """Servers, the one whose calls take longest first."""
@@ -119,22 +119,22 @@ class EventStats:
                 "p95_ms": percentile(self.search_ms, 95),
             },
             "calls": {"total": self.calls.total(), **dict(self.calls)},
-            "servers": {name: one.to_dict() for name, one in self.slowest()},
+            "servers": {name: stats.to_dict() for name, stats in self.slowest()},
             "tools": len(self.tools),
             "never_found": self.never_found,
         }
 
-    def _take(self, row: Row) -> None:
+    def _count_event(self, row: Row) -> None:
         self.first = self.first or str(row["at"])
         self.last = str(row["at"])
         match row["kind"]:
             case "search":
-                self._search(row, row["outcome"], [one["id"] for one in row["found"]])
+                self._count_search(row, row["outcome"], [hit["id"] for hit in row["found"]])
                 self.search_ms.append(float(row["ms"]))
                 self.sent["search"] += int(row["tokens"])
             case "turn" if row["called"] is None:
                 outcome = "abstained" if row["abstained"] else "found"
-                self._search(row, outcome, row["offered"])
+                self._count_search(row, outcome, row["offered"])
                 self.search_ms.append(float(row["timings"]["search"]))
             case "details":
                 self.sent["details"] += int(row["tokens"])
@@ -145,7 +145,7 @@ class EventStats:
             case "catalog":
                 self.tools = frozenset(row["tools"])
             case "call":
-                self._call(row)
+                self._count_call(row)
             case "server":
                 server = self.servers[row["server"]]
                 if row["problem"] is not None:
@@ -153,27 +153,28 @@ class EventStats:
                 elif row["ms"] is not None:
                     server.start_ms.append(float(row["ms"]))
 
-    def _search(self, row: Row, outcome: str, found: Iterable[str]) -> None:
-        ids = frozenset(found)
+    def _count_search(self, row: Row, outcome: str, tool_ids: Iterable[str]) -> None:
+        ids = frozenset(tool_ids)
         self.searches[outcome] += 1
-        self._seen |= ids
+        self._tools_seen |= ids
         waiting = self.conversations[row["session"]]
         if outcome == "found":
             waiting.append(ids)
 
-    def _call(self, row: Row) -> None:
+    def _count_call(self, row: Row) -> None:
         outcome = row.get("outcome", row["status"])
         self.calls[outcome] += 1
         waiting = self.conversations[row["session"]]
         if row["status"] != "passed":
             return
         tool = row["tool"]
-        self._seen.add(tool)
+        self._tools_seen.add(tool)
         waiting[:] = [ids for ids in waiting if tool not in ids]
         if row.get("run_ms") is not None:
             server = self.servers[row["server"]]
             server.run_ms.append(float(row["run_ms"]))
-            server.failed_calls += outcome == "server_error"
+            if outcome == "server_error":
+                server.failed_calls += 1
 
 
 def percentile(values: list[float], percent: int) -> float | None:

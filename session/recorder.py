@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger(__name__)
-_DIGEST = 16
+_DIGEST_BYTES = 16
 
 EventSink = Callable[[Event], None]
 """Receives an event, in the thread of the turn and before its answer. A slow sink slows turns."""
@@ -82,7 +82,7 @@ class Recorder:
             'a5fa4eefad272d4f6def0414f3d71127'
         """
         return blake2b(
-            text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST, key=self._key
+            text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES, key=self._key
         ).hexdigest()
 
     def turn(self, session: str, turn: Turn) -> None:
@@ -145,15 +145,15 @@ class Recorder:
 
     def __call__(self, event: Event) -> None:
         """Pass an event to every sink."""
-        for at, sink in enumerate(self._sinks):
+        for index, sink in enumerate(self._sinks):
             try:
                 sink(event)
             except Exception:  # noqa: BLE001
                 # A turn is worth more than its record, whatever the sink does.
                 with self._lock:
-                    self._failures[at] += 1
-                    first = self._failures[at] == 1
-                if first:
+                    self._failures[index] += 1
+                    is_first_failure = self._failures[index] == 1
+                if is_first_failure:
                     _LOG.warning(
                         "an event sink failed; its further failures are not logged: %r",
                         sink,
@@ -215,9 +215,11 @@ class JsonLines:
         with self._lock:
             if not self._open:
                 raise EventError(f"{self.path}: the log is closed")
-            written = os.write(self._file, data)
-        if written != len(data):
-            raise EventError(f"{self.path}: {written} of {len(data)} bytes of an event written")
+            written_bytes = os.write(self._file, data)
+        if written_bytes != len(data):
+            raise EventError(
+                f"{self.path}: {written_bytes} of {len(data)} bytes of an event written"
+            )
 
     def __repr__(self) -> str:
         return f"JsonLines({str(self.path)!r})"
@@ -276,12 +278,12 @@ def read_events(path: str | Path) -> Iterator[dict[str, Any] | EventError]:
         ):
             for number, line in enumerate(lines, 1):
                 if line.strip():
-                    yield _event(line, f"{path}:{number}")
+                    yield _parse_event(line, f"{path}:{number}")
     except OSError as error:
         raise EventError(f"{path}: cannot be read as events: {error}") from error
 
 
-def _event(line: str, where: str) -> dict[str, Any] | EventError:
+def _parse_event(line: str, where: str) -> dict[str, Any] | EventError:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -16,12 +16,12 @@ from ..processes import GuardedLock
 from ..sections import AUTO
 from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
-from .data import SessionData, checked_allowed
-from .deciding import look, scores
-from .prompting import check_format
 from .recorder import recorder_for
-from .toolset import Toolset, found_per_turn
+from .session_data import SessionData, checked_allowed
+from .session_prompt import check_format
+from .toolset import Toolset, tools_per_turn
 from .turn import Turn
+from .turn_offer import offer_scores, search_and_offer
 
 if TYPE_CHECKING:
     from ..codemode import CodeResult
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..loaders.schemas import SchemaLoader
 
 #: Weight of the search that reads a tool's answer, beside the one for the request alone.
-_OBSERVED = 0.5
+_RESULT_WEIGHT = 0.5
 
 
 class Views(Protocol):
@@ -98,8 +98,8 @@ class Session:
         schemas: SchemaLoader | None = None,
     ) -> None:
         if settings.tier not in (None, AUTO, *engine.tiers):
-            there = ", ".join(engine.tiers)
-            raise RequestError(f"session.tier: no tier {settings.tier!r}; use one of: {there}")
+            tiers = ", ".join(engine.tiers)
+            raise RequestError(f"session.tier: no tier {settings.tier!r}; use one of: {tiers}")
         data = SessionData() if data is None else data
         if not isinstance(data.id, str):
             raise RequestError(f"session_id: a text, not {type(data.id).__name__}")
@@ -107,13 +107,13 @@ class Session:
         self.settings = settings
         self.format = data.format
         self._engine = engine
-        self._k = found_per_turn(settings, data.format, engine.config.k)
+        self._k = tools_per_turn(settings, data.format, engine.config.k)
         self._events = recorder_for(settings.events)
         self._lock = GuardedLock("session", reentrant=True)
         self._data = data
         self.state = data.state
         self._tools = Toolset(settings, data, self._k, schemas)
-        if unknown := [one for one in settings.pinned if one not in engine.catalog]:
+        if unknown := [tool_id for tool_id in settings.pinned if tool_id not in engine.catalog]:
             # The view names no id that the session may not use.
             raise self.view().admission.unknown(unknown[0])
         if data.format is not None:
@@ -264,15 +264,15 @@ class Session:
         """
         with self._lock:
             if isinstance(messages, str):
-                said = self._data.conversation.extended([Message("user", messages.strip())])
+                conversation = self._data.conversation.extended([Message("user", messages.strip())])
                 if not messages.strip():
                     raise RequestError("messages: the user's message is empty")
             else:
-                said = Conversation.of(messages)
-                if not said.request:
+                conversation = Conversation.of(messages)
+                if not conversation.request:
                     raise RequestError("messages: the last user message is missing or empty")
-            self._data.conversation = said
-            return self._step(said.in_context, votes)
+            self._data.conversation = conversation
+            return self._run_turn(conversation.in_context, votes)
 
     def check(self, name: str, arguments: object = None, *, votes: Votes | None = None) -> Verdict:
         """Whether a call by the model may run, and if not, what the model should change.
@@ -301,15 +301,15 @@ class Session:
         start = perf_counter()
         with self._lock:
             view = self.view(votes)
-            asked: tuple[str, object] = (name, arguments)
+            call: tuple[str, object] = (name, arguments)
             if self._tools.prompt is not None and isinstance(name, str):
-                asked = self._tools.prompt.tool_id(name, arguments)
-            verdict = self._tools.judge(view, view.check(*asked), self._data.turn)
+                call = self._tools.prompt.tool_id(name, arguments)
+            verdict = self._tools.judge(view, view.check(*call), self._data.turn)
             if verdict.passed and verdict.tool is not None:
                 self._data.history.waiting[verdict.tool.id] += 1
             if self._events is not None:
-                took = (perf_counter() - start) * 1e3
-                self._events.call(self.id, self._data.turn, verdict, ms=took)
+                ms = (perf_counter() - start) * 1e3
+                self._events.call(self.id, self._data.turn, verdict, ms=ms)
             return verdict
 
     def result(
@@ -342,11 +342,13 @@ class Session:
         """
         with self._lock:
             self.record_call(tool_id, ok=ok)
-            seen = as_text(content).strip()[:CONTEXT_CHARS]
-            said = self._data.conversation
-            if not seen:
-                return self._step(said.in_context, votes, (tool_id, ok))
-            return self._step(f"{said.request}\n{seen}", votes, (tool_id, ok), _OBSERVED)
+            result_text = as_text(content).strip()[:CONTEXT_CHARS]
+            conversation = self._data.conversation
+            if not result_text:
+                return self._run_turn(conversation.in_context, votes, (tool_id, ok))
+            return self._run_turn(
+                f"{conversation.request}\n{result_text}", votes, (tool_id, ok), _RESULT_WEIGHT
+            )
 
     def record_call(self, tool_id: str, *, ok: bool = True) -> None:
         """Record the outcome of a call without a turn: nothing is searched, rendered or dropped.
@@ -417,8 +419,8 @@ class Session:
         if not isinstance(text, str | None):
             raise RequestError(f"text: what the assistant said, not {type(text).__name__}")
         with self._lock:
-            said = [Message("assistant", (text or "").strip())]
-            self._data.conversation = self._data.conversation.extended(said)
+            messages = [Message("assistant", (text or "").strip())]
+            self._data.conversation = self._data.conversation.extended(messages)
 
     async def aturn(
         self, messages: str | Iterable[Mapping[str, Any] | Message], *, votes: Votes | None = None
@@ -507,7 +509,7 @@ class Session:
         with self._lock:
             return self._tools.save(self.view())
 
-    def _step(
+    def _run_turn(
         self,
         in_context: str,
         votes: Votes | None,
@@ -526,8 +528,8 @@ class Session:
         start = perf_counter()
         view = self.view(votes)
         prompt = self._tools.follow(view)
-        called = None if outcome is None else outcome[0]
-        found, offered = look(
+        called_id = None if outcome is None else outcome[0]
+        results, offer = search_and_offer(
             view,
             self._data.conversation,
             in_context,
@@ -535,43 +537,47 @@ class Session:
             settings=self.settings,
             prompt=prompt,
             context=context,
-            called=self._data.history.called,
-            answered=called is not None,
+            called_ids=self._data.history.called,
+            answered=called_id is not None,
         )
         self._data.turn += 1
-        if called is None:
+        if called_id is None:
             self._data.history.begin_turn()
-        wanted = [hit.tool for hit in offered.hits]
-        left, changed, added = self._tools.settle(view, wanted, called, self._data.turn)
-        shown = None
+        offered_tools = [hit.tool for hit in offer.hits]
+        departures, changed, added = self._tools.settle(
+            view, offered_tools, called_id, self._data.turn
+        )
+        prompt_turn = None
         if prompt is not None:
-            shown = prompt.turn(self._tools.active, scores(found, offered, prompt.depth))
-        search_ms = found.search_ms if found else 0.0
+            prompt_turn = prompt.turn(
+                self._tools.active, offer_scores(results, offer, prompt.depth)
+            )
+        search_ms = results.search_ms if results else 0.0
         turn = Turn(
             number=self._data.turn,
-            queries=found.queries if found else (self._data.conversation.request,),
-            selections=found.selections if found else (),
-            hits=offered.hits,
-            ranked=found.merged.hits if found else (),
-            called=called,
+            queries=results.queries if results else (self._data.conversation.request,),
+            selections=results.selections if results else (),
+            hits=offer.hits,
+            ranked=results.merged.hits if results else (),
+            called=called_id,
             ok=None if outcome is None else outcome[1],
-            intents=found.intents if found else (),
-            context=found.context if found else 0.0,
+            intents=results.intents if results else (),
+            context=results.context if results else 0.0,
             added=added,
             active=self._tools.active,
-            left=left,
+            left=departures,
             changed=changed,
             warnings=view.admission.warnings(self._tools.active),
-            abstained=offered.abstained,
-            reason=offered.reason,
-            fits=offered.fits,
-            dropped=offered.dropped,
+            abstained=offer.abstained,
+            reason=offer.reason,
+            fits=offer.fits,
+            dropped=offer.dropped,
             unmatched=view.unmatched,
-            shown=shown,
+            shown=prompt_turn,
             timings={"search": search_ms, "session": (perf_counter() - start) * 1e3 - search_ms},
         )
         if self._events is not None:
             self._events.turn(self.id, turn)
-            if shown is not None:
-                self._events.prompt(self.id, turn.number, shown)
+            if prompt_turn is not None:
+                self._events.prompt(self.id, turn.number, prompt_turn)
         return turn

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 from ..catalog import Tool
 from ..config import SessionConfig
 from ..gating.verdict import Verdict
-from ..loaders.history import Seen, ToolHistory
+from ..loaders.history import SeenLevel, ToolHistory
 from ..view import View
-from .data import SessionData
-from .prompting import SessionPrompt
+from .session_data import SessionData
+from .session_prompt import SessionPrompt
 
 if TYPE_CHECKING:
     from ..loaders.schemas import SchemaLoader
 
 
 #: Tools offered with their definitions per turn where all others have lines.
-_BESIDE_LINES = 3
+_DEFINITIONS_BESIDE_LINES = 3
 #: An eviction makes room down to this share of the budget, so that the next one, which changes the
 #: prompt's prefix again, is some turns away.
-_ROOM = 0.5
+_SHARE_AFTER_EVICTION = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Departure:
         >>> session = engine.session()
         >>> turn = session.turn("list the invoices")
         >>> session.allowed = []
-        >>> [(one.tool_id, one.kind) for one in session.turn("list them again").left]
+        >>> [(tool.tool_id, tool.kind) for tool in session.turn("list them again").left]
         [('billing/list_invoices', 'not_allowed')]
     """
 
@@ -55,21 +55,21 @@ class Departure:
         return {"tool": self.tool_id, "kind": self.kind, "reason": self.reason}
 
 
-def found_per_turn(settings: SessionConfig, format: str | None, most: int) -> int:  # noqa: A002
+def tools_per_turn(settings: SessionConfig, format: str | None, default: int) -> int:  # noqa: A002
     """Tools per turn: the setting `k`; else few if all tools have lines; else the engine's `k`."""
     lines = format is not None and settings.pool != "summaries"
-    return settings.k or (_BESIDE_LINES if lines else most)
+    return settings.k or (_DEFINITIONS_BESIDE_LINES if lines else default)
 
 
 def departures(history: ToolHistory, view: View) -> tuple[Departure, ...]:
     """The active tools that are gone or denied."""
-    gone = []
+    removed = []
     for tool_id in history.active:
         if tool_id not in view.catalog:
-            gone.append(Departure(tool_id, "vanished", "it is no longer in the catalog"))
+            removed.append(Departure(tool_id, "vanished", "it is no longer in the catalog"))
         elif (refusal := view.refusal(tool_id)) is not None:
-            gone.append(Departure(tool_id, refusal.kind, refusal.reason))
-    return tuple(gone)
+            removed.append(Departure(tool_id, refusal.kind, refusal.reason))
+    return tuple(removed)
 
 
 def changed_tools(history: ToolHistory, view: View) -> tuple[Tool, ...]:
@@ -79,7 +79,7 @@ def changed_tools(history: ToolHistory, view: View) -> tuple[Tool, ...]:
 
 
 def evictions(
-    history: ToolHistory, wanted: Sequence[Tool], most: int, since: int
+    history: ToolHistory, offered_tools: Sequence[Tool], limit: int, since: int
 ) -> tuple[Departure, ...]:
     """The active tools to remove so that the wanted ones fit, the least recently used first.
 
@@ -87,40 +87,42 @@ def evictions(
 
     Args:
         history: what the model has seen.
-        wanted: tools to add or keep.
-        most: maximum number of active tools.
+        offered_tools: tools to add or keep.
+        limit: maximum number of active tools.
         since: tools used in this turn or later count as recently used.
     """
-    active, staying = history.active, {tool.id for tool in wanted}
-    count = len(active) + len(staying.difference(active))
-    if count <= most:
+    active, offered_ids = history.active, {tool.id for tool in offered_tools}
+    count = len(active) + len(offered_ids.difference(active))
+    if count <= limit:
         return ()
     unused = [
         tool_id
         for tool_id in active
-        if tool_id not in staying
+        if tool_id not in offered_ids
         and not history.of(tool_id).pinned
         and history.of(tool_id).used < since
     ]
     unused.sort(key=lambda tool_id: history.of(tool_id).used)
-    leaving = unused[: math.ceil(count - most * _ROOM)]
+    evicted_ids = unused[: math.ceil(count - limit * _SHARE_AFTER_EVICTION)]
     return tuple(
-        Departure(tool_id, "budget", "unused for longest, to make room") for tool_id in leaving
+        Departure(tool_id, "budget", "unused for longest, to make room") for tool_id in evicted_ids
     )
 
 
-def fitting(history: ToolHistory, wanted: Sequence[Tool], most: int) -> tuple[Tool, ...]:
+def tools_that_fit(
+    history: ToolHistory, offered_tools: Sequence[Tool], limit: int
+) -> tuple[Tool, ...]:
     """The wanted tools that are active or fit beside the active ones, best first.
 
     Args:
         history: what the model has seen.
-        wanted: tools to add or keep, best first.
-        most: maximum number of active tools.
+        offered_tools: tools to add or keep, best first.
+        limit: maximum number of active tools.
     """
     active = history.active
-    room = max(most - len(active), 0)
-    new = [tool.id for tool in wanted if tool.id not in active][:room]
-    return tuple(tool for tool in wanted if tool.id in active or tool.id in new)
+    room = max(limit - len(active), 0)
+    new_ids = [tool.id for tool in offered_tools if tool.id not in active][:room]
+    return tuple(tool for tool in offered_tools if tool.id in active or tool.id in new_ids)
 
 
 class Toolset:
@@ -177,33 +179,33 @@ class Toolset:
         return self.prompt
 
     def settle(
-        self, view: View, wanted: Sequence[Tool], called: str | None, number: int
+        self, view: View, offered_tools: Sequence[Tool], called_id: str | None, number: int
     ) -> tuple[tuple[Departure, ...], tuple[str, ...], tuple[str, ...]]:
         """Remove tools that are gone or denied, make room, and add the wanted tools.
 
         Args:
             view: the tools that may be used now.
-            wanted: ids of tools that the turn offers, best first.
-            called: id of the tool that answered; None for a user's message.
+            offered_tools: ids of tools that the turn offers, best first.
+            called_id: id of the tool that answered; None for a user's message.
             number: number of the turn.
 
         Returns:
             The removed tools, ids of tools with a changed definition, and ids of added tools.
         """
         history, settings = self.history, self._settings
-        left = departures(history, view)
-        history.deactivate(departure.tool_id for departure in left)
+        removed = departures(history, view)
+        history.deactivate(departure.tool_id for departure in removed)
         changed = changed_tools(history, view)
         history.renew(changed)
         pinned = [view.catalog.get(name) for name in settings.pinned if view.permits(name)]
         added = history.activate(pinned, number, pinned=True)
-        if called is not None and history.of(called).active:
-            history.activate([view.catalog.get(called)], number)
-        most = max(settings.active_tools, len(pinned) + 1)
-        evicted = evictions(history, wanted, most, number - 1)
+        if called_id is not None and history.of(called_id).active:
+            history.activate([view.catalog.get(called_id)], number)
+        limit = max(settings.active_tools, len(pinned) + 1)
+        evicted = evictions(history, offered_tools, limit, number - 1)
         history.deactivate(departure.tool_id for departure in evicted)
-        added += history.activate(fitting(history, wanted, most), number)
-        return left + evicted, tuple(tool.id for tool in changed), added
+        added += history.activate(tools_that_fit(history, offered_tools, limit), number)
+        return removed + evicted, tuple(tool.id for tool in changed), added
 
     def judge(self, view: View, verdict: Verdict, number: int) -> Verdict:
         """The final verdict on a call. It also depends on the definition that the model has seen.
@@ -219,25 +221,25 @@ class Toolset:
         if tool is None:
             return verdict
         record = self.history.of(tool.id)
-        if record.seen is Seen.NEVER:
+        if record.seen is SeenLevel.NEVER:
             offer_first = self._settings.must_offer or verdict.status == "invalid"
         elif record.fingerprint != tool.fingerprint:
             offer_first = True
         else:
             # After a line only, the schema says more than the problems do.
-            offer_first = record.seen is Seen.LINE and verdict.status == "invalid"
+            offer_first = record.seen is SeenLevel.LINE and verdict.status == "invalid"
         if offer_first:
-            return self._promoted(view, verdict, tool, number)
+            return self._promote(view, verdict, tool, number)
         if verdict.passed:
             self.history.activate([tool], number)
         return verdict
 
     def refresh(self, view: View) -> None:
         """Render again if something changed since the last step."""
-        left = departures(self.history, view)
-        self.history.deactivate(departure.tool_id for departure in left)
+        removed = departures(self.history, view)
+        self.history.deactivate(departure.tool_id for departure in removed)
         changed = changed_tools(self.history, view)
-        if self.prompt is not None and (self.prompt.follow(view) or left or changed):
+        if self.prompt is not None and (self.prompt.follow(view) or removed or changed):
             self.prompt.render(self.active)
 
     def save(self, view: View) -> dict[str, Any]:
@@ -247,7 +249,7 @@ class Toolset:
         prompt = self.prompt
         return self._data.to_dict(self._settings, prompt.to_dict(view), prompt.in_prefix)
 
-    def _promoted(self, view: View, verdict: Verdict, tool: Tool, number: int) -> Verdict:
+    def _promote(self, view: View, verdict: Verdict, tool: Tool, number: int) -> Verdict:
         """Offer a tool that the model asked for by name."""
         prompt = self.follow(view)
         self.history.activate([tool], number)
@@ -255,6 +257,6 @@ class Toolset:
         rebuilt = False
         if prompt is not None:
             active = tuple(tool_id for tool_id in self.active if view.permits(tool_id))
-            shown = prompt.promote(tool, active)
-            append, rebuilt = shown.appended, shown.rebuilt
+            prompt_turn = prompt.promote(tool, active)
+            append, rebuilt = prompt_turn.appended, prompt_turn.rebuilt
         return replace(verdict, status="promoted", append=append, rebuilt=rebuilt)

@@ -59,8 +59,8 @@ def test_settings_in_json_are_valid(
     if "mcpServers" not in given and "shortlist" not in given:
         return
     pytest.importorskip("mcp")
-    from shortlist.gateway.client_config import read_client_config
-    from shortlist.gateway.gateway_settings import read_gateway_settings
+    from shortlist.gateway.clients.client_config import read_client_config
+    from shortlist.gateway.profiles.gateway_settings import read_gateway_settings
 
     for name in re.findall(r"\$\{([A-Z_]+)\}", block):
         monkeypatch.setenv(name, "x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -13,22 +14,27 @@ ROOT = Path(__file__).parent.parent
 #: Every part, lowest layer first; a part may import those of lower layers and itself.
 LAYERS = (
     ("errors", "lazy"),
-    ("text", "pattern", "processes", "language_model", "ranking_metrics"),
+    ("text", "processes", "language_model"),
+    ("catalog",),
     ("settings",),
     ("registry",),
     ("sections",),
-    ("catalog",),
     ("models", "trust"),
     ("retrieval",),
     ("gating", "decision", "enrichment"),
     ("config",),
-    ("strategies",),
     ("loaders",),
     ("indexing", "view"),
     ("codemode",),
     ("session",),
     ("engine",),
     ("demo",),
+    ("gateway.connections",),
+    ("gateway.upstream", "gateway.clients"),
+    ("gateway.profiles",),
+    ("gateway.observe",),
+    ("gateway.relay",),
+    ("gateway.meta_tools",),
     ("gateway", "integrations"),
     ("evals",),
     ("evals.lab",),
@@ -136,3 +142,15 @@ def test_the_benchmarks_arm_uses_the_public_objects_only() -> None:
     """What the benchmark measures is what users have."""
     parts = {_part(one) for one in graph()["evals.lab.attention.two_phase"]}
     assert not {"loaders", "gating", "decision", "retrieval"} & parts
+
+
+def test_a_file_name_stands_once() -> None:
+    """A reader who looks for a name has one place to open; what only a checkout has is apart."""
+    shipped = [
+        path
+        for module, path in MODULES.items()
+        if path.name != "__init__.py"
+        and not module.startswith(("evals.lab.", "models.training.", "cli.lab."))
+    ]
+    counted = Counter(path.name for path in shipped)
+    assert [str(path.relative_to(ROOT)) for path in shipped if counted[path.name] > 1] == []

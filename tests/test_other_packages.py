@@ -13,9 +13,9 @@ from pydantic import BaseModel, Field
 from shortlist import Config, Engine, Tool
 from shortlist.indexing.builder import Builder
 from shortlist.models import load_encoder
-from shortlist.retrieval.exact import ExactIndex
-from shortlist.retrieval.hnsw import HnswIndex, HnswSettings
-from shortlist.retrieval.lexical import TantivyIndex
+from shortlist.retrieval.backends.exact import ExactIndex
+from shortlist.retrieval.backends.hnsw import HnswIndex, HnswSettings
+from shortlist.retrieval.backends.tantivy import TantivyIndex
 from shortlist.settings import NoSettings, PartSettings
 
 from .engine.fakes import BagEncoder, OverlapReranker

@@ -6,7 +6,7 @@ import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist import ranking_metrics
+from shortlist.retrieval import ranking_metrics
 
 DEPTH = 15
 

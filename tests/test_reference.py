@@ -23,7 +23,7 @@ from shortlist.config import (
     TierConfig,
     TrustConfig,
 )
-from shortlist.gateway.gateway_settings import (
+from shortlist.gateway.profiles.gateway_settings import (
     CodeSettings,
     GatewaySettings,
     ProfileSettings,

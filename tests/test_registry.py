@@ -30,8 +30,8 @@ def test_an_unknown_name_lists_what_there_is_and_where_more_comes_from(kind: str
 
 
 def test_another_package_adds_a_part(packages: Any) -> None:
-    packages("dense", "zeta", "shortlist.retrieval.exact:ExactIndex")
-    packages("dense", "beta", "shortlist.retrieval.exact:ExactIndex")
+    packages("dense", "zeta", "shortlist.retrieval.backends.exact:ExactIndex")
+    packages("dense", "beta", "shortlist.retrieval.backends.exact:ExactIndex")
     assert registry.names("dense") == ("exact", "hnswlib", "auto", "beta", "zeta")
     assert registry.load("dense", "zeta").__name__ == "ExactIndex"
     assert "zeta" not in registry.names("lexical")

@@ -14,7 +14,7 @@ import pytest
 from shortlist import Config, registry
 from shortlist.errors import ConfigError, ModelError
 from shortlist.models import load_encoder, load_reranker
-from shortlist.retrieval.hnsw import HnswSettings
+from shortlist.retrieval.backends.hnsw import HnswSettings
 
 from .test_config import TABLES
 

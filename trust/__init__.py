@@ -3,8 +3,8 @@
 from .change import DefinitionChange, PartChange
 from .flag import Finding, Flag, notice, quarantined, tell
 from .pins import Pin, Pins, change_pins
+from .policy import Trust, revision
 from .scan import scan
-from .trust import Trust, revision
 
 __all__ = [
     "DefinitionChange",

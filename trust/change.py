@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import ndiff
 from typing import Any, Literal
 
-from .plain import sentences
+from .plain_form import sentences
 
 _PARTS_SHOWN = 3
 """Maximum number of parts named in the summary of a change."""
@@ -64,10 +64,12 @@ class DefinitionChange:
     @property
     def summary(self) -> str:
         """One line with the first differences."""
-        named = [f"{one.part} {one.kind}" for one in self.parts[:_PARTS_SHOWN]]
+        summaries = [f"{part.part} {part.kind}" for part in self.parts[:_PARTS_SHOWN]]
         if len(self.parts) > _PARTS_SHOWN:
-            named.append(f"and {len(self.parts) - _PARTS_SHOWN} more")
-        return f"its definition changed since it was pinned: {', '.join(named) or 'unseen parts'}"
+            summaries.append(f"and {len(self.parts) - _PARTS_SHOWN} more")
+        return (
+            f"its definition changed since it was pinned: {', '.join(summaries) or 'unseen parts'}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -75,7 +77,7 @@ class DefinitionChange:
             "id": self.tool_id,
             "pinned": self.pinned,
             "now": self.now,
-            "parts": [one.to_dict() for one in self.parts],
+            "parts": [part.to_dict() for part in self.parts],
         }
 
 

@@ -73,13 +73,13 @@ class Flag:
     @property
     def in_id(self) -> bool:
         """Whether the id itself has the finding, so that the id must not be shown."""
-        return any(one.where in _OF_THE_ID for one in self.findings)
+        return any(finding.where in _OF_THE_ID for finding in self.findings)
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """One line for each finding, with a quote. For operators only."""
-        found = (f"{one.where}: {one.code}: {one.text!r}" for one in self.findings)
-        return (self.change, *found) if self.change else tuple(found)
+        lines = (f"{finding.where}: {finding.code}: {finding.text!r}" for finding in self.findings)
+        return (self.change, *lines) if self.change else tuple(lines)
 
 
 def quarantined(flags: Mapping[str, Flag]) -> dict[str, Flag]:

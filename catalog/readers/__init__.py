@@ -7,7 +7,7 @@ from .jsonl import RowReader
 from .mcp import McpReader
 from .openai import OpenAiReader
 from .openapi import OpenApiReader
-from .protocol import Document, Entry, Reader
+from .reader import Document, Entry, Reader
 from .xlam import XlamReader
 
 READERS: tuple[Reader, ...] = (

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import CatalogError, ToolError
 from ..tool import Tool
-from .protocol import Document, Entry, fields_of, first_object, name_of, shown
+from .reader import Document, Entry, fields_of, first_object, name_of, short_value
 
 
 class AnthropicReader:
@@ -26,7 +26,7 @@ class AnthropicReader:
 
     def entries(self, document: Document) -> Iterator[Entry]:
         """Each tool."""
-        value, server = document.value, document.named(None)
+        value, server = document.value, document.server_of(None)
         if isinstance(value, dict):
             tools, prefix = value.get("tools", [value]), "tools"
         else:
@@ -40,7 +40,7 @@ class AnthropicReader:
         value = fields_of(entry)
         kind = value.get("type", "custom")
         if kind not in ("custom", None):
-            raise ToolError(field="type", reason=f"must be 'custom', got {shown(kind)}")
+            raise ToolError(field="type", reason=f"must be 'custom', got {short_value(kind)}")
         if "input_schema" not in value:
             raise ToolError(field="input_schema", reason="is missing", tool=name_of(value))
         row = {key: value[key] for key in ("name", "description", "input_schema") if key in value}

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import CatalogError
 from ..tool import Tool
-from .protocol import Document, Entry, fields_of, first_object, refuse_other_schema
+from .reader import Document, Entry, fields_of, first_object, refuse_other_schema
 
 _SPELLINGS = {
     "input_schema": ("inputSchema", "input_schema"),
@@ -39,20 +39,22 @@ class McpReader:
         if isinstance(value, list):
             for index, item in enumerate(value):
                 if isinstance(item, dict) and _holds_tools(item):
-                    yield from _of_result(item, document, f"{document.place(index)}.")
+                    yield from _result_entries(item, document, f"{document.place(index)}.")
                 else:
-                    yield Entry(document.place(index), item, document.named(None))
+                    yield Entry(document.place(index), item, document.server_of(None))
         elif isinstance(value, dict) and _holds_tools(value):
-            yield from _of_result(value, document, "")
+            yield from _result_entries(value, document, "")
         elif isinstance(value, dict) and "name" in value:
-            yield Entry("the tool", value, document.named(None))
+            yield Entry("the tool", value, document.server_of(None))
         elif isinstance(value, dict) and _is_map(value):
             for server, result in value.items():
                 if isinstance(result, dict):
                     # The key is the caller's; what stands below it is the server's.
-                    yield from _of_result(result | {"server": server}, document, f"{server:.80}.")
+                    yield from _result_entries(
+                        result | {"server": server}, document, f"{server:.80}."
+                    )
                 else:
-                    yield from _of_list(result, document.named(server), f"{server:.80}")
+                    yield from _list_entries(result, document.server_of(server), f"{server:.80}")
         else:
             raise CatalogError('holds no MCP tools: expected {"tools": [...]} or a list of tools')
 
@@ -88,16 +90,16 @@ def _is_map(value: dict[str, Any]) -> bool:
     )
 
 
-def _of_result(value: dict[str, Any], document: Document, prefix: str) -> Iterator[Entry]:
+def _result_entries(value: dict[str, Any], document: Document, prefix: str) -> Iterator[Entry]:
     result = value.get("result")
     inner = value | result if isinstance(result, dict) else value
     info = inner.get("serverInfo")
     # Beside the envelope wrote who dumped it, inside it the server.
     declared = value.get("server") or inner.get("server")
     declared = declared or (info.get("name") if isinstance(info, dict) else None)
-    yield from _of_list(inner["tools"], document.named(declared), f"{prefix}tools")
+    yield from _list_entries(inner["tools"], document.server_of(declared), f"{prefix}tools")
 
 
-def _of_list(tools: list[Any], server: str | None, place: str) -> Iterator[Entry]:
+def _list_entries(tools: list[Any], server: str | None, place: str) -> Iterator[Entry]:
     for index, tool in enumerate(tools):
         yield Entry(f"{place}[{index}]", tool, server)

@@ -7,14 +7,14 @@ from typing import Any
 
 from ...errors import CatalogError, ToolError
 from ..tool import Tool
-from .protocol import (
+from .reader import (
     Document,
     Entry,
     fields_of,
     first_object,
     object_at,
     refuse_other_schema,
-    shown,
+    short_value,
 )
 
 _LISTS = ("tools", "functions")
@@ -38,7 +38,7 @@ class OpenAiReader:
 
     def entries(self, document: Document) -> Iterator[Entry]:
         """Each function."""
-        value, server = document.value, document.named(None)
+        value, server = document.value, document.server_of(None)
         if isinstance(value, list):
             yield from document.entries(value, server)
         elif isinstance(value, dict) and any(isinstance(value.get(key), list) for key in _LISTS):
@@ -55,7 +55,7 @@ class OpenAiReader:
         value = fields_of(entry)
         kind = value.get("type", "function")
         if kind != "function":
-            raise ToolError(field="type", reason=f"must be 'function', got {shown(kind)}")
+            raise ToolError(field="type", reason=f"must be 'function', got {short_value(kind)}")
         function = object_at(value.get("function", value), "function")
         refuse_other_schema(function, "parameters", ("parameters",))
         row = {"description": function.get("description"), "server": entry.server}

@@ -1,17 +1,17 @@
-"""Rows of xlam function-calling data: the functions offered with each query."""
+"""Rows of xlam function-calling data: the functions of a query, and their Python types."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from ...errors import CatalogError, ToolError
 from ..schema import freeze
-from ..text import Notes
+from ..text_cleaning import Notes
 from ..tool import Tool
-from .protocol import Document, Entry, fields_of, first_object, object_at
-from .python_type import to_schema
+from .reader import Document, Entry, fields_of, first_object, object_at
 
 
 class XlamReader:
@@ -32,12 +32,12 @@ class XlamReader:
         rows = [document.value] if isinstance(document.value, dict) else document.value
         if not isinstance(rows, list):
             raise CatalogError("holds no xlam rows: expected lines of a file or a list")
-        seen: set[bytes] = set()
+        contents: set[bytes] = set()
         for index, row in enumerate(rows):
             place = document.place(index)
             functions = _functions(row)
             if isinstance(functions, ToolError):
-                yield Entry(f"{place}.tools", functions, document.named(None))
+                yield Entry(f"{place}.tools", functions, document.server_of(None))
                 continue
             for position, function in enumerate(functions):
                 where = f"{place}.tools[{position}]"
@@ -45,9 +45,9 @@ class XlamReader:
                     content = freeze(function, "function", Notes())
                 except ToolError:  # reading it as a tool will say what is wrong
                     content = where.encode()
-                if content not in seen:
-                    seen.add(content)
-                    yield Entry(where, function, document.named(None))
+                if content not in contents:
+                    contents.add(content)
+                    yield Entry(where, function, document.server_of(None))
 
     def tool(self, entry: Entry) -> Tool:
         """The tool of a function.
@@ -78,12 +78,14 @@ def _functions(row: Any) -> list[Any] | ToolError:
 
 
 def _schema(parameters: Any) -> dict[str, Any]:
-    given = object_at({} if parameters is None else parameters, "parameters")
-    if given.get("type") == "object" and isinstance(given.get("properties"), dict):
-        return given
+    declared_parameters = object_at({} if parameters is None else parameters, "parameters")
+    if declared_parameters.get("type") == "object" and isinstance(
+        declared_parameters.get("properties"), dict
+    ):
+        return declared_parameters
     properties: dict[str, Any] = {}
     required: list[str] = []
-    for name, parameter in given.items():
+    for name, parameter in declared_parameters.items():
         if not isinstance(name, str):
             raise ToolError(field="parameters", reason=f"has a key of type {type(name).__name__}")
         declared = object_at(parameter, f"parameters.{name:.80}").get("type")
@@ -99,3 +101,102 @@ def _schema(parameters: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties} | (
         {"required": required} if required else {}
     )
+
+
+_TYPES: dict[str, dict[str, Any]] = {
+    "str": {"type": "string"},
+    "string": {"type": "string"},
+    "int": {"type": "integer"},
+    "integer": {"type": "integer"},
+    "float": {"type": "number"},
+    "number": {"type": "number"},
+    "complex": {"type": "number"},
+    "bool": {"type": "boolean"},
+    "boolean": {"type": "boolean"},
+    "none": {"type": "null"},
+    "dict": {"type": "object"},
+    "object": {"type": "object"},
+    "callable": {"type": "string"},
+    "date": {"type": "string", "format": "date"},
+    "datetime": {"type": "string", "format": "date-time"},
+}
+_LISTS = frozenset({"list", "array", "tuple", "set", "frozenset", "sequence", "iterable"})
+_TOKEN = re.compile(r"[A-Za-z_][\w.]*|\S")
+_DEPTH = 8
+
+
+def to_schema(annotation: str) -> tuple[dict[str, Any], bool]:
+    """The JSON Schema of an annotation and whether it is marked optional.
+
+    An unknown type becomes {}, which accepts any value.
+
+    Args:
+        annotation: such as `List[int]`, `str, optional` or `Dict[str, Any]`.
+    """
+    tokens = _TOKEN.findall(annotation)
+    schema = _Parser(tokens).union(0) if tokens else {}
+    optional = "optional" in (token.lower() for token in tokens)
+    return schema, optional
+
+
+class _Parser:
+    """Recursive descent over `name[arguments] | ...`, bounded in depth."""
+
+    def __init__(self, tokens: list[str]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    def union(self, depth: int) -> dict[str, Any]:
+        """One type, or several joined by `|`."""
+        branches = [self._type(depth)]
+        while self._accept("|"):
+            branches.append(self._type(depth))
+        return _any_of(branches)
+
+    def _type(self, depth: int) -> dict[str, Any]:
+        name = self._next().rpartition(".")[2].lower()
+        arguments = self._arguments(depth + 1) if self._accept("[") else []
+        if name in _LISTS:
+            kinds = [argument for argument in arguments if argument]
+            items = {"items": _any_of(kinds)} if kinds else {}
+            unique = {"uniqueItems": True} if name in ("set", "frozenset") else {}
+            return {"type": "array"} | items | unique
+        if name == "union":
+            return _any_of(arguments)
+        if name == "optional":
+            return arguments[0] if arguments else {}
+        return dict(_TYPES.get(name, {}))
+
+    def _arguments(self, depth: int) -> list[dict[str, Any]]:
+        """Types up to the closing bracket. Beyond the maximum depth they are skipped."""
+        arguments: list[dict[str, Any]] = []
+        if depth > _DEPTH:
+            self._at = len(self._tokens)
+        while self._at < len(self._tokens) and not self._accept("]"):
+            if self._accept("["):
+                self._arguments(depth + 1)
+            elif not self._accept(","):
+                arguments.append(self.union(depth))
+        return arguments
+
+    def _accept(self, token: str) -> bool:
+        if self._at < len(self._tokens) and self._tokens[self._at] == token:
+            self._at += 1
+            return True
+        return False
+
+    def _next(self) -> str:
+        token = self._tokens[self._at] if self._at < len(self._tokens) else ""
+        self._at += 1
+        return token
+
+
+def _any_of(branches: list[dict[str, Any]]) -> dict[str, Any]:
+    """One schema for several: the schema itself if all are equal, {} if one is {}."""
+    distinct: list[dict[str, Any]] = []
+    for branch in branches:
+        if branch not in distinct:
+            distinct.append(branch)
+    if len(distinct) == 1:
+        return distinct[0]
+    return {"anyOf": distinct} if distinct and all(distinct) else {}

@@ -10,10 +10,10 @@ import typer
 from ...errors import ConfigError
 from ..console import note, plain_table, show, write_json
 from ..options import JsonOption
-from .configured import read_configured
+from .configured_servers import read_configured
 
 if TYPE_CHECKING:
-    from ...gateway.server_spec import ServerSpec
+    from ...gateway.connections.server_spec import ServerSpec
 
 _NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the server.")]
 _FileOption = Annotated[
@@ -33,7 +33,7 @@ def login(name: _NameArgument, config: _FileOption) -> None:
     import anyio
 
     spec = _server(name, config)
-    from ...gateway.login import log_in
+    from ...gateway.connections.login import log_in
 
     async def shown(page: str) -> None:
         note(f"log in at this address, if no browser opens: {page}")
@@ -50,7 +50,7 @@ def login(name: _NameArgument, config: _FileOption) -> None:
 def logout(name: _NameArgument, config: _FileOption) -> None:
     """Delete the login to a server from the system keyring."""
     spec = _server(name, config)
-    from ...gateway.oauth import KeyringLogins
+    from ...gateway.connections.oauth import KeyringLogins
 
     KeyringLogins(spec).forget()
     note(f"{name}: logged out")
@@ -59,19 +59,19 @@ def logout(name: _NameArgument, config: _FileOption) -> None:
 @auth.command()
 def status(config: _FileOption, as_json: JsonOption = False) -> None:
     """Show the logins to servers over HTTP, and when they expire."""
-    found, _ = read_configured(config, None)
-    from ...gateway.oauth import KeyringLogins
+    client_config, _ = read_configured(config, None)
+    from ...gateway.connections.oauth import KeyringLogins
 
     rows: list[dict[str, Any]] = []
-    for spec in found.servers:
+    for spec in client_config.servers:
         if spec.transport != "stdio":
-            kept = KeyringLogins(spec).login
+            login = KeyringLogins(spec).login
             rows.append(
                 {
                     "server": spec.name,
-                    "logged_in": kept.tokens is not None,
-                    "renewed": kept.tokens is not None and kept.tokens.refresh_token is not None,
-                    "expires_at": kept.expires_at,
+                    "logged_in": login.tokens is not None,
+                    "renewed": login.tokens is not None and login.tokens.refresh_token is not None,
+                    "expires_at": login.expires_at,
                 }
             )
     if as_json:
@@ -100,9 +100,9 @@ def _time(seconds: float | None) -> str:
 
 
 def _server(name: str, config: Path) -> ServerSpec:
-    found, _ = read_configured(config, None)
-    for spec in found.servers:
+    client_config, _ = read_configured(config, None)
+    for spec in client_config.servers:
         if spec.name == name:
             return spec
-    known = ", ".join(spec.name for spec in found.servers)
-    raise ConfigError(f"{config}: no server {name!r:.80}; use one of: {known}")
+    names = ", ".join(spec.name for spec in client_config.servers)
+    raise ConfigError(f"{config}: no server {name!r:.80}; use one of: {names}")

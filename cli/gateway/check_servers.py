@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..console import counted, note, plain_table, show
-from .configured import fleet_of, logs_silenced, read_configured
+from .configured_servers import fleet_of, logs_silenced, read_configured
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ...gateway.client_config import ClientConfig
-    from ...gateway.inspection import ServerReport
-    from ...gateway.log_tail import LogTail
-    from ...gateway.script_grants import ScriptGrants
+    from ...gateway.clients.client_config import ClientConfig
+    from ...gateway.connections.server_log import LogTail
+    from ...gateway.observe.server_inspection import ServerReport
+    from ...gateway.profiles.profile import ScriptGrants
     from ...trust import Flag
 
 Status = Literal["ok", "warn", "fail", "off"]
@@ -38,7 +38,8 @@ class ServerCheck:
         tokens: tokens of their definitions.
         ms: milliseconds of its start, None where it did not start.
         problems: one line each.
-        known: number of known tools, by known server; see `docs/enrichment.md`.
+        library_servers: servers of the package's example queries to the number of tools that are
+            recognised as theirs; see `docs/enrichment.md`.
     """
 
     name: str
@@ -47,7 +48,7 @@ class ServerCheck:
     tokens: int = 0
     ms: float | None = None
     problems: tuple[str, ...] = ()
-    known: Mapping[str, int] = field(default_factory=dict)
+    library_servers: Mapping[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -58,7 +59,7 @@ class ServerCheck:
             "tokens": self.tokens,
             "ms": None if self.ms is None else round(self.ms, 1),
             "problems": list(self.problems),
-            "known": dict(self.known),
+            "known": dict(self.library_servers),
         }
 
 
@@ -86,16 +87,16 @@ class ServersReport:
     def ok(self) -> bool:
         """Whether every server and every tool that they list is served."""
         quarantined = any(flag.level == "quarantine" for flag in self.flags.values())
-        wrong = any(one.status == "fail" or one.problems for one in self.servers)
-        return not (quarantined or wrong or self.problems)
+        has_problems = any(server.status == "fail" or server.problems for server in self.servers)
+        return not (quarantined or has_problems or self.problems)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
         return {
             "ok": self.ok,
-            "servers": [one.to_dict() for one in self.servers],
+            "servers": [server.to_dict() for server in self.servers],
             "problems": list(self.problems),
-            "scripts": [asdict(one) for one in self.scripts],
+            "scripts": [asdict(grants) for grants in self.scripts],
             "flagged": [
                 {
                     "id": tool_id,
@@ -121,47 +122,51 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         ConfigError: a file cannot be read, or a setting is wrong.
         PinsError: the file of pins cannot be read.
     """
-    found, chosen = read_configured(config, settings)
+    client_config, gateway_settings = read_configured(config, settings)
     import anyio
 
-    from ...enrichment.enrichments import LIBRARY
     from ...enrichment.library import Library
-    from ...gateway.inspection import inspect_servers
-    from ...gateway.log_tail import LogTail
-    from ...gateway.script_grants import script_grants
+    from ...enrichment.tool_examples import LIBRARY
+    from ...gateway.connections.server_log import LogTail
+    from ...gateway.observe.server_inspection import inspect_servers
+    from ...gateway.profiles.profile import script_grants
 
     # Nothing is searched here: no vectors are needed.
-    settings_of_engine = chosen.engine_config()
+    settings_of_engine = gateway_settings.engine_config()
     trust = settings_of_engine.trust
     engine = {"tiers": ["lexical"], "default_tier": "lexical", "trust": trust.model_dump()}
     with logs_silenced():
-        fleet = fleet_of(found, engine)
-        running = [spec for spec in found.servers if not spec.disabled]
+        fleet = fleet_of(client_config, engine)
+        running = [spec for spec in client_config.servers if not spec.disabled]
         if running:
             longest = max(spec.start_timeout_s for spec in running)
             note(f"starting {counted(len(running), 'server')}, for at most {longest:g} s")
-        elif not found.servers and not found.problems:
+        elif not client_config.servers and not client_config.problems:
             note(f"{config}: no servers; add them under mcpServers")
         tails = {spec.name: LogTail(spec) for spec in running}
         reports = anyio.run(inspect_servers, fleet)
     flags = fleet.engine.flags
-    named = LIBRARY in settings_of_engine.index.enrichments
-    known = Library().servers(fleet.engine.catalog) if named else {}
-    others = [one for one in found.problems if not any(_about(one, name) for name in found.skipped)]
-    servers = tuple(_checks(found, reports, flags, tails, known))
-    scripts = tuple(script_grants(chosen, fleet.engine.catalog))
-    return ServersReport(config, trust.pins, servers, tuple(others), flags, scripts)
+    uses_library = LIBRARY in settings_of_engine.index.example_queries
+    library_servers = Library().servers(fleet.engine.catalog) if uses_library else {}
+    file_problems = [
+        problem
+        for problem in client_config.problems
+        if not any(_text_about(problem, name) for name in client_config.skipped)
+    ]
+    servers = tuple(_checks(client_config, reports, flags, tails, library_servers))
+    scripts = tuple(script_grants(gateway_settings, fleet.engine.catalog))
+    return ServersReport(config, trust.pins, servers, tuple(file_problems), flags, scripts)
 
 
 def _checks(
-    found: ClientConfig,
+    client_config: ClientConfig,
     reports: list[ServerReport],
     flags: Mapping[str, Flag],
     tails: Mapping[str, LogTail],
-    known: Mapping[str, Mapping[str, int]],
+    library_servers: Mapping[str, Mapping[str, int]],
 ) -> Iterator[ServerCheck]:
     by_name = {report.name: report for report in reports}
-    for spec in found.servers:
+    for spec in client_config.servers:
         report = by_name.get(spec.name)
         if report is None:
             yield ServerCheck(spec.name, "off")
@@ -178,14 +183,16 @@ def _checks(
             sum(report.tokens.values()),
             report.ms,
             problems,
-            known.get(spec.name, {}),
+            library_servers.get(spec.name, {}),
         )
-    for name in found.skipped:
-        own = tuple(what for one in found.problems if (what := _about(one, name)))
-        yield ServerCheck(name, "fail", problems=own)
+    for name in client_config.skipped:
+        problems = tuple(
+            text for problem in client_config.problems if (text := _text_about(problem, name))
+        )
+        yield ServerCheck(name, "fail", problems=problems)
 
 
-def _about(problem: str, server: str) -> str:
+def _text_about(problem: str, server: str) -> str:
     """The part of a problem's text about a server; "" if it is about something else."""
     _, named, rest = problem.partition(f".{server}")
     return rest.lstrip(".: ") if named and rest.startswith((".", ":")) else ""
@@ -197,22 +204,24 @@ def show_servers(report: ServersReport) -> None:
 
     parts: list[Any] = [_table(report)]
     parts += [Text(f"{report.file}: {problem}", style="red") for problem in report.problems]
-    parts += [Text(line, style="dim") for one in report.scripts for line in _scripts(one)]
+    parts += [
+        Text(line, style="dim") for grants in report.scripts for line in _script_lines(grants)
+    ]
     parts += _flagged(report, "quarantine", "quarantined: neither found nor called until approved")
     parts += _flagged(report, "warn", "worded strongly: offered; approve them to end the warning")
     if report.flags and report.pins is None:
         setting = '"shortlist": {"engine": {"trust": {"pins": "pins.json"}}}'
         parts += ["", Text(f"Approvals count once {report.file} holds {setting}.", style="dim")]
-    if any(one.status == "fail" for one in report.servers):
+    if any(server.status == "fail" for server in report.servers):
         parts += ["", Text("What a server wrote to stderr: shortlist logs NAME", style="dim")]
     show(*parts)
 
 
-def _scripts(one: ScriptGrants) -> Iterator[str]:
-    counts = f"{counted(one.allowed, 'tool')} called, {len(one.asked):,} asked for"
-    yield f"scripts of profile {one.profile}: {counts}, {len(one.denied):,} denied"
-    if one.unmatched:
-        yield f"scripts of profile {one.profile}: no tool fits {', '.join(one.unmatched)}"
+def _script_lines(grants: ScriptGrants) -> Iterator[str]:
+    counts = f"{counted(grants.allowed, 'tool')} called, {len(grants.asked):,} asked for"
+    yield f"scripts of profile {grants.profile}: {counts}, {len(grants.denied):,} denied"
+    if grants.unmatched:
+        yield f"scripts of profile {grants.profile}: no tool fits {', '.join(grants.unmatched)}"
 
 
 def _table(report: ServersReport) -> Table:
@@ -224,31 +233,33 @@ def _table(report: ServersReport) -> Table:
         column.no_wrap = column.header != "problems"
     table.columns[1].max_width, table.columns[1].overflow = _NAME, "ellipsis"
     table.columns[5].overflow = "fold"
-    for one in report.servers:
-        counts = (f"{one.tools:,}", f"{one.tokens:,}") if one.tools or one.ms else ("–", "–")
-        table.add_row(
-            Text(one.status, style=_STYLES[one.status]),
-            one.name,
-            *counts,
-            "–" if one.ms is None else f"{one.ms:,.0f}",
-            Text("\n".join((*one.problems, *_counts(one, report)))),
+    for server in report.servers:
+        counts = (
+            (f"{server.tools:,}", f"{server.tokens:,}") if server.tools or server.ms else ("–", "–")
         )
-    tools = sum(one.tools for one in report.servers)
-    tokens = sum(one.tokens for one in report.servers)
+        table.add_row(
+            Text(server.status, style=_STYLES[server.status]),
+            server.name,
+            *counts,
+            "–" if server.ms is None else f"{server.ms:,.0f}",
+            Text("\n".join((*server.problems, *_counts(server, report)))),
+        )
+    tools = sum(server.tools for server in report.servers)
+    tokens = sum(server.tokens for server in report.servers)
     table.add_section()
     table.add_row("", "all", f"{tools:,}", f"{tokens:,}", "", "", style="bold")
     return table
 
 
-def _counts(one: ServerCheck, report: ServersReport) -> Iterator[str]:
+def _counts(check: ServerCheck, report: ServersReport) -> Iterator[str]:
     """How many of a server's tools are flagged or known, and what a disabled one is."""
-    if one.status == "off":
+    if check.status == "off":
         yield "disabled"
-    own = [flag for tool_id, flag in report.flags.items() if tool_id.startswith(f"{one.name}/")]
+    flags = [flag for tool_id, flag in report.flags.items() if tool_id.startswith(f"{check.name}/")]
     for level, words in (("quarantine", "quarantined"), ("warn", "worded strongly")):
-        if count := sum(flag.level == level for flag in own):
+        if count := sum(flag.level == level for flag in flags):
             yield f"{counted(count, 'tool')} {words}"
-    for server, count in one.known.items():
+    for server, count in check.library_servers.items():
         yield f"{counted(count, 'tool')} known as {server}"
 
 
@@ -256,14 +267,14 @@ def _flagged(report: ServersReport, level: str, title: str) -> Iterator[Any]:
     from rich.padding import Padding
     from rich.text import Text
 
-    found = {tool_id: flag for tool_id, flag in report.flags.items() if flag.level == level}
-    if not found:
+    flags = {tool_id: flag for tool_id, flag in report.flags.items() if flag.level == level}
+    if not flags:
         return
     yield ""
     yield Text(title, style="bold")
-    for tool_id, flag in list(found.items())[:_SHOWN]:
+    for tool_id, flag in list(flags.items())[:_SHOWN]:
         yield Padding(Text(tool_id), (0, 0, 0, 2))
         yield from (Padding(Text(line, style="dim"), (0, 0, 0, 4)) for line in flag.reasons)
         yield Padding(Text(report.to_do(tool_id)), (0, 0, 0, 4))
-    if len(found) > _SHOWN:
-        yield Text(f"  and {len(found) - _SHOWN:,} more: --json", style="dim")
+    if len(flags) > _SHOWN:
+        yield Text(f"  and {len(flags) - _SHOWN:,} more: --json", style="dim")

@@ -11,7 +11,7 @@ from ..console import counted, note
 from ..options import HomeOption, usage
 
 if TYPE_CHECKING:
-    from ...gateway.installation import InstallPlan
+    from ...gateway.clients.installation import InstallPlan
 
 
 def install(
@@ -38,8 +38,8 @@ def install(
     The client's other servers move into the gateway's file. The command shows the change, asks,
     writes a backup, and then the files. Secrets are masked in what it shows.
     """
-    from ...gateway.clients import find_client
-    from ...gateway.installation import plan_install, plan_undo
+    from ...gateway.clients.installation import plan_install, plan_undo
+    from ...gateway.clients.known_clients import find_client
 
     with usage("--client"):
         chosen = find_client(client)
@@ -61,7 +61,7 @@ def install(
 
 
 def _write(plan: InstallPlan, title: str) -> None:
-    from ...gateway.installation import apply_plan
+    from ...gateway.clients.installation import apply_plan
 
     for backup in apply_plan(plan):
         typer.echo(f"backup: {backup}")

@@ -28,7 +28,7 @@ def set_secret(name: _NameArgument) -> None:
 
     It is read from a hidden prompt, or from stdin if that is a pipe.
     """
-    from ...gateway.system_keyring import SERVICE, store_password
+    from ...gateway.connections.system_keyring import SERVICE, store_password
 
     _check(name)
     if sys.stdin.isatty():
@@ -44,7 +44,7 @@ def set_secret(name: _NameArgument) -> None:
 @secret.command("delete")
 def delete_secret(name: _NameArgument) -> None:
     """Delete a secret from the system keyring."""
-    from ...gateway.system_keyring import SERVICE, delete_password
+    from ...gateway.connections.system_keyring import SERVICE, delete_password
 
     _check(name)
     delete_password(SERVICE, name)

@@ -18,8 +18,8 @@ from ..console import note
 if TYPE_CHECKING:
     from anyio import CancelScope
 
-    from ...gateway.client_config import ClientConfig
-    from ...gateway.fleet import Fleet
+    from ...gateway.clients.client_config import ClientConfig
+    from ...gateway.upstream.fleet import Fleet
 
 
 def serve(
@@ -54,40 +54,40 @@ def serve(
         import anyio
 
         from ...gateway.config_watch import reload_on_change
-        from ...gateway.first_use import FirstUse, default_pins
-        from ...gateway.fleet import Fleet
-        from ...gateway.metrics import Metrics
-        from ...gateway.observer import Observer
+        from ...gateway.observe.gateway_metrics import Metrics
+        from ...gateway.observe.gateway_spans import GatewaySpans
+        from ...gateway.observe.observer import Observer
         from ...gateway.server import Gateway
-        from ...gateway.telemetry import GatewaySpans
+        from ...gateway.upstream.first_use import FirstUse, default_pins
+        from ...gateway.upstream.fleet import Fleet
     except ImportError as missing:
         raise MissingExtraError("the gateway", "gateway") from missing
-    from ...gateway.client_config import read_client_config
-    from ...gateway.client_profiles import ClientProfiles
-    from ...gateway.gateway_settings import read_gateway_settings
+    from ...gateway.clients.client_config import read_client_config
+    from ...gateway.profiles.gateway_settings import read_gateway_settings
+    from ...gateway.profiles.profile import ClientProfiles
     from ...session import EventSink, JsonLines
 
-    found = read_client_config(config)
-    for problem in found.problems:
+    client_config = read_client_config(config)
+    for problem in client_config.problems:
         note(f"{config}: {problem}")
-    chosen = read_gateway_settings(found, settings)
-    configured = {spec.name for spec in found.servers}
-    if unknown := [name for name in chosen.catalog if name not in configured]:
+    gateway_settings = read_gateway_settings(client_config, settings)
+    configured = {spec.name for spec in client_config.servers}
+    if unknown := [name for name in gateway_settings.catalog if name not in configured]:
         raise typer.BadParameter(
             f"shortlist.catalog: no server {unknown[0]!r:.80} in {config}; a server in the catalog "
             "needs an entry under mcpServers too"
         )
-    clients = ClientProfiles.of(chosen, profile, over_http=http is not None)
+    clients = ClientProfiles.of(gateway_settings, profile, over_http=http is not None)
     sinks: list[EventSink] = [GatewaySpans()]
-    if chosen.events is not None:
-        sinks.append(JsonLines(config.parent / Path(chosen.events).expanduser()))
+    if gateway_settings.events is not None:
+        sinks.append(JsonLines(config.parent / Path(gateway_settings.events).expanduser()))
     fleet = Fleet(
-        found.servers,
-        engine_settings=dict(chosen.engine),
-        idle_s=chosen.idle_stop_s,
-        described=chosen.catalog,
-        timeouts=chosen.timeouts,
-        pins=FirstUse(chosen.pins or default_pins(config)),
+        client_config.servers,
+        engine_settings=dict(gateway_settings.engine),
+        idle_s=gateway_settings.idle_stop_s,
+        described=gateway_settings.catalog,
+        timeouts=gateway_settings.timeouts,
+        pins=FirstUse(gateway_settings.pins or default_pins(config)),
     )
     # Without HTTP nobody can ask for metrics.
     metrics = Metrics(fleet, lambda: len(gateway.sessions)) if http else None
@@ -97,15 +97,15 @@ def serve(
         fleet,
         clients.default,
         clients.profiles,
-        Observer(*sinks, content=chosen.event_content),
+        Observer(*sinks, content=gateway_settings.event_content),
     )
-    if any(one.code for one in (clients.default, *clients.profiles.values())):
+    if any(served.code for served in (clients.default, *clients.profiles.values())):
         # A missing extra is an error at the start, not in the first script.
         _ = gateway.code
     if http is None:
         serving: Callable[[], Awaitable[None]] = gateway.serve_stdio
     else:
-        from ...gateway.http import LOOPBACK, serve_http
+        from ...gateway.http_server import LOOPBACK, serve_http
 
         host, _, port = http.rpartition(":")
         if not port.isdecimal():
@@ -115,7 +115,7 @@ def serve(
             raise typer.BadParameter(
                 f"--http {http}: other machines reach this address; give each profile a token first"
             )
-        secret = chosen.metrics_token
+        secret = gateway_settings.metrics_token
         serving = partial(
             serve_http,
             gateway,
@@ -129,9 +129,9 @@ def serve(
 
     def follow(changed: ClientConfig) -> None:
         """Take over changed profiles."""
-        now = read_gateway_settings(changed, settings)
-        again = ClientProfiles.of(now, profile, over_http=http is not None)
-        gateway.sessions.change(again.default, again.profiles)
+        new_settings = read_gateway_settings(changed, settings)
+        new_clients = ClientProfiles.of(new_settings, profile, over_http=http is not None)
+        gateway.sessions.change(new_clients.default, new_clients.profiles)
 
     async def run() -> None:
         async with anyio.create_task_group() as group:

@@ -10,7 +10,7 @@ import typer
 from ..calibrate import encoder_of, report_table
 from ..console import show, steps, write_json
 from ..options import ConfigOption, IndexOption, JsonOption, TierOption, ToolsOption
-from ..source import open_engine, read_requests, tiers_of
+from ..tool_source import open_engine, read_labelled_queries, tiers_of
 
 
 def register(app: typer.Typer) -> None:
@@ -36,11 +36,11 @@ def check(
     """Measure the bundled decision on labelled queries."""
     from ...decision import Decider
     from ...evals.lab.decision_check import check_decision
-    from ...strategies import rerankers
+    from ...indexing.configured_tiers import rerankers
 
     engine = open_engine(index, tools, config, None)
     names = tiers_of(engine, tier)
-    requests = read_requests(engine, [queries] if no_tool is None else [queries, no_tool])
+    requests = read_labelled_queries(engine, [queries] if no_tool is None else [queries, no_tool])
     with steps("asking", len(names) * len(requests)) as advance:
         found = check_decision(
             *(engine, requests, names),

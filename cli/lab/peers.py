@@ -50,7 +50,7 @@ def compare_peers(
     from ...evals.lab.peers.registry import NOT_OFFLINE, PEERS
     from ...evals.lab.peers.sets import SETS
     from ...evals.lab.record import Record, provenance, running_command, write_record
-    from ...evals.table import Table
+    from ...evals.report import Table
 
     known = {"--set": (on, SETS), "--peer": (peer, (*PEERS, *NOT_OFFLINE))}
     for option, (names, there) in known.items():

@@ -16,16 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import ranking_metrics
 from ...catalog import Catalog, Tool, read_tools
 from ...config import Config, IndexConfig, TrustConfig
 from ...engine import Engine
-from ...enrichment import Enrichment, Enrichments, read_enrichments
+from ...enrichment import ExampleQueryMatcher, ExampleQueryRow, read_example_queries
 from ...indexing.builder import Builder
-from ..dataset import file_lines, parse_object
-from ..table import Table
-from ..tool_files import read_tool_files
-from .library import LEAST_REQUESTS, single_requests
+from ...retrieval import ranking_metrics
+from ..dataset import file_lines, parse_object, read_tool_files
+from ..report import Table
+from .library import LEAST_QUERIES, single_tool_queries
 from .record import Record, provenance, write_record
 
 _DEPTH = 10
@@ -75,8 +74,8 @@ def read_asked(paths: Iterable[Path], tools: Sequence[Tool]) -> list[Asked]:
     return asked
 
 
-def sub_catalog(data: Path, size: int, seed: int = 0) -> tuple[list[Tool], list[Enrichment]]:
-    """The judged tools of mcp_dev with servers of its training sets, all with written requests.
+def sub_catalog(data: Path, size: int, seed: int = 0) -> tuple[list[Tool], list[ExampleQueryRow]]:
+    """The judged tools of mcp_dev with servers of its training sets, all with example queries.
 
     Args:
         data: folder with train and eval.
@@ -84,11 +83,11 @@ def sub_catalog(data: Path, size: int, seed: int = 0) -> tuple[list[Tool], list[
         seed: random seed of the draw.
     """
     judged = read_catalog([data / "eval" / "mcp_dev" / "judged_tools.jsonl"])
-    rows = [*read_enrichments([data / "eval" / "mcp_dev" / "enrichments.jsonl"])]
-    requests = single_requests(data / "train" / "mcp")
+    rows = [*read_example_queries([data / "eval" / "mcp_dev" / "enrichments.jsonl"])]
+    queries = single_tool_queries(data / "train" / "mcp")
     servers: dict[str, list[Tool]] = defaultdict(list)
     for tool in read_catalog([data / "train" / "mcp" / "tools.jsonl"]):
-        if len(requests.get(tool.id, ())) >= LEAST_REQUESTS:
+        if len(queries.get(tool.id, ())) >= LEAST_QUERIES:
             servers[tool.server or ""].append(tool)
     names = sorted(servers)
     random.Random(seed).shuffle(names)
@@ -98,29 +97,29 @@ def sub_catalog(data: Path, size: int, seed: int = 0) -> tuple[list[Tool], list[
             break
         tools += servers[name]
         rows += [
-            Enrichment(tool=tool.id, requests=tuple(requests[tool.id])) for tool in servers[name]
+            ExampleQueryRow(tool=tool.id, queries=tuple(queries[tool.id])) for tool in servers[name]
         ]
     return tools, rows
 
 
 def gain(
-    tools: Sequence[Tool], asked: Sequence[Asked], enrichments: Enrichments, seed: int = 0
+    tools: Sequence[Tool], asked: Sequence[Asked], examples: ExampleQueryMatcher, seed: int = 0
 ) -> tuple[Table, Mapping[str, Any]]:
     """Figures of every tier without and with example queries, and what they change.
 
     Args:
         tools: a catalog.
         asked: its queries. Each is put to both engines in turn, one first and then the other.
-        enrichments: enrichments of the second engine.
+        examples: example queries of the second engine.
         seed: random seed of the bootstrap.
     """
-    config = Config(trust=TrustConfig(scan=False), index=IndexConfig(enrichments=()))
+    config = Config(trust=TrustConfig(scan=False), index=IndexConfig(example_queries=()))
     catalog, builder = Catalog(tools), Builder(config)
     plain = Engine(builder, builder.begin(catalog))
     other = Builder(config)
-    other.example_queries = enrichments
+    other.example_queries = examples
     start = perf_counter()
-    rich = Engine(other, other.begin(catalog, known=plain.view().admission.index.vectors))
+    rich = Engine(other, other.begin(catalog, vectors=plain.view().admission.index.vectors))
     seconds = perf_counter() - start
     index = rich.view().admission.index
     rows: list[tuple[Any, ...]] = []
@@ -201,18 +200,18 @@ def main() -> None:
     )
     parser.add_argument("--size", type=int, default=1000, help="least number of its tools")
     parser.add_argument("--queries", type=Path, nargs="+", required=True)
-    parser.add_argument("--enrichments", nargs="+", default=["library"])
+    parser.add_argument("--example-queries", nargs="+", default=["library"])
     parser.add_argument("--title", required=True)
     parser.add_argument("--record", type=Path, required=True, metavar="FILE.json")
     given = parser.parse_args()
     origin = provenance(["shortlist", "lab", "enrichment-gain", *sys.argv[1:]])
     if given.sub_catalog is not None:
         tools, rows = sub_catalog(given.sub_catalog, given.size)
-        enrichments = Enrichments(rows)
+        examples = ExampleQueryMatcher(rows)
     else:
         tools = read_catalog(given.tools)
-        enrichments = Enrichments.read(given.enrichments)
-    table, result = gain(tools, read_asked(given.queries, tools), enrichments)
+        examples = ExampleQueryMatcher.read(given.example_queries)
+    table, result = gain(tools, read_asked(given.queries, tools), examples)
     path = write_record(
         Record(given.record.stem, given.title, table, result, origin), given.record.parent
     )

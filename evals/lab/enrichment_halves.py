@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from ...catalog import Catalog, Tool
 from ...config import Config, IndexConfig, TrustConfig
 from ...engine import Engine
-from ...enrichment import Enrichment, Enrichments, read_enrichments
+from ...enrichment import ExampleQueryMatcher, ExampleQueryRow, read_example_queries
 from ...indexing.builder import Builder
-from ..table import Table
+from ..report import Table
 from .enrichment_gain import Asked, measured, read_asked, read_catalog
 from .record import Record, provenance, write_record
 
@@ -35,7 +35,7 @@ _COLUMNS = (
 def halves(
     tools: Sequence[Tool],
     asked: Sequence[Asked],
-    rows: Sequence[Enrichment],
+    rows: Sequence[ExampleQueryRow],
     draws: int = 10,
     seed: int = 0,
 ) -> tuple[Table, Mapping[str, Any]]:
@@ -48,7 +48,7 @@ def halves(
         draws: number of random halves.
         seed: of the draws.
     """
-    config = Config(trust=TrustConfig(scan=False), index=IndexConfig(enrichments=()))
+    config = Config(trust=TrustConfig(scan=False), index=IndexConfig(example_queries=()))
     catalog, builder = Catalog(tools), Builder(config)
     plain = Engine(builder, builder.begin(catalog))
     without = {tier: measured([plain], tier, asked)[0][0] for tier in plain.tiers}
@@ -82,10 +82,12 @@ def halves(
     return Table(_COLUMNS, lines), result
 
 
-def _engine(config: Config, catalog: Catalog, rows: Iterable[Enrichment], known: Engine) -> Engine:
+def _engine(
+    config: Config, catalog: Catalog, rows: Iterable[ExampleQueryRow], known: Engine
+) -> Engine:
     builder = Builder(config)
-    builder.example_queries = Enrichments(rows)
-    return Engine(builder, builder.begin(catalog, known=known.view().admission.index.vectors))
+    builder.example_queries = ExampleQueryMatcher(rows)
+    return Engine(builder, builder.begin(catalog, vectors=known.view().admission.index.vectors))
 
 
 def main() -> None:
@@ -93,14 +95,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tools", type=Path, nargs="+", required=True)
     parser.add_argument("--queries", type=Path, nargs="+", required=True)
-    parser.add_argument("--enrichments", nargs="+", required=True)
+    parser.add_argument("--example-queries", nargs="+", required=True)
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--title", required=True)
     parser.add_argument("--record", type=Path, required=True, metavar="FILE.json")
     given = parser.parse_args()
     origin = provenance(["shortlist", "lab", "enrichment-halves", *sys.argv[1:]])
     tools = read_catalog(given.tools)
-    rows = read_enrichments(given.enrichments)
+    rows = read_example_queries(given.example_queries)
     table, result = halves(tools, read_asked(given.queries, tools), [*rows], given.draws)
     path = write_record(
         Record(given.record.stem, given.title, table, result, origin), given.record.parent

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ... import models
 from ...catalog import Catalog
-from ...catalog.document import embedding_text
+from ...catalog.tool_document import embedding_text
 from ...config import Config, IndexConfig, TrustConfig
 from ...decision import Decider
 from ...decision.calibration import Example
@@ -33,9 +33,9 @@ from ...indexing.builder import Builder
 from ...models import load_encoder
 from ...models.loading import static_encoder
 from ...retrieval.query import Ranking
-from ...retrieval.run import Run, Strategy
-from ...retrieval.static import StaticRetriever
-from ...retrieval.vectors import Vectors, text_key
+from ...retrieval.search.query_run import Run, Strategy
+from ...retrieval.search.static_retriever import StaticRetriever
+from ...retrieval.store.vectors import Vectors, text_key
 from .decision_networks import balanced, fit_network, fit_network_tier
 from .deployments import Deployment, Labelled, Source
 
@@ -152,7 +152,7 @@ def bundle(
         seed: random seed of everything drawn.
     """
     encoder = load_encoder()
-    builder = Builder(Config(trust=TrustConfig(scan=False), index=IndexConfig(enrichments=())))
+    builder = Builder(Config(trust=TrustConfig(scan=False), index=IndexConfig(example_queries=())))
     tiers = {
         name: tier
         for name, tier in builder.strategies().items()
@@ -181,7 +181,7 @@ def bundle(
             examples[tier].append(Example.of(found, relevant, wording=odd, group=one.number))
 
     for drawn in source.deployments(known.values, deployments, seed=seed):
-        _ask_all(ask, Engine(builder, builder.begin(Catalog(drawn.tools), known=known)), drawn)
+        _ask_all(ask, Engine(builder, builder.begin(Catalog(drawn.tools), vectors=known)), drawn)
     fitted = {
         tier: fit_network_tier(
             some, dense="dense" in Config().tiers[tier].retrievers, lost=LOST, seed=seed

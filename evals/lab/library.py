@@ -1,6 +1,6 @@
 """`shortlist lab library`: writes the package's example queries for known servers.
 
-Rows come from two places: authors who read definitions only, and the requests of training sets. A
+Rows come from two places: authors who read definitions only, and the queries of training sets. A
 tool of an evaluation set gets no row, so that these sets measure unknown tools. The same input
 files give the same rows, byte for byte.
 """
@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...catalog import Tool, read_tools
-from ...enrichment import Enrichment, read_enrichments
+from ...enrichment import ExampleQueryRow, read_example_queries
+from ...enrichment.example_file import is_hostile
 from ...enrichment.library import (
     FOLDER,
     LEAST_COMMON,
@@ -28,20 +29,18 @@ from ...enrichment.library import (
     WORDS,
     Library,
     first_words,
-    likeness,
     parameter_names,
+    similarity,
 )
-from ...enrichment.row import is_hostile
 from ...models import Encoder, load_encoder
-from ..dataset import read_queries
-from ..tool_files import read_tool_files
+from ..dataset import read_queries, read_tool_files
 from ..xlam_rows import XlamRow, stream_rows
 from .record import RESULTS
 
 #: File with a product and its servers in each line, for the training sets.
 SERVERS = RESULTS.parent / "library_servers.txt"
-#: Least and most requests of a training tool.
-LEAST_REQUESTS, MOST_REQUESTS = 2, 4
+#: Least and most queries of a training tool.
+LEAST_QUERIES, MAX_QUERIES = 2, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Written:
         parameters: names of its parameters; None where they are not known.
     """
 
-    row: Enrichment
+    row: ExampleQueryRow
     tool: Tool
     parameters: frozenset[str] | None
 
@@ -72,28 +71,30 @@ def authored(rows: Iterable[Path], definitions: Iterable[Path]) -> Iterator[Writ
         for path in sorted(folder.glob("*.json"))
         for tool in read_tools(path, server=path.stem, strict=False).tools
     }
-    for row in read_enrichments(rows):
+    for row in read_example_queries(rows):
         if tool := tools.get(row.tool):
             yield Written(row, tool, parameter_names(tool))
 
 
 def trained(folder: Path, products: Mapping[str, str]) -> Iterator[Written]:
-    """Rows of a training set: tools with at least two requests that name no other tool.
+    """Rows of a training set: tools with at least two queries that name no other tool.
 
     Args:
         folder: with `tools.jsonl` and `queries.jsonl`.
         products: server to product.
     """
-    requests = single_requests(folder)
+    queries = single_tool_queries(folder)
     for tool in read_tool_files([folder / "tools.jsonl"])[0]:
-        product, said = products.get(tool.server or ""), requests.get(tool.id, ())
-        if product is not None and len(said) >= LEAST_REQUESTS:
-            row = Enrichment(tool=f"{product}/{tool.name}", requests=tuple(said), source="library")
+        product, examples = products.get(tool.server or ""), queries.get(tool.id, ())
+        if product is not None and len(examples) >= LEAST_QUERIES:
+            row = ExampleQueryRow(
+                tool=f"{product}/{tool.name}", queries=tuple(examples), source="library"
+            )
             yield Written(row, tool, parameter_names(tool) or None)
 
 
-def single_requests(folder: Path) -> dict[str, list[str]]:
-    """Requests of a training set by the one tool they name, at most four, English first."""
+def single_tool_queries(folder: Path) -> dict[str, list[str]]:
+    """Queries of a training set by the one tool they name, at most four, English first."""
     catalog, _ = read_tool_files([folder / "tools.jsonl"])
     english: dict[str, list[str]] = defaultdict(list)
     others: dict[str, list[str]] = defaultdict(list)
@@ -102,7 +103,7 @@ def single_requests(folder: Path) -> dict[str, list[str]]:
             foreign = query.fields.get("style") == "other-language"
             (others if foreign else english)[query.relevant[0]].append(query.text)
     return {
-        tool_id: [*english[tool_id], *others[tool_id]][:MOST_REQUESTS]
+        tool_id: [*english[tool_id], *others[tool_id]][:MAX_QUERIES]
         for tool_id in {**english, **others}
     }
 
@@ -181,7 +182,7 @@ def build(rows: Sequence[Written], encoder: Encoder, out: Path) -> Library:
 
     Args:
         rows: see `chosen`.
-        encoder: encoder of the requests.
+        encoder: encoder of the queries.
         out: folder of the library.
     """
     full = [
@@ -194,10 +195,8 @@ def build(rows: Sequence[Written], encoder: Encoder, out: Path) -> Library:
         )
         for one in rows
     ]
-    made = encoder.encode(
-        [text for row in full for text in row.requests or (row.when,)], query=True
-    )
-    ends = np.cumsum([len(row.requests or (row.when,)) for row in full])
+    made = encoder.encode([text for row in full for text in row.queries or (row.when,)], query=True)
+    ends = np.cumsum([len(row.queries or (row.when,)) for row in full])
     means = [part.mean(axis=0) for part in np.split(made, ends[:-1])]
     _write(
         out,
@@ -211,7 +210,7 @@ def build(rows: Sequence[Written], encoder: Encoder, out: Path) -> Library:
 
 def _write(
     folder: Path,
-    rows: Iterable[Enrichment],
+    rows: Iterable[ExampleQueryRow],
     words: Iterable[frozenset[int]],
     vectors: NDArray[np.float32],
     model: str,
@@ -222,7 +221,7 @@ def _write(
         folder: folder of the library.
         rows: in the order of the file.
         words: words of the description of each, see `first_words`.
-        vectors: mean of the vectors of the requests of each, shape (n, dim).
+        vectors: mean of the vectors of the queries of each, shape (n, dim).
         model: fingerprint of the encoder.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -239,7 +238,7 @@ def _write(
 
 
 def _alike(written: Written, tool: Tool) -> float:
-    return likeness(
+    return similarity(
         first_words(written.tool.description),
         written.parameters,
         first_words(tool.description),

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import EvaluationError
-from ..table import Table
+from ..report import Table
 
 RESULTS = Path(__file__).resolve().parent / "results"
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..report import quality_table
+from ..report import Table, quality_table
 from ..runner import Summary
-from ..table import Table
-from ..xlam import table as xlam_table
+from ..xlam_protocol import table as xlam_table
 
 
 def table_of(result: Mapping[str, Any]) -> Table:

@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 
 from ...errors import EvaluationError
-from ..table import Cell, Table
+from ..report import Cell, Table
 from .record import RESULTS, Record, read_record
 
 _MARKED = re.compile(

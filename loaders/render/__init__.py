@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from ...errors import RequestError
-from .anthropic import AnthropicTools, AnthropicToolSearch
+from .anthropic_tools import AnthropicTools, AnthropicToolSearch
 from .call_tool import CALL_TOOL, MessageRenderer
-from .openai import OpenAITools
-from .renderer import Rendered, Renderer
+from .openai_tools import OpenAITools
+from .renderer import RenderedPrompt, Renderer
 
-__all__ = ["FORMATS", "Rendered", "Renderer", "renderer_for"]
+__all__ = ["FORMATS", "RenderedPrompt", "Renderer", "renderer_for"]
 
 FORMATS: Mapping[str, Callable[[], Renderer]] = {
     "text": lambda: MessageRenderer(OpenAITools()),

@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Final
 
 from ...catalog import Tool
 from ..detail import Detail, describe
-from ..layout import Layout, RenderedTool
-from .provider import ProviderTools
-from .renderer import Rendered, batch_texts, dump, in_use, lines
+from ..prompt_layout import Layout, RenderedTool
+from .provider_tools import ProviderTools
+from .renderer import RenderedPrompt, batch_texts, dump, in_use, lines
 
 CALL_TOOL: Final = Tool(
     "call_tool",
@@ -41,7 +41,7 @@ class MessageRenderer:
 
     def __init__(self, provider: ProviderTools, *listed: Tool) -> None:
         self._provider = provider
-        tools = [provider.tool(one.name, one.description, one.input_schema) for one in listed]
+        tools = [provider.tool(tool.name, tool.description, tool.input_schema) for tool in listed]
         self._definitions = list(map(dump, tools))
         self._listed = list(map(provider.marked, tools))
 
@@ -53,15 +53,15 @@ class MessageRenderer:
         """A message with text about tools."""
         return self._provider.message(text)
 
-    def render(self, layout: Layout) -> Rendered:
+    def render(self, layout: Layout) -> RenderedPrompt:
         """The prefix and resident tools as system prompt, and a message per batch."""
         prefix = "\n\n".join(filter(None, (layout.text, lines(layout.resident))))
         texts = batch_texts(layout.batches)
-        standing = (*self._definitions, prefix)
-        return Rendered(
+        prefix_segments = (*self._definitions, prefix)
+        return RenderedPrompt(
             self._provider.system(prefix, layout.in_use),
             list(self._listed),
             tuple([self.message(text)] for text in texts),
-            "\n".join(standing),
-            (*standing, *in_use(layout), *texts),
+            "\n".join(prefix_segments),
+            (*prefix_segments, *in_use(layout), *texts),
         )

@@ -11,16 +11,16 @@ from typing import Any, Protocol
 from ...catalog import Tool
 from ..counting import bundled_counter
 from ..detail import Detail
-from ..layout import Batch, Layout, PoolEntry, RenderedTool
+from ..prompt_layout import Batch, Layout, PoolEntry, RenderedTool
 
-_KEPT = 32_768
+_CACHED_ENTRIES = 32_768
 """Maximum number of cached entries: four levels of 4,096 tools in two formats."""
 HEADING = "Tools loaded:\n"
 """Stands before the lines of each batch that travels in a message."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedPrompt:
     """A layout as a provider takes it. Treat the objects as read-only: they are shared.
 
     Args:
@@ -37,14 +37,16 @@ class Rendered:
     prefix: str
     segments: tuple[str, ...]
 
-    def reread(self, before: Rendered) -> int:
+    def reread(self, before: RenderedPrompt) -> int:
         """Bytes of an earlier form from its first segment that is not in its place any more."""
-        same = 0
-        for one, other in zip(before.segments, self.segments, strict=False):
-            if one != other:
+        same_count = 0
+        for earlier, present in zip(before.segments, self.segments, strict=False):
+            if earlier != present:
                 break
-            same += 1
-        return sum(len(one.encode("utf-8", "replace")) for one in before.segments[same:])
+            same_count += 1
+        return sum(
+            len(segment.encode("utf-8", "replace")) for segment in before.segments[same_count:]
+        )
 
 
 class Renderer(Hashable, Protocol):
@@ -63,12 +65,12 @@ class Renderer(Hashable, Protocol):
         """A message that tells about tools."""
         ...
 
-    def render(self, layout: Layout) -> Rendered:
+    def render(self, layout: Layout) -> RenderedPrompt:
         """A layout."""
         ...
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED_ENTRIES)
 def write_entry(renderer: Renderer, tool: Tool, detail: Detail, summary: str) -> PoolEntry:
     """The text of a tool at a level of detail. Cached, so that sessions share token counts.
 

@@ -26,9 +26,9 @@ import typer
 from rich import print as show
 
 from ...errors import EvaluationError
-from ...evals import xlam
+from ...evals import xlam_protocol as xlam
 from ...evals.lab.record import RESULTS, Record, provenance, write_record
-from ...evals.table import Cell, Table
+from ...evals.report import Cell, Table
 from ...evals.xlam_rows import stream_rows
 from .batches import Mixture
 from .data import TrainingData, TrainingQuery, hold_out, read_tool, read_training_data

@@ -20,10 +20,10 @@ import typer
 from tokenizers import Tokenizer
 from transformers import AutoModel
 
-from ...catalog.document import embedding_text
+from ...catalog.tool_document import embedding_text
 from ...demo import load_catalog
 from ..hub import WEIGHTS, ModelFiles
-from ..onnx_encoder import OnnxEncoder
+from ..onnx_models import OnnxEncoder
 from .data import WRITTEN, read_rows
 from .evaluate import LabelledSet
 from .export import export_text, quantize

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...catalog import Catalog, Tool
-from ...catalog.document import tool_text
+from ...catalog.tool_document import tool_text
 from ...errors import EvaluationError
 from ...evals.dataset import LabelledQuery
 from ...evals.lab import splits

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..encoder import Encoder
+from ..model_protocols import Encoder
 from .evaluate import LabelledSet, ranking_figures
 
 

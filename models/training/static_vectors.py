@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from rich import print_json
 from tokenizers import Tokenizer
 
-from ..encoder import Encoder
 from ..hub import WEIGHTS
-from ..layout import read_settings
 from ..loading import DEFAULT_ENCODER, load_encoder
-from ..static import StaticEncoder, character_grams
+from ..model_folder import read_settings
+from ..model_protocols import Encoder
+from ..static_encoder import StaticEncoder, character_grams
 from ..tokenization import encodable, load_tokenizer
 from .data import TrainingData, read_training_data
 from .evaluate import LabelledSet, ranking_figures

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.progress import track
 
-from ..encoder import Encoder
+from ..model_protocols import Encoder
 
 #: Number of texts in a saved file.
 _PART = 2048

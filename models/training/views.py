@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 
-from ...catalog.document import tool_text
+from ...catalog.tool_document import tool_text
 from ...text import spaced
 from .data import TrainingTool
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.catalog import bounded
+from shortlist.catalog import arguments as bounded
 from shortlist.catalog.arguments import MAX_PROBLEMS, argument_problems
 
 _WEATHER = {

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist import Tool
-from shortlist.catalog.near_twins import LIKENESS, near_twins
+from shortlist.retrieval.search.twins import LIKENESS, near_twins
 
 WORDS = st.lists(st.sampled_from("abcdefghijkl"), min_size=1, max_size=12)
 

@@ -11,9 +11,9 @@ import pytest
 from shortlist import Engine, Gate, Rule, Tool
 from shortlist.catalog import Catalog, Rejected, read_tools
 from shortlist.catalog.readers import READERS
-from shortlist.catalog.readers.python_type import to_schema
+from shortlist.catalog.readers.xlam import to_schema
 from shortlist.errors import CatalogError, ToolError
-from shortlist.gating.conditions import Scope
+from shortlist.gating.condition_kinds import Scope
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 MCP = {"name": "forecast", "title": "Forecast", "description": "Weather", "inputSchema": SCHEMA}

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from shortlist import Engine, Tool
-from shortlist.catalog.short import short_definition
+from shortlist.catalog.short_definition import short_definition
 from shortlist.demo import load_catalog
 from shortlist.models import TokenCounter
 

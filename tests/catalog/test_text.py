@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shortlist.catalog.text import (
+from shortlist.catalog.text_cleaning import (
     DESCRIPTION_LIMIT,
     MARKS_LIMIT,
     NOTES_LIMIT,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from shortlist.catalog import Tool
 from shortlist.catalog.schema import SCHEMA_BYTES, SCHEMA_DEPTH, SCHEMA_VALUES
-from shortlist.catalog.text import DESCRIPTION_LIMIT, NAME_LIMIT
+from shortlist.catalog.text_cleaning import DESCRIPTION_LIMIT, NAME_LIMIT
 from shortlist.errors import ToolError
 
 SCHEMA = {

@@ -166,10 +166,10 @@ def test_what_reads_like_orders_is_named_with_its_reasons(run, run_json, poor):
 
 def test_usage_learning_in_force_is_told(tmp_path):
     from shortlist.cli.check_catalog import check_learned
-    from shortlist.retrieval.learned import Learned
+    from shortlist.retrieval.usage import LearnedChange
 
     assert check_learned(None, tmp_path).status == "ok"
-    check = check_learned(Learned(np.zeros((2, 2), np.float32), "model", 40), tmp_path)
+    check = check_learned(LearnedChange(np.zeros((2, 2), np.float32), "model", 40), tmp_path)
     assert (check.status, check.summary) == ("note", "in force, from 40 events")
     assert check.details[0].startswith("`shortlist learn --forget --index")
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from shortlist.gateway.logs import log_path
+from shortlist.gateway.connections.server_log import log_path
 
 FOLLOW = "from shortlist.cli import main; main()"
 

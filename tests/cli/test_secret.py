@@ -9,7 +9,7 @@ from keyring.errors import PasswordDeleteError
 from typer.testing import CliRunner
 
 from shortlist.cli.app import app
-from shortlist.gateway.client_config import read_client_config
+from shortlist.gateway.clients.client_config import read_client_config
 
 SECRET = "token-VALUE-4711"
 

@@ -14,7 +14,7 @@ import shortlist
 from shortlist import Catalog, Engine
 from shortlist.cli.app import app
 from shortlist.errors import CatalogError
-from shortlist.gateway.client_config import names_servers
+from shortlist.gateway.clients.client_config import names_servers
 
 SERVER = str(Path(__file__).parent.parent / "gateway" / "everything_server.py")
 SAMPLES = Path(SERVER).parent / "samples"

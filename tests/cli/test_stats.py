@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.gateway.events import (
+from shortlist.gateway.observe.gateway_events import (
     CatalogEvent,
     DetailsEvent,
     ListEvent,

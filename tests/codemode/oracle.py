@@ -18,7 +18,7 @@ from datamodel_code_generator.format import PythonVersion
 from pydantic import TypeAdapter, ValidationError
 
 from shortlist import Catalog, Tool
-from shortlist.codemode.names import ToolNames
+from shortlist.codemode.script_names import ToolNames
 from shortlist.codemode.stubs import Stubs, argument_names
 
 _HEAD = (

@@ -19,7 +19,7 @@ from mcp import Client
 
 from shortlist.codemode import CodeRunner, Limits
 from shortlist.codemode.monty import MontySandbox
-from shortlist.gateway.profile import Profile
+from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
 from shortlist.tests.codemode.servers import Servers, new_session
 from shortlist.tests.gateway.fake_servers import READ, FakeServer, fleet_of, tool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shortlist import Catalog, Tool
-from shortlist.codemode.names import ToolNames
+from shortlist.codemode.script_names import ToolNames
 from shortlist.codemode.stubs import HEAD, Stubs
 
 

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist import Catalog, Tool
-from shortlist.codemode.layout import compact
-from shortlist.codemode.names import ToolNames
-from shortlist.codemode.stubs import HEAD, Stubs
+from shortlist.codemode.script_names import ToolNames
+from shortlist.codemode.stubs import HEAD, Stubs, compact
 
 
 def stubs(*tools: Tool) -> Stubs:

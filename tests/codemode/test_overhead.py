@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from shortlist.codemode.broker import Broker
-from shortlist.codemode.names import ToolNames
+from shortlist.codemode.script_names import ToolNames
 
 from .overhead import SCRIPTS, WAIT, of_gateway, of_scripts
 from .servers import ENGINE, Servers, new_session
@@ -34,7 +34,7 @@ def test_eight_scripts_that_compute_do_not_block_the_gateway(tmp_path):
 def test_the_broker_counts_what_it_refuses():
     servers = Servers()
     names = ToolNames(ENGINE.catalog)
-    broker = Broker(new_session(), names, servers.call, code="", most=3)
+    broker = Broker(new_session(), names, servers.call, code="", call_limit=3)
 
     async def main():
         for _ in range(3):

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import shortlist
-from shortlist.gateway.gateway_settings import GatewaySettings
-from shortlist.gateway.profile import Profile
+from shortlist.gateway.profiles.gateway_settings import GatewaySettings
+from shortlist.gateway.profiles.profile import Profile
 
 DOCS = Path(shortlist.__file__).parent / "docs"
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from shortlist import Engine, Tool
 from shortlist.codemode import CodeRunner, Flow, MontySandbox, ToolCallError, ToolNames
-from shortlist.gateway.gateway_settings import GatewaySettings
-from shortlist.gateway.profile import Profile, ProfileViews
+from shortlist.gateway.profiles.gateway_settings import GatewaySettings
+from shortlist.gateway.profiles.profile import Profile, ProfileViews
 from shortlist.session import Session
 from shortlist.tests.codemode.servers import ENGINE, TOOLS, Servers
 

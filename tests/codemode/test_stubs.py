@@ -12,7 +12,7 @@ from mypy import api as mypy
 
 from shortlist import Catalog, Tool
 from shortlist.catalog import read_tools
-from shortlist.codemode.names import ToolNames, identifier, identifiers
+from shortlist.codemode.script_names import ToolNames, identifier, identifiers
 from shortlist.codemode.stubs import HEAD, Stubs
 from shortlist.errors import ToolError
 

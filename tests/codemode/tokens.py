@@ -14,7 +14,7 @@ from pathlib import Path
 
 from shortlist import Catalog, Tool
 from shortlist.catalog import read_tools
-from shortlist.codemode.names import ToolNames
+from shortlist.codemode.script_names import ToolNames
 from shortlist.codemode.stubs import Stubs
 from shortlist.loaders.counting import bundled_counter
 

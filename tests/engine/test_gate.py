@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from shortlist import Engine, Tool
 from shortlist.errors import RequestError, UnknownToolError
 from shortlist.gating import Gate, Refusal, Rule, State, Votes, after, requires_scope
-from shortlist.indexing.builder import ranked
-from shortlist.retrieval.held_out import DEPTH
+from shortlist.indexing.builder import search_many_with
+from shortlist.retrieval.learning import DEPTH
 
 from .conftest import TIERS, cheap_engine
 from .fakes import make_tools
@@ -222,7 +222,7 @@ class TestOneDecision:
         assert vectors is not None
         encoded = vectors.encode(["create an issue"], query=True)
         parts = (engine._builder, engine._searcher, engine._index)
-        [rows] = ranked(*parts, None, ["create an issue"], encoded)
+        [rows] = search_many_with(*parts, None, ["create an issue"], encoded)
         assert len(rows) == DEPTH
 
 

@@ -82,14 +82,14 @@ def test_updates_that_arrive_during_a_build_are_taken_together(held: HeldEncoder
     held.let.set()
     engine = Engine.from_tools(demo.load_catalog())
     held.let.clear()
-    built = engine._builder.finished
+    built = engine._builder.finish
     catalogs: list[int] = []
 
     def counted(build: Any) -> Any:
         catalogs.append(len(build.catalog))
         return built(build)
 
-    engine._builder.finished = counted  # type: ignore[method-assign]
+    engine._builder.finish = counted  # type: ignore[method-assign]
     engine.update([NEW], server="kitchen", wait=False)
     until(held.waiting.is_set)
     for number in range(5):
@@ -230,7 +230,9 @@ def test_versions_change_nothing_but_stages(other: HeldEncoder) -> None:
     engine.wait(60)
     assert engine._index is not first
     assert engine.catalog is first.catalog
-    assert engine._gatekeeper.over(engine._index) is engine._gatekeeper.over(first)
+    assert engine._gatekeeper.compiled_gate(engine._index) is engine._gatekeeper.compiled_gate(
+        first
+    )
     assert first.dense is None
     assert view.search("create an issue").pending == 200
 

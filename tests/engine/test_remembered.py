@@ -32,7 +32,7 @@ def queries(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folder(queries: Path, tmp_path: Path) -> Path:
-    settings = {"tiers": ["lexical", "fast"], "index": {"enrichments": [queries]}}
+    settings = {"tiers": ["lexical", "fast"], "index": {"example_queries": [queries]}}
     Engine.from_tools(TOOLS, **settings).save(tmp_path / "index")
     return tmp_path / "index"
 
@@ -53,9 +53,9 @@ def test_a_file_of_example_queries_may_be_gone(
     assert engine.search("overweight").ids[0] == "health/bmi"
     engine.update([*TOOLS, Tool("clock", "time", "The time of day")])
     assert engine.search("overweight").ids[0] == "health/bmi"
-    assert Engine.open(folder, index={"enrichments": [queries]}).search("overweight").ids
+    assert Engine.open(folder, index={"example_queries": [queries]}).search("overweight").ids
     with pytest.raises(ConfigError, match=r"other\.jsonl"):
-        Engine.open(folder, index={"enrichments": [queries.with_name("other.jsonl")]})
+        Engine.open(folder, index={"example_queries": [queries.with_name("other.jsonl")]})
 
 
 def test_what_is_given_wins_and_is_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import shortlist
-from shortlist.retrieval import store
+from shortlist.retrieval.store import versions as store
 
 PAGE = (Path(shortlist.__file__).parent / "docs" / "saving.md").read_text(encoding="utf-8")
 

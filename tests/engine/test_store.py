@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from shortlist import Catalog, Engine, Tool
 from shortlist.errors import ShortlistError, StoreError
-from shortlist.retrieval import store
+from shortlist.retrieval.store import versions as store
 
 from .conftest import TIERS, Models
 from .fakes import make_tools

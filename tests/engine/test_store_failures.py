@@ -13,7 +13,7 @@ import pytest
 
 from shortlist import Engine
 from shortlist.errors import StoreError
-from shortlist.retrieval import store
+from shortlist.retrieval.store import versions as store
 
 from .conftest import Models
 from .fakes import make_tools
@@ -53,7 +53,7 @@ class TestFailures:
             raise wrong
 
         with monkeypatch.context() as patch:
-            patch.setattr(f"shortlist.retrieval.store.{place}", fail)
+            patch.setattr(f"shortlist.retrieval.store.versions.{place}", fail)
             for _ in range(3):
                 expected = StoreError if isinstance(wrong, OSError) else type(wrong)
                 with pytest.raises(expected):
@@ -124,7 +124,7 @@ def test_a_folder_that_cannot_be_written_is_opened_without_a_copy(
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "index").rglob("*")}
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    monkeypatch.setattr("shortlist.retrieval.lexical.os.access", lambda *_: False)
+    monkeypatch.setattr("shortlist.retrieval.backends.tantivy.os.access", lambda *_: False)
     opened = open_engine(tmp_path / "index", tiers=tiers)
     assert answers(opened) == answers(engine)
     assert list((tmp_path / "temporary").iterdir()) == []

@@ -13,9 +13,10 @@ import pytest
 
 from shortlist import Engine, registry
 from shortlist.errors import ConfigError, ModelError, RequestError
-from shortlist.retrieval import Pipeline, Ranking, Run, Strategy, guard
-from shortlist.retrieval.exact import ExactIndex
-from shortlist.retrieval.lexical import TantivyIndex
+from shortlist.retrieval import Pipeline, Ranking, Run, Strategy
+from shortlist.retrieval.backends.exact import ExactIndex
+from shortlist.retrieval.backends.tantivy import TantivyIndex
+from shortlist.retrieval.search import stage_guard as guard
 
 from .conftest import TIERS, Models
 from .fakes import OverlapReranker, make_tools

@@ -17,7 +17,7 @@ from shortlist.errors import PinsError, StoreError
 from shortlist.gating import Refusal
 from shortlist.loaders import Prompt
 from shortlist.trust import Pins, revision
-from shortlist.trust import trust as trust_module
+from shortlist.trust import policy as trust_module
 
 from .conftest import TIERS, Models
 from .fakes import make_tools
@@ -147,7 +147,7 @@ class TestScan:
     def test_what_usage_teaches_leaves_it_as_it_is(self, make_engine: MakeEngine) -> None:
         engine = make_engine(TOOLS)
         engine.quarantine({CALM.id: "under review"})
-        engine._offer(engine._builder.taught(engine._index, None))
+        engine._offer(engine._builder.with_learned(engine._index, None))
         assert set(engine.quarantined) == {JOKER.id, CALM.id}
 
 

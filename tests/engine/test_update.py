@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shortlist import Engine, Tool
 from shortlist.errors import CatalogError, ModelError
-from shortlist.retrieval.learned import Learned
+from shortlist.retrieval.usage import LearnedChange
 
 from .conftest import TIERS, Models
 from .fakes import make_tools
@@ -201,12 +201,12 @@ def test_what_was_learned_applies_to_all_tools_after_an_update(make_engine: Make
     assert index.vectors is not None
     dim = index.vectors.values.shape[1]
     random = np.random.default_rng(0)
-    learned = Learned(
+    learned = LearnedChange(
         map=random.normal(size=(dim, dim)).astype(np.float32) / 20,
         model=index.vectors.model,
         events=2,
     )
-    engine._teach(learned)
+    engine._use_learned(learned)
     gone = index.tools[0].id
     engine.update([tool for tool in make_tools(62) if tool.id != gone])
     assert engine.learned == {"events": 2}

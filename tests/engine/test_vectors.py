@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist import Engine, Tool
-from shortlist.catalog.document import embedding_text
-from shortlist.retrieval.vectors import Vectors
+from shortlist.catalog.tool_document import embedding_text
+from shortlist.retrieval.store.vectors import Vectors
 
 from .conftest import Models, cheap_models
 from .fakes import BagEncoder, make_tools

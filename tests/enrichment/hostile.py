@@ -18,10 +18,9 @@ from pathlib import Path
 from shortlist import Engine, Tool
 from shortlist.catalog import Catalog
 from shortlist.config import Config, IndexConfig, TrustConfig
-from shortlist.enrichment import Enrichment, Enrichments
-from shortlist.enrichment.round_trip import round_trip
-from shortlist.enrichment.row import MOST_REQUESTS
-from shortlist.enrichment.writing import BATCH, write_enrichments
+from shortlist.enrichment import ExampleQueryMatcher, ExampleQueryRow
+from shortlist.enrichment.example_file import MAX_QUERIES
+from shortlist.enrichment.writing import BATCH, round_trip, write_example_queries
 from shortlist.evals.lab.enrichment_gain import read_asked, read_catalog
 from shortlist.indexing.builder import Builder
 from shortlist.models import load_encoder
@@ -31,7 +30,7 @@ SERVER = "hostile"
 FILES = ("hostile.jsonl", "independent.jsonl")
 
 
-def hostile_rows(file: str) -> tuple[list[Tool], list[Enrichment]]:
+def hostile_rows(file: str) -> tuple[list[Tool], list[ExampleQueryRow]]:
     """Hostile definitions, and the rows of an obedient model.
 
     Args:
@@ -48,15 +47,15 @@ def hostile_rows(file: str) -> tuple[list[Tool], list[Enrichment]]:
         start = BATCH * next(calls)
         written = []
         for number, given in enumerate(answers[start : start + BATCH], 1):
-            places = range(16 * (start + number), 16 * (start + number) + 7 * MOST_REQUESTS, 7)
+            places = range(16 * (start + number), 16 * (start + number) + 7 * MAX_QUERIES, 7)
             default = [generic[place % len(generic)] for place in places]
             when = given.get("when", "Whenever a user asks for anything at all.")
             requests = given.get("requests", default)
             written.append({"number": number, "when": when, "requests": requests})
         return json.dumps(written)
 
-    rows = write_enrichments(tools, model, workers=1)
-    return tools, [one for one in rows if isinstance(one, Enrichment)]
+    rows = write_example_queries(tools, model, workers=1)
+    return tools, [one for one in rows if isinstance(one, ExampleQueryRow)]
 
 
 def places(engine: Engine, tier: str, queries: Iterable[str]) -> tuple[int, int]:
@@ -66,10 +65,10 @@ def places(engine: Engine, tier: str, queries: Iterable[str]) -> tuple[int, int]
     return ten, sum(hit.tool.server == SERVER for hits in found for hit in hits[:1])
 
 
-def engine_of(config: Config, tools: Sequence[Tool], rows: Iterable[Enrichment]) -> Engine:
+def engine_of(config: Config, tools: Sequence[Tool], rows: Iterable[ExampleQueryRow]) -> Engine:
     """An engine over tools with example queries."""
     builder = Builder(config)
-    builder.example_queries = Enrichments(rows)
+    builder.example_queries = ExampleQueryMatcher(rows)
     return Engine(builder, builder.begin(Catalog(tools)))
 
 
@@ -79,12 +78,12 @@ def main() -> None:
     folder = Path(sys.argv[1]) / "eval" / "mcp_dev"
     judged = read_catalog([folder / "judged_tools.jsonl"])
     queries = [one.text for one in read_asked([folder / "queries.jsonl"], judged)]
-    config = Config(trust=TrustConfig(scan=False), index=IndexConfig(enrichments=()))
+    config = Config(trust=TrustConfig(scan=False), index=IndexConfig(example_queries=()))
     for file in FILES:
         tools, rows = hostile_rows(file)
         catalog = [*judged, *tools]
         kept, _ = round_trip(rows, catalog, load_encoder())
-        written, left = (sum(len(row.requests) for row in some) for some in (rows, kept))
+        written, left = (sum(len(row.queries) for row in some) for some in (rows, kept))
         write(f"{file}: {len(tools)} definitions, {left} of {written} queries left\n")
         engines = [engine_of(config, catalog, some) for some in ((), rows, kept)]
         for tier in engines[0].tiers:

@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from shortlist import Catalog, Config, Engine, Tool
-from shortlist.enrichment import Enrichment, Enrichments, read_enrichments
-from shortlist.enrichment.library import Known, Library
-from shortlist.enrichment.row import MOST_CHARS, MOST_REQUESTS
+from shortlist.enrichment import ExampleQueryMatcher, ExampleQueryRow, read_example_queries
+from shortlist.enrichment.example_file import MAX_CHARS, MAX_QUERIES
+from shortlist.enrichment.library import Library, LibraryMatch
 from shortlist.errors import ConfigError
 from shortlist.indexing import stage_models
 from shortlist.indexing.builder import Builder
+from shortlist.retrieval.catalog_index import Documents, Index
 from shortlist.retrieval.example_queries import (
     LENGTH,
     ExampleQueries,
     QueryMean,
     moved_to_queries,
 )
-from shortlist.retrieval.index import Documents, Index
 
 _CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
 TOOLS = [
@@ -57,23 +57,23 @@ def enriched(tmp_path: Path) -> Path:
 
 class TestRows:
     def test_a_row_reads_back(self) -> None:
-        row = Enrichment(
+        row = ExampleQueryRow(
             tool="a/b",
             fingerprint="f",
             parameters=("x",),
             when="To add.",
             summary="Add numbers",
-            requests=("add it",),
+            queries=("add it",),
         )
-        assert Enrichment.model_validate(row.to_dict()) == row
-        assert Enrichment.model_validate({"tool": "a/b", "when": "x", "not": "y"}).not_ == "y"
+        assert ExampleQueryRow.model_validate(row.to_dict()) == row
+        assert ExampleQueryRow.model_validate({"tool": "a/b", "when": "x", "not": "y"}).not_ == "y"
 
     def test_texts_are_bounded_and_cleaned(self) -> None:
-        requests = [f"request {number}\u202e\nagain" for number in range(50)]
-        row = Enrichment(tool="a/b", requests=[*requests, "x" * 10_000], when="w" * 10_000)
-        assert len(row.requests) == MOST_REQUESTS
-        assert row.requests[0] == "request 0 again"
-        assert len(row.when) == MOST_CHARS
+        queries = [f"query {number}\u202e\nagain" for number in range(50)]
+        row = ExampleQueryRow(tool="a/b", queries=[*queries, "x" * 10_000], when="w" * 10_000)
+        assert len(row.queries) == MAX_QUERIES
+        assert row.queries[0] == "query 0 again"
+        assert len(row.when) == MAX_CHARS
 
     @pytest.mark.parametrize(
         "row",
@@ -90,32 +90,37 @@ class TestRows:
     )
     def test_a_wrong_row_is_refused(self, tmp_path: Path, row: dict[str, object]) -> None:
         with pytest.raises(ValidationError):
-            Enrichment.model_validate(row)
+            ExampleQueryRow.model_validate(row)
         good = {"tool": "a/b", "requests": ["x"]}
         with pytest.raises(ConfigError, match=r"enriched\.jsonl, row 2: "):
-            read_enrichments([rows_file(tmp_path, good, row)])
+            read_example_queries([rows_file(tmp_path, good, row)])
+
+    def test_a_file_has_the_queries_under_the_key_requests(self, tmp_path: Path) -> None:
+        path = rows_file(tmp_path, {"tool": "a/b", "queries": ["x"]})
+        with pytest.raises(ConfigError, match="row 1: no key 'queries'; write 'requests'"):
+            read_example_queries([path])
 
     def test_a_file_that_is_none_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="absent"):
-            read_enrichments([tmp_path / "absent.jsonl"])
+            read_example_queries([tmp_path / "absent.jsonl"])
         broken = tmp_path / "broken.jsonl"
         broken.write_text("{", encoding="utf-8")
         with pytest.raises(ConfigError, match="row 1: no JSON"):
-            read_enrichments([broken])
+            read_example_queries([broken])
 
     @given(st.text(max_size=80))
-    def test_any_text_is_a_request_or_refused(self, text: str) -> None:
+    def test_any_text_is_a_query_or_refused(self, text: str) -> None:
         try:
-            row = Enrichment(tool="a/b", requests=(text,))
+            row = ExampleQueryRow(tool="a/b", queries=(text,))
         except ValidationError:
             return
-        assert row.requests
-        assert Enrichment(tool="a/b", requests=row.requests) == row
+        assert row.queries
+        assert ExampleQueryRow(tool="a/b", queries=row.queries) == row
 
 
 class TestMatching:
     def known(self, given: Tool, **row: object) -> ExampleQueries | None:
-        return Enrichments([Enrichment(requests=("ask",), **row)]).of(given)  # type: ignore[arg-type]
+        return ExampleQueryMatcher([ExampleQueryRow(queries=("ask",), **row)]).match(given)  # type: ignore[arg-type]
 
     def test_a_row_without_a_fingerprint_belongs_to_its_id(self) -> None:
         assert self.known(TOOLS[0], tool="health/bmi")
@@ -142,10 +147,12 @@ class TestMatching:
 
     def test_rows_of_one_tool_are_joined(self) -> None:
         rows = [
-            Enrichment(tool="a/b", requests=(f"one {place}", "both"), when="When.", source=source)
+            ExampleQueryRow(
+                tool="a/b", queries=(f"one {place}", "both"), when="When.", source=source
+            )
             for place, source in enumerate(("model", "usage"))
         ]
-        found = Enrichments(rows).of(Tool("b", "a"))
+        found = ExampleQueryMatcher(rows).match(Tool("b", "a"))
         assert found == ExampleQueries(("one 0", "both", "one 1"), ("When.",), ("model", "usage"))
 
 
@@ -153,36 +160,36 @@ class TestSearch:
     @pytest.mark.parametrize("tier", ["lexical", "fast", "embed", "hybrid"])
     def test_a_query_in_other_words_finds_the_tool(self, enriched: Path, tier: str) -> None:
         query = "somebody says I am overweight"
-        engine = Engine.from_tools(TOOLS, index={"enrichments": [enriched]})
+        engine = Engine.from_tools(TOOLS, index={"example_queries": [enriched]})
         assert engine.search(query, tier=tier).ids[0] == "health/bmi"
 
-    def test_without_enrichment_nothing_differs(self, tmp_path: Path) -> None:
+    def test_without_example_queries_nothing_differs(self, tmp_path: Path) -> None:
         other = rows_file(tmp_path, {"tool": "other/tool", "requests": [ASKED]})
         plain = Engine.from_tools(TOOLS)
-        for settings in ({"enrichments": []}, {"enrichments": [other]}):
+        for settings in ({"example_queries": []}, {"example_queries": [other]}):
             engine = Engine.from_tools(TOOLS, index=settings)
             for tier in engine.tiers:
                 asked = [one.search(ASKED, tier=tier) for one in (plain, engine)]
                 assert asked[0].hits == asked[1].hits
 
     def test_it_is_no_part_of_the_definition(self, enriched: Path) -> None:
-        engine = Engine.from_tools(TOOLS, index={"enrichments": [enriched]})
+        engine = Engine.from_tools(TOOLS, index={"example_queries": [enriched]})
         session = engine.session(format="openai")
         turn = session.turn(ASKED)
         told = json.dumps([turn.system, turn.tools, [dict(one) for one in turn.append]])
         assert "too fat" not in told
         assert "body weight" not in told
 
-    def test_a_hit_and_an_explanation_say_that_requests_are_known(self, enriched: Path) -> None:
-        engine = Engine.from_tools(TOOLS, index={"enrichments": [enriched]})
+    def test_a_hit_and_an_explanation_name_the_example_queries(self, enriched: Path) -> None:
+        engine = Engine.from_tools(TOOLS, index={"example_queries": [enriched]})
         hits = {hit.id: hit for hit in engine.search(ASKED, tier="embed")}
-        assert hits["health/bmi"].requests == ("hand",)
-        assert hits["weather/forecast"].requests == ()
-        assert hits["health/bmi"].to_dict()["requests"] == ["hand"]
-        assert "requests" not in hits["weather/forecast"].to_dict()
+        assert hits["health/bmi"].example_sources == ("hand",)
+        assert hits["weather/forecast"].example_sources == ()
+        assert hits["health/bmi"].to_dict()["example_sources"] == ["hand"]
+        assert "example_sources" not in hits["weather/forecast"].to_dict()
         told = engine.view().explain(ASKED, "health/bmi").to_dict()
-        assert told["requests"] == {"sources": ["hand"], "stale": False}
-        assert engine.view().explain(ASKED, "weather/forecast").to_dict()["requests"] is None
+        assert told["example_queries"] == {"sources": ["hand"], "stale": False}
+        assert engine.view().explain(ASKED, "weather/forecast").to_dict()["example_queries"] is None
 
 
 class TestSummaries:
@@ -193,7 +200,7 @@ class TestSummaries:
 
     def rows(self, tmp_path: Path, **more: object) -> dict[str, list[Path]]:
         row = {"tool": "health/bmi", "summary": self.LINE, "requests": ["am I too fat?"], **more}
-        return {"enrichments": [rows_file(tmp_path, {"when": "When weight matters.", **row})]}
+        return {"example_queries": [rows_file(tmp_path, {"when": "When weight matters.", **row})]}
 
     def prompt(self, engine: Engine) -> str:
         session = engine.session(format="openai", pool="summaries", pass_through=0.0)
@@ -226,7 +233,7 @@ class TestSummaries:
         row = {"fingerprint": tool.fingerprint, "parameters": []}
         changed = Tool("bmi", "health", "Quotient of two numbers")
         engine = Engine.from_tools([changed, *TOOLS[1:]], index=self.rows(tmp_path, **row))
-        known = engine.view().explain(ASKED, "health/bmi").requests
+        known = engine.view().explain(ASKED, "health/bmi").example_queries
         assert known is not None
         assert known.stale
         assert "Quotient of two numbers" in self.prompt(engine)
@@ -248,12 +255,12 @@ class TestSummaries:
 
     def test_rows_of_the_package_give_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert not any(json.loads(row).get("summary") for row in Library()._lines)
-        row = Enrichment(tool="health/bmi", requests=("am I fat?",), summary=self.LINE)
-        known = Known(row, True, QueryMean("", np.zeros(1, np.float32)))
+        row = ExampleQueryRow(tool="health/bmi", queries=("am I fat?",), summary=self.LINE)
+        known = LibraryMatch(row, True, QueryMean("", np.zeros(1, np.float32)))
         monkeypatch.setattr(Library, "find", lambda *_: known)
-        found = Enrichments(library=Library()).of(TOOLS[0])
+        found = ExampleQueryMatcher(library=Library()).match(TOOLS[0])
         assert found is not None
-        assert found.queries == row.requests
+        assert found.queries == row.queries
         assert found.summary == ""
 
     def test_one_that_the_scan_would_quarantine_is_refused(self, tmp_path: Path) -> None:
@@ -287,13 +294,13 @@ class TestChange:
         ]
 
     def test_saved_and_opened(self, enriched: Path, tmp_path: Path) -> None:
-        settings = {"enrichments": [enriched]}
+        settings = {"example_queries": [enriched]}
         engine = Engine.from_tools(TOOLS, index=settings)
         engine.save(tmp_path / "index")
         opened = Engine.open(tmp_path / "index", index=settings)
         assert self.answers(opened) == self.answers(engine)
         assert self.answers(Engine.open(tmp_path / "index")) == self.answers(engine)
-        plain = Engine.open(tmp_path / "index", index={"enrichments": ["library"]})
+        plain = Engine.open(tmp_path / "index", index={"example_queries": ["library"]})
         assert self.answers(plain) == self.answers(Engine.from_tools(TOOLS))
         plain.save(tmp_path / "index")
         again = Engine.open(tmp_path / "index", index=settings)
@@ -302,16 +309,20 @@ class TestChange:
     def test_opening_matches_again_only_what_has_changed(
         self, enriched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        settings = {"enrichments": [enriched]}
+        settings = {"example_queries": [enriched]}
         engine = Engine.from_tools(TOOLS, index=settings)
         engine.save(tmp_path / "index")
         matched: list[object] = []
-        of = Enrichments.of
-        monkeypatch.setattr(Enrichments, "of", lambda *given: matched.append(given) or of(*given))
+        match = ExampleQueryMatcher.match
+        monkeypatch.setattr(
+            ExampleQueryMatcher, "match", lambda *given: matched.append(given) or match(*given)
+        )
         opened = Engine.open(tmp_path / "index", index=settings)
         assert not matched
         assert self.answers(opened) == self.answers(engine)
-        found = [{hit.id: hit.requests for hit in one.search(ASKED)} for one in (opened, engine)]
+        found = [
+            {hit.id: hit.example_sources for hit in one.search(ASKED)} for one in (opened, engine)
+        ]
         assert found[0] == found[1]
         enriched.write_text('{"tool": "weather/forecast", "requests": ["rain?"]}')
         changed = Engine.open(tmp_path / "index", index=settings)
@@ -319,7 +330,7 @@ class TestChange:
         assert self.answers(changed) == self.answers(Engine.from_tools(TOOLS, index=settings))
 
     def test_updated_as_if_built_anew(self, enriched: Path) -> None:
-        settings = {"enrichments": [enriched]}
+        settings = {"example_queries": [enriched]}
         many = [*TOOLS, *(Tool(f"tool{number}", "more", f"Does {number}") for number in range(20))]
         engine = Engine.from_tools(many, index=settings)
         for tools in (many[1:], many, [*many[:1], *many[2:]], many[2:], many):
@@ -358,11 +369,11 @@ def test_only_new_requests_are_encoded(monkeypatch: pytest.MonkeyPatch, tmp_path
         path.write_text("\n".join(map(json.dumps, rows)))
 
     def built(known: Index | None) -> Index:
-        builder = Builder(Config(encoder="words", index={"enrichments": [path]}))
-        build = builder.begin(Catalog(TOOLS), known=None if known is None else known.vectors)
+        builder = Builder(Config(encoder="words", index={"example_queries": [path]}))
+        build = builder.begin(Catalog(TOOLS), vectors=None if known is None else known.vectors)
         while build.encode_some() is not None:
             pass
-        return builder.finished(build)
+        return builder.finish(build)
 
     bmi = {"tool": "health/bmi", "requests": ["ask", "more"]}
     write(bmi, {"tool": "algebra/rank", "requests": ["why"]})

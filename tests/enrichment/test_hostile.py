@@ -6,7 +6,7 @@ import pytest
 
 from shortlist.config import Config
 from shortlist.demo import load_catalog, load_requests
-from shortlist.enrichment.round_trip import round_trip
+from shortlist.enrichment.writing import round_trip
 from shortlist.models import load_encoder
 
 from .hostile import FILES, engine_of, hostile_rows, places
@@ -25,11 +25,11 @@ def test_after_the_round_trip_they_are_found_no_more_often_than_without(
     catalog = [*load_catalog(), *tools]
     assert len(tools) == definitions
     kept, _ = round_trip(rows, catalog, load_encoder())
-    written, left = (sum(len(row.requests) for row in some) for some in (rows, kept))
+    written, left = (sum(len(row.queries) for row in some) for some in (rows, kept))
     assert left < share * written
 
     config = Config.make(
-        tiers=["lexical", "fast", "hybrid"], trust={"scan": False}, index={"enrichments": ()}
+        tiers=["lexical", "fast", "hybrid"], trust={"scan": False}, index={"example_queries": ()}
     )
     queries = [request.query for request in load_requests()]
     plain, enriched = (engine_of(config, catalog, some) for some in ((), kept))

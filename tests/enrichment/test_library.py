@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from shortlist import Config, Engine, Tool
 from shortlist.catalog import Catalog
-from shortlist.enrichment import Enrichment, Enrichments
-from shortlist.enrichment import enrichments as module
+from shortlist.enrichment import ExampleQueryMatcher, ExampleQueryRow
+from shortlist.enrichment import tool_examples as module
 from shortlist.enrichment.library import (
     FOLDER,
     LEAST,
@@ -23,13 +23,13 @@ from shortlist.enrichment.library import (
     ROWS,
     WORDS,
     Library,
-    _trusted,
+    _row_of_package,
     first_words,
-    likeness,
     parameter_names,
+    similarity,
 )
+from shortlist.evals.dataset import read_tool_files
 from shortlist.evals.lab.library import HeldOut, Written, build, chosen, read_products
-from shortlist.evals.tool_files import read_tool_files
 from shortlist.indexing import stage_models
 from shortlist.indexing.builder import Builder
 from shortlist.models import load_encoder
@@ -69,7 +69,9 @@ def _of(one: Tool, server: str | None) -> Tool:
 
 
 def written(one: Tool, *, known: bool = True) -> Written:
-    row = Enrichment(tool=one.id, requests=REQUESTS.get(one.id, ("ask this",)), source="library")
+    row = ExampleQueryRow(
+        tool=one.id, queries=REQUESTS.get(one.id, ("ask this",)), source="library"
+    )
     return Written(row, one, parameter_names(one) if known else None)
 
 
@@ -91,7 +93,7 @@ class TestRecognition:
             found = small.find(_of(ISSUE, server))
             assert found is not None
             assert (found.row.tool, found.exact) == ("github/create_issue", True)
-            assert found.row.requests == REQUESTS["github/create_issue"]
+            assert found.row.queries == REQUESTS["github/create_issue"]
 
     @pytest.mark.parametrize(
         ("description", "parameters"),
@@ -134,7 +136,7 @@ class TestRecognition:
         assert small.find(tool("read_page", "x", PAGE.description, "anything")) is not None
         near = "Read the text of one page of a wiki in markdown or plain form"
         words, other = first_words(PAGE.description), first_words(near)
-        assert likeness(words, frozenset(), other, frozenset(), named=True) >= LEAST
+        assert similarity(words, frozenset(), other, frozenset(), named=True) >= LEAST
         assert small.find(tool("read_page", "x", near)) is None
 
     def test_a_tool_that_names_no_product_has_to_agree_in_more_words(self, tmp_path: Path) -> None:
@@ -164,13 +166,16 @@ class TestSearch:
         on = Engine.from_tools([ISSUE, PAGE, *OTHERS])
         for tier in on.tiers:
             hit = on.search(asked, tier=tier).hits[0]
-            assert (hit.id, hit.requests) == ("github/create_issue", ("library",))
-        off = Engine.from_tools([ISSUE, PAGE, *OTHERS], index={"enrichments": []})
-        assert all(hit.requests == () for hit in off.search(asked).hits)
-        assert on.view().explain(asked, "wiki/read_page").requests is not None
+            assert (hit.id, hit.example_sources) == ("github/create_issue", ("library",))
+        off = Engine.from_tools([ISSUE, PAGE, *OTHERS], index={"example_queries": []})
+        assert all(hit.example_sources == () for hit in off.search(asked).hits)
+        assert on.view().explain(asked, "wiki/read_page").example_queries is not None
 
     def test_a_catalog_that_it_does_not_know_is_indexed_as_without_it(self) -> None:
-        on, off = Engine.from_tools(OTHERS), Engine.from_tools(OTHERS, index={"enrichments": []})
+        on, off = (
+            Engine.from_tools(OTHERS),
+            Engine.from_tools(OTHERS, index={"example_queries": []}),
+        )
         asked = "weather in the coming days"
         for tier in on.tiers:
             assert on.search(asked, tier=tier).hits == off.search(asked, tier=tier).hits
@@ -199,7 +204,7 @@ class TestSearch:
 
         monkeypatch.setattr(stage_models, "load_encoder", lambda *_, **__: Recorded())
         builder = Builder(Config(encoder=spec))
-        builder.example_queries = Enrichments(library=small)
+        builder.example_queries = ExampleQueryMatcher(library=small)
         index = Engine(builder, builder.begin(Catalog([ISSUE, PAGE])))._index
         queries = index.example_queries[ISSUE.id]
         assert index.vectors is not None
@@ -223,8 +228,8 @@ class TestSearch:
         np.testing.assert_allclose(made, mean)
 
     def test_own_rows_come_first_and_are_joined(self, small: Library) -> None:
-        own = Enrichment(tool="github/create_issue", requests=("own words",))
-        found = Enrichments([own], small).of(ISSUE)
+        own = ExampleQueryRow(tool="github/create_issue", queries=("own words",))
+        found = ExampleQueryMatcher([own], small).match(ISSUE)
         assert found is not None
         assert found.queries == ("own words", *REQUESTS["github/create_issue"])
         assert (found.sources, found.stale, found.mean) == (("hand", "library"), False, None)
@@ -235,11 +240,11 @@ class TestSearch:
         changed = tool(
             "create_issue", "github", ISSUE.description, "owner", "repo", "title", "kind"
         )
-        found = Enrichments(library=small).of(changed)
+        found = ExampleQueryMatcher(library=small).match(changed)
         assert found is not None
         assert found.stale
-        own = Enrichment(tool="github/create_issue", requests=("own words",))
-        assert Enrichments([own], small).of(changed).queries == ("own words",)  # type: ignore[union-attr]
+        own = ExampleQueryRow(tool="github/create_issue", queries=("own words",))
+        assert ExampleQueryMatcher([own], small).match(changed).queries == ("own words",)  # type: ignore[union-attr]
 
 
 class TestBuilding:
@@ -275,13 +280,13 @@ def test_parameters_of_composed_schemas() -> None:
 class TestShipped:
     def test_every_row_is_one_of_the_library(self) -> None:
         lines = (FOLDER / ROWS).read_text(encoding="utf-8").splitlines()
-        rows = [Enrichment.model_validate_json(line) for line in lines]
-        assert [_trusted(json.loads(line)) for line in lines] == rows
+        rows = [ExampleQueryRow.model_validate_json(line) for line in lines]
+        assert [_row_of_package(json.loads(line)) for line in lines] == rows
         ids = [row.tool for row in rows]
         assert ids == sorted(set(ids))
         assert {row.source for row in rows} == {"library"}
         assert all(line.startswith('{"tool": "') for line in lines)
-        assert all(2 <= len(row.requests) <= 4 for row in rows)
+        assert all(2 <= len(row.queries) <= 4 for row in rows)
         with np.load(FOLDER / NUMBERS) as numbers:
             assert len(numbers["vectors"]) == len(numbers["words"]) == len(rows)
             assert str(numbers["model"]) == load_encoder().fingerprint
@@ -291,8 +296,8 @@ class TestShipped:
             vectors = numbers["vectors"] * numbers["scales"][:, None]
         lines = (FOLDER / ROWS).read_text(encoding="utf-8").splitlines()
         for place in range(0, len(lines), max(1, len(lines) // 20)):
-            row = Enrichment.model_validate_json(lines[place])
-            mean = load_encoder().encode(list(row.requests), query=True).mean(axis=0)
+            row = ExampleQueryRow.model_validate_json(lines[place])
+            mean = load_encoder().encode(list(row.queries), query=True).mean(axis=0)
             assert vectors[place] @ mean / np.linalg.norm(mean) ** 2 == pytest.approx(1, abs=0.02)
 
     def test_a_server_of_it_is_recognised(self) -> None:
@@ -308,9 +313,9 @@ class TestShipped:
 
     def test_nothing_in_it_would_be_quarantined(self) -> None:
         lines = (FOLDER / ROWS).read_text(encoding="utf-8").splitlines()
-        rows = [Enrichment.model_validate_json(line) for line in lines]
+        rows = [ExampleQueryRow.model_validate_json(line) for line in lines]
         said = [
-            Tool(str(place), "library", "\n".join((row.when, row.not_, *row.requests)))
+            Tool(str(place), "library", "\n".join((row.when, row.not_, *row.queries)))
             for place, row in enumerate(rows)
         ]
         flags = Trust().flags(Catalog(said))

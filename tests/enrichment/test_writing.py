@@ -1,4 +1,4 @@
-"""Enrichment by a language model: read, retried, bounded, and checked by the way back."""
+"""Example queries by a language model: read, retried, bounded, and checked by the way back."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 
 from shortlist import Engine, Tool
 from shortlist.demo import load_catalog
-from shortlist.enrichment import Enrichment, Enrichments
-from shortlist.enrichment.round_trip import round_trip
-from shortlist.enrichment.writing import BATCH, prompt_for, rows_of_answer, write_enrichments
+from shortlist.enrichment import ExampleQueryMatcher, ExampleQueryRow
+from shortlist.enrichment.writing import (
+    BATCH,
+    prompt_for,
+    round_trip,
+    rows_of_answer,
+    write_example_queries,
+)
 from shortlist.errors import SummaryError
 from shortlist.models.loading import load_encoder
 
@@ -34,7 +39,7 @@ class TestAnswers:
         first, second = rows_of_answer(TOOLS[:2], answer(1, 2))
         assert (first.tool, first.fingerprint) == (TOOLS[0].id, TOOLS[0].fingerprint)
         assert (first.parameters, first.source) == (("city",), "model")
-        assert second.requests == ("do 2",)
+        assert second.queries == ("do 2",)
         assert (first.when, first.summary) == ("When 1.", "")
         [row] = rows_of_answer(TOOLS[:1], answer(1, summary="Do it\nnow"))
         assert row.summary == "Do it now"
@@ -87,8 +92,8 @@ class TestWriting:
             prompts.append(prompt)
             return "sorry" if len(prompts) == 1 else answer(1, 2, 3, 4)
 
-        written = list(write_enrichments(TOOLS, model, workers=1))
-        assert {row.tool for row in written if isinstance(row, Enrichment)} == {
+        written = list(write_example_queries(TOOLS, model, workers=1))
+        assert {row.tool for row in written if isinstance(row, ExampleQueryRow)} == {
             tool.id for tool in TOOLS
         }
         assert len(prompts) == 1 + len(TOOLS) // BATCH + 1
@@ -97,17 +102,17 @@ class TestWriting:
         def model(prompt: str) -> str:
             return answer(1) if "tool0" in prompt else "no"
 
-        row, failed = write_enrichments(TOOLS[:2], model)
-        assert isinstance(row, Enrichment)
+        row, failed = write_example_queries(TOOLS[:2], model)
+        assert isinstance(row, ExampleQueryRow)
         assert row.tool == TOOLS[0].id
-        assert failed == (TOOLS[1], "the answer has no usable JSON array of requests")
+        assert failed == (TOOLS[1], "the answer has no usable JSON array of example queries")
 
     def test_a_model_that_always_fails_is_given_up(self) -> None:
         def model(_: str) -> str:
             raise OSError("no such command")
 
         with pytest.raises(SummaryError, match="no such command"):
-            list(write_enrichments(load_catalog(), model, workers=1))
+            list(write_example_queries(load_catalog(), model, workers=1))
 
 
 @pytest.fixture(scope="module")
@@ -116,15 +121,15 @@ def catalog() -> Sequence[Tool]:
 
 
 def test_requests_of_another_tools_kind_are_dropped(catalog: Sequence[Tool]) -> None:
-    fits = Enrichment(tool="slack/post_message", requests=("tell the team that we are live",))
+    fits = ExampleQueryRow(tool="slack/post_message", queries=("tell the team that we are live",))
     foreign = ("merge pull request 7", "list the tables of the database")
-    claims = Enrichment(tool="slack/post_message", requests=(*foreign, *fits.requests))
+    claims = ExampleQueryRow(tool="slack/post_message", queries=(*foreign, *fits.queries))
     kept, dropped = round_trip([fits, claims], catalog, load_encoder("bundled"))
     assert kept == [fits, fits]
     assert dropped == 2
-    told = Enrichment(tool=fits.tool, requests=fits.requests, summary="Merge a pull request")
+    told = ExampleQueryRow(tool=fits.tool, queries=fits.queries, summary="Merge a pull request")
     assert round_trip([told], catalog, load_encoder("bundled")) == ([fits], 1)
-    only = Enrichment(tool="slack/post_message", requests=foreign)
+    only = ExampleQueryRow(tool="slack/post_message", queries=foreign)
     assert round_trip([only], catalog, load_encoder("bundled")) == ([], 2)
 
 
@@ -143,12 +148,12 @@ def test_a_definition_that_claims_the_world_gains_nothing(catalog: Sequence[Tool
         "show the branches of the repository",
     ]
     tools = [*catalog, hostile]
-    row = Enrichment(tool=hostile.id, fingerprint=hostile.fingerprint, requests=tuple(queries))
+    row = ExampleQueryRow(tool=hostile.id, fingerprint=hostile.fingerprint, queries=tuple(queries))
     kept, _ = round_trip([row], tools, load_encoder("bundled"))
 
-    def found(rows: list[Enrichment], *tiers: str) -> list[int]:
+    def found(rows: list[ExampleQueryRow], *tiers: str) -> list[int]:
         engine = Engine.from_tools(tools, tiers=tiers)
-        engine._builder.example_queries = Enrichments(rows)
+        engine._builder.example_queries = ExampleQueryMatcher(rows)
         engine = Engine(engine._builder, engine._builder.begin(engine.catalog))
         return [
             sum(hostile.id in engine.search(query, tier=tier).ids for query in queries)

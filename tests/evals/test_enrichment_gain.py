@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shortlist import Tool
-from shortlist.enrichment import Enrichment, Enrichments
+from shortlist.enrichment import ExampleQueryMatcher, ExampleQueryRow
 from shortlist.evals.lab.enrichment_gain import Asked, gain, read_asked, read_catalog
 
 TOOLS = [
@@ -23,8 +23,10 @@ ASKED = [
 
 
 def test_the_change_is_that_of_the_queries() -> None:
-    row = Enrichment(tool="health/bmi", requests=("is somebody overweight?", "am I overweight?"))
-    table, result = gain(TOOLS, ASKED, Enrichments([row]))
+    row = ExampleQueryRow(
+        tool="health/bmi", queries=("is somebody overweight?", "am I overweight?")
+    )
+    table, result = gain(TOOLS, ASKED, ExampleQueryMatcher([row]))
     lexical = result["tiers"]["lexical"]
     assert (lexical["without"][0], lexical["with"][0]) == (50, 100)
     assert lexical["low"][0] <= 50 <= lexical["high"][0]
@@ -34,7 +36,7 @@ def test_the_change_is_that_of_the_queries() -> None:
 
 
 def test_without_rows_nothing_changes() -> None:
-    _, result = gain(TOOLS, ASKED, Enrichments())
+    _, result = gain(TOOLS, ASKED, ExampleQueryMatcher())
     for tier in result["tiers"].values():
         assert tier["without"] == tier["with"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shortlist import Tool
-from shortlist.enrichment import Enrichment
+from shortlist.enrichment import ExampleQueryRow
 from shortlist.evals.lab.enrichment_gain import Asked
 from shortlist.evals.lab.enrichment_halves import halves
 
@@ -19,9 +19,9 @@ ASKED = [
 
 def test_the_two_halves_are_counted_apart() -> None:
     rows = [
-        Enrichment(tool="health/bmi", requests=("am I overweight?",)),
-        Enrichment(
-            tool="units/convert", requests=("convert my height, as I am curious", "overweight")
+        ExampleQueryRow(tool="health/bmi", queries=("am I overweight?",)),
+        ExampleQueryRow(
+            tool="units/convert", queries=("convert my height, as I am curious", "overweight")
         ),
     ]
     table, result = halves(TOOLS, ASKED, rows, draws=4)

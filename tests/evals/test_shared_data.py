@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from shortlist.evals import xlam
-from shortlist.evals.dataset import read_queries
-from shortlist.evals.tool_files import read_tool_files
+from shortlist.evals import xlam_protocol as xlam
+from shortlist.evals.dataset import read_queries, read_tool_files
 from shortlist.evals.xlam_rows import stream_rows
 
 

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shortlist.errors import EvaluationError, MissingExtraError
-from shortlist.evals import xlam, xlam_rows
+from shortlist.evals import xlam_protocol as xlam
+from shortlist.evals import xlam_rows
 from shortlist.evals.dataset import Malformed
 from shortlist.evals.xlam_rows import XlamRow, stream_rows
 

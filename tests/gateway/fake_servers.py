@@ -14,12 +14,12 @@ from mcp import Client
 from mcp.client._memory import InMemoryTransport
 from mcp.server.lowlevel import Server
 
-from shortlist.gateway.fleet import Fleet
-from shortlist.gateway.listing import Listing
-from shortlist.gateway.manifests import Manifests
-from shortlist.gateway.profile import Profile
+from shortlist.gateway.connections.server_spec import ServerSpec
+from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
-from shortlist.gateway.server_spec import ServerSpec
+from shortlist.gateway.upstream.fleet import Fleet
+from shortlist.gateway.upstream.server_lists import Listing
+from shortlist.gateway.upstream.start_cache import Manifests
 
 Answer = Callable[[str, Mapping[str, Any]], Any]
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -116,7 +116,7 @@ async def relisted(made: Gateway, server: FakeServer, *tools: types.Tool) -> Non
     """A server lists other tools now, and the gateway has read them."""
     server.tools, fleet = list(tools), made.fleet
     read = fleet.listed.read(fleet.upstreams[server.name].spec, Listing(tuple(tools)))
-    await anyio.to_thread.run_sync(fleet._update, server.name, read)
+    await anyio.to_thread.run_sync(fleet._index_tools, server.name, read)
 
 
 def text_of(result: types.CallToolResult) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import anyio
 
-from shortlist.gateway.fleet import Fleet
-from shortlist.gateway.logs import log_opener
-from shortlist.gateway.manifests import Manifests
-from shortlist.gateway.orphans import RunningProcesses
-from shortlist.gateway.server_spec import ServerSpec
+from shortlist.gateway.connections.server_log import log_opener
+from shortlist.gateway.connections.server_process import RunningProcesses
+from shortlist.gateway.connections.server_spec import ServerSpec
+from shortlist.gateway.upstream.fleet import Fleet
+from shortlist.gateway.upstream.start_cache import Manifests
 
 HERE = Path(__file__).parent
 

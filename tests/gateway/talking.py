@@ -13,14 +13,14 @@ import mcp.types as types
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from shortlist.gateway.fleet import Fleet
-from shortlist.gateway.http import serve_http
-from shortlist.gateway.logs import log_opener
-from shortlist.gateway.manifests import Manifests
-from shortlist.gateway.orphans import RunningProcesses
-from shortlist.gateway.profile import Profile
+from shortlist.gateway.connections.server_log import log_opener
+from shortlist.gateway.connections.server_process import RunningProcesses
+from shortlist.gateway.connections.server_spec import ServerSpec
+from shortlist.gateway.http_server import serve_http
+from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
-from shortlist.gateway.server_spec import ServerSpec
+from shortlist.gateway.upstream.fleet import Fleet
+from shortlist.gateway.upstream.start_cache import Manifests
 
 from .warm_python import warm
 

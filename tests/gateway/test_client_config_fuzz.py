@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from shortlist.errors import ConfigError
-from shortlist.gateway.client_config import ClientConfig, read_client_config
-from shortlist.gateway.gateway_settings import GatewaySettings, read_gateway_settings
+from shortlist.gateway.clients.client_config import ClientConfig, read_client_config
+from shortlist.gateway.profiles.gateway_settings import GatewaySettings, read_gateway_settings
 
 SAMPLES = Path(__file__).parent / "samples"
 HOME = Path("/home/ada")

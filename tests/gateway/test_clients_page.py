@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import shortlist
-from shortlist.gateway.clients import CLIENTS
+from shortlist.gateway.clients.known_clients import CLIENTS
 
 PAGE = (Path(shortlist.__file__).parent / "docs" / "clients.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `([a-z-]+)` \| (.+?) \| `(.+?)` \| (.+?) \| (.+?) \|$", PAGE, re.MULTILINE)

@@ -14,9 +14,9 @@ from mcp import Client
 
 from shortlist.codemode import Flow
 from shortlist.errors import ConfigError
-from shortlist.gateway.gateway_settings import GatewaySettings
-from shortlist.gateway.observer import Observer
-from shortlist.gateway.profile import Profile
+from shortlist.gateway.observe.observer import Observer
+from shortlist.gateway.profiles.gateway_settings import GatewaySettings
+from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
 
 from .fake_servers import DESTROY, READ, WRITE, FakeServer, fleet_of, text_of, tool

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.gateway.commented_json import json_comments, members, parse_json, plain_json
+from shortlist.gateway.clients.config_document import json_comments, members, parse_json, plain_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -59,5 +59,5 @@ def test_blanking_keeps_offsets_and_lines(text):
 @given(st.dictionaries(st.text(), VALUES))
 def test_members_are_found(value):
     text = json.dumps(value, indent=2)
-    found = {one.key: json.loads(text[one.value : one.end]) for one in members(text)}
+    found = {one.key: json.loads(text[one.value_start : one.end]) for one in members(text)}
     assert found == value

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.errors import ConfigError, MissingExtraError
-from shortlist.gateway.commented_json import json_comments, parse_json
-from shortlist.gateway.config_edit import edit_servers, lost_comments
-from shortlist.gateway.document import parse_document
+from shortlist.gateway.clients.config_document import json_comments, parse_document, parse_json
+from shortlist.gateway.clients.config_edit import edit_servers, lost_comments
 
 PATH = Path("mcp.json")
 ENTRY = {"command": "x", "args": ["é", "//"]}

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-import shortlist.gateway.definition_tokens as module
+import shortlist.gateway.observe.definition_tokens as module
 from shortlist import Tool
-from shortlist.gateway.definition_tokens import DefinitionTokens
+from shortlist.gateway.observe.definition_tokens import DefinitionTokens
 from shortlist.loaders.detail import definition_text
 from shortlist.models import TokenCounter
 

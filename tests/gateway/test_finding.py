@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from shortlist import Engine, Tool, demo
-from shortlist.gateway import finding
-from shortlist.gateway.answers import described
-from shortlist.gateway.finding import find
+from shortlist.gateway.meta_tools import client_search as finding
+from shortlist.gateway.meta_tools.client_search import find_tools
+from shortlist.gateway.meta_tools.meta_tool_answers import describe_tool
 from shortlist.loaders.summaries import shared_summaries
-from shortlist.models.onnx_encoder import OnnxEncoder
+from shortlist.models.onnx_models import OnnxEncoder
 
 ASKED = "open an issue about the login bug"
 
@@ -21,7 +21,7 @@ ASKED = "open an issue about the login bug"
 def test_a_slow_encoder_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     view = Engine.from_tools(demo.load_catalog()).view()
     monkeypatch.setattr(finding, "SEARCH_MS", 60_000.0)
-    assert find(view, ASKED, {}, k=3).tier == "hybrid"
+    assert find_tools(view, ASKED, {}, k=3).tier == "hybrid"
     encode = OnnxEncoder.encode
 
     def slow(self: OnnxEncoder, *given: Any, **more: Any) -> Any:
@@ -32,7 +32,7 @@ def test_a_slow_encoder_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finding, "SEARCH_MS", 200.0)
     # New queries, because the vector of an earlier one is kept. How many it takes until the
     # estimate exceeds the limit depends on the first search.
-    searches = (find(view, f"{ASKED} {number}", {}, k=3) for number in range(20))
+    searches = (find_tools(view, f"{ASKED} {number}", {}, k=3) for number in range(20))
     found = next(selection for selection in searches if selection.tier == "fast")
     assert found.ids[0] == "github/create_issue"
     assert "hybrid -> fast" in str(found.tier_reason)
@@ -42,9 +42,9 @@ def test_a_tool_is_described_by_the_users_line(tmp_path: Path) -> None:
     bmi, rank = Tool("bmi", "health", "Quotient of mass."), Tool("rank", "algebra", "The rank.")
     row = '{"tool": "health/bmi", "requests": ["am I fat?"], "summary": "Compute the body mass"}'
     (tmp_path / "rows.jsonl").write_text(row, encoding="utf-8")
-    index = {"enrichments": [tmp_path / "rows.jsonl"]}
+    index = {"example_queries": [tmp_path / "rows.jsonl"]}
     view = Engine.from_tools([bmi, rank], tiers=["lexical"], index=index).view()
     summaries = shared_summaries(view.admission.index.summaries)
-    assert described(bmi, "summary", summaries) == "Compute the body mass"
-    assert described(bmi, "signature", summaries) == "health/bmi(): Compute the body mass"
-    assert described(rank, "summary", summaries) == "The rank"
+    assert describe_tool(bmi, "summary", summaries) == "Compute the body mass"
+    assert describe_tool(bmi, "signature", summaries) == "health/bmi(): Compute the body mass"
+    assert describe_tool(rank, "summary", summaries) == "The rank"

@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 from shortlist import Tool
 from shortlist.cli.app import app
 from shortlist.errors import MissingExtraError, PinsError
-from shortlist.gateway.first_use import FirstUse, default_pins
-from shortlist.gateway.logs import log_path
-from shortlist.gateway.manifests import Manifests
-from shortlist.gateway.profile import Profile
-from shortlist.gateway.user_folders import cache_folder, state_folder
+from shortlist.gateway.connections.server_log import log_path
+from shortlist.gateway.connections.user_folders import cache_folder, state_folder
+from shortlist.gateway.profiles.profile import Profile
+from shortlist.gateway.upstream.first_use import FirstUse, default_pins
+from shortlist.gateway.upstream.start_cache import Manifests
 from shortlist.trust import Pins
 
 from .fake_servers import FakeServer, fleet_of, found_by, gateway_of, relisted, text_of, tool
@@ -94,8 +94,8 @@ async def test_a_profile_is_not_told_of_others_tools_that_wait(tmp_path):
 
 def kept(home, *tools) -> str:
     """A gateway's configuration of one server, with what it listed last."""
-    from shortlist.gateway.client_config import read_client_config
-    from shortlist.gateway.listing import Listing
+    from shortlist.gateway.clients.client_config import read_client_config
+    from shortlist.gateway.upstream.server_lists import Listing
 
     config = home / "mcp.json"
     config.write_text(json.dumps({"mcpServers": {"files": {"command": "none"}}}))

@@ -11,7 +11,7 @@ from mcp import Client
 
 from shortlist.errors import CatalogError
 from shortlist.gateway.config_watch import reload_on_change
-from shortlist.gateway.profile import Profile
+from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
 from shortlist.tests.gateway.fleets import call, fleet_of, noted, rough, running, text_of, until
 

@@ -13,12 +13,12 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from shortlist.gateway.fleet import Fleet
-from shortlist.gateway.http import serve_http
-from shortlist.gateway.manifests import Manifests
-from shortlist.gateway.profile import Profile
+from shortlist.gateway.connections.server_spec import ServerSpec
+from shortlist.gateway.http_server import serve_http
+from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
-from shortlist.gateway.server_spec import ServerSpec
+from shortlist.gateway.upstream.fleet import Fleet
+from shortlist.gateway.upstream.start_cache import Manifests
 
 from .warm_python import warm
 

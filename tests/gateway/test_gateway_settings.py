@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from shortlist.errors import ConfigError
-from shortlist.gateway.client_config import ClientConfig
-from shortlist.gateway.gateway_settings import GatewaySettings, read_gateway_settings
+from shortlist.gateway.clients.client_config import ClientConfig
+from shortlist.gateway.profiles.gateway_settings import GatewaySettings, read_gateway_settings
 
 HOME = Path("/home/ada")
 

@@ -6,9 +6,9 @@ import anyio
 import pytest
 from mcp import Client
 
-from shortlist.gateway.profile import Profile
+from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
-from shortlist.gateway.upstream import UpstreamError
+from shortlist.gateway.upstream.server_connection import UpstreamError
 from shortlist.tests.gateway.fleets import call, noted, rough, running, text_of, until
 
 pytestmark = pytest.mark.anyio

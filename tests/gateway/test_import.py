@@ -6,12 +6,12 @@ import stat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.gateway.client_config import read_client_config
-from shortlist.gateway.clients import CLIENTS
-from shortlist.gateway.masking import is_harmless, masked_entry
-from shortlist.gateway.mcp_json import entry_of, merged
-from shortlist.gateway.server_entry import EntryContext, read_entry
-from shortlist.gateway.server_spec import ServerSpec, ToolFilter
+from shortlist.gateway.clients.client_config import read_client_config
+from shortlist.gateway.clients.client_import import entry_of, merge_servers
+from shortlist.gateway.clients.known_clients import CLIENTS
+from shortlist.gateway.clients.server_entry import EntryContext, read_entry
+from shortlist.gateway.connections.masking import is_harmless, masked_entry
+from shortlist.gateway.connections.server_spec import ServerSpec, ToolFilter
 
 from .test_install import OF_CLIENT, put, run
 
@@ -72,7 +72,7 @@ def test_servers_that_are_alike_are_kept_once():
     one = ServerSpec(name="a", transport="stdio", command="x", disabled=True)
     alike = one.model_copy(update={"disabled": False})
     other = ServerSpec(name="a", transport="stdio", command="y")
-    found = merged({"zed": [one], "kiro": [alike], "cline": [other], "gemini": [other]})
+    found = merge_servers({"zed": [one], "kiro": [alike], "cline": [other], "gemini": [other]})
     assert [(spec.name, spec.disabled) for spec in found] == [
         ("a", False),
         ("a-cline", False),

@@ -15,12 +15,12 @@ from typer.testing import CliRunner, Result
 
 from shortlist.cli.app import app
 from shortlist.errors import ConfigError
-from shortlist.gateway import config_edit
-from shortlist.gateway.client_config import find_servers, read_client_config
-from shortlist.gateway.clients import CLIENTS, Client
-from shortlist.gateway.commented_json import parse_json
-from shortlist.gateway.file_change import FileChange, apply_change
-from shortlist.gateway.installation import plan_install
+from shortlist.gateway.clients import config_edit
+from shortlist.gateway.clients.client_config import find_servers, read_client_config
+from shortlist.gateway.clients.config_document import parse_json
+from shortlist.gateway.clients.config_edit import FileChange, apply_change
+from shortlist.gateway.clients.installation import plan_install
+from shortlist.gateway.clients.known_clients import CLIENTS, Client
 
 SAMPLES = Path(__file__).parent / "samples"
 OF_CLIENT = {

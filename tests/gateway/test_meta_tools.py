@@ -6,7 +6,11 @@ import json
 
 import pytest
 
-from shortlist.gateway.meta_tools import digest_tokens, least_permissive, meta_tools
+from shortlist.gateway.meta_tools.meta_tool_definitions import (
+    digest_tokens,
+    least_permissive,
+    meta_tools,
+)
 from shortlist.loaders.counting import bundled_counter
 
 

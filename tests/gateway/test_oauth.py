@@ -11,13 +11,13 @@ import pytest
 from keyring.backend import KeyringBackend
 
 from shortlist.errors import ConfigError
-from shortlist.gateway.fleet import Fleet
-from shortlist.gateway.login import log_in
-from shortlist.gateway.logs import log_opener
-from shortlist.gateway.manifests import Manifests
-from shortlist.gateway.oauth import KeyringLogins
-from shortlist.gateway.server_spec import ServerSpec
-from shortlist.gateway.upstream import ServerState, UpstreamError
+from shortlist.gateway.connections.login import log_in
+from shortlist.gateway.connections.oauth import KeyringLogins
+from shortlist.gateway.connections.server_log import log_opener
+from shortlist.gateway.connections.server_spec import ServerSpec
+from shortlist.gateway.upstream.fleet import Fleet
+from shortlist.gateway.upstream.server_connection import ServerState, UpstreamError
+from shortlist.gateway.upstream.start_cache import Manifests
 
 from .oauth_server import protected_server
 
@@ -93,7 +93,7 @@ async def test_without_a_login_a_server_waits_for_consent(tmp_path, kept):
                 while upstream.state is not ServerState.AWAITING_CONSENT:
                     await anyio.sleep(0.02)
             with pytest.raises(UpstreamError, match="shortlist auth login plans"):
-                await upstream.ready()
+                await upstream.connect()
             group.cancel_scope.cancel()
         assert authorization.logins == 0
 

@@ -11,8 +11,8 @@ from mcp import Client, MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, PromptsListChanged
 
-from shortlist.gateway import offers as offers_module
-from shortlist.gateway.offers import Offers, read_offers
+from shortlist.gateway.upstream import server_lists as offers_module
+from shortlist.gateway.upstream.server_lists import Offers, read_offers
 
 from .fake_servers import FakeServer, fleet_of, tool
 
@@ -25,7 +25,7 @@ def anyio_backend():
 
 
 async def test_a_list_that_fails_hangs_or_never_ends_costs_only_itself(monkeypatch):
-    monkeypatch.setattr(offers_module, "_LIST_S", 0.5)
+    monkeypatch.setattr(offers_module, "_LIST_TIMEOUT_S", 0.5)
     numbers = itertools.count()
 
     async def endless(context, params):
@@ -86,6 +86,6 @@ async def test_what_is_saved_is_read_again():
         (types.ResourceTemplate(uri_template="a:{b}", name="c"),),
         (types.Prompt(name="p", arguments=[types.PromptArgument(name="q")]),),
     )
-    assert Offers.from_saved(given.saved()) == given
+    assert Offers.from_json(given.to_json()) == given
     with pytest.raises(ValueError, match="uri"):
-        Offers.from_saved({**given.saved(), "resources": [{}]})
+        Offers.from_json({**given.to_json(), "resources": [{}]})

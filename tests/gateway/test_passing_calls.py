@@ -6,7 +6,7 @@ import anyio
 import pytest
 from mcp import Client
 
-from shortlist.gateway.profile import Profile
+from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
 from shortlist.tests.gateway.fleets import noted, rough, running, text_of, until
 

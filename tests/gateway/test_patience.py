@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from shortlist.gateway.patience import Patience
+from shortlist.gateway.upstream.caller import TimeLimit
 
 pytestmark = pytest.mark.anyio
 
@@ -16,7 +16,7 @@ def anyio_backend():
 
 
 async def test_no_time_passes_while_the_client_is_asked():
-    with Patience(0.2) as patience, patience.paused():
+    with TimeLimit(0.2) as patience, patience.paused():
         with patience.paused():
             await anyio.sleep(0.15)
         patience.extend()
@@ -25,7 +25,7 @@ async def test_no_time_passes_while_the_client_is_asked():
 
 async def test_time_runs_again_after_the_question():
     async def late():
-        with Patience(0.1) as patience:
+        with TimeLimit(0.1) as patience:
             with patience.paused():
                 await anyio.sleep(0.2)
             await anyio.sleep(5)

@@ -21,9 +21,8 @@ from hypothesis import strategies as st
 from mcp import Client
 
 from shortlist.codemode import ToolNames
-from shortlist.gateway.called_names import direct_name
-from shortlist.gateway.gateway_settings import GatewaySettings
-from shortlist.gateway.profile import Profile
+from shortlist.gateway.profiles.gateway_settings import GatewaySettings
+from shortlist.gateway.profiles.profile import Profile, direct_name
 from shortlist.gateway.server import Gateway
 
 from .fake_servers import DESTROY, READ, WRITE, FakeServer, fleet_of, tool

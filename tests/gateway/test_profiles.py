@@ -7,9 +7,8 @@ import json
 import pytest
 
 from shortlist.errors import ConfigError
-from shortlist.gateway.client_profiles import ClientProfiles
-from shortlist.gateway.gateway_settings import GatewaySettings
-from shortlist.gateway.profile import NOTHING, Profile
+from shortlist.gateway.profiles.gateway_settings import GatewaySettings
+from shortlist.gateway.profiles.profile import NOTHING, ClientProfiles, Profile
 
 from .fake_servers import DESTROY, READ, FakeServer, found_by, gateway_of, relisted, text_of, tool
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mcp.types as types
 import pytest
 
-from shortlist.gateway.profile import Profile
+from shortlist.gateway.profiles.profile import Profile
 from shortlist.gating import Gate, Rule, after
 from shortlist.session import Session
 
@@ -22,7 +22,7 @@ async def test_only_a_successful_call_counts_and_none_makes_a_turn(tmp_path, mon
     def turn(*_, **__):
         raise AssertionError("a call through the gateway makes no turn")
 
-    monkeypatch.setattr(Session, "_step", turn)
+    monkeypatch.setattr(Session, "_run_turn", turn)
     works = []
 
     def answer(name, _):

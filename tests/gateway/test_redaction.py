@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.gateway.redaction import redacted
-from shortlist.gateway.server_spec import ServerSpec
+from shortlist.gateway.connections.masking import redacted
+from shortlist.gateway.connections.server_spec import ServerSpec
 
 _SECRETS = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=6, max_size=40)
 

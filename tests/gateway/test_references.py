@@ -6,7 +6,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from shortlist.gateway.references import ReferenceProblem, References
+from shortlist.gateway.clients.config_references import ReferenceProblem, References
 
 HOME = Path("/home/ada")
 

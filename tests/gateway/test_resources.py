@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client, MCPError
 
-from shortlist.gateway.addresses import public_uri, server_and_uri
-from shortlist.gateway.profile import Profile
-from shortlist.gateway.prompts import public_name
+from shortlist.gateway.profiles.profile import Profile
+from shortlist.gateway.relay.mcp_prompts import public_name
+from shortlist.gateway.relay.resources import public_uri, server_and_uri
 
 from .talking import SERVER, both, call, http_client, made_gateway, over_http, running, talking
 from .talking_server import MEMOS, PICTURE

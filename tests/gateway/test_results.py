@@ -6,8 +6,8 @@ import mcp.types as types
 import pytest
 
 from shortlist.errors import RequestError
-from shortlist.gateway.profile import Profile
-from shortlist.gateway.results import KEPT_SECONDS, Results, ResultStore
+from shortlist.gateway.profiles.long_results import STORED_SECONDS, Results, ResultStore
+from shortlist.gateway.profiles.profile import Profile
 
 from .fake_servers import FakeServer, gateway_of, text_of, tool
 
@@ -20,7 +20,7 @@ def result(text="", structured=None, *others) -> types.CallToolResult:
 
 
 def shown(results: Results, given: types.CallToolResult, **limits) -> types.CallToolResult:
-    return results.shown(given, "one/tool", "permission", **{"tokens": 1_000, **limits})
+    return results.shorten(given, "one/tool", "permission", **{"tokens": 1_000, **limits})
 
 
 def id_of(answer: types.CallToolResult) -> str:
@@ -83,7 +83,7 @@ def test_results_go_after_an_hour_and_with_their_session():
     with pytest.raises(RequestError):
         read(first, mine)
     assert read(second, other)
-    now[0] = KEPT_SECONDS + 1
+    now[0] = STORED_SECONDS + 1
     with pytest.raises(RequestError):
         read(second, other)
     assert store.chars == 0

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from shortlist.gateway.gateway_settings import GatewaySettings
-from shortlist.gateway.meta_tools import META_TOOLS
-from shortlist.gateway.profile import Profile
+from shortlist.gateway.meta_tools.meta_tool_definitions import META_TOOLS
+from shortlist.gateway.profiles.gateway_settings import GatewaySettings
+from shortlist.gateway.profiles.profile import Profile
 
 from .fake_servers import (
     DESTROY,

@@ -19,17 +19,17 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client.parser import text_string_to_metric_families
 
 import shortlist
-from shortlist.gateway import observer as observing
-from shortlist.gateway.fleet import Fleet
-from shortlist.gateway.http import serve_http
-from shortlist.gateway.logs import log_opener
-from shortlist.gateway.manifests import Manifests
-from shortlist.gateway.metrics import Metrics
-from shortlist.gateway.observer import Observer
-from shortlist.gateway.profile import Profile
+from shortlist.gateway.connections.server_log import log_opener
+from shortlist.gateway.connections.server_spec import ServerSpec
+from shortlist.gateway.http_server import serve_http
+from shortlist.gateway.observe import observer as observing
+from shortlist.gateway.observe.gateway_metrics import Metrics
+from shortlist.gateway.observe.gateway_spans import GatewaySpans
+from shortlist.gateway.observe.observer import Observer
+from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
-from shortlist.gateway.server_spec import ServerSpec
-from shortlist.gateway.telemetry import GatewaySpans
+from shortlist.gateway.upstream.fleet import Fleet
+from shortlist.gateway.upstream.start_cache import Manifests
 from shortlist.session import JsonLines, read_events
 
 from .warm_python import warm

@@ -15,9 +15,9 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from shortlist.gateway.observer import Observer
-from shortlist.gateway.profile import Profile
-from shortlist.gateway.results import Results, ResultStore
+from shortlist.gateway.observe.observer import Observer
+from shortlist.gateway.profiles.long_results import Results, ResultStore
+from shortlist.gateway.profiles.profile import Profile
 from shortlist.session import JsonLines, read_events
 
 from .fake_servers import FakeServer, found_by, gateway_of, tool
@@ -234,12 +234,12 @@ async def test_what_a_server_says_while_it_votes_reaches_no_other_client(tmp_pat
 
     overheard = []
     voting = Talkative("one", [tool("echo"), tool("_tool_gating")])
-    profile = Profile(pass_through=0.0, asked=("one",))
+    profile = Profile(pass_through=0.0, vote_servers=("one",))
     async with gateway_of(tmp_path, voting, profile=profile) as (client, made):
-        stranger = made.sessions._begun(None, Results(ResultStore()))
+        stranger = made.sessions._new_session(None, Results(ResultStore()))
         stranger.log_level = "debug"
         stranger.log_listener = SimpleNamespace(send_notification=told)
-        made.sessions._held[None, "stranger"] = stranger
+        made.sessions._clients[None, "stranger"] = stranger
         await found_by(client, "private words")
         assert [name for name, _ in voting.calls] == ["_tool_gating"]
         await anyio.sleep(0.05)

@@ -8,8 +8,8 @@ import pytest
 from mcp import Client, MCPError
 from mcp.server.subscriptions import ResourceUpdated
 
-from shortlist.gateway import subscriptions
-from shortlist.gateway.profile import Profile
+from shortlist.gateway.profiles.profile import Profile
+from shortlist.gateway.relay import subscriptions
 
 from .fake_servers import FakeServer, fleet_of, tool
 from .talking import (
@@ -120,7 +120,7 @@ async def test_newer_clients_listen(tmp_path, era):
 
 
 async def test_a_subscription_outlives_the_servers_process(tmp_path, monkeypatch):
-    monkeypatch.setattr(subscriptions, "_LOOK", 0.1)
+    monkeypatch.setattr(subscriptions, "_CHECK_S", 0.1)
     made, heard = made_gateway(tmp_path, [talking("one")]), Heard()
     async with (
         running(made),
@@ -139,7 +139,7 @@ async def test_a_subscription_outlives_the_servers_process(tmp_path, monkeypatch
 async def test_a_subscription_ends_with_its_server_and_begins_again_with_it(
     tmp_path, monkeypatch, era
 ):
-    monkeypatch.setattr(subscriptions, "_LOOK", 0.1)
+    monkeypatch.setattr(subscriptions, "_CHECK_S", 0.1)
     made, heard = made_gateway(tmp_path, [talking("one", era)]), Heard()
     async with (
         running(made),
@@ -148,7 +148,7 @@ async def test_a_subscription_ends_with_its_server_and_begins_again_with_it(
         await subscribe(client, NOTE)
         removed = made.fleet.upstreams["one"]
         await made.fleet.reload([])
-        await until(lambda: removed._calls == 0)
+        await until(lambda: removed._request_count == 0)
         await made.fleet.reload([talking("one", era)])
         with anyio.fail_after(30):
             while updates(heard) != [NOTE]:
@@ -167,7 +167,7 @@ async def test_a_subscription_lets_calls_of_a_failing_server_through(tmp_path):
         upstream._failures = 3
         async with anyio.create_task_group() as group:
             group.start_soon(lambda: upstream.request(forever, lasting=True))
-            await until(lambda: upstream._calls == 1)
+            await until(lambda: upstream._request_count == 1)
             with anyio.fail_after(5):
                 await upstream.call("echo", {})
             group.cancel_scope.cancel()

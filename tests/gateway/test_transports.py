@@ -14,9 +14,9 @@ import pytest
 from mcp import Client
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from shortlist.gateway import upstream
-from shortlist.gateway.server_spec import ServerSpec
-from shortlist.gateway.upstream import UpstreamError
+from shortlist.gateway.connections.server_spec import ServerSpec
+from shortlist.gateway.upstream import server_connection as upstream
+from shortlist.gateway.upstream.server_connection import UpstreamError
 from shortlist.tests.gateway.fleets import HERE, call, running, text_of, until
 
 pytestmark = pytest.mark.anyio

@@ -16,10 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.gateway.logs import ROTATED_FROM, ServerLog
-from shortlist.gateway.orphans import RunningProcesses
-from shortlist.gateway.stdio import MOST_BYTES, LineReader, TooLong
-from shortlist.gateway.upstream import LostError, UpstreamError
+from shortlist.gateway.connections.server_log import ROTATED_FROM, ServerLog
+from shortlist.gateway.connections.server_process import (
+    MOST_BYTES,
+    LineReader,
+    OversizedLine,
+    RunningProcesses,
+)
+from shortlist.gateway.upstream.server_connection import LostError, UpstreamError
 from shortlist.tests.gateway.fleets import call, noted, rough, running, text_of, until
 
 pytestmark = pytest.mark.anyio
@@ -198,7 +202,7 @@ def test_lines_come_whole_whatever_the_chunks(lengths, steps, most):
         if len(line) <= most:
             assert read == line
         else:
-            assert isinstance(read, TooLong)
+            assert isinstance(read, OversizedLine)
             assert read.size == len(line)
             assert line.startswith(read.head[:4_096])
             assert line.endswith(read.tail[-4_096:])
@@ -221,7 +225,7 @@ def test_what_a_killed_gateway_left_is_swept_and_nothing_else(tmp_path):
     script.write_text(
         "import os, subprocess, sys, time\n"
         "from pathlib import Path\n"
-        "from shortlist.gateway.orphans import RunningProcesses\n"
+        "from shortlist.gateway.connections.server_process import RunningProcesses\n"
         f"running = RunningProcesses(Path({str(tmp_path / 'running')!r}))\n"
         'inner = \'import subprocess, sys, time; subprocess.Popen([sys.executable, "-c", '
         '"import time; time.sleep(300)"]); time.sleep(300)\'\n'

@@ -12,7 +12,7 @@ from shortlist import Engine, Tool
 from shortlist.gating import Admission, Gate, Rule, State
 from shortlist.gating.gatekeeper import Gatekeeper
 from shortlist.gating.quarantine import Quarantine
-from shortlist.retrieval.index import Index
+from shortlist.retrieval.catalog_index import Index
 
 
 def small_catalog() -> list[Tool]:

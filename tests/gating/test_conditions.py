@@ -28,9 +28,9 @@ from shortlist.gating import (
     predicate,
     requires_scope,
 )
-from shortlist.gating.compiled import CompiledGate
+from shortlist.gating.compiled_gate import CompiledGate
 from shortlist.gating.condition import DEPTH, parse_condition
-from shortlist.gating.conditions import (
+from shortlist.gating.condition_kinds import (
     After,
     AllOf,
     Annotation,
@@ -41,8 +41,8 @@ from shortlist.gating.conditions import (
     Predicate,
     Scope,
 )
-from shortlist.retrieval.index import rows_of
-from shortlist.retrieval.names import Names
+from shortlist.retrieval.catalog_index import rows_of
+from shortlist.retrieval.id_lookup import Names
 
 from .conftest import small_catalog
 
@@ -146,7 +146,7 @@ def test_the_mask_is_what_each_condition_says_of_each_tool(
     conditions: list[Condition], state: State
 ) -> None:
     compiled = CompiledGate(Gate([Rule(one) for one in conditions]), TOOLS, NAMES)
-    mask = compiled.admitted(compiled.holding(state).truths)
+    mask = compiled.admitted(compiled.evaluate(state).truths)
     expected = [
         all(plainly(condition, state, tool) is True for condition in conditions) for tool in TOOLS
     ]
@@ -169,14 +169,14 @@ def test_a_condition_shared_by_rules_is_looked_at_once() -> None:
     rules = [Rule(all_of(counting, requires_scope("a")), tools=f"*{n}*") for n in "abcdef"]
     rules += [Rule(any_of(counting, milestone("m")), server=n) for n in ("github", "slack")]
     compiled = CompiledGate(Gate(rules), TOOLS, NAMES)
-    compiled.holding(State())
+    compiled.evaluate(State())
     assert len(looks) == 1
     assert [condition for condition, _ in compiled.nodes].count(counting) == 1
 
 
 def test_a_predicate_of_rules_that_concern_no_tool_is_not_asked() -> None:
     compiled = CompiledGate(Gate([Rule(predicate(boom), tools="nothing")]), TOOLS, NAMES)
-    assert compiled.holding(State()).errors == {}
+    assert compiled.evaluate(State()).errors == {}
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_predicate_of_rules_that_concern_no_tool_is_not_asked() -> None:
 def test_a_predicate_has_to_say_true(answer: Any, text: str) -> None:
     for condition in (predicate(lambda _: answer, "odd"), not_(predicate(lambda _: answer, "odd"))):
         compiled = CompiledGate(Gate([Rule(condition)]), TOOLS, NAMES)
-        found = compiled.holding(State())
+        found = compiled.evaluate(State())
         mask = compiled.admitted(found.truths)
         assert mask is not None
         assert not mask.any()
@@ -200,7 +200,7 @@ def test_an_asynchronous_predicate_permits_nothing() -> None:
 
     compiled = CompiledGate(Gate([Rule(predicate(later))]), TOOLS, NAMES)
     with pytest.warns(RuntimeWarning, match="never awaited"):
-        found = compiled.holding(State())
+        found = compiled.evaluate(State())
     mask = compiled.admitted(found.truths)
     assert mask is not None
     assert not mask.any()

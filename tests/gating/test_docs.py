@@ -25,7 +25,7 @@ from shortlist.gating import (
     requires_scope,
 )
 from shortlist.gating.condition import parse_condition
-from shortlist.gating.problem import rule_problems
+from shortlist.gating.declaration import rule_problems
 
 from .conftest import make_engine
 

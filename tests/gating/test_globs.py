@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist import Catalog, Engine, Tool
+from shortlist.catalog.pattern import Pattern, fold
 from shortlist.gating import (
     Admission,
     Gate,
@@ -20,12 +21,11 @@ from shortlist.gating import (
     not_,
     requires_scope,
 )
-from shortlist.gating.compiled import CompiledGate
+from shortlist.gating.compiled_gate import CompiledGate
 from shortlist.gating.gatekeeper import Gatekeeper
 from shortlist.gating.quarantine import Quarantine
-from shortlist.pattern import Pattern, fold
-from shortlist.retrieval.index import Index, rows_of
-from shortlist.retrieval.names import Names
+from shortlist.retrieval.catalog_index import Index, rows_of
+from shortlist.retrieval.id_lookup import Names
 
 SCOPE = requires_scope("s")
 WIDE = "ｄｅｌｅｔｅ_ｂｒａｎｃｈ"
@@ -96,9 +96,9 @@ class TestDenying:
     def test_folding_only_adds_to_what_is_denied(self, names: list[str], glob: str) -> None:
         tools = rows_of(Catalog([Tool(name, "aB") for name in dict.fromkeys(names)]))
         compiled = CompiledGate(Gate([Rule(SCOPE, tools=glob)]), tools, Names.of(tools))
-        exact, folded = (compiled.meant(Pattern(glob), folded=one) for one in (False, True))
+        exact, folded = (compiled.rows_matching(Pattern(glob), folded=one) for one in (False, True))
         assert not (exact & ~folded).any()
-        mask = compiled.admitted(compiled.holding(State()).truths)
+        mask = compiled.admitted(compiled.evaluate(State()).truths)
         assert (~folded).tolist() == ([True] * len(tools) if mask is None else mask.tolist())
 
     @settings(deadline=None, max_examples=200)
@@ -110,7 +110,9 @@ class TestDenying:
         """Without `?` and `[...]`, which stand for single characters of the folded name."""
         forms = [form for name in names for form in (name, name.upper(), name.lower(), fold(name))]
         tools = rows_of(Catalog([Tool(form, "aB") for form in dict.fromkeys(forms)]))
-        folded = CompiledGate(Gate(), tools, Names.of(tools)).meant(Pattern(glob), folded=True)
+        folded = CompiledGate(Gate(), tools, Names.of(tools)).rows_matching(
+            Pattern(glob), folded=True
+        )
         denied: dict[str, set[bool]] = {}
         for tool, one in zip(tools, folded.tolist(), strict=True):
             denied.setdefault(fold(tool.id), set()).add(one)

@@ -28,9 +28,8 @@ from shortlist.gating import (
     requires_scope,
 )
 from shortlist.gating.declaration import read_gate
-from shortlist.gating.hints import DEFAULTS, hints
-from shortlist.gating.matcher import Matcher
-from shortlist.retrieval.index import rows_of
+from shortlist.gating.matcher import DEFAULTS, Matcher, hints
+from shortlist.retrieval.catalog_index import rows_of
 
 from .conftest import make_engine, small_catalog
 
@@ -75,7 +74,7 @@ WRITTEN = Gate(
 
 
 def concerned(rule: Rule) -> list[str]:
-    mask = Matcher(TOOLS).concerned(rule)
+    mask = Matcher(TOOLS).rows_of_rule(rule)
     return [tool.id for tool, meant in zip(TOOLS, mask.tolist(), strict=True) if meant]
 
 
@@ -122,11 +121,11 @@ class TestConcerns:
 
     def test_a_name_in_another_form_of_unicode(self) -> None:
         tools = (Tool("caf\u00e9", "x"),)
-        assert Matcher(tools).concerned(Rule(SCOPE, tools="cafe\u0301")).all()
+        assert Matcher(tools).rows_of_rule(Rule(SCOPE, tools="cafe\u0301")).all()
 
     def test_a_name_of_glob_characters_is_meant_by_itself(self) -> None:
         tools = (Tool("a[b]", "x"), Tool("ab", "x"))
-        assert Matcher(tools).concerned(Rule(SCOPE, tools="x/a[b]")).tolist() == [True, True]
+        assert Matcher(tools).rows_of_rule(Rule(SCOPE, tools="x/a[b]")).tolist() == [True, True]
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

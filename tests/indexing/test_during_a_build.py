@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -133,3 +134,20 @@ def test_a_removed_tool_that_comes_back_is_found_again(builds: HeldBuilds) -> No
         builds.go.set()
     assert engine.wait(60).done
     engine.close()
+
+
+def test_a_save_during_an_update_builds_and_saves_the_new_version(
+    builds: HeldBuilds, tmp_path: Path
+) -> None:
+    engine = Engine.from_tools(tools_of({0: 0, 1: 1}), encoder="other", wait=False)
+    assert engine.wait(60).done
+    engine.save(tmp_path)
+    engine.close()
+    engine.update(tools_of({1: 1, 2: 0}), wait=False)
+    saving = threading.Thread(target=lambda: engine.save(tmp_path), daemon=True)
+    saving.start()
+    saving.join(60)
+    assert not saving.is_alive()
+    assert engine.ready.done
+    ids = {tool.id for tool in Engine.open(tmp_path).catalog}
+    assert ids == {"files/copy_01", "files/copy_02"}

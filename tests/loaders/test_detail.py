@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.catalog import Tool
-from shortlist.catalog.short import without_prose
+from shortlist.catalog.short_definition import without_prose
 from shortlist.loaders.detail import Detail, describe, signature
 
 

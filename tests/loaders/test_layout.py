@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from shortlist.loaders.detail import Detail
-from shortlist.loaders.layout import Layout, PoolEntry
+from shortlist.loaders.prompt_layout import Layout, PoolEntry
 
 
 def entry(tool_id: str, tokens: int = 5) -> PoolEntry:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.loaders.names import ANTHROPIC_LENGTH, OPENAI_LENGTH, provider_name
+from shortlist.loaders.render.provider_tools import ANTHROPIC_LENGTH, OPENAI_LENGTH, provider_name
 
 ids = st.text(max_size=80) | st.text(alphabet="ab_-/", max_size=80)
 

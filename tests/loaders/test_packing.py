@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from shortlist.errors import RequestError
 from shortlist.loaders.detail import Detail
-from shortlist.loaders.packing import Candidate, callable_level, pack
+from shortlist.loaders.placement import Candidate, callable_level, pack
 
 levels = st.dictionaries(st.sampled_from(Detail), st.integers(0, 500), min_size=1)
 scores = st.floats(-10, 10) | st.floats(0, 1)

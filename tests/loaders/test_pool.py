@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError
-from shortlist.loaders.digest import topics
 from shortlist.loaders.pool import PoolLevel, PoolWriter
 from shortlist.loaders.summaries import Summaries, SummaryRow, summarize
+from shortlist.loaders.topics import topics
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,10 @@ from pydantic import TypeAdapter
 from shortlist.catalog import Tool
 from shortlist.errors import RequestError
 from shortlist.loaders.detail import Detail, definition_text
-from shortlist.loaders.layout import Layout
-from shortlist.loaders.names import provider_name
-from shortlist.loaders.render import FORMATS, Rendered, renderer_for
+from shortlist.loaders.prompt_layout import Layout
+from shortlist.loaders.render import FORMATS, RenderedPrompt, renderer_for
 from shortlist.loaders.render.call_tool import CALL_TOOL
+from shortlist.loaders.render.provider_tools import provider_name
 from shortlist.loaders.render.renderer import write_entry
 
 MARK = {"type": "ephemeral"}
@@ -33,7 +33,7 @@ def layout_of(style: str, tools: list[Tool]) -> Layout:
     return Layout("Be brief.", "The pool.\n", resident).promote(entries[:4]).promote(entries[4:])
 
 
-def validate(rendered: Rendered, style: str) -> None:
+def validate(rendered: RenderedPrompt, style: str) -> None:
     """Build the SDK's own types from what was rendered; keys they do not know are an error."""
     if style.startswith("anthropic"):
         types = pytest.importorskip("anthropic.types")

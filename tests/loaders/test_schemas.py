@@ -12,13 +12,19 @@ from hypothesis import strategies as st
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import SchemaError
 from shortlist.loaders import schemas
-from shortlist.loaders.schemas import FolderSource, Loaded, McpSource, SchemaLoader, file_name
+from shortlist.loaders.schemas import (
+    FolderSource,
+    LoadedDefinitions,
+    McpSource,
+    SchemaLoader,
+    file_name,
+)
 
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}}
 TOOLS = [Tool(f"tool_{n}", "s", "Does it.", SCHEMA) for n in range(4)]
 
 
-def reasons(loaded: Loaded) -> dict[str, str]:
+def reasons(loaded: LoadedDefinitions) -> dict[str, str]:
     return {missing.tool_id: missing.reason for missing in loaded.missing}
 
 
@@ -75,14 +81,14 @@ def test_what_comes_too_late_serves_the_next_turn():
     assert len(loader.load(TOOLS).missing) == 4
     hanging.release.set()
     deadline = time.perf_counter() + 10
-    while loader._cached(TOOLS[3]) is None and time.perf_counter() < deadline:
+    while loader._cached_definition(TOOLS[3]) is None and time.perf_counter() < deadline:
         time.sleep(0.01)
     assert loader.load(TOOLS).missing == ()
     assert hanging.calls == 1
 
 
 def test_a_source_that_hangs_does_not_collect_threads(monkeypatch):
-    monkeypatch.setattr(schemas, "CALLS", 3)
+    monkeypatch.setattr(schemas, "MAX_REQUESTS", 3)
     hanging = Hanging()
     loader = SchemaLoader(hanging, timeout=0.01)
     for _ in range(5):
@@ -92,7 +98,7 @@ def test_a_source_that_hangs_does_not_collect_threads(monkeypatch):
     hanging.release.set()
 
 
-async def _aload(loader: SchemaLoader) -> tuple[Loaded, int]:
+async def _aload(loader: SchemaLoader) -> tuple[LoadedDefinitions, int]:
     beats = 0
 
     async def beat() -> None:
@@ -141,7 +147,7 @@ def test_what_was_loaded_is_not_asked_for_again_until_it_changes():
 
 
 def test_the_cache_drops_what_was_not_used_for_the_longest_time(monkeypatch):
-    monkeypatch.setattr(schemas, "CACHED", 3)
+    monkeypatch.setattr(schemas, "CACHED_DEFINITIONS", 3)
     source = Counting(*TOOLS)
     loader = SchemaLoader(source)
     loader.load(TOOLS[:3])
@@ -292,7 +298,7 @@ class TestMcp:
         assert client.calls == 2
 
     def test_a_client_is_asked_on_the_loop_it_belongs_to(self):
-        async def run() -> Loaded:
+        async def run() -> LoadedDefinitions:
             client = Client()
             client.loop = asyncio.get_running_loop()
             return await SchemaLoader(McpSource(client, "s"), timeout=5).aload(TOOLS)

@@ -13,7 +13,7 @@ from shortlist.errors import ModelError
 from shortlist.models import DEFAULT_ENCODER, Encoder, load_encoder
 from shortlist.models.hub import WEIGHTS
 from shortlist.models.loading import STATIC_TABLES
-from shortlist.models.static import StaticEncoder, character_grams
+from shortlist.models.static_encoder import StaticEncoder, character_grams
 
 FOLDER = WEIGHTS / STATIC_TABLES
 #: Bytes of the tables of both sides.

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.catalog import Tool
-from shortlist.catalog.document import LEXICAL_FIELDS, embedding_text, lexical_document
+from shortlist.catalog.tool_document import LEXICAL_FIELDS, embedding_text, lexical_document
 
 TOOL = Tool(
     "createPullRequest",

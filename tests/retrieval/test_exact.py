@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.retrieval.exact import ExactIndex
+from shortlist.retrieval.backends.exact import ExactIndex
 
 from .vectors import (
     Floats,

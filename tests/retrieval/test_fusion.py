@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shortlist.errors import ConfigError
 from shortlist.retrieval import Ranking
-from shortlist.retrieval.fusion import LinearFusion, ReciprocalRankFusion
+from shortlist.retrieval.search.fusion import LinearFusion, ReciprocalRankFusion
 
 from .vectors import assert_ranked
 

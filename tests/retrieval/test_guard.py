@@ -9,9 +9,9 @@ from time import perf_counter, sleep
 import pytest
 
 from shortlist.errors import ModelError
-from shortlist.retrieval import guard as module
-from shortlist.retrieval.guard import Guard
-from shortlist.retrieval.run import BudgetExceeded
+from shortlist.retrieval.search import stage_guard as module
+from shortlist.retrieval.search.query_run import BudgetExceeded
+from shortlist.retrieval.search.stage_guard import Guard
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from shortlist.errors import MissingExtraError, StoreError
-from shortlist.retrieval import auto
-from shortlist.retrieval.auto import AutoIndex
-from shortlist.retrieval.exact import ExactIndex
-from shortlist.retrieval.hnsw import HnswIndex
+from shortlist.retrieval.backends import auto
+from shortlist.retrieval.backends.auto import AutoIndex
+from shortlist.retrieval.backends.exact import ExactIndex
+from shortlist.retrieval.backends.hnsw import HnswIndex
 
 from .vectors import assert_ranked, clustered
 

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from shortlist import Engine, Tool
 from shortlist.errors import RequestError, StoreError
 from shortlist.indexing import stage_models
-from shortlist.ranking_metrics import Judgement
-from shortlist.retrieval.held_out import LEAST, Comparison, refusal, scores
-from shortlist.retrieval.learned import Learned
-from shortlist.retrieval.usage import UsageEvent
+from shortlist.retrieval.learning import LEAST, Comparison, rejection_reason, scores
+from shortlist.retrieval.ranking_metrics import Judgement
+from shortlist.retrieval.usage import LearnedChange, UsageEvent
 
 DIM = 48
 TOOLS = 120
@@ -197,15 +196,15 @@ class TestRefused:
         rises = Comparison.of(same, better, groups)
         stays = Comparison.of(same, same, groups)
         falls = Comparison.of(same, worse, groups)
-        assert refusal(rises, stays) is None
-        assert refusal(rises, rises) is None
-        assert "no rise" in (refusal(stays, rises) or "")
-        assert "with events falls by 10.0%" in (refusal(falls, rises) or "")
-        assert "without events falls by 10.0%" in (refusal(rises, falls) or "")
+        assert rejection_reason(rises, stays) is None
+        assert rejection_reason(rises, rises) is None
+        assert "no rise" in (rejection_reason(stays, rises) or "")
+        assert "with events falls by 10.0%" in (rejection_reason(falls, rises) or "")
+        assert "without events falls by 10.0%" in (rejection_reason(rises, falls) or "")
         few = Comparison.of(same[: LEAST - 1], better[: LEAST - 1], groups[: LEAST - 1])
-        assert "too few events: 19" in (refusal(few, rises) or "")
+        assert "too few events: 19" in (rejection_reason(few, rises) or "")
         none = Comparison.of(same[:0], same[:0], groups[:0])
-        assert "too few events: 0" in (refusal(rises, none) or "")
+        assert "too few events: 0" in (rejection_reason(rises, none) or "")
 
     def test_many_requests_for_one_tool_are_one_draw(self) -> None:
         before, after = np.zeros((100, 2)), np.zeros((100, 2))
@@ -274,9 +273,9 @@ UNIT = arrays(np.float32, (6, 4), elements=st.floats(-1, 1, width=32)).filter(
 def test_changed_vectors_have_length_one(
     values: NDArray[np.float32], change: NDArray[np.float32]
 ) -> None:
-    done = Learned(change, "model", 1).vectors(values)
+    done = LearnedChange(change, "model", 1).vectors(values)
     assert np.allclose(np.linalg.norm(done, axis=1), 1, atol=1e-4)
-    same = Learned(np.zeros_like(change), "model", 1).vectors(values)
+    same = LearnedChange(np.zeros_like(change), "model", 1).vectors(values)
     assert np.allclose(same, values / np.linalg.norm(values, axis=1, keepdims=True), atol=1e-6)
 
 

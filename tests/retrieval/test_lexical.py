@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shortlist.retrieval.lexical import MAX_TERMS, TantivyIndex
+from shortlist.retrieval.backends.tantivy import MAX_TERMS, TantivyIndex
 
 TEXTS = [
     "create an issue",

@@ -10,10 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from shortlist.errors import ConfigError, ModelError
-from shortlist.retrieval import Pipeline, Query, Ranking, Run, guard
-from shortlist.retrieval.fusion import ReciprocalRankFusion
-from shortlist.retrieval.rerank import ModelRerank
-from shortlist.retrieval.run import BudgetExceeded
+from shortlist.retrieval import Pipeline, Query, Ranking, Run
+from shortlist.retrieval.search import stage_guard as guard
+from shortlist.retrieval.search.fusion import ReciprocalRankFusion
+from shortlist.retrieval.search.query_run import BudgetExceeded
+from shortlist.retrieval.search.rerank import ModelRerank
 
 Rows = NDArray[np.int64]
 Scores = NDArray[np.float32]
@@ -48,8 +49,8 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock of reranks and budgets. Budgets are long: threads wait for them in real time."""
     clock = Clock()
-    for module in ("guard", "rerank", "run"):
-        monkeypatch.setattr(f"shortlist.retrieval.{module}.perf_counter", clock)
+    for module in ("stage_guard", "rerank", "query_run"):
+        monkeypatch.setattr(f"shortlist.retrieval.search.{module}.perf_counter", clock)
     return clock
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shortlist import Engine, Tool
 from shortlist.retrieval import Ranking
-from shortlist.retrieval.twins import Twins, behind_originals
+from shortlist.retrieval.search.twins import Twins, behind_originals
 from shortlist.trust import Pins
 
 TEXT = "Create a new issue in a repository, with a title, a body and labels"

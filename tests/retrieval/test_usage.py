@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist import Tool
-from shortlist.retrieval.held_out import PARTS, folds
+from shortlist.retrieval.learning import PARTS, folds
 from shortlist.retrieval.usage import families
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from shortlist.session.no_request import asks_nothing
+from shortlist.session.intents import asks_nothing
 
 
 @pytest.mark.parametrize(

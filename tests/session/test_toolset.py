@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shortlist import Tool
 from shortlist.loaders.history import ToolHistory
-from shortlist.session.toolset import evictions, fitting
+from shortlist.session.toolset import evictions, tools_that_fit
 
 
 def tool(name: str) -> Tool:
@@ -40,14 +40,14 @@ def test_a_tool_that_comes_back_comes_last() -> None:
 def test_nothing_leaves_while_the_budget_holds() -> None:
     history = filled("a", "b", "c")
     assert evicted(history, [tool("d")], 4, 9) == []
-    assert fitting(history, [tool("d")], 4) == (tool("d"),)
+    assert tools_that_fit(history, [tool("d")], 4) == (tool("d"),)
 
 
 def test_the_longest_unused_leave_until_half_the_budget_is_free() -> None:
     history = filled(*"abcdef", turns=(5, 1, 2, 3, 4, 0))
     assert evicted(history, [tool("g")], 6, 9) == ["s/f", "s/b", "s/c", "s/d"]
     assert history.active == ("s/a", "s/e")
-    assert fitting(history, [tool("g")], 6) == (tool("g"),)
+    assert tools_that_fit(history, [tool("g")], 6) == (tool("g"),)
 
 
 def test_pinned_wanted_and_lately_used_tools_stay() -> None:
@@ -59,5 +59,5 @@ def test_pinned_wanted_and_lately_used_tools_stay() -> None:
 def test_where_nothing_can_leave_what_fits_is_taken_best_first() -> None:
     history = filled("a", "b", "c", turns=(5, 5, 5))
     assert evicted(history, [tool("e"), tool("f")], 4, 5) == []
-    assert fitting(history, [tool("e"), tool("f")], 4) == (tool("e"),)
-    assert fitting(history, [tool("e"), tool("b"), tool("f")], 4) == (tool("e"), tool("b"))
+    assert tools_that_fit(history, [tool("e"), tool("f")], 4) == (tool("e"),)
+    assert tools_that_fit(history, [tool("e"), tool("b"), tool("f")], 4) == (tool("e"), tool("b"))

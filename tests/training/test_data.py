@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.catalog import Tool
-from shortlist.catalog.document import embedding_text, tool_text
+from shortlist.catalog.tool_document import embedding_text, tool_text
 from shortlist.errors import EvaluationError
 from shortlist.models.training.data import (
     TrainingData,

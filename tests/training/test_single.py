@@ -15,7 +15,7 @@ transformers = pytest.importorskip("transformers")
 
 
 from shortlist.models.hub import ModelFiles  # noqa: E402
-from shortlist.models.onnx_encoder import OnnxEncoder  # noqa: E402
+from shortlist.models.onnx_models import OnnxEncoder  # noqa: E402
 from shortlist.models.training.export import (  # noqa: E402
     export_encoder,
     export_text,

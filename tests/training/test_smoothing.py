@@ -13,7 +13,7 @@ onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime.quantization")
 
 from shortlist.models.hub import ModelFiles  # noqa: E402
-from shortlist.models.onnx_encoder import OnnxEncoder  # noqa: E402
+from shortlist.models.onnx_models import OnnxEncoder  # noqa: E402
 from shortlist.models.training.bundle import calibration_texts, save_tokenizer  # noqa: E402
 from shortlist.models.training.export import export_text, quantize  # noqa: E402
 from shortlist.models.training.single import SingleText  # noqa: E402

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shortlist.models import DEFAULT_ENCODER
 from shortlist.models.hub import WEIGHTS
-from shortlist.models.static import StaticEncoder, character_grams
+from shortlist.models.static_encoder import StaticEncoder, character_grams
 from shortlist.models.training.data import TrainingData, TrainingQuery, TrainingTool
 from shortlist.models.training.static_tables import Bags, TokenSum, write_tables
 from shortlist.models.training.static_training import (

@@ -8,8 +8,8 @@ from pathlib import Path
 import shortlist
 from shortlist.cli.trust import trust
 from shortlist.trust.flag import SENTENCES
-from shortlist.trust.rules import RULES
-from shortlist.trust.texts import MOST_CHARACTERS, MOST_STRINGS
+from shortlist.trust.scan import MOST_CHARACTERS, MOST_STRINGS
+from shortlist.trust.scan_rules import RULES
 
 PAGE = (Path(shortlist.__file__).parent / "docs" / "trust.md").read_text(encoding="utf-8")
 

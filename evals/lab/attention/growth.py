@@ -8,7 +8,7 @@ from typing import Any
 
 from .... import demo
 from ....catalog import Catalog, Tool
-from ....catalog.document import embedding_text
+from ....catalog.tool_document import embedding_text
 from .remembering import RememberingEngine
 from .replay import brief, figures
 from .settings import DEFAULTS, SUMMARIES

@@ -21,7 +21,7 @@ from ....indexing.builder import Builder
 from ....indexing.stage_models import StageModels
 from ....models import Encoder, load_encoder
 from ....retrieval import Selection, Strategy
-from ....retrieval.searcher import Searcher
+from ....retrieval.search.searcher import Searcher
 from ....view import View
 
 
@@ -120,7 +120,7 @@ class RememberingEngine(Engine):
             ConfigError: a setting is wrong.
         """
         # Some of its tools are known: its figures are without their example queries.
-        config = Config.make(**{"index": {"enrichments": ()}, **settings})
+        config = Config.make(**{"index": {"example_queries": ()}, **settings})
         builder = Builder(config, _SharedModels(config, encoders))
         return cls(builder, builder.begin(Catalog(tools)))
 

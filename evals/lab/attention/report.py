@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...table import Cell, Table
+from ...report import Cell, Table
 from ..record import Record
 from . import published
 from .bars import bars

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ....models import DEFAULT_ENCODER
 from ....models.hub import locate
-from ....models.layout import read_settings
+from ....models.model_folder import read_settings
 from ....models.tokenization import load_tokenizer
 
 Feed = dict[str, NDArray[Any]]

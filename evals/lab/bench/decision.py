@@ -29,7 +29,7 @@ from ....gating import (
 )
 from ....indexing.builder import Builder
 from ....indexing.stage_models import StageModels
-from ....retrieval.store import read
+from ....retrieval.store.versions import read
 from ....session.intents import clauses
 from .timing import Times, in_turn, warm_up
 

@@ -66,13 +66,13 @@ def index(
 
 
 def _perturbed(catalog: Any, folder: str, seed: int, **settings: Any) -> Any:
-    from ....catalog.document import embedding_text
+    from ....catalog.tool_document import embedding_text
     from ....config import Config
     from ....engine import Engine
     from ....errors import EvaluationError
     from ....indexing.builder import Builder
-    from ....retrieval.store import read
-    from ....retrieval.vectors import Vectors, text_key
+    from ....retrieval.store.vectors import Vectors, text_key
+    from ....retrieval.store.versions import read
     from .perturbed import PerturbedEncoder
 
     saved = read(Path(folder))
@@ -85,7 +85,7 @@ def _perturbed(catalog: Any, folder: str, seed: int, **settings: Any) -> Any:
         added = Vectors(encoder.encode(list(fresh.values())), tuple(fresh), known.model)
         known = Vectors.joined([known, added])
     builder = Builder(Config.make(**settings))
-    return Engine(builder, builder.begin(catalog, known=known))
+    return Engine(builder, builder.begin(catalog, vectors=known))
 
 
 def first_answer(*, folder: str, query: str, tier: str) -> dict[str, Any]:

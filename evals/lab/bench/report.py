@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...table import Cell, Table
+from ...report import Cell, Table
 from .bars import Bar
 from .budgets import BUDGET_MS, CASES, COLD, OVER_MS
 from .comparison import BARE, EMBED, HYBRID, TORCH, CallComparison

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from ....catalog import Catalog, Tool
-from ....catalog.document import embedding_text
+from ....catalog.tool_document import embedding_text
 from ....engine import Engine
 from ....errors import EvaluationError
-from ....models.onnx_session import default_threads
+from ....models.onnx_models import default_threads
 from .bare import BareEncoder
 from .budgets import Budgeted, budgeted
 from .comparison import CallComparison, against_bare, against_torch, torch_absence

@@ -14,7 +14,7 @@ from unittest.mock import patch
 from ....catalog import Catalog, Tool
 from ....engine import Engine
 from ....errors import EvaluationError
-from ....retrieval.store import read
+from ....retrieval.store.versions import read
 from .decision import RULES, mixed_rules
 from .timing import Latency, warm_up
 

@@ -12,9 +12,8 @@ from ....config import TrustConfig
 from ....engine import Engine
 from ....errors import EvaluationError, MissingExtraError
 from ...dataset import LabelledQuery
-from ...report import rounded
+from ...report import Cell, Table, rounded
 from ...runner import Answer, Method, Summary, measure, summarise, tier_method
-from ...table import Cell, Table
 from .protocol import Peer
 from .registry import NOT_OFFLINE, load_peer
 
@@ -122,7 +121,7 @@ def compare(
 
 
 def _trusting(tools: Sequence[Tool]) -> Engine:
-    return Engine.from_tools(tools, trust=TrustConfig(scan=False), index={"enrichments": ()})
+    return Engine.from_tools(tools, trust=TrustConfig(scan=False), index={"example_queries": ()})
 
 
 def _tier_rows(

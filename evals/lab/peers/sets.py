@@ -8,7 +8,7 @@ from pathlib import Path
 from ....catalog import Catalog
 from ....errors import ConfigError
 from ...dataset import read_queries
-from ...xlam import WHOLE, prepare
+from ...xlam_protocol import WHOLE, prepare
 from ...xlam_rows import stream_rows
 from .compare import ComparisonSet
 

@@ -12,13 +12,13 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from shortlist.cli import checkout
+from shortlist.cli import app as checkout
 from shortlist.cli.app import app
 from shortlist.cli.lab.programs import PROGRAMS
 from shortlist.errors import EvaluationError
 from shortlist.evals.lab.record import Record, write_record
 from shortlist.evals.lab.shipped import ROOT
-from shortlist.evals.table import Table
+from shortlist.evals.report import Table
 from shortlist.models.training import stock
 
 COMMON = ("--tools", "tools.jsonl", "--queries", "queries.jsonl", "--config", "lexical.toml")

@@ -9,7 +9,7 @@ import pytest
 from shortlist.errors import EvaluationError, MissingExtraError
 from shortlist.evals.lab.plots import PLOTS, draw_plots
 from shortlist.evals.lab.record import Record, write_record
-from shortlist.evals.table import Table
+from shortlist.evals.report import Table
 
 ROWS = [
     {"method": "shortlist hybrid", "set": "dev", "hit@1": 0.6, "p50_ms": 2.0},

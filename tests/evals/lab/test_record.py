@@ -13,7 +13,7 @@ from shortlist.errors import EvaluationError
 from shortlist.evals.lab import record
 from shortlist.evals.lab.record import Record, provenance, read_record, write_record
 from shortlist.evals.lab.tables import fill_tables, markdown
-from shortlist.evals.table import Table
+from shortlist.evals.report import Table
 
 ORIGIN = {
     "command": "shortlist eval",

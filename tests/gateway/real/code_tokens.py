@@ -24,7 +24,7 @@ from typing import Any
 import anyio
 
 from shortlist.evals.lab.record import Record, provenance, write_record
-from shortlist.evals.table import Table
+from shortlist.evals.report import Table
 from shortlist.loaders.counting import bundled_counter
 
 from .clients import Sdk2, sdk2

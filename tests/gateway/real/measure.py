@@ -22,8 +22,8 @@ import anyio
 from shortlist import Engine, Tool
 from shortlist.evals.lab.bench.timing import WARM_UP, Latency, uncollected
 from shortlist.evals.lab.record import Record, provenance, write_record
-from shortlist.evals.table import Table
-from shortlist.gateway.meta_tools import META_TOOLS
+from shortlist.evals.report import Table
+from shortlist.gateway.meta_tools.meta_tool_definitions import META_TOOLS
 from shortlist.loaders.counting import bundled_counter
 
 from .checks import Front, Real, queries_for, real_servers

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from shortlist.gateway.meta_tools import META_TOOLS
+from shortlist.gateway.meta_tools.meta_tool_definitions import META_TOOLS
 
 from .checks import (
     CLIENTS,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shortlist import demo
 from shortlist.catalog import Catalog, Tool
-from shortlist.catalog.document import embedding_text
+from shortlist.catalog.tool_document import embedding_text
 from shortlist.errors import EvaluationError
 from shortlist.evals.lab.bench.growth import grow
 

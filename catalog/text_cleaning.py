@@ -1,0 +1,162 @@
+"""Cleans tool text: removes invisible characters, so that a model reads only what a person sees.
+
+Removed, and counted by kind: control characters (tab and newline stay, CR becomes a newline),
+zero-width characters, bidirectional controls, Unicode tag characters, stray variation selectors,
+lone surrogates, non-characters, and combining marks beyond 30 in a row (the bound of UAX #15's
+stream-safe format). Text is then normalised to NFC and cut to its bound.
+
+Kept, because scripts and emoji need them: one zero-width joiner or non-joiner after a letter or
+mark of a script that joins (Arabic, Indic, ...), a zero-width joiner between two emoji, and an
+emoji or text presentation selector after a symbol. Tag characters are always removed. So three
+regional flags become a plain black flag.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from functools import cache
+
+NAME_LIMIT = 256
+"""Maximum characters of a name, a server or a title. The longest real tool name found has 115."""
+ID_LIMIT = 2 * NAME_LIMIT + 1
+"""Maximum characters of an id: a server, a slash and a name."""
+DESCRIPTION_LIMIT = 16_384
+"""Maximum characters of a description, also in a schema. The longest real one found has 8,018."""
+TAG_LIMIT = 128
+"""Maximum characters of a tag."""
+MARKS_LIMIT = 30
+"""Combining marks in a row (UAX #15, section 13); putting them in order takes quadratic time."""
+NOTES_LIMIT = 32
+"""Maximum number of notes for one tool. A last note counts the others."""
+
+_PLAIN = re.compile(r"[\n\t\x20-\x7e]*")
+_PLAIN_LINE = re.compile(r"([\x21-\x7e]+( +[\x21-\x7e]+)*)?")
+_ONE_LINE = str.maketrans("\n\t", "  ")
+_NEWLINES = re.compile("\r\n?|[\x85\u2028\u2029]")
+_JOINING = (
+    "\u0600-\u08ff\u0900-\u109f\u1780-\u18af\u1900-\u1aaf\u1b00-\u1c4f\ua800-\ua8ff"
+    "\ua930-\ua9df\uaa00-\uaaff\uabc0-\uabff\ufb50-\ufdcf\ufdf0-\ufdff\ufe70-\ufefc\U00010a00-\U00011fff"
+)
+_EMOJI = (
+    "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2934\u2935"
+    "\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+)
+_KEPT = (
+    rf"(?<=[{_JOINING}])[\u200c\u200d](?![\u200c\u200d])"
+    rf"|(?:(?<=[{_EMOJI}])|(?<=[{_EMOJI}]\ufe0f))\u200d(?=[{_EMOJI}])"
+    rf"|(?<=[{_EMOJI}])[\ufe0e\ufe0f]"
+    r"|(?<=[0-9#*])\ufe0f(?=\u20e3)"
+)
+_REMOVED = {
+    "control": r"\x00-\x08\x0b-\x1f\x7f-\x9f\u206a-\u206f\ufff9-\ufffb",
+    "zero-width": r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200d\u2060-\u2065"
+    r"\u3164\ufeff\uffa0",
+    "bidi": r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069",
+    "tag": r"\U000e0000-\U000e00ff\U000e01f0-\U000e0fff",
+    "variation selector": r"\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef",
+    "surrogate": r"\ud800-\udfff",
+    "non-character": r"\ufdd0-\ufdef\ufff0-\ufff8"
+    + "".join(rf"\U{p:04x}fffe\U{p:04x}ffff" for p in range(17)),
+}
+_INVISIBLE = re.compile(
+    f"({_KEPT})|" + "|".join(f"([{characters}])" for characters in _REMOVED.values())
+)
+_SUSPECT = re.compile(f"[{''.join(_REMOVED.values())}]")
+_KINDS = ("", "", *_REMOVED)
+_JOINERS = re.compile("[\u200c\u200d]")
+_PASSES = 4  # real text settles in two; text made to need more loses its joiners
+
+
+@cache
+def _mark_runs() -> re.Pattern[str]:
+    """Runs of combining marks past the bound, with any joiner that would follow them."""
+    marks = "".join(
+        re.escape(chr(c)) for c in range(0x300, 0x1E950) if unicodedata.combining(chr(c))
+    )
+    return re.compile(f"([{marks}][{marks}]{{{MARKS_LIMIT - 1}}})[{marks}\u200c\u200d]+")
+
+
+class Notes:
+    """Records what cleaning removed from one tool, in order."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._more = 0
+
+    def add(self, field: str, removed: str) -> None:
+        """Record that `what` was removed from `field`.
+
+        Beyond the maximum, only the number is kept.
+        """
+        if len(self._lines) < NOTES_LIMIT:
+            self._lines.append(f"{field}: {removed}")
+        else:
+            self._more += 1
+
+    def as_tuple(self) -> tuple[str, ...]:
+        """The notes. A last line counts those beyond the maximum."""
+        return (*self._lines, f"and {self._more} more") if self._more else tuple(self._lines)
+
+
+def clean(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
+    """The text without invisible characters, in NFC, at most `limit` characters. Idempotent.
+
+    Args:
+        text: any string, lone surrogates included.
+        field: name of the field in notes.
+        notes: gets one line for each kind of removed characters.
+        limit: maximum number of characters; None for no limit.
+    """
+    length = len(text)
+    if limit is not None and length > 4 * limit:
+        text = text[: 4 * limit]
+    if _PLAIN.fullmatch(text) is None:
+        text = _strip(text, field, notes)
+    if limit is not None and (length > 4 * limit or len(text) > limit):
+        text = text[:limit].rstrip("\u200c\u200d\ufe0f")
+        notes.add(field, f"cut from {length:,} to {len(text):,} characters")
+    return text
+
+
+def clean_line(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
+    """The same for a one-line text: trimmed, with spaces for tabs and newlines."""
+    if (limit is None or len(text) <= limit) and _PLAIN_LINE.fullmatch(text):
+        return text
+    return clean(text, field, notes, limit).translate(_ONE_LINE).strip()
+
+
+def _strip(text: str, field: str, notes: Notes) -> str:
+    counts: Counter[str] = Counter()
+    recomposed = False
+
+    def replacement(match: re.Match[str]) -> str:
+        group = match.lastindex or 0
+        if group == 1:
+            return match[0]
+        counts[_KINDS[group]] += 1
+        return ""
+
+    text = _NEWLINES.sub("\n", text)
+    passes = 0
+    while True:  # a removal can bring marks together, and reordering those can strand a joiner
+        passes += 1
+        visible = _INVISIBLE.sub(replacement, text) if _SUSPECT.search(text) else text
+        if passes == _PASSES:
+            counts["zero-width"] += len(visible)
+            visible = _JOINERS.sub("", visible)
+            counts["zero-width"] -= len(visible)
+        bounded = _mark_runs().sub(r"\1", visible)
+        counts["combining"] += len(visible) - len(bounded)
+        composed = unicodedata.normalize("NFC", bounded)
+        recomposed |= composed != bounded
+        if composed == text:
+            break
+        text = composed
+    for kind in (*_REMOVED, "combining"):
+        if count := counts[kind]:
+            notes.add(field, f"{count} {kind} character{'s' if count > 1 else ''}")
+    if recomposed:
+        notes.add(field, "normalised to NFC")
+    return text

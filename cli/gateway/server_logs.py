@@ -1,0 +1,134 @@
+"""`shortlist logs`: what the servers behind the gateway wrote to stderr."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from time import sleep
+from typing import Annotated, BinaryIO
+
+import typer
+
+from ...errors import CatalogError
+from ..console import plain_table, show, write_json
+from ..options import JsonOption
+
+_LOOK_S = 0.2
+"""Seconds between two looks at a log that is followed."""
+
+
+def logs(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="Server whose log is printed; without it, all logs are listed."
+        ),
+    ] = None,
+    lines: Annotated[
+        int,
+        typer.Option(
+            "-n", "--lines", metavar="NUMBER", min=0, help="Number of last lines to print."
+        ),
+    ] = 100,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Print new lines until interrupted.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what a server wrote to stderr, or list the logs."""
+    if name is None:
+        if follow:
+            raise typer.BadParameter("--follow: needs the NAME of a server")
+        _list(as_json=as_json)
+        return
+    if as_json:
+        raise typer.BadParameter("--json: is for the list of logs, without NAME")
+    path = _find(name)
+    with ExitStack() as stack:
+        file = stack.enter_context(path.open("rb"))
+        for line in _last(path, file, lines):
+            typer.echo(_plain(line))
+        while follow:
+            for line in _appended(path, file):
+                typer.echo(_plain(line))
+            # The log begins anew: what was written to the old file has been read to its end.
+            file = stack.enter_context(path.open("rb"))
+
+
+def _list(*, as_json: bool) -> None:
+    from ...gateway.connections.server_log import log_folder
+
+    logs = [(path, path.stat()) for path in _logs(log_folder())]
+    if as_json:
+        write_json(
+            [
+                {"server": path.stem, "path": str(path), "bytes": file_stat.st_size}
+                for path, file_stat in logs
+            ]
+        )
+        return
+    if not logs:
+        typer.echo(f"no server has written a log to {log_folder()} yet")
+        return
+    table = plain_table("server", "bytes", "last written", right={"bytes"})
+    for path, file_stat in logs:
+        written = datetime.fromtimestamp(file_stat.st_mtime).astimezone()
+        table.add_row(path.stem, f"{file_stat.st_size:,}", f"{written:%Y-%m-%d %H:%M:%S}")
+    show(table)
+
+
+def _logs(folder: Path) -> list[Path]:
+    """The logs of a folder, by name, without what a rotation put aside."""
+    return sorted(path for path in folder.glob("*.log") if not path.name.endswith(".old.log"))
+
+
+def _find(server: str) -> Path:
+    """The log of a server, by its name in the configuration or in the list.
+
+    Raises:
+        CatalogError: there is no such log.
+    """
+    from ...gateway.connections.server_log import log_folder, log_path
+
+    listed = _logs(log_folder())
+    for path in (log_path(server), log_folder() / f"{server}.log"):
+        if path in listed:
+            return path
+    names = ", ".join(path.stem for path in listed) or "none"
+    raise CatalogError(f"no log of a server {server!r}; logs exist for: {names}")
+
+
+def _last(path: Path, file: BinaryIO, count: int) -> list[str]:
+    """The last lines of an open log and of the part that a rotation put aside."""
+    old = path.with_suffix(".old.log")
+    data = (old.read_bytes() if old.exists() else b"") + file.read()
+    return _text(data).splitlines()[-count:] if count else []
+
+
+def _appended(path: Path, file: BinaryIO) -> Iterator[str]:
+    """Lines that are appended to an open log, until the log begins anew in another file."""
+    rest = b""
+    while True:
+        replaced = path.exists() and path.stat().st_ino != os.fstat(file.fileno()).st_ino
+        if data := file.read():
+            *whole, rest = (rest + data).split(b"\n")
+            yield from map(_text, whole)
+        elif replaced:
+            return
+        else:
+            sleep(_LOOK_S)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "backslashreplace")
+
+
+def _plain(line: str) -> str:
+    """A line without what would steer a terminal: servers write what they like."""
+    return "".join(
+        character if character.isprintable() or character == "\t" else ascii(character)[1:-1]
+        for character in line
+    )

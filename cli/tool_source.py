@@ -1,0 +1,277 @@
+"""Reads a command's tools from a saved index, files, a client's servers, or stdin."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from ..errors import CatalogError, MissingExtraError
+from .console import counted, note, progress, trust_notes
+
+if TYPE_CHECKING:
+    from ..catalog import Catalog, ReadResult, Tool
+    from ..config import Config
+    from ..engine import Engine
+    from ..indexing.build import Progress
+    from ..retrieval.usage import UsageEvent
+
+
+def read_config(path: Path | None) -> Config:
+    """The configuration of a file, or the defaults."""
+    from ..config import Config
+
+    return Config() if path is None else Config.read(path)
+
+
+def read_catalog(index: Path | None, tools: list[Path] | None) -> Catalog:
+    """The tools of a saved index or of files, without loading a model.
+
+    Raises:
+        BadParameter: both or neither is given.
+        CatalogError: a file cannot be read.
+        StoreError: nothing readable is saved there.
+    """
+    _check_one_source(index, tools)
+    return catalog_of([index] if index is not None else tools or [])
+
+
+def read_offered(
+    index: Path | None, tools: list[Path] | None, config: Path | None
+) -> tuple[Catalog, frozenset[str]]:
+    """The tools of a saved index or of files, and the ids of those that are quarantined.
+
+    Raises:
+        BadParameter: both or neither is given.
+        CatalogError: a file cannot be read.
+        StoreError: nothing readable is saved there.
+        PinsError: the file of pins cannot be read.
+    """
+    from ..trust import Trust, quarantined, tell
+
+    _check_one_source(index, tools)
+    settings, screening = read_config(config).trust, None
+    quarantined_by_operator: set[str] = set()
+    if index is None:
+        catalog = catalog_of(tools or [])
+    else:
+        from ..retrieval.store.versions import read
+
+        saved = read(index)
+        catalog, screening, quarantined_by_operator = (
+            saved.catalog,
+            saved.screening,
+            set(saved.quarantined),
+        )
+    trust = Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
+    trust.recall(catalog, screening)
+    with trust_notes():
+        flags = trust.flags(catalog)
+        tell(flags, {})
+    return catalog, frozenset(quarantined(flags)) | quarantined_by_operator
+
+
+def catalog_of(sources: Sequence[Path]) -> Catalog:
+    """The tools of files, folders, saved indexes, client configurations and standard input.
+
+    Raises:
+        CatalogError: a source cannot be read.
+    """
+    from ..catalog import Catalog
+
+    return Catalog(tool for source in sources for tool in read_source(source).tools)
+
+
+def read_source(
+    path: Path,
+    *,
+    form: str = "auto",
+    server: str | None = None,
+    strict: bool = True,
+    keep_ids: bool = False,
+) -> ReadResult:
+    """The tools of one file, folder, saved index or client configuration, or of stdin for `-`.
+
+    Args:
+        path: path of the source.
+        form: the format of a file.
+        server: as for `read_tools`.
+        strict: as for `read_tools`.
+        keep_ids: as for `read_tools`.
+
+    Raises:
+        CatalogError: it cannot be read.
+        ConfigError: a client configuration cannot be read.
+        StoreError: a saved index cannot be read.
+    """
+    from ..catalog import ReadResult, read_tools
+
+    if str(path) == "-":
+        return read_tools(sys.stdin, format=form, server=server, strict=strict, keep_ids=keep_ids)
+    if is_index(path):
+        from ..retrieval.store.versions import read
+
+        return ReadResult(tuple(read(path).catalog), (), "index")
+    try:
+        return read_tools(path, format=form, server=server, strict=strict, keep_ids=keep_ids)
+    except CatalogError:
+        if form != "auto" or not path.is_file():
+            raise
+        from ..gateway.clients.client_config import names_servers
+
+        if not names_servers(path):
+            raise
+    return ReadResult(_configured(path), (), "configuration")
+
+
+def _configured(path: Path) -> tuple[Tool, ...]:
+    """The tools that the servers of a client's configuration list."""
+    try:
+        from ..gateway.observe.server_inspection import read_configured_tools
+    except ImportError as missing:
+        raise MissingExtraError(f"{path}: starting MCP servers", "gateway") from missing
+    note(f"note: {path}: starting its servers to list their tools")
+    # What is logged of a server is a problem below.
+    logging.getLogger("shortlist.gateway").addHandler(logging.NullHandler())
+    read = read_configured_tools(path)
+    for problem in read.problems:
+        note(f"note: {path}: {problem}")
+    return read.tools
+
+
+def read_labelled_queries(engine: Engine, files: Sequence[Path]) -> list[UsageEvent]:
+    """Labelled queries of files. Rows that cannot be used are reported on stderr.
+
+    Raises:
+        EvaluationError: a file cannot be read, or no row is usable.
+    """
+    from ..evals.dataset import read_queries
+    from ..retrieval.usage import UsageEvent
+
+    read = read_queries(files, engine.catalog)
+    for row in read.malformed:
+        note(f"note: {row}")
+    return [UsageEvent(query.text, query.relevant) for query in read.queries]
+
+
+def check_format(form: str) -> None:
+    """Refuse a format that there is not.
+
+    Raises:
+        BadParameter: the format is unknown.
+    """
+    from ..catalog.readers import READERS
+
+    formats = ("auto", *(reader.name for reader in READERS))
+    if form not in formats:
+        raise typer.BadParameter(f"--format {form!r:.80}: use one of {', '.join(formats)}")
+
+
+def is_index(path: Path) -> bool:
+    """Whether a folder contains a saved index."""
+    return (path / "CURRENT").is_file()
+
+
+def holds_index(path: Path) -> bool:
+    """Whether a folder contains a saved index, or a damaged one."""
+    return is_index(path) or (path.is_dir() and any(path.glob("v-*")))
+
+
+def open_engine(
+    index: Path | None, tools: list[Path] | None, config: Path | None, tier: str | None
+) -> Engine:
+    """An engine that answers in the asked tier, over a saved index or over files.
+
+    Over files, only what the tier and those it falls back to need is built.
+
+    Raises:
+        BadParameter: both or neither is given, or there is no such tier.
+    """
+    from ..engine import Engine
+
+    _check_one_source(index, tools)
+    settings = read_config(config)
+    if index is not None:
+        from ..retrieval.store.versions import saved_settings
+
+        settings, replaced = settings.over(saved_settings(index).get("config", {}))
+        if replaced:
+            note(f"note: {config}: in place of settings of {index}: {', '.join(replaced)}")
+    if tier is not None:
+        settings = _with_only(settings, tier)
+    with trust_notes(), progress("encoding tools") as report:
+        if index is not None:
+            again = f"shortlist index {index} --out {index}"
+            command = again if config is None else f"{again} --config {config}"
+            return Engine.open(index, config=settings, progress=_with_note(report, index, command))
+        catalog = catalog_of(tools or [])
+        if not len(catalog):
+            note(f"note: {', '.join(map(str, tools or []))}: no tools")
+        return Engine.from_tools(catalog, settings, progress=report)
+
+
+def _with_note(report: Progress, index: Path, command: str) -> Progress:
+    """A progress report whose first call tells that an opened index encodes its tools again."""
+    noted = False
+
+    def advance(done: int, total: int) -> None:
+        nonlocal noted
+        if not noted:
+            noted = True
+            note(
+                f"note: {index}: has no vectors of this encoder, so that every search encodes "
+                f"{counted(total, 'tool')} again; to keep them: {command}"
+            )
+        report(done, total)
+
+    return advance
+
+
+def tiers_of(engine: Engine, names: Sequence[str] | None, *further_names: str) -> list[str]:
+    """The tiers asked for, or all.
+
+    Args:
+        engine: has the tiers.
+        names: names of tiers.
+        further_names: further names that may be asked for.
+
+    Raises:
+        BadParameter: there is no such tier.
+    """
+    for name in names or ():
+        if name not in further_names:
+            _check_tier(name, engine.tiers, engine.config)
+    return list(dict.fromkeys(names or engine.tiers))
+
+
+def _check_tier(name: str, tiers: Collection[str], config: Config) -> None:
+    from ..sections import RERANK, RERANKER_MISSING
+
+    if name not in tiers:
+        if name == RERANK and not config.reranks:
+            raise typer.BadParameter(f"tier {name!r}: {RERANKER_MISSING}")
+        raise typer.BadParameter(f"no tier {name!r}; use one of: {', '.join(tiers)}")
+
+
+def _check_one_source(index: Path | None, tools: list[Path] | None) -> None:
+    if (index is None) == (not tools):
+        raise typer.BadParameter("give either --index FOLDER or --tools FILE")
+
+
+def _with_only(config: Config, tier: str) -> Config:
+    """The configuration with only this tier and the ones it falls back to."""
+    from ..sections import AUTO
+
+    if tier == AUTO and tier not in config.tiers:
+        return config.model_copy(update={"default_tier": tier})
+    _check_tier(tier, config.tiers, config)
+    tiers = {}
+    name: str | None = tier
+    while name is not None and name not in tiers:
+        tiers[name] = config.tiers[name]
+        name = tiers[name].fallback
+    return config.model_copy(update={"tiers": tiers, "default_tier": tier})

@@ -1,0 +1,193 @@
+"""Runs a model's script over the tools of a session."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+
+from ..catalog import Catalog, Tool
+from ..errors import RequestError
+from ..view import View
+from .broker import Broker, CallChecks, CallTool
+from .code_result import CodeResult
+from .extract import STUB as EXTRACT_STUB
+from .extract import ExtractModel, Extractor
+from .grants import Approve, Flow, Grant
+from .monty import MontySandbox
+from .sandbox import HostFunction, Limits, Sandbox, Script
+from .script_names import EXTRACT, ToolNames
+from .stubs import Stubs
+
+#: Most tools in the stubs for the check of one script.
+_MAX_TOOLS = 300
+_WORD = re.compile(r"\w+")
+
+
+class CodeRunner:
+    """Runs scripts and keeps a process ready for the next one. For one asyncio event loop.
+
+    Args:
+        sandbox: runs the scripts; pydantic-monty by default.
+        limits: limits of one script.
+
+    Raises:
+        MissingExtraError: no sandbox is given and the extra `code` is not installed.
+
+    Example:
+        >>> import asyncio
+        >>> from shortlist import Engine, Tool
+        >>> from shortlist.codemode import CodeRunner
+        >>> tools = [Tool("add", "math_srv", "Adds.", {"properties": {"a": {}, "b": {}}})]
+        >>> async def call(tool, arguments):
+        ...     return arguments["a"] + arguments["b"]
+        >>> async def main():
+        ...     session = Engine.from_tools(tools, tiers=["lexical"]).session()
+        ...     async with CodeRunner() as runner:
+        ...         return await runner.run(session, "await math_srv.add(a=1, b=2)", call)
+        >>> asyncio.run(main()).value
+        3
+    """
+
+    def __init__(self, sandbox: Sandbox | None = None, *, limits: Limits | None = None) -> None:
+        self._sandbox = MontySandbox() if sandbox is None else sandbox
+        self._limits = limits or Limits()
+        self._names: tuple[Catalog, ToolNames] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the sandbox's processes."""
+        await self._sandbox.aclose()
+
+    async def run(
+        self,
+        checks: CallChecks,
+        code: str,
+        call: CallTool,
+        *,
+        grants: Iterable[Grant] = (),
+        flows: Iterable[Flow] = (),
+        approve: Approve | None = None,
+        extract: ExtractModel | None = None,
+    ) -> CodeResult:
+        """Run a script. Its errors are in the result. Cancelling stops it.
+
+        Args:
+            checks: a `Session`, or an object that checks and records calls like one.
+            code: the script. Its result is the last expression, or the value of `return`.
+            call: function that calls a tool with checked arguments. It returns the result as JSON,
+                or raises `ToolCallError` if the tool reports an error.
+            grants: which tools the script may call. The first grant that matches a tool decides.
+                Without one, a tool with `destructiveHint` needs approval, and other tools are
+                allowed.
+            flows: pairs of servers between which the script must not pass data.
+            approve: function that asks a person to approve a call. Without it, calls that need
+                approval are refused.
+            extract: a small model for `extract(value, kind)`: a command that reads a prompt on
+                stdin and answers on stdout, or a function. Without it there is no `extract`.
+
+        Raises:
+            RequestError: `code` is not a text, or `extract` is neither a command nor a function.
+        """
+        if not isinstance(code, str):
+            raise RequestError(f"code: must be a text, not {type(code).__name__}")
+        view = checks.view()
+        names = self._names_of(view.catalog)
+        broker = Broker(
+            checks,
+            names,
+            call,
+            code=code,
+            grants=tuple(grants),
+            flows=tuple(flows),
+            approve=approve,
+            call_limit=self._limits.calls,
+        )
+        script_tools, servers = await asyncio.to_thread(_tools_in_script, view.tools(), names, code)
+        stubs = Stubs(script_tools, names, namespaces=servers).text()
+        functions: dict[str, HostFunction] = {}
+        if extract is not None:
+            extract_limit, permit = self._limits.extracts, broker.permit_extract
+            functions[EXTRACT] = Extractor(extract, limit=extract_limit, permit=permit).call
+            stubs += EXTRACT_STUB
+        script = Script(code, stubs, servers, broker.call, broker.unknown, functions)
+        outcome = await self._sandbox.run(script, self._limits)
+        return CodeResult(
+            outcome.value,
+            outcome.output,
+            tuple(broker.calls),
+            outcome.error,
+            tuple(broker.append),
+        )
+
+    def stubs(self, view: View, tools: Iterable[Tool]) -> str:
+        """The stubs of tools, for a model that writes a script.
+
+        Args:
+            view: the permitted tools.
+            tools: tools of the view's catalog.
+        """
+        return Stubs(tools, self._names_of(view.catalog)).shown()
+
+    def _names_of(self, catalog: Catalog) -> ToolNames:
+        if self._names is None or self._names[0] is not catalog:
+            self._names = catalog, ToolNames(catalog)
+        return self._names[1]
+
+
+async def run_code(
+    session: CallChecks,
+    code: str,
+    call: CallTool,
+    *,
+    grants: Iterable[Grant] = (),
+    flows: Iterable[Flow] = (),
+    approve: Approve | None = None,
+    extract: ExtractModel | None = None,
+    limits: Limits | None = None,
+) -> CodeResult:
+    """Run one script; see `CodeRunner.run`. A `CodeRunner` is faster for the second one.
+
+    Raises:
+        MissingExtraError: the extra `code` is not installed.
+        RequestError: `code` is not a text.
+    """
+    async with CodeRunner(limits=limits) as runner:
+        return await runner.run(
+            session,
+            code,
+            call,
+            grants=grants,
+            flows=flows,
+            approve=approve,
+            extract=extract,
+        )
+
+
+def _tools_in_script(
+    tools: Iterable[Tool], names: ToolNames, code: str
+) -> tuple[list[Tool], dict[str, tuple[str, ...]]]:
+    """The tools whose server and function are in the script, and their functions by server."""
+    words = set(_WORD.findall(code))
+    script_tools: list[Tool] = []
+    functions: dict[str, tuple[str, ...]] = {}
+    for tool in tools:
+        namespace, function = names.of(tool.id)
+        if namespace in words:
+            function_names = functions.setdefault(namespace, ())
+            if function in words and len(script_tools) < _MAX_TOOLS:
+                script_tools.append(tool)
+                functions[namespace] = (*function_names, function)
+    return script_tools, functions

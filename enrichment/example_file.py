@@ -1,0 +1,151 @@
+"""A row of example queries, and files of such rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from ..catalog.text_cleaning import Notes, clean_line
+from ..catalog.text_file import read_text_file
+from ..errors import ConfigError
+from ..settings import joined
+
+#: Example queries of one row that are kept, and characters of each and of `when`.
+MAX_QUERIES, MAX_CHARS = 16, 400
+
+#: Key of the example queries in a row of a file.
+QUERIES_KEY = "requests"
+
+
+def _line(text: str) -> str:
+    return clean_line(text, "text", Notes(), MAX_CHARS)
+
+
+Line = Annotated[str, AfterValidator(_line)]
+
+
+class ExampleQueryRow(BaseModel):
+    """The example queries of one tool, as a file has them.
+
+    Args:
+        tool: id of the tool.
+        fingerprint: fingerprint of the definition it was written for; None for any definition of
+            that id.
+        parameters: names of the parameters of that definition. They decide whether a definition
+            that changed keeps its example queries.
+        when: one sentence on when to use the tool.
+        not: what the tool is not for; kept for readers of the file, and not searched.
+        summary: what the tool does, in one imperative line. Prompts show it in place of the
+            description's first sentence, for this definition only; so it passes the scan.
+        queries: example queries, at most 16 of at most 400 characters; further ones are dropped.
+            Files have them under the key `requests`.
+        source: origin of the row.
+
+    Raises:
+        ValidationError: a key is missing, unknown or of the wrong type; or nothing is
+            searched; or the scan would quarantine a definition that says what the summary says.
+
+    Example:
+        >>> ExampleQueryRow(tool="billing/list_invoices", queries=("who owes us money?",)).source
+        'hand'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    tool: str = Field(min_length=1)
+    fingerprint: str | None = None
+    parameters: tuple[str, ...] | None = None
+    when: Line = ""
+    not_: Line = Field(default="", alias="not")
+    summary: Line = ""
+    queries: tuple[Line, ...] = Field(
+        default=(), validation_alias=QUERIES_KEY, serialization_alias=QUERIES_KEY
+    )
+    source: Literal["library", "model", "usage", "hand"] = "hand"
+
+    @field_validator("summary")
+    @classmethod
+    def _passes_the_scan(cls, summary: str) -> str:
+        if summary and is_hostile(summary):
+            raise ValueError("it reads like a hidden instruction; say what the tool does")
+        return summary
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        queries = tuple(dict.fromkeys(query for query in self.queries if query))[:MAX_QUERIES]
+        if not queries and not self.when:
+            raise ValueError(f"{QUERIES_KEY}: at least one, or `when`")
+        object.__setattr__(self, "queries", queries)
+        return self
+
+    @property
+    def text(self) -> str:
+        """All sentences and example queries, a line each."""
+        return "\n".join((self.when, self.not_, self.summary, *self.queries))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, without what is empty.
+
+        Example:
+            >>> ExampleQueryRow(tool="a/b", when="To add numbers.").to_dict()
+            {'tool': 'a/b', 'when': 'To add numbers.', 'source': 'hand'}
+        """
+        values = self.model_dump(by_alias=True, mode="json")
+        return {name: value for name, value in values.items() if value not in (None, "", [])}
+
+
+def is_hostile(text: str) -> bool:
+    """Whether the scan would quarantine a definition that says this."""
+    from ..catalog import Catalog, Tool
+    from ..trust import Trust, quarantined
+
+    return bool(quarantined(Trust().flags(Catalog([Tool("example_queries", None, text)]))))
+
+
+def read_example_queries(paths: Iterable[str | Path]) -> tuple[ExampleQueryRow, ...]:
+    """The rows of JSON lines files.
+
+    Args:
+        paths: the files.
+
+    Raises:
+        ConfigError: a file cannot be read, or a row is not valid; names file and row.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> path = Path(tempfile.mkdtemp()) / "enriched.jsonl"
+        >>> _ = path.write_text('{"tool": "billing/list_invoices", "requests": ["who owes us?"]}')
+        >>> [row.tool for row in read_example_queries([path])]
+        ['billing/list_invoices']
+    """
+    rows: list[ExampleQueryRow] = []
+    for path in paths:
+        # Not `splitlines`: a text may hold a line separator of Unicode.
+        lines = read_text_file(path, error=ConfigError).split("\n")
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                try:
+                    row = json.loads(line)
+                    if isinstance(row, dict) and "queries" in row:
+                        raise ConfigError(
+                            f"{path}, row {number}: no key 'queries'; write '{QUERIES_KEY}'"
+                        )
+                    rows.append(ExampleQueryRow.model_validate(row))
+                except ValidationError as error:
+                    raise ConfigError(f"{path}, row {number}: {joined(error)}") from None
+                except (ValueError, RecursionError) as error:
+                    raise ConfigError(f"{path}, row {number}: no JSON: {error}") from None
+    return tuple(rows)

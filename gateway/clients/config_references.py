@@ -1,0 +1,151 @@
+"""References in a configuration, such as `${TOKEN}`, and their values.
+
+| reference | value |
+|---|---|
+| `${NAME}`, `${env:NAME}` | the environment variable |
+| `${NAME:-default}` | the variable, or the default if it is unset or empty |
+| `${keyring:NAME}` | the secret that `shortlist secret set NAME` stored in the system keyring |
+| `${keyring:SERVICE/USER}` | the password that another program stored there |
+| `${file:PATH}` | the text of a file, without white space around it |
+
+Other text in braces does not change, unless it has the form `word:...`, which is an error.
+References inside values are not expanded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from io import StringIO
+from pathlib import Path
+
+from ...errors import ConfigError, MissingExtraError
+from ..connections.system_keyring import SERVICE, keyring_password
+
+_REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+_VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_KINDS = "${NAME}, ${NAME:-default}, ${env:NAME}, ${keyring:NAME}, ${file:PATH}"
+_FILE_LIMIT = 1024 * 1024
+
+
+class ReferenceProblem(ConfigError):
+    """A reference has no value. The message has the reference, but no value."""
+
+
+class References:
+    """Expands references from the environment, the system keyring and files.
+
+    Args:
+        environment: variables by name.
+        home: home directory, the value of `~`.
+        password: function of service and user that returns a password or None; it reads the system
+            keyring by default.
+    """
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        home: Path,
+        password: Callable[[str, str], str | None] | None = None,
+    ) -> None:
+        self._environment = environment
+        self._home = home
+        self._password = password or keyring_password
+
+    def expand(self, text: str) -> str:
+        """The text with every reference replaced by its value.
+
+        Raises:
+            ReferenceProblem: a reference has no value.
+        """
+        if re.search(r"\$\{[^{}]*\$\{", text):
+            raise ReferenceProblem(
+                "references cannot be nested; use one variable for the whole value"
+            )
+        return _REFERENCE.sub(lambda match: self._value_of(match.group(1), match.group()), text)
+
+    def path(self, text: str) -> str:
+        """`expand`, with a leading `~` or `~/` replaced by the home directory."""
+        text = self.expand(text)
+        if text == "~" or text.startswith(("~/", "~\\")):
+            return str(self._home) + text[1:]
+        return text
+
+    def env_file(self, path: str) -> dict[str, str]:
+        """The variables in a file of `NAME=value` lines, as dotenv reads it. `$` has no meaning.
+
+        Raises:
+            ReferenceProblem: the file cannot be read, a line is not `NAME=value`, or the extra
+                `gateway` is not installed.
+        """
+        try:
+            from dotenv.parser import parse_stream
+        except ImportError:
+            raise ReferenceProblem(str(MissingExtraError("an env file", "gateway"))) from None
+        variables: dict[str, str] = {}
+        for binding in parse_stream(StringIO(self._file_text(path))):
+            if binding.key is not None and binding.value is not None:
+                variables[binding.key] = binding.value
+            elif binding.error or binding.key is not None:
+                text = binding.original.string
+                blank_lines = text[: len(text) - len(text.lstrip())].count("\n")
+                line = binding.original.line + blank_lines
+                raise ReferenceProblem(f"line {line} of the file is not NAME=value; correct it")
+        return variables
+
+    def _value_of(self, content: str, reference: str) -> str:
+        if variable := _VARIABLE.fullmatch(content):
+            name, default = variable.groups()
+            value = self._environment.get(name)
+            if value or (value is not None and default is None):
+                return value
+            if default is None:
+                raise ReferenceProblem(
+                    f"the variable {name} is not set; set it, or write ${{{name}:-default}}"
+                )
+            return default
+        prefix, colon, rest = content.partition(":")
+        if prefix == "keyring" and colon:
+            return self._keyring_value(rest)
+        if prefix == "file" and colon:
+            return self._file_text(rest).strip()
+        if colon and re.fullmatch(r"[A-Za-z_]\w*", prefix):
+            raise ReferenceProblem(
+                f"there is no kind of reference '{prefix:.40}:'; use one of: {_KINDS}"
+            )
+        return reference
+
+    def _keyring_value(self, content: str) -> str:
+        service, slash, user = content.rpartition("/")
+        if not slash:
+            service = SERVICE
+        if not (service and user):
+            raise ReferenceProblem(
+                "wrong keyring reference; write ${keyring:NAME} or ${keyring:SERVICE/USER}"
+            )
+        try:
+            value = self._password(service, user)
+        except ConfigError as error:
+            raise ReferenceProblem(str(error)) from None
+        if value is None:
+            if service == SERVICE:
+                command = f"shortlist secret set {user}"
+            else:
+                command = f"keyring set {service} {user}"
+            raise ReferenceProblem(
+                f"the keyring has no password for {content}; store it: {command}"
+            )
+        return value
+
+    def _file_text(self, path: str) -> str:
+        file_path = Path(str(self._home) + path[1:] if path.startswith("~/") else path)
+        try:
+            with file_path.open("rb") as file:
+                data = file.read(_FILE_LIMIT + 1)
+            text = data.decode("utf-8-sig")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            raise ReferenceProblem(f"the file {path:.200} cannot be read: {reason}") from None
+        if len(data) > _FILE_LIMIT:
+            raise ReferenceProblem(f"the file {path:.200} is larger than {_FILE_LIMIT:,} bytes")
+        return text

@@ -1,0 +1,131 @@
+"""The supported MCP clients: path and format of their configuration files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...errors import ConfigError
+
+#: Name of the gateway's own entry in a client's file.
+GATEWAY = "shortlist"
+#: Folder of settings below the home directory, by `sys.platform`; Linux and others: `.config`.
+_SETTINGS_FOLDERS = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}
+_CLINE_FOLDER = "{settings}/Code/User/globalStorage/saoudrizwan.claude-dev/settings"
+
+
+@dataclass(frozen=True)
+class Client:
+    """One MCP client.
+
+    Args:
+        name: name on the command line.
+        title: name of the product.
+        files: paths of its user-wide file below the home directory, most usual first; `{settings}`
+            is the operating system's folder for settings.
+        keys: path of keys to the table of servers in the file.
+        form: form of a server's entry: `plain`, `typed`, `local`, `zed` or `opencode`.
+        flags: further keys of the gateway's entry, so that the client always loads its tools.
+        windows_files: paths on Windows, if they differ.
+    """
+
+    name: str
+    title: str
+    files: tuple[str, ...]
+    keys: tuple[str, ...] = ("mcpServers",)
+    form: str = "plain"
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    windows_files: tuple[str, ...] = ()
+
+    def paths(self, home: Path, platform: str = sys.platform) -> tuple[Path, ...]:
+        """Paths of the client's file, most usual first. The files need not exist."""
+        settings = _SETTINGS_FOLDERS.get(platform, ".config")
+        files = self.windows_files if platform == "win32" and self.windows_files else self.files
+        return tuple(home / file.format(settings=settings) for file in files)
+
+    def path(self, home: Path, platform: str = sys.platform) -> Path:
+        """The path that exists, otherwise the most usual one."""
+        paths = self.paths(home, platform)
+        return next((path for path in paths if path.is_file()), paths[0])
+
+    def gateway_entry(self, config: Path) -> dict[str, Any]:
+        """The entry that starts the gateway, in the form of this client.
+
+        Args:
+            config: the gateway's configuration file.
+        """
+        args = ["serve", "--config", str(config)]
+        if self.form == "opencode":
+            entry: dict[str, Any] = {"type": "local", "command": ["shortlist", *args]}
+            return {**entry, "enabled": True, **self.flags}
+        fields_by_form = {
+            "typed": {"type": "stdio"},
+            "local": {"type": "local"},
+            "zed": {"source": "custom"},
+        }
+        return {
+            **fields_by_form.get(self.form, {}),
+            "command": "shortlist",
+            "args": args,
+            **self.flags,
+        }
+
+
+_SUPPORTED = (
+    Client("claude-desktop", "Claude Desktop", ("{settings}/Claude/claude_desktop_config.json",)),
+    Client(
+        "claude-code", "Claude Code", (".claude.json",), form="typed", flags={"alwaysLoad": True}
+    ),
+    Client("cursor", "Cursor", (".cursor/mcp.json",)),
+    Client(
+        "vscode",
+        "VS Code",
+        ("{settings}/Code/User/mcp.json",),
+        keys=("servers",),
+        form="typed",
+    ),
+    Client(
+        "copilot-cli",
+        "GitHub Copilot CLI",
+        (".copilot/mcp-config.json",),
+        form="local",
+        flags={"tools": ["*"], "deferTools": "never"},
+    ),
+    Client("gemini", "Gemini CLI", (".gemini/settings.json",)),
+    Client("windsurf", "Windsurf", (".codeium/windsurf/mcp_config.json",)),
+    Client("cline", "Cline", (f"{_CLINE_FOLDER}/cline_mcp_settings.json",)),
+    Client("kiro", "Kiro", (".kiro/settings/mcp.json",)),
+    Client(
+        "zed",
+        "Zed",
+        (".config/zed/settings.json",),
+        keys=("context_servers",),
+        form="zed",
+        windows_files=("AppData/Roaming/Zed/settings.json",),
+    ),
+    Client(
+        "opencode",
+        "opencode",
+        (".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"),
+        keys=("mcp",),
+        form="opencode",
+    ),
+    Client("codex", "Codex", (".codex/config.toml",), keys=("mcp_servers",)),
+)
+CLIENTS: Mapping[str, Client] = {client.name: client for client in _SUPPORTED}
+
+
+def find_client(name: str) -> Client:
+    """A client by its name.
+
+    Raises:
+        ConfigError: there is no such client. The message lists all clients.
+    """
+    try:
+        return CLIENTS[name]
+    except KeyError:
+        listed = ", ".join(CLIENTS)
+        raise ConfigError(f"no client {name!r:.80}; use one of: {listed}") from None

@@ -1,0 +1,54 @@
+"""Classifies errors of connections to servers: ended, or a login is required."""
+
+from __future__ import annotations
+
+from mcp import MCPError
+
+
+def is_connection_end(error: Exception) -> bool:
+    """Whether an error says that the connection or the server's MCP session has ended."""
+    return not isinstance(error, MCPError) or is_end_message(str(error))
+
+
+def is_end_message(message: str) -> bool:
+    """Whether this is the SDK's message for the end of a connection, session or response stream."""
+    lowered = message.lower()
+    return lowered in ("connection closed", "session terminated") or lowered.startswith(
+        "sse stream"
+    )
+
+
+def in_one_line(error: BaseException) -> str:
+    """The message of an error, in one line."""
+    if isinstance(error, BaseExceptionGroup):
+        return in_one_line(error.exceptions[0])
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return f"no program {error.filename!r}; install it, or give its full path as `command`"
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:300]
+
+
+class ConsentNeeded(Exception):
+    """A server requires a login; the message says how.
+
+    Args:
+        server: its name.
+    """
+
+    def __init__(self, server: str) -> None:
+        super().__init__(f"it asks for a login: shortlist auth login {server} --config FILE")
+
+
+def wants_login(error: BaseException) -> bool:
+    """Whether a server refused the connection because nobody is logged in.
+
+    Args:
+        error: error of the connection. Exception groups and causes are searched too.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(wants_login, error.exceptions))
+    if isinstance(error, ConsentNeeded):
+        return True
+    return error.__cause__ is not None and wants_login(error.__cause__)

@@ -1,0 +1,344 @@
+"""A server process.
+
+Messages over stdin and stdout, stderr in a log, and the end of processes that a killed gateway left
+running.
+
+The SDK's transport reads a long line again with each chunk. If a server ends by itself, its
+children stay. And it needs a file for stderr, which grows without bound.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from subprocess import PIPE
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import mcp.types as types
+from anyio.abc import Process
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.stdio import get_default_environment
+from mcp.os.posix.utilities import terminate_posix_process_tree
+from mcp.shared.message import SessionMessage
+
+from .server_log import ServerLog
+from .server_spec import ServerSpec
+from .user_folders import state_folder
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+
+
+#: Most bytes of one message of a server.
+MOST_BYTES = 32 * 1024 * 1024
+#: Seconds that a server has to end: after its stdin was closed, and after it got a signal.
+_GRACE_S = 2.0
+_END_BYTES = 4_096
+#: The id of an answer is first or last, depending on the server's SDK.
+_ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,')
+_ID_LAST = re.compile(rb',\s*"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+
+_CLOSED = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
+
+
+@asynccontextmanager
+async def stdio_transport(
+    spec: ServerSpec,
+    log: ServerLog,
+    noise: Callable[[str], None],
+    processes: RunningProcesses,
+) -> AsyncIterator[TransportStreams]:
+    """A connection to a new process. The process and its children end with the connection.
+
+    Args:
+        spec: server with command, arguments, environment and folder.
+        log: receives the stderr of the process.
+        noise: called with stdout text that is not a message.
+        processes: record of the running processes.
+
+    Raises:
+        OSError: the process cannot be started.
+    """
+    process = await anyio.open_process(
+        [spec.command or "", *spec.args],
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        cwd=spec.cwd,
+        env=get_default_environment() | processes.mark | spec.plain_env(),
+        start_new_session=True,
+    )
+    # No await before `try`: a cancellation there would leave the process running.
+    to_session, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, from_session = anyio.create_memory_object_stream[SessionMessage](0)
+    try:
+        processes.started(process.pid)
+        async with anyio.create_task_group() as group:
+            group.start_soon(_receive_messages, process, to_session, noise)
+            group.start_soon(_send_messages, process, from_session, to_session)
+            group.start_soon(_log_stderr, process, log)
+            try:
+                yield read, write
+            finally:
+                read.close()
+                write.close()
+                with anyio.CancelScope(shield=True):
+                    await _stop_process(process)
+                group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _stop_process(process)
+        processes.stopped(process.pid)
+        for stream in (read, write, to_session, from_session):
+            stream.close()
+
+
+async def _receive_messages(
+    process: Process,
+    to_session: MemoryObjectSendStream[SessionMessage | Exception],
+    noise: _OnNoise,
+) -> None:
+    assert process.stdout is not None
+    lines = LineReader()
+    async with to_session:
+        with suppress(*_CLOSED, anyio.EndOfStream):
+            while True:
+                for line in lines.feed(await process.stdout.receive()):
+                    message = _parse_message(line, noise)
+                    if message is not None:
+                        await to_session.send(SessionMessage(message))
+    # A server that still writes while it ends must not block on a full pipe.
+    with suppress(*_CLOSED, anyio.EndOfStream):
+        while True:
+            await process.stdout.receive()
+
+
+async def _send_messages(
+    process: Process,
+    messages: MemoryObjectReceiveStream[SessionMessage],
+    to_session: MemoryObjectSendStream[SessionMessage | Exception],
+) -> None:
+    assert process.stdin is not None
+    try:
+        async for item in messages:
+            text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+            await process.stdin.send(text.encode() + b"\n")
+    except _CLOSED:
+        # The MCP session must see the end of the connection and not wait for an answer.
+        await to_session.aclose()
+
+
+async def _log_stderr(process: Process, log: ServerLog) -> None:
+    assert process.stderr is not None
+    with suppress(*_CLOSED, anyio.EndOfStream):
+        while True:
+            data = await process.stderr.receive()
+            # A full disk must not stop the server: it blocks if nobody reads its stderr.
+            with suppress(OSError):
+                log.write(data)
+
+
+def _parse_message(line: bytes | OversizedLine, noise: _OnNoise) -> types.JSONRPCMessage | None:
+    if isinstance(line, OversizedLine):
+        description = f"a message of {line.size:,} bytes, more than the limit of {MOST_BYTES:,}"
+        noise(description)
+        id_match = _ID_FIRST.match(line.head) or _ID_LAST.search(line.tail)
+        if id_match is None:
+            return None
+        error = types.ErrorData(code=types.INTERNAL_ERROR, message=f"the server sent {description}")
+        return types.JSONRPCError(jsonrpc="2.0", id=int(id_match.group(1)), error=error)
+    if not line.strip():
+        return None
+    try:
+        return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        noise(line[:200].decode(errors="replace").strip())
+        return None
+
+
+class OversizedLine:
+    """A line that was too long: its beginning, its end and its size in bytes."""
+
+    def __init__(self, head: bytes, tail: bytes, size: int) -> None:
+        self.head = head
+        self.tail = tail
+        self.size = size
+
+
+class LineReader:
+    """Splits chunks of bytes into lines. Lines longer than `most` need no memory.
+
+    Args:
+        most: most bytes of a line.
+    """
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._most = most
+        self._line = bytearray()
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | OversizedLine]:
+        """The lines that end in this chunk."""
+        *complete_parts, rest = chunk.split(b"\n")
+        for part in complete_parts:
+            self._append(part)
+            yield self._take_line()
+        self._append(rest)
+
+    def _append(self, part: bytes) -> None:
+        self._line += part
+        self._size += len(part)
+        if self._size > self._most and len(self._line) > 4 * _END_BYTES:
+            self._line[_END_BYTES:-_END_BYTES] = b""
+
+    def _take_line(self) -> bytes | OversizedLine:
+        line, size = bytes(self._line), self._size
+        self._line, self._size = bytearray(), 0
+        if size <= self._most:
+            return line
+        return OversizedLine(line[:_END_BYTES], line[-_END_BYTES:], size)
+
+
+async def _stop_process(process: Process) -> None:
+    """Close stdin, wait, then end the process and the rest of its process group."""
+    if process.stdin is not None:
+        with suppress(*_CLOSED):
+            await process.stdin.aclose()
+    with anyio.move_on_after(_GRACE_S):
+        # Not `process.wait`, which also waits for children that inherited the pipes.
+        while process.returncode is None:
+            await anyio.sleep(0.01)
+    if os.name == "posix":
+        await terminate_posix_process_tree(process, _GRACE_S)
+    elif process.returncode is None:
+        process.kill()
+    with anyio.move_on_after(_GRACE_S):
+        while process.returncode is None:
+            await anyio.sleep(0.01)
+    # anyio has no other way to close this side of the pipes.
+    transport = getattr(getattr(process, "_process", None), "_transport", None)
+    if transport is not None:
+        with suppress(PermissionError):
+            transport.close()
+
+
+_OnNoise = Callable[[str], None]
+
+
+_LOG = logging.getLogger("shortlist.gateway")
+#: Tolerance in seconds between two readings of a process's start time.
+_CLOCK_TOLERANCE_S = 2.0
+_MARK = "SHORTLIST_GATEWAY"
+
+
+class RunningProcesses:
+    """A record on disk of this gateway's processes, so that the next gateway can end them.
+
+    A process is identified by its id and its start time, because operating systems reuse ids.
+
+    Args:
+        folder: folder with one file for each process, created with the first one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @classmethod
+    def default(cls) -> RunningProcesses:
+        """The record in the user's state folder."""
+        return cls(state_folder() / "running")
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """Environment variables that identify the processes of this gateway and their children."""
+        return {_MARK: _gateway_mark(os.getpid(), _start_time(os.getpid()))}
+
+    def started(self, pid: int) -> None:
+        """Record a process that is the leader of its process group.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        record = {
+            "pid": pid,
+            "started": _start_time(pid),
+            "owner": os.getpid(),
+            "owner_started": _start_time(os.getpid()),
+        }
+        self._path(pid).write_text(json.dumps(record), encoding="utf-8")
+
+    def stopped(self, pid: int) -> None:
+        """Remove a process from the record."""
+        self._path(pid).unlink(missing_ok=True)
+
+    def sweep(self) -> list[int]:
+        """End the processes of gateways that no longer run.
+
+        Returns:
+            Ids of the processes that were ended.
+        """
+        ended_ids: list[int] = []
+        for path in sorted(self._folder.glob("*.json")):
+            try:
+                record = json.loads(path.read_text(encoding="utf-8"))
+                if _is_alive(record["owner"], record["owner_started"]):
+                    continue
+                ended_ids += _end_processes(record)
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                _LOG.warning("%s is not a record of a process and is deleted: %s", path, error)
+            path.unlink(missing_ok=True)
+        return ended_ids
+
+    def _path(self, pid: int) -> Path:
+        return self._folder / f"{pid}.json"
+
+
+def _end_processes(record: Mapping[str, Any]) -> list[int]:
+    """Kill a process, and the members of its group that have its gateway's variables."""
+    import psutil
+
+    mark = _gateway_mark(record["owner"], record["owner_started"])
+    ended_ids = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid == record["pid"]:
+                is_ours = _is_alive(process.pid, record["started"])
+            else:
+                is_ours = _process_group(process.pid) == record["pid"]
+                is_ours = is_ours and process.environ().get(_MARK) == mark
+            if is_ours:
+                os.kill(process.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+                ended_ids.append(process.pid)
+        except (OSError, psutil.Error):
+            continue  # gone by now, or of another user and so not ours
+    return ended_ids
+
+
+def _process_group(pid: int) -> int | None:
+    return os.getpgid(pid) if hasattr(os, "getpgid") else None
+
+
+def _start_time(pid: int) -> float:
+    """Start time in seconds since 1970; 0 if the process is gone."""
+    import psutil
+
+    try:
+        return float(psutil.Process(pid).create_time())
+    except psutil.Error:
+        return 0.0
+
+
+def _is_alive(pid: int, started: float) -> bool:
+    return abs(_start_time(pid) - started) < _CLOCK_TOLERANCE_S
+
+
+def _gateway_mark(owner: int, started: float) -> str:
+    return f"{owner}-{started:.0f}"

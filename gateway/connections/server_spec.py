@@ -1,0 +1,202 @@
+"""One MCP server behind the gateway: how to start or reach it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
+
+from ...catalog.pattern import denied, granted
+from ...settings import Glob
+
+Transport = Literal["stdio", "http", "sse"]
+
+CALL_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 30.0
+_MOST_TIMEOUT_S = 86_400
+_NAME_CHARS = 200
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+def _check_text(text: str) -> str:
+    """The text, if operating systems accept it as an argument."""
+    if "\0" in text:
+        raise ValueError("contains a NUL character; remove it")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            "contains half of a surrogate pair, which is no valid text; remove it"
+        ) from None
+    return text
+
+
+Text = Annotated[str, AfterValidator(_check_text)]
+
+
+class ToolFilter(BaseModel):
+    """Which tools of a server the gateway uses.
+
+    Args:
+        allow: globs over tool names; None allows every tool.
+        deny: globs over names of tools to leave out, even if `allow` matches them.
+
+    Example:
+        >>> ToolFilter(allow=("get_*",), deny=("get_secret",)).permits("get_issue")
+        True
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    allow: tuple[Glob, ...] | None = None
+    deny: tuple[Glob, ...] = ()
+
+    def permits(self, tool: str) -> bool:
+        """Whether a tool passes the filter. Only `deny` ignores letter case."""
+        allowed = self.allow is None or granted(tool, self.allow)
+        return allowed and not denied(tool, self.deny)
+
+
+class ServerSpec(BaseModel):
+    """One MCP server behind the gateway: how to start or reach it.
+
+    Values of `env` and `headers` are `SecretStr`; `plain_env()` and `plain_headers()` reveal
+    them. `repr` and `str` never show values of `env` and `headers`, `args`, or the path of `url`.
+
+    Args:
+        name: unique name in the configuration.
+        transport: `stdio` starts a process; `http` (streamable HTTP) and `sse` reach a URL.
+        command: program to start, for `stdio`.
+        args: its arguments.
+        env: environment variables for the process, added to the inherited ones.
+        env_file: file of `NAME=value` lines added before `env`.
+        cwd: working directory of the process.
+        url: address, for `http` and `sse`.
+        headers: HTTP headers sent with every request.
+        timeout_s: time limit of a call in seconds.
+        start_timeout_s: time limit in seconds to start the server and list its tools.
+        disabled: whether the user switched the server off.
+        description: text about the server for models; None if there is none.
+        tools: which of its tools exist for the gateway.
+
+    Raises:
+        ValidationError: a field is missing or wrong. The message never contains the value.
+
+    Example:
+        >>> ServerSpec(name="time", transport="stdio", command="uvx", args=("mcp-server-time",))
+        ServerSpec(name='time', transport='stdio', command='uvx', args=1)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    name: Text = Field(min_length=1, max_length=_NAME_CHARS)
+    transport: Transport
+    command: Text | None = None
+    args: tuple[Text, ...] = ()
+    env: dict[Text, SecretStr] = Field(default_factory=dict)
+    env_file: Text | None = None
+    cwd: Text | None = None
+    url: Text | None = None
+    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    timeout_s: float = Field(default=CALL_TIMEOUT_S, gt=0, le=_MOST_TIMEOUT_S, allow_inf_nan=False)
+    start_timeout_s: float = Field(
+        default=START_TIMEOUT_S, gt=0, le=_MOST_TIMEOUT_S, allow_inf_nan=False
+    )
+    disabled: bool = False
+    description: Text | None = None
+    tools: ToolFilter = ToolFilter()
+
+    @field_validator("env")
+    @classmethod
+    def _check_variables(cls, env: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name, value in env.items():
+            if not name or "=" in name:
+                raise ValueError("a variable's name must not be empty and must not contain '='")
+            _check_value(name, value)
+        return env
+
+    @field_validator("headers")
+    @classmethod
+    def _check_headers(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name, value in headers.items():
+            if not _HEADER_NAME.fullmatch(name):
+                raise ValueError("a header's name must consist of letters, digits and '-'")
+            _check_value(name, value)
+            if re.search(r"[\r\n]", value.get_secret_value()):
+                raise ValueError(f"{name}: a header's value must be one line")
+        return headers
+
+    @model_validator(mode="after")
+    def _check_transport(self) -> Self:
+        if self.transport == "stdio":
+            if not (self.command or "").strip():
+                raise ValueError("command: a stdio server needs the program to start; add it")
+        elif self.url is None:
+            raise ValueError(f"url: a server over {self.transport} needs an address; add it")
+        elif "${" not in self.url:
+            _check_address(self.url)
+        return self
+
+    def plain_env(self) -> dict[str, str]:
+        """Variables added to the environment of the process, in plain text."""
+        return {name: value.get_secret_value() for name, value in self.env.items()}
+
+    def plain_headers(self) -> dict[str, str]:
+        """HTTP headers in plain text."""
+        return {name: value.get_secret_value() for name, value in self.headers.items()}
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        yield "name", self.name
+        yield "transport", self.transport
+        if self.command is not None:
+            yield "command", self.command
+            yield "args", len(self.args)
+        if self.url is not None:
+            yield "url", address_without_secrets(self.url)
+        if self.env:
+            yield "env", sorted(self.env)
+        if self.headers:
+            yield "headers", sorted(self.headers)
+        if self.disabled:
+            yield "disabled", True
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+def address_without_secrets(url: str) -> str:
+    """Scheme, host and port of a URL. The rest is left out, because it often contains tokens."""
+    try:
+        parts = urlsplit(url)
+        port = "" if parts.port is None else f":{parts.port}"
+    except ValueError:
+        return "***"
+    return f"{parts.scheme}://{parts.hostname}{port}"
+
+
+def _check_address(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise ValueError("url: not an address; write http://HOST:PORT/PATH") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("url: an address must start with http:// or https:// and have a host")
+
+
+def _check_value(name: str, value: SecretStr) -> None:
+    try:
+        _check_text(value.get_secret_value())
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None

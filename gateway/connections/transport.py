@@ -1,0 +1,151 @@
+"""Opens connections to the servers behind the gateway."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ConfigError, MissingExtraError
+from .connection_errors import ConsentNeeded
+from .server_log import ServerLog
+from .server_process import MOST_BYTES, RunningProcesses, stdio_transport
+from .server_spec import ServerSpec
+
+if TYPE_CHECKING:
+    import httpx2
+    from mcp.client._transport import TransportStreams
+
+_LOG = logging.getLogger("shortlist.gateway")
+OnNoise = Callable[[str], None]
+Transport = Callable[[ServerSpec, ServerLog, OnNoise], AbstractAsyncContextManager[Any]]
+
+
+FindLogin = Callable[[ServerSpec], "httpx2.Auth | None"]
+
+
+def transport_over(processes: RunningProcesses, *, auth: FindLogin | None = None) -> Transport:
+    """A function that opens the transport of a server's configuration.
+
+    Args:
+        processes: record of the running processes.
+        auth: function that returns what adds credentials to requests; by default the login in the
+            keyring.
+    """
+
+    def open_transport(
+        spec: ServerSpec, log: ServerLog, noise: OnNoise
+    ) -> AbstractAsyncContextManager[TransportStreams]:
+        if spec.transport == "stdio":
+            return stdio_transport(spec, log, noise, processes)
+        has_own_credentials = any(name.lower() == "authorization" for name in spec.headers)
+        login = None if has_own_credentials else (auth or _stored_login)(spec)
+        return _open_sse(spec, login) if spec.transport == "sse" else _open_http(spec, login)
+
+    return open_transport
+
+
+def _stored_login(spec: ServerSpec) -> httpx2.Auth | None:
+    from .oauth import login_of
+
+    try:
+        return login_of(spec)
+    except (ConfigError, MissingExtraError) as error:
+        # Without a keyring there are no logins.
+        _LOG.info("server %r: no login is used: %s", spec.name, error)
+        return None
+
+
+@asynccontextmanager
+async def _open_sse(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterator[TransportStreams]:
+    from mcp.client.sse import sse_client
+
+    # Between calls the stream has no data. So only the start and posts have a time limit.
+    with _convert_unauthorized(spec) as record_unauthorized:
+        async with sse_client(
+            spec.url or "",
+            headers=spec.plain_headers(),
+            timeout=spec.start_timeout_s,
+            sse_read_timeout=float("inf"),
+            auth=auth,
+            httpx_client_factory=partial(_http_client, record_unauthorized=record_unauthorized),
+        ) as streams:
+            yield streams
+
+
+@asynccontextmanager
+async def _open_http(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterator[TransportStreams]:
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    # An answer may take as long as the call, which has its own limit.
+    timeout = httpx2.Timeout(spec.start_timeout_s, read=None)
+    with _convert_unauthorized(spec) as record_unauthorized:
+        async with (
+            _http_client(
+                spec.plain_headers(), timeout, auth, record_unauthorized=record_unauthorized
+            ) as client,
+            streamable_http_client(
+                spec.url or "", http_client=client, max_sse_event_size=MOST_BYTES
+            ) as streams,
+        ):
+            yield streams
+
+
+@contextmanager
+def _convert_unauthorized(spec: ServerSpec) -> Iterator[Callable[[], None]]:
+    """Converts a failure after a 401 to `ConsentNeeded`; the SDK's error has no status.
+
+    Yields:
+        A function that records a 401.
+    """
+    is_unauthorized = False
+
+    def record_unauthorized() -> None:
+        nonlocal is_unauthorized
+        is_unauthorized = True
+
+    try:
+        yield record_unauthorized
+    except Exception as error:
+        if is_unauthorized:
+            raise ConsentNeeded(spec.name) from error
+        raise
+
+
+def _http_client(
+    headers: dict[str, str] | None = None,
+    timeout: httpx2.Timeout | None = None,
+    auth: httpx2.Auth | None = None,
+    *,
+    record_unauthorized: Callable[[], None],
+) -> httpx2.AsyncClient:
+    """An HTTP client that refuses answers of more than `MOST_BYTES` and records a 401."""
+    import httpx2
+
+    async def check_response(response: httpx2.Response) -> None:
+        if response.status_code == httpx2.codes.UNAUTHORIZED:
+            record_unauthorized()
+        if response.headers.get("content-type", "").startswith("application/json"):
+            response.stream = _BoundedStream(response.stream)
+
+    class _BoundedStream(httpx2.AsyncByteStream):
+        def __init__(self, stream: Any) -> None:
+            self._stream = stream
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for chunk in self._stream:
+                size += len(chunk)
+                if size > MOST_BYTES:
+                    raise httpx2.StreamError(f"an answer of more than {MOST_BYTES:,} bytes")
+                yield chunk
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    return httpx2.AsyncClient(
+        headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [check_response]}
+    )

@@ -1,0 +1,192 @@
+"""The gateway over streamable HTTP.
+
+Routes, bearer tokens, the end of a session, and the server that listens.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+if TYPE_CHECKING:
+    from .observe.gateway_metrics import Metrics
+    from .server import Gateway
+
+
+#: Addresses that only this machine can reach.
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+async def serve_http(
+    gateway: Gateway,
+    host: str,
+    port: int,
+    tokens: Mapping[str, str] | None = None,
+    *,
+    metrics: Metrics | None = None,
+    metrics_token: str | None = None,
+    started: Callable[[int], None] | None = None,
+) -> None:
+    """Serve clients over streamable HTTP at `/mcp` until cancelled.
+
+    `/healthz` shows anyone the number of servers in each state. `/metrics` needs its own token; see
+    `MetricsRoute`.
+
+    Args:
+        gateway: the gateway to serve.
+        host: address to listen on.
+        port: port to listen on, 0 for a free one.
+        tokens: profile name to its bearer token.
+        metrics: served at `/metrics`; None for no such path.
+        metrics_token: bearer token for `/metrics`.
+        started: called with the port when the server accepts requests.
+    """
+
+    async def health(_: Any) -> JSONResponse:
+        # Numbers only, because this request needs no token.
+        states = Counter(upstream.state.value for upstream in gateway.fleet.upstreams.values())
+        return JSONResponse({"status": "ok", "servers": dict(states)})
+
+    routes = [Route("/healthz", health)]
+    if metrics is not None:
+        is_open = not tokens and host in LOOPBACK
+        routes.append(Route("/metrics", MetricsRoute(metrics, metrics_token, is_open=is_open)))
+    app = gateway.server.streamable_http_app(host=host, custom_starlette_routes=routes)
+    reporting = SessionEnd(app, gateway.sessions.end)
+    guarded = BearerTokens(reporting, tokens or {}, frozenset({"/healthz", "/metrics"}))
+    config = uvicorn.Config(guarded, host=host, port=port, log_level="warning", lifespan="on")
+    http_server = _HttpServer(config, started)
+    async with anyio.create_task_group() as group:
+        await group.start(gateway.fleet.run)
+        try:
+            await http_server.serve()
+        finally:
+            with anyio.CancelScope(shield=True):
+                if http_server.started:
+                    await http_server.shutdown()
+        group.cancel_scope.cancel()
+
+
+class _HttpServer(uvicorn.Server):
+    """A uvicorn server that reports its port."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[int], None] | None) -> None:
+        super().__init__(config)
+        self._on_start = started
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        if self._on_start is not None and self.servers:
+            self._on_start(self.servers[0].sockets[0].getsockname()[1])
+
+
+class MetricsRoute:
+    """ASGI application that serves the metrics to requests with the right token.
+
+    Args:
+        metrics: the metrics to show.
+        token: the bearer token; None if there is none.
+        is_open: whether, without a token, requests addressed to this machine are answered.
+    """
+
+    def __init__(self, metrics: Metrics, token: str | None, *, is_open: bool) -> None:
+        self._metrics = metrics
+        self._token = token
+        self._open = is_open
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer with the metrics, or with 401 and what to do."""
+        request = Request(scope)
+        answer: Response
+        if self._permits(request):
+            text = await anyio.to_thread.run_sync(self._metrics.text)
+            answer = Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+        else:
+            answer = PlainTextResponse(
+                "needs the bearer token of the setting shortlist.metrics_token\n",
+                status_code=401,
+                headers={"www-authenticate": "Bearer"},
+            )
+        await answer(scope, receive, send)
+
+    def _permits(self, request: Request) -> bool:
+        if self._token is not None:
+            return compare_digest(_bearer(request.scope).encode(), self._token.encode())
+        # A web page whose host name points to this machine must not read it.
+        return self._open and request.url.hostname in LOOPBACK
+
+
+class BearerTokens:
+    """ASGI middleware: a request needs the bearer token of a profile.
+
+    Args:
+        app: the application to protect.
+        tokens: profile name to its token. If empty, every request passes with the default profile.
+        open_paths: paths that need no token.
+    """
+
+    def __init__(
+        self, app: Any, tokens: Mapping[str, str], open_paths: frozenset[str] = frozenset()
+    ) -> None:
+        self._app = app
+        self._tokens = dict(tokens)
+        self._open = open_paths
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request on with its profile, or answer 401."""
+        if scope["type"] != "http" or not self._tokens or scope["path"] in self._open:
+            await self._app(scope, receive, send)
+            return
+        token = _bearer(scope)
+        matching = [
+            name
+            for name, profile_token in self._tokens.items()
+            if compare_digest(profile_token.encode(), token.encode())
+        ]
+        if not matching:
+            challenge = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]
+            await send({"type": "http.response.start", "status": 401, "headers": challenge})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        await self._app({**scope, "shortlist.profile": matching[0]}, receive, send)
+
+
+def _bearer(scope: Any) -> str:
+    """The bearer token of a request, "" if it has none."""
+    authorization: str = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+    is_bearer = authorization[:7].lower() == "bearer "
+    return authorization[7:] if is_bearer else ""
+
+
+class SessionEnd:
+    """ASGI middleware that reports each accepted `DELETE` of an MCP session.
+
+    Args:
+        app: the ASGI application of the MCP server.
+        ended: called with the profile's name (None for the default) and the MCP session's id.
+    """
+
+    def __init__(self, app: Any, ended: Callable[[str | None, str], None]) -> None:
+        self._app = app
+        self._on_end = ended
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request on, and check the answer to a `DELETE`."""
+        session_id = b""
+        if scope["type"] == "http" and scope["method"] == "DELETE":
+            session_id = dict(scope["headers"]).get(b"mcp-session-id", b"")
+
+        async def report(message: Any) -> None:
+            if session_id and message["type"] == "http.response.start" and message["status"] < 300:
+                self._on_end(scope.get("shortlist.profile"), session_id.decode("latin-1"))
+            await send(message)
+
+        await self._app(scope, receive, report if session_id else send)

@@ -1,0 +1,283 @@
+"""A client's search: the view's search, with the servers' instructions and votes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import Any
+
+import anyio
+import mcp.types as types
+
+from ...catalog import Catalog, Tool
+from ...catalog.pattern import granted
+from ...catalog.tool_document import embedding_text
+from ...errors import ToolError
+from ...gating import Votes
+from ...gating.votes import VOTING_TOOL, Ballot, Vote, Voters
+from ...retrieval import Hit, Selection
+from ...text import terms
+from ...trust import scan
+from ...view import View
+from ..profiles.profile import Profile
+from ..upstream.caller import Caller
+from ..upstream.fleet import Fleet
+from ..upstream.server_connection import ServerState, UpstreamError
+from .meta_tool_definitions import Kind, kind_of
+
+#: Most characters of a server's instructions that are used.
+_READ_CHARS = 4_000
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+
+
+@lru_cache(512)
+def safe_instructions(server: str, text: str) -> str:
+    """A server's instructions, cleaned; empty if the scan finds anything in them.
+
+    Instructions are in every prompt, and no operator approves them. So even a warning removes them.
+
+    Args:
+        server: its name.
+        text: the server's text; its first 4,000 characters are used.
+    """
+    if not text.strip():
+        return ""
+    try:
+        as_tool = Tool("instructions", server, text[:_READ_CHARS])
+    except ToolError:
+        return ""
+    return "" if scan(as_tool) else as_tool.description.strip()
+
+
+def first_sentence(text: str, max_chars: int = 160) -> str:
+    """The first sentence of instructions, on one line; cut after a word if it is long."""
+    line = " ".join(_SENTENCE.split(text.strip(), maxsplit=1)[0].split())
+    return line if len(line) <= max_chars else f"{line[:max_chars].rpartition(' ')[0]}..."
+
+
+def servers_by_instructions(
+    query: str, instructions: Mapping[str, str], tool_texts: Iterable[str]
+) -> list[tuple[str, int]]:
+    """Servers whose instructions contain words of a query that no found tool contains.
+
+    Args:
+        query: text to search for.
+        instructions: server to its instructions.
+        tool_texts: texts of the found tools. Their words are not counted.
+
+    Returns:
+        Server and number of words, most words first.
+    """
+    query_words = frozenset(terms(query))
+    words = {server: query_words & _terms_of(text) for server, text in instructions.items()}
+    servers_with = Counter(word for server_words in words.values() for word in server_words)
+    unique = frozenset(word for word, servers in servers_with.items() if servers == 1)
+    if unique:
+        unique = unique.difference(*(terms(text) for text in tool_texts))
+    counts = {server: len(server_words & unique) for server, server_words in words.items()}
+    ranked = sorted(counts, key=lambda server: (-counts[server], server))
+    return [(server, counts[server]) for server in ranked if counts[server]]
+
+
+@lru_cache(512)
+def _terms_of(text: str) -> frozenset[str]:
+    return frozenset(terms(text))
+
+
+#: Tools added for a server that only matched by its instructions.
+_ADDED_TOOLS = 2
+#: Least number of common words of query and instructions if the search abstained.
+_ABSTAINED_WORDS = 2
+#: Time limit of a search in milliseconds, a hundred times what it takes on an idle machine. Where
+#: the encoder takes longer, the tier `fast` answers.
+SEARCH_MS = 500.0
+
+
+def find_tools(
+    view: View,
+    query: str,
+    instructions: Mapping[str, str],
+    *,
+    k: int,
+    tier: str | None = None,
+) -> Selection:
+    """The permitted tools that fit a query, best first.
+
+    If words of the query are only in the instructions of one server, and in no found tool, the best
+    tools of this server are added at the end.
+
+    Args:
+        view: the permitted tools.
+        query: text to search for.
+        instructions: permitted server to its instructions.
+        k: tools at most.
+        tier: tier of the search; the engine's default when absent.
+
+    Raises:
+        RequestError: an argument is wrong.
+    """
+    selection = view.search(query, k=k, tier=tier, budget_ms=SEARCH_MS, decide=True)
+    texts = (embedding_text(hit.tool) for hit in selection.hits)
+    hit_servers = {hit.tool.server for hit in selection.hits}
+    min_words = _ABSTAINED_WORDS if selection.abstained else 1
+    matching_servers = [
+        server
+        for server, words in servers_by_instructions(query, instructions, texts)
+        if words >= min_words and server not in hit_servers
+    ]
+    if not matching_servers:
+        return selection
+    best_server = matching_servers[0]
+    tools = [tool for tool in view.tools() if tool.server == best_server]
+    server_view = view.limited(tool.id for tool in tools)
+    added_count = min(_ADDED_TOOLS, k)
+    added = server_view.search(query, k=added_count, tier=tier, budget_ms=SEARCH_MS).ranked
+    if not added:
+        added = tuple(Hit(tool, 0, 0.0, {}) for tool in tools[:added_count])
+    first_hits = selection.hits[: k - len(added)]
+    max_score = first_hits[-1].score if first_hits else added[0].score
+    last_hits = tuple(
+        hit._replace(rank=rank, score=min(hit.score, max_score))
+        for rank, hit in enumerate(added, len(first_hits) + 1)
+    )
+    return replace(selection, hits=(*first_hits, *last_hits), abstained=False, reason=None)
+
+
+#: Seconds after which a late vote is cancelled.
+_LATE_S = 5.0
+_Answer = types.CallToolResult | types.InputRequiredResult
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedVotes:
+    """The votes of servers about their own tools, for one search.
+
+    Args:
+        votes: the valid votes.
+        arguments: server and tool to the arguments of a claim that may be called without the model.
+    """
+
+    votes: Votes = field(default_factory=Votes)
+    arguments: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+
+    def claimed_call(self, view: View) -> tuple[Tool, Mapping[str, Any]] | None:
+        """The claimed tool to call without the model, and its arguments; None if there is none.
+
+        It must be permitted and annotated as read-only, because clients expect that a search
+        changes nothing.
+
+        Args:
+            view: a view with these votes.
+        """
+        for row in view.admission.claimed[:1]:
+            tool = view.admission.tools[row]
+            arguments = self.arguments.get((tool.server or "", tool.name))
+            if arguments is not None and kind_of(tool.annotations) is Kind.READ:
+                return tool, arguments
+        return None
+
+
+async def collect_votes(
+    fleet: Fleet, profile: Profile, query: str, catalog: Catalog, caller: Caller
+) -> CollectedVotes:
+    """Ask the servers for their votes about a query.
+
+    Servers are asked if they run, have the tool, and may vote by the profile. All are asked in
+    parallel, for at most 50 ms. Late and invalid answers are ignored.
+
+    Args:
+        fleet: the servers.
+        profile: profile with the servers that may vote and claim.
+        query: text to search for; the asked servers get it.
+        catalog: the catalog version of the search.
+        caller: the client's request, which gets the servers' messages.
+    """
+    voting_servers = [
+        name
+        for name in sorted(fleet.listed.voters)
+        if granted(name, profile.vote_servers)
+        and profile.names_server(name)
+        and name in fleet.upstreams
+        and fleet.upstreams[name].state is ServerState.STARTED
+    ]
+    if not voting_servers:
+        return CollectedVotes()
+    arguments: dict[tuple[str, str], Mapping[str, Any]] = {}
+    voters = Voters(
+        {name: partial(_server_votes, fleet, arguments, caller) for name in voting_servers},
+        trusted=[name for name in voting_servers if granted(name, profile.vote_claims)],
+    )
+    votes = await voters.collect(query, catalog)
+    callable_claims = {
+        (server, tool): claim
+        for (server, tool), claim in arguments.items()
+        if granted(server, profile.vote_calls)
+    }
+    return CollectedVotes(votes, callable_claims)
+
+
+async def _server_votes(
+    fleet: Fleet,
+    arguments: dict[tuple[str, str], Mapping[str, Any]],
+    caller: Caller,
+    ballot: Ballot,
+) -> Iterable[Vote]:
+    result = await _call_voting_tool(fleet, ballot, caller)
+    if not isinstance(result, types.CallToolResult) or result.is_error:
+        raise UpstreamError(f"server {ballot.server!r}: its vote failed")
+    value = _result_value(result)
+    rows = value.get("votes") if isinstance(value, dict) else None
+    if not isinstance(rows, list):
+        raise UpstreamError(f"server {ballot.server!r}: its answer has no list `votes`")
+    rows = rows[: 2 * len(ballot.tools) + 1]
+    for row in rows:
+        if isinstance(row, dict) and isinstance(row.get("arguments"), dict):
+            arguments[ballot.server, str(row.get("tool"))] = row["arguments"]
+    return [_vote(row) for row in rows]
+
+
+async def _call_voting_tool(fleet: Fleet, ballot: Ballot, caller: Caller) -> _Answer:
+    """The server's answer.
+
+    A vote that comes too late for the search is not cancelled. A cancelled call would be a possible
+    cause of the server's questions until the gateway connects again.
+    """
+    arguments = {"query": ballot.query, "tools": list(ballot.tools)}
+    upstream = fleet.upstreams[ballot.server]
+    sender, receiver = anyio.create_memory_object_stream[_Answer | Exception](1)
+
+    async def call() -> None:
+        # Not a time limit of the call: the server is restarted after some calls that exceed theirs.
+        with sender, suppress(anyio.BrokenResourceError), anyio.move_on_after(_LATE_S):
+            try:
+                sender.send_nowait(await upstream.call(VOTING_TOOL, arguments, caller=caller))
+            except Exception as error:  # noqa: BLE001 - raised again where the search still waits
+                sender.send_nowait(error)
+
+    fleet.background.start_soon(call)
+    with receiver:
+        answer = await receiver.receive()
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _vote(row: Any) -> Vote:
+    """A vote from a row. `Voters` refuses invalid ones."""
+    fields = row if isinstance(row, dict) else {}
+    return Vote(fields.get("tool"), fields.get("action"), fields.get("reason", ""))  # type: ignore[arg-type]
+
+
+def _result_value(result: types.CallToolResult) -> Any:
+    if result.structured_content is not None:
+        return result.structured_content
+    text = "".join(part.text for part in result.content if isinstance(part, types.TextContent))
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

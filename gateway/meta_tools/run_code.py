@@ -1,0 +1,236 @@
+"""The meta-tool `run_code`: runs a client's script over the client's permitted tools."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import anyio
+import mcp.types as types
+
+from ...catalog import Tool
+from ...codemode import ApprovalRequest, CodeResult, CodeRunner, ToolCallError
+from ...codemode.grants import destroys
+from ...gating.verdict import Verdict
+from ...view import View
+from ..observe.gateway_events import CallRecord
+from ..observe.observer import Observer, Requester
+from ..profiles.client_sessions import ClientSession
+from ..relay.forwarding import relay, with_answers
+from ..upstream.caller import Caller, Context
+from ..upstream.fleet import Fleet
+from ..upstream.server_connection import UpstreamError
+
+#: Most characters of the arguments, and of the script, in a question to the user.
+_SHOWN_CHARS = 4_000
+
+
+class CodeMode:
+    """Runs scripts, each with the permissions of its client.
+
+    Args:
+        fleet: the servers.
+        observer: records each call of a script like a direct call.
+
+    Raises:
+        MissingExtraError: the extra `code` is not installed.
+    """
+
+    def __init__(self, fleet: Fleet, observer: Observer) -> None:
+        self._fleet = fleet
+        self._observer = observer
+        self._runner = CodeRunner()
+
+    async def run(
+        self, context: Context, client: ClientSession, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """The answer of `run_code`, or a question to the client.
+
+        Args:
+            context: context of the request.
+            client: its session.
+            params: parameters of the request.
+
+        Raises:
+            RequestError: the client answered a question that was not asked.
+        """
+        caller, code = Caller(context, client), str((params.arguments or {})["code"])
+
+        async def send(_answers: object, _state: object) -> types.CallToolResult:
+            return await self._run_script(caller, client, code)
+
+        return await relay(
+            self._fleet, caller, params, server="", subject=f"run_code {code}", send=send
+        )
+
+    async def _run_script(
+        self, caller: Caller, client: ClientSession, code: str
+    ) -> types.CallToolResult:
+        profile = client.profile
+        requester = Requester.of(caller.context.request, client.session.id)
+        checks = _ClientChecks(client, self._observer, requester)
+
+        async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
+            with checks.record_call(
+                Verdict("passed", tool.id, tool, arguments=arguments)
+            ) as call_record:
+                result = await self._call_tool(caller, client, tool, arguments)
+                call_record.record_result(result)
+            return script_value(result)
+
+        async def approve(request: ApprovalRequest) -> bool:
+            answer = await caller.ask(_question(request))
+            return isinstance(answer, types.ElicitResult) and answer.action == "accept"
+
+        capabilities = caller.context.session.client_capabilities
+        can_ask = capabilities is not None and capabilities.elicitation is not None
+        # The client's cancellation reaches this task again and again, and would interrupt the
+        # script's own cleaning up.
+        running = asyncio.ensure_future(
+            self._runner.run(
+                checks,
+                code,
+                call,
+                grants=profile.grants,
+                flows=profile.flows,
+                extract=profile.extract,
+                approve=approve if can_ask else None,
+            )
+        )
+        try:
+            result = await asyncio.shield(running)
+        except asyncio.CancelledError:
+            running.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait([running])
+            raise
+        return _code_answer(client, result)
+
+    async def _call_tool(
+        self, caller: Caller, client: ClientSession, tool: Tool, arguments: Mapping[str, Any]
+    ) -> types.CallToolResult:
+        """A server's answer to one call. The client answers the server's questions."""
+        # Each call has its own time limit.
+        call_caller = Caller(caller.context, client)
+        call_caller.question_channel = caller.question_channel
+
+        async def send(
+            answers: types.InputResponses | None, state: str | None
+        ) -> types.CallToolResult | types.InputRequiredResult:
+            return await self._fleet.call(
+                tool, arguments, caller=call_caller, answers=answers, state=state
+            )
+
+        try:
+            return await with_answers(call_caller, tool.server or "", send)
+        except UpstreamError as error:
+            raise ToolCallError(str(error)) from None
+
+    def stubs(self, client: ClientSession, tools: Iterable[Tool]) -> str:
+        """The stubs of permitted tools, for scripts."""
+        return self._runner.stubs(client.view(), tools)
+
+    async def aclose(self) -> None:
+        """End the sandbox's processes."""
+        await self._runner.aclose()
+
+
+class _ClientChecks:
+    """Checks of a script's calls by the client's session, with the last votes of the servers."""
+
+    def __init__(self, client: ClientSession, observer: Observer, requester: Requester) -> None:
+        self._client = client
+        self._observer = observer
+        self._asker = requester
+
+    def view(self) -> View:
+        """The tools that the client may use now."""
+        return self._client.view()
+
+    def check(self, name: str, arguments: object = None) -> Verdict:
+        """The verdict on a call. A refusal is recorded."""
+        verdict = self._client.session.check(name, arguments, votes=self._client.votes)
+        if verdict.status not in ("passed", "promoted"):
+            with self.record_call(verdict):
+                pass
+        return verdict
+
+    def result(self, tool_id: str, content: object, *, ok: bool = True) -> None:  # noqa: ARG002
+        """Record the outcome of a call."""
+        self._client.session.record_call(tool_id, ok=ok)
+
+    def record_call(self, verdict: Verdict) -> _Recording:
+        """Record a call in the gateway's events. It ends with the block."""
+        return _Recording(self._observer, self._asker, verdict)
+
+
+class _Recording:
+    """One call of a script in the gateway's events."""
+
+    def __init__(self, observer: Observer, requester: Requester, verdict: Verdict) -> None:
+        self._call_record = CallRecord()
+        self._call_record.record_check(verdict)
+        name = verdict.asked if verdict.tool is None else verdict.tool.id
+        params = types.CallToolRequestParams(name=name, arguments=dict(verdict.arguments))
+        self._request = observer.request(requester, params, self._call_record)
+
+    def __enter__(self) -> CallRecord:
+        self._request.__enter__()
+        return self._call_record
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, Exception):
+            self._call_record.record_failure()
+        self._request.__exit__(kind, error, trace)
+
+
+def _question(request: ApprovalRequest) -> types.ElicitRequest:
+    """The question to the user, with the call and the script."""
+    arguments = json.dumps(request.arguments, ensure_ascii=False)[:_SHOWN_CHARS]
+    warning = ", which says that it may destroy something," if destroys(request.tool) else ""
+    message = (
+        f"A script wants to call {request.tool.id}{warning} with {arguments}. Accept to allow this "
+        f"call.\n\nThe script:\n{request.code[:_SHOWN_CHARS]}"
+    )
+    params = types.ElicitRequestFormParams(
+        message=message, requested_schema={"type": "object", "properties": {}}
+    )
+    return types.ElicitRequest(params=params)
+
+
+def script_value(result: types.CallToolResult) -> Any:
+    """The value that a script gets: the structured content, the only text, or the content blocks.
+
+    Raises:
+        ToolCallError: the tool reported an error; the message is the tool's.
+    """
+    texts = [part.text for part in result.content if isinstance(part, types.TextContent)]
+    if result.is_error:
+        raise ToolCallError("\n".join(texts) or "the tool failed and gave no message")
+    if result.structured_content is not None:
+        return result.structured_content
+    if len(result.content) == 1 and texts:
+        return texts[0]
+    return [
+        part.model_dump(mode="json", by_alias=True, exclude_none=True) for part in result.content
+    ]
+
+
+def _code_answer(client: ClientSession, result: CodeResult) -> types.CallToolResult:
+    """The answer to the client. A long result is stored."""
+    tokens = client.profile.result_tokens
+    shortened = result.to_dict(tokens=tokens)
+    whole = result.to_dict()
+    if shortened["result"] != whole["result"] or shortened["output"] != whole["output"]:
+        tools = tuple(dict.fromkeys(call.tool for call in result.calls if call.ok))
+        text = json.dumps(whole["result"], ensure_ascii=False)
+        text = f"{whole['output']}\n{text}" if whole["output"] else text
+        stored = client.results.store(text, tools, client.profile)
+        shortened["whole"] = f'read_result {{"id": "{stored}"}}'
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=json.dumps(shortened, ensure_ascii=False))],
+        structured_content=shortened,
+        is_error=not result.ok,
+    )

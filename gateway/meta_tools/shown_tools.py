@@ -1,0 +1,143 @@
+"""The answer to `tools/list`: the meta-tools, or tools shown directly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import mcp.types as types
+
+from ...catalog import Tool
+from ...catalog.pattern import Pattern
+from ...loaders.counting import costs_at_most
+from ...view import View
+from ..profiles.client_sessions import TEMPORARY_REFUSALS, ClientSession, ToolListing
+from ..profiles.profile import CALL, DETAILS, READ, RUN, Profile, direct_name
+from ..upstream.fleet import Fleet
+from ..upstream.listed_tools import shows_ui
+from . import meta_tool_answers as answers
+from .meta_tool_definitions import (
+    Kind,
+    kind_of,
+    kind_shown,
+    least_permissive,
+    meta_tools,
+)
+
+#: Most tools with a user interface that are shown directly. Others are found by search.
+_UI_TOOLS = 20
+
+
+def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
+    """The tools in a client's `tools/list`.
+
+    The first request of a session decides whether all tools are shown, and the bytes of the
+    meta-tools. These change only with the profile, or if a tool behind `call_tool` is more
+    dangerous than its annotations.
+
+    Args:
+        fleet: the servers.
+        client: its session; `tool_listing` is updated.
+    """
+    view, profile = client.view(), client.profile
+    listing = client.tool_listing
+    if listing is None or listing.profile != profile:
+        listing = client.tool_listing = ToolListing(profile, _fits_whole(fleet, client, view))
+    if listing.all_direct:
+        return [*(_direct_tool(fleet, tool) for tool in view.tools()), *_script_tools(profile)]
+    direct = directly_shown(fleet, client, view)
+    ids = {tool.id for tool in direct}
+    hidden = [tool for tool in view.tools() if tool.id not in ids]
+    if not listing.meta_tools or _is_too_harmless(listing.meta_tools, hidden):
+        callable_later = [] if fleet.starting else [*hidden, *_may_be_permitted(client, view)]
+        hints = least_permissive([tool.annotations or {} for tool in callable_later])
+        text = answers.digest(fleet, client, view)
+        meta = meta_tools(
+            text,
+            hints,
+            split=profile.split,
+            code=profile.code,
+            extract=profile.extract is not None,
+        )
+        listing = client.tool_listing = ToolListing(profile, False, tuple(meta))
+    return [*listing.meta_tools, *(_direct_tool(fleet, tool) for tool in direct)]
+
+
+def _script_tools(profile: Profile) -> list[types.Tool]:
+    """The meta-tools that scripts need if all tools are shown directly."""
+    if not profile.code:
+        return []
+    extract = profile.extract is not None
+    tools = meta_tools("", least_permissive([]), code=True, extract=extract)
+    return [tool for tool in tools if tool.name in (DETAILS, READ, RUN)]
+
+
+def _may_be_permitted(client: ClientSession, view: View) -> Iterator[Tool]:
+    """Tools that are denied now, but that a call, a vote or an approval may permit later."""
+    for tool in view.catalog:
+        if client.views.allows(tool.id, view):
+            refusal = view.refusal(tool.id)
+            if refusal is not None and refusal.kind in (*TEMPORARY_REFUSALS, "quarantined"):
+                yield tool
+
+
+def directly_shown(fleet: Fleet, client: ClientSession, view: View) -> Sequence[Tool]:
+    """The permitted tools shown beside the meta-tools: in `pinned`, or with a user interface."""
+    pins = frozenset(client.profile.pinned)
+    globs = [Pattern(pin) for pin in client.profile.pinned if pin.strip()]
+    direct, ui_count = [], 0
+    for tool in view.tools():
+        if tool.id in pins or any(glob.matches_id(tool.id) for glob in globs):
+            direct.append(tool)
+        elif ui_count < _UI_TOOLS and shows_ui(fleet.listed.meta(tool.id)):
+            ui_count += 1
+            direct.append(tool)
+    return direct
+
+
+def is_shown_as(client: ClientSession, tool: Tool) -> bool:
+    """Whether the annotations of `call_tool` that the client has seen cover a tool.
+
+    Args:
+        client: session of the client.
+        tool: a permitted tool.
+    """
+    if client.tool_listing is None:
+        return True
+    return not _is_too_harmless(client.tool_listing.meta_tools, [tool])
+
+
+def _is_too_harmless(meta: Sequence[types.Tool], tools: Sequence[Tool]) -> bool:
+    """Whether one of the tools is more dangerous than the annotations of `call_tool`."""
+    kinds = list(Kind)
+    for meta_tool in meta:
+        if meta_tool.name == CALL and meta_tool.annotations is not None:
+            declared = kinds.index(kind_shown(meta_tool.annotations))
+            return any(kinds.index(kind_of(tool.annotations)) > declared for tool in tools)
+    return False
+
+
+def _fits_whole(fleet: Fleet, client: ClientSession, view: View) -> bool:
+    """Whether all permitted definitions are known and cost a small share of the context."""
+    permitted = view.tools()
+    denied = frozenset(tool.id for tool in view.catalog) - {tool.id for tool in permitted}
+    limit = int(client.profile.context_tokens * client.profile.pass_through)
+    return (
+        bool(permitted)
+        and not fleet.starting
+        and costs_at_most(view.catalog, limit, withheld=denied)
+    )
+
+
+def _direct_tool(fleet: Fleet, tool: Tool) -> types.Tool:
+    """The definition of a tool that is shown directly.
+
+    The output schema is left out, because the shortened form of a long result does not match it.
+    """
+    return types.Tool(
+        name=direct_name(tool.id),
+        title=tool.title,
+        description=tool.description,
+        input_schema={"type": "object"} | tool.input_schema,
+        annotations=types.ToolAnnotations.model_validate(tool.annotations or {}),
+        _meta=dict(fleet.listed.meta(tool.id)) or None,
+    )

@@ -1,0 +1,154 @@
+"""Forwards a call of one tool to its server."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anyio
+import mcp.types as types
+
+from ...catalog import Tool
+from ...gating.verdict import Verdict
+from ..observe.gateway_events import CallRecord
+from ..profiles.client_sessions import ClientSession
+from ..relay.forwarding import relay
+from ..relay.resources import with_public_links
+from ..upstream.caller import Caller, Context, forwarded_meta
+from ..upstream.fleet import Fleet
+from ..upstream.listed_tools import result_chars
+from .meta_tool_definitions import CALLS, RESERVED, kind_of
+from .shown_tools import is_shown_as
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCall:
+    """A client's call of a tool.
+
+    Args:
+        name: id, `server__tool`, name of a tool shown directly, or a name that is unique.
+        arguments: arguments of the tool.
+        params: parameters of the client's request, with its `_meta` and the client's answers.
+        through: name of the meta-tool; None for a call by the tool's own name.
+    """
+
+    name: str
+    arguments: Any
+    params: types.CallToolRequestParams
+    through: str | None = None
+
+
+async def forward_call(
+    fleet: Fleet, context: Context, client: ClientSession, call: ClientCall, call_record: CallRecord
+) -> types.CallToolResult | types.InputRequiredResult:
+    """Forward a call to the tool's server, if it is permitted and its arguments are valid."""
+    if call.through is not None and call.name in RESERVED:
+        return error_result(f"{call.name} is called by its own name, not through {call.through}.")
+    view = client.view()
+    name = client.views.names(view.catalog).resolve(call.name, view)
+    if call.through is None and fleet.listed.app_only:
+        app_tool = _app_only_tool(client, call.name)
+        if app_tool is not None:
+            verdict = client.app_view().check(app_tool.id, call.arguments)
+            return await _run_checked(fleet, context, client, verdict, call, call_record)
+    named = view.details([name])[0]
+    if isinstance(named, Tool) and (problem := _meta_tool_problem(client, call, named)):
+        return error_result(problem)
+    check = client.session.check
+    verdict = await anyio.to_thread.run_sync(
+        lambda: check(name, call.arguments, votes=client.votes)
+    )
+    if verdict.tool is None or not verdict.passed:
+        call_record.record_check(verdict)
+        return error_result(refusal_text(verdict, call.name))
+    tool, ok = verdict.tool, False
+    try:
+        result = await _run_checked(fleet, context, client, verdict, call, call_record)
+        ok = isinstance(result, types.CallToolResult) and not result.is_error
+    finally:
+        with anyio.CancelScope(shield=True):
+            record = client.session.record_call
+            await anyio.to_thread.run_sync(lambda: record(tool.id, ok=ok))
+    return result
+
+
+async def _run_checked(
+    fleet: Fleet,
+    context: Context,
+    client: ClientSession,
+    verdict: Verdict,
+    call: ClientCall,
+    call_record: CallRecord,
+) -> types.CallToolResult | types.InputRequiredResult:
+    """The server's answer to a permitted call; a refusal for a denied one."""
+    call_record.record_check(verdict)
+    tool, profile = verdict.tool, client.profile
+    if tool is None or not verdict.passed:
+        return error_result(refusal_text(verdict, call.name))
+
+    caller, arguments = Caller(context, client), verdict.arguments
+    meta = forwarded_meta(call.params.meta, caller)
+
+    async def send(
+        answers: types.InputResponses | None, state: str | None
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        return await fleet.call(
+            tool, arguments, meta=meta, caller=caller, answers=answers, state=state
+        )
+
+    server = tool.server or ""
+    subject = f"{tool.id} {json.dumps(arguments, sort_keys=True)}"
+    result = await relay(fleet, caller, call.params, server=server, subject=subject, send=send)
+    if isinstance(result, types.InputRequiredResult):
+        return result
+    call_record.record_result(result)
+    result = result.model_copy(update={"content": with_public_links(server, result.content)})
+    chars = result_chars(fleet.listed.meta(tool.id))
+    return client.results.shorten(
+        result, tool.id, profile, tokens=profile.result_tokens, chars=chars
+    )
+
+
+def _app_only_tool(client: ClientSession, name: str) -> Tool | None:
+    """The tool, if it is for user interfaces alone; None for every other tool."""
+    view = client.app_view()
+    tool = view.details([client.views.names(view.catalog).resolve(name, view)])[0]
+    if not isinstance(tool, Tool) or client.view().permits(tool.id):
+        return None
+    return tool
+
+
+def _meta_tool_problem(client: ClientSession, call: ClientCall, tool: Tool) -> str:
+    """Why this meta-tool may not call this permitted tool; empty if it may."""
+    kind = kind_of(tool.annotations)
+    if call.through in CALLS.values() and call.through != CALLS[kind]:
+        return f"{tool.id} is a {kind} tool by its annotations: call it with {CALLS[kind]}."
+    if call.through is not None and not is_shown_as(client, tool):
+        return (
+            f"{tool.id} is a {kind} tool, and {call.through} is annotated as more harmless than "
+            "that: call the tool by its own name if it is listed, or list the tools again."
+        )
+    return ""
+
+
+def refusal_text(verdict: Verdict, name: str) -> str:
+    """The answer to a refused call.
+
+    It uses the client's name of the tool. It never quotes rules, because they may name other tools.
+
+    Args:
+        verdict: result of the check.
+        name: the client's name of the tool.
+    """
+    if verdict.refusal is None:
+        return verdict.text
+    fields = replace(verdict, refusal=replace(verdict.refusal, tool_id=name)).to_dict()
+    code = fields.pop("detail").get("code", verdict.refusal.kind)
+    text = json.dumps({**fields, "tool": name, "code": code}, ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode()
+
+
+def error_result(text: str) -> types.CallToolResult:
+    """An error result with a message for the model."""
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)

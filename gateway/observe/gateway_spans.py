@@ -1,0 +1,101 @@
+"""OpenTelemetry spans from the gateway's events, by the conventions for generative AI.
+
+A search is a `retrieval` span, a call is an `execute_tool` span, the start of a server is a
+`shortlist.server.start` span. If the program sets up no OpenTelemetry SDK, spans are dropped.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from importlib.metadata import version
+
+from opentelemetry import trace
+
+from ...session.event import Event
+from .gateway_events import RunEvent, SearchEvent, ServerEvent
+
+Attributes = dict[str, str | bool | int | float | list[str]]
+
+
+class GatewaySpans:
+    """An event sink that makes a span for each search, call and server start.
+
+    The parent of a span is the current span, which is that of the request.
+
+    Args:
+        tracers: provider of the tracer; the global one by default.
+    """
+
+    def __init__(self, tracers: trace.TracerProvider | None = None) -> None:
+        self._tracer = trace.get_tracer("shortlist.gateway", version("shortlist"), tracers)
+
+    def __call__(self, event: Event) -> None:
+        """Make the span of an event."""
+        match event:
+            case SearchEvent():
+                self._span("retrieval tools", event, event.ms, _search(event), None)
+            case RunEvent():
+                error = None if event.outcome == "ok" else event.outcome
+                ms = event.check.ms if event.run_ms is None else event.run_ms
+                name = f"execute_tool {event.check.tool}"
+                self._span(name, event, ms, _call(event), error)
+            case ServerEvent():
+                if event.ms is not None or event.problem is not None:
+                    attributes: Attributes = {
+                        "shortlist.server": event.server,
+                        "shortlist.server.tools": event.tools,
+                    }
+                    failed = None if event.problem is None else "failed"
+                    self._span("shortlist.server.start", event, event.ms or 0.0, attributes, failed)
+
+    def _span(
+        self, name: str, event: Event, ms: float, attributes: Attributes, error: str | None
+    ) -> None:
+        """A span that ends at the time of the event."""
+        end = _nanoseconds(event.place.at)
+        attributes["gen_ai.conversation.id"] = event.place.session
+        if error is not None:
+            attributes["error.type"] = error
+        span = self._tracer.start_span(
+            name,
+            kind=trace.SpanKind.CLIENT,
+            attributes=attributes,
+            start_time=end - int(ms * 1e6),
+        )
+        if error is not None:
+            span.set_status(trace.StatusCode.ERROR, error)
+        span.end(end)
+
+
+def _search(event: SearchEvent) -> Attributes:
+    attributes: Attributes = {
+        "gen_ai.operation.name": "retrieval",
+        "gen_ai.provider.name": "shortlist",
+        "gen_ai.data_source.id": "tools",
+        "shortlist.client": event.client,
+        "shortlist.query.hash": event.query,
+        "shortlist.tier": event.tier,
+        "shortlist.outcome": event.outcome,
+        "shortlist.found": [tool_id for tool_id, _ in event.found],
+        "shortlist.tokens": event.tokens,
+    }
+    if event.content is not None:
+        attributes["gen_ai.retrieval.query.text"] = event.content["query"]
+    return attributes
+
+
+def _call(event: RunEvent) -> Attributes:
+    return {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": event.check.tool,
+        "gen_ai.tool.type": "function",
+        "shortlist.client": event.client,
+        "shortlist.server": event.server,
+        "shortlist.outcome": event.outcome,
+        "shortlist.sent": event.sent,
+        "shortlist.received": event.received,
+    }
+
+
+def _nanoseconds(time: datetime) -> int:
+    return int(time.timestamp() * 1e9)

@@ -1,0 +1,328 @@
+"""Records the gateway's actions as events."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic, perf_counter
+from typing import Any
+
+import mcp.types as types
+
+from ...catalog import Catalog
+from ...gating.verdict import Verdict
+from ...session import CallEvent, EventSink, Recorder
+from ...session.event import Place
+from ...view import View
+from ..profiles.client_sessions import MAX_SESSIONS
+from ..profiles.gateway_settings import DEFAULT_PROFILE
+from ..profiles.profile import DETAILS, SEARCH
+from .definition_tokens import DefinitionTokens, characters, shown_tokens, text_tokens
+from .gateway_events import (
+    CallRecord,
+    CatalogEvent,
+    DetailsEvent,
+    ListEvent,
+    RunEvent,
+    SearchEvent,
+    ServerEvent,
+)
+
+_LOG = logging.getLogger("shortlist.gateway")
+#: Requests without an MCP session start a new conversation after this many seconds without one.
+_PAUSE_S = 1_800.0
+#: Session id of events that belong to no client.
+GATEWAY = "gateway"
+
+
+@dataclass(frozen=True, slots=True)
+class Requester:
+    """Who sent a request.
+
+    Args:
+        session: id of its session.
+        client: name of the client's profile.
+        lasting: whether later requests can belong to the same session.
+    """
+
+    session: str
+    client: str
+    lasting: bool
+
+    @classmethod
+    def of(cls, request: Any, session: str) -> Requester:
+        """Who sent a request.
+
+        Args:
+            request: the HTTP request; None over stdin/stdout.
+            session: id of its session.
+        """
+        if request is None:
+            return cls(session, DEFAULT_PROFILE, lasting=True)
+        profile = request.scope.get("shortlist.profile") or DEFAULT_PROFILE
+        return cls(session, profile, lasting=bool(request.headers.get("mcp-session-id")))
+
+
+@dataclass(slots=True)
+class Request:
+    """A request that is being answered.
+
+    Args:
+        answer: None if the client is asked first. Then its next request, with the answers, is
+            recorded.
+    """
+
+    answer: types.CallToolResult | None = field(
+        default_factory=lambda: types.CallToolResult(content=[], is_error=True)
+    )
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """State of a conversation: its number of searches, and whether its list is recorded."""
+
+    searches: int = 0
+    is_listed: bool = False
+
+
+class Observer:
+    """Makes events of the gateway's actions. Without sinks it does nothing.
+
+    HTTP requests without an MCP session are one conversation for each profile, which ends after
+    half an hour without requests.
+
+    Args:
+        sinks: called with each event. If a sink raises, the request still succeeds.
+        content: whether events contain queries, arguments and results.
+    """
+
+    def __init__(self, *sinks: EventSink, content: bool = False) -> None:
+        self._recorder = Recorder(*sinks, content=content) if sinks else None
+        self._content = content
+        self._tokens = DefinitionTokens()
+        self._recorded_catalog = ""
+        self._conversations: OrderedDict[str, _Conversation] = OrderedDict()
+        #: Profile to the conversation of its requests without a session, and the time of the last
+        #: one.
+        self._sessionless: dict[str, tuple[str, float]] = {}
+        # Counting hundreds of definitions takes a second. No client should wait for that.
+        self._counting = ThreadPoolExecutor(1, "shortlist-events")
+
+    def close(self) -> None:
+        """Wait until all lists are recorded."""
+        self._counting.shutdown()
+
+    def record_list(
+        self,
+        requester: Requester,
+        view: View,
+        tools: Sequence[types.Tool],
+        quarantined: Collection[str],
+    ) -> None:
+        """Record the tools that a client sees, once for each conversation.
+
+        Args:
+            requester: sender of the request.
+            view: the tools that the client may use.
+            tools: the tools that the client got.
+            quarantined: ids of the quarantined tools.
+        """
+        if self._recorder is None:
+            return
+        name, conversation = self._conversation(requester)
+        if conversation.is_listed:
+            return
+        conversation.is_listed = True
+        place = Place.now(name, conversation.searches)
+        permitted = [tool.id for tool in view.tools()]
+        quarantined_ids = frozenset(quarantined)
+        recording = self._counting.submit(
+            self._count_and_record,
+            view.catalog,
+            quarantined_ids,
+            permitted,
+            tools,
+            place,
+            requester.client,
+        )
+        recording.add_done_callback(_log_failure)
+
+    @contextmanager
+    def request(
+        self, requester: Requester, params: types.CallToolRequestParams, call_record: CallRecord
+    ) -> Iterator[Request]:
+        """Record a search, a request for definitions or a call, after its answer.
+
+        Args:
+            requester: sender of the request.
+            params: parameters of the request.
+            call_record: check, result and times of the call, if the request is one.
+
+        Yields:
+            The request; assign its answer.
+        """
+        request, start = Request(), perf_counter()
+        try:
+            yield request
+        finally:
+            call_record.end()
+            if self._recorder is not None and request.answer is not None:
+                ms = (perf_counter() - start) * 1e3
+                if call_record.verdict is not None:
+                    self._record_call(self._recorder, requester, call_record, call_record.verdict)
+                elif params.name == SEARCH:
+                    arguments = params.arguments or {}
+                    self._record_search(self._recorder, requester, arguments, request.answer, ms)
+                elif params.name == DETAILS:
+                    self._record_details(self._recorder, requester, request.answer, ms)
+
+    def server(
+        self, name: str, state: str, *, ms: float | None, tools: int, problem: str | None
+    ) -> None:
+        """Record that a server started, stopped or failed.
+
+        Args:
+            name: name of the server.
+            state: its new state.
+            ms: milliseconds of the start, None if it did not start now.
+            tools: how many of its tools are known.
+            problem: the problem without secrets, if there is one.
+        """
+        if self._recorder is not None:
+            place = Place.now(GATEWAY, 0)
+            self._recorder(ServerEvent(place, name, state, ms, tools, problem))
+
+    def _record_search(
+        self,
+        record: Recorder,
+        requester: Requester,
+        arguments: Mapping[str, Any],
+        result: types.CallToolResult,
+        ms: float,
+    ) -> None:
+        name, conversation = self._conversation(requester)
+        conversation.searches += 1
+        answer_values = result.structured_content or {}
+        query, server = str(arguments.get("query", "")), arguments.get("server")
+        record(
+            SearchEvent(
+                place=Place.now(name, conversation.searches),
+                client=requester.client,
+                query=record.hashed(query),
+                # A name that is not a server's may be text of the model.
+                server=server if answer_values and isinstance(server, str) else None,
+                tier=str(answer_values.get("tier", "")),
+                found=tuple((row["name"], row["score"]) for row in answer_values.get("tools", ())),
+                abstained=bool(answer_values.get("abstained")),
+                reason=answer_values.get("reason"),
+                starting=len(answer_values.get("starting", ())),
+                quarantined=int(answer_values.get("quarantined", 0)),
+                tokens=text_tokens(result),
+                ms=ms,
+                content={"query": query} if self._content else None,
+            )
+        )
+
+    def _record_details(
+        self, record: Recorder, requester: Requester, result: types.CallToolResult, ms: float
+    ) -> None:
+        rows = (result.structured_content or {}).get("tools", ())
+        errors = [row.get("error") for row in rows]
+        record(
+            DetailsEvent(
+                place=self._place(requester),
+                client=requester.client,
+                found=tuple(row["name"] for row in rows if "error" not in row),
+                denied=errors.count("denied"),
+                unknown=errors.count("unknown"),
+                tokens=text_tokens(result),
+                ms=ms,
+            )
+        )
+
+    def _record_call(
+        self, record: Recorder, requester: Requester, call_record: CallRecord, verdict: Verdict
+    ) -> None:
+        tool, result = verdict.tool, call_record.result
+        content = None
+        if self._content and result is not None:
+            result_json = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+            content = {"arguments": verdict.arguments, "result": result_json}
+        place = self._place(requester)
+        record(
+            RunEvent(
+                check=CallEvent.of(verdict, place, ms=call_record.check_ms, content=self._content),
+                client=requester.client,
+                server="" if tool is None else tool.server or "",
+                outcome=call_record.outcome,
+                run_ms=call_record.run_ms,
+                sent=characters(verdict.arguments),
+                received=0 if result is None else _content_characters(result),
+                content=content,
+            )
+        )
+
+    def _conversation(self, requester: Requester) -> tuple[str, _Conversation]:
+        """The conversation of a request, and its name."""
+        name = requester.session
+        if not requester.lasting:
+            now = monotonic()
+            last_name, last_request = self._sessionless.get(requester.client, ("", -_PAUSE_S))
+            name = last_name if now - last_request < _PAUSE_S else name
+            self._sessionless[requester.client] = name, now
+        conversation = self._conversations.setdefault(name, _Conversation())
+        self._conversations.move_to_end(name)
+        if len(self._conversations) > MAX_SESSIONS:
+            self._conversations.popitem(last=False)
+        return name, conversation
+
+    def _place(self, requester: Requester) -> Place:
+        name, conversation = self._conversation(requester)
+        return Place.now(name, conversation.searches)
+
+    def _count_and_record(
+        self,
+        catalog: Catalog,
+        quarantined: frozenset[str],
+        permitted: list[str],
+        tools: Sequence[types.Tool],
+        place: Place,
+        client: str,
+    ) -> None:
+        if self._recorder is None:
+            return
+        counts = self._tokens.of(catalog)
+        if catalog.fingerprint != self._recorded_catalog:
+            self._recorded_catalog = catalog.fingerprint
+            offered = {
+                tool_id: count for tool_id, count in counts.items() if tool_id not in quarantined
+            }
+            self._recorder(CatalogEvent(place, catalog.fingerprint, offered))
+        self._recorder(
+            ListEvent(
+                place=place,
+                client=client,
+                shown=len(tools),
+                tokens=shown_tokens(tools),
+                permitted=len(permitted),
+                permitted_tokens=sum(counts[tool_id] for tool_id in permitted),
+                catalog=catalog.fingerprint,
+            )
+        )
+
+
+def _log_failure(recording: Future[None]) -> None:
+    if (error := recording.exception()) is not None:
+        _LOG.error("a list of tools was not recorded", exc_info=error)
+
+
+def _content_characters(result: types.CallToolResult) -> int:
+    """Number of characters of a result's texts and encoded data."""
+    return sum(
+        len(part.text if isinstance(part, types.TextContent) else getattr(part, "data", ""))
+        for part in result.content
+    )

@@ -1,0 +1,156 @@
+"""Starts servers once, and reports the tools and problems of each.
+
+Or the tools of a client's file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import anyio
+
+from ...catalog import Tool
+from ...errors import CatalogError
+from ..clients.client_config import read_client_config
+from ..connections.server_spec import ServerSpec
+from ..upstream.fleet import Fleet
+from ..upstream.server_connection import ServerState, Upstream, UpstreamError
+from ..upstream.start_cache import Manifests
+from .definition_tokens import DefinitionTokens
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReport:
+    """The tools and problems of a server.
+
+    Args:
+        name: name of the server.
+        available: whether it started, or its tools are known from an earlier start.
+        tokens: tool id to the tokens of its definition.
+        ms: milliseconds from its start to its whole list, None if it was not started.
+        problems: one line each, without secrets.
+    """
+
+    name: str
+    available: bool
+    tokens: dict[str, int]
+    ms: float | None
+    problems: tuple[str, ...]
+
+
+async def inspect_servers(fleet: Fleet, *, only_unknown: bool = False) -> list[ServerReport]:
+    """Start the servers in parallel, report, and stop them.
+
+    Each server has its own start timeout. A server that hangs delays the report by at most that
+    time.
+
+    Args:
+        fleet: must not be running.
+        only_unknown: whether to start only servers whose tools are not known from an earlier start.
+    """
+    refused: set[str] = set()
+
+    async def start(name: str, upstream: Upstream) -> None:
+        try:
+            await upstream.connect()
+        except UpstreamError:
+            refused.add(name)
+
+    async with anyio.create_task_group() as group:
+        await group.start(fleet.run)
+        async with anyio.create_task_group() as starts:
+            for name, upstream in fleet.upstreams.items():
+                if not (only_unknown and upstream.state is ServerState.KNOWN):
+                    starts.start_soon(start, name, upstream)
+        reports = list(_reports(fleet, refused))
+        group.cancel_scope.cancel()
+    return reports
+
+
+def _reports(fleet: Fleet, refused: set[str]) -> Iterable[ServerReport]:
+    tokens = DefinitionTokens().of(fleet.engine.catalog)
+    problems = fleet.problems()
+    for name, upstream in fleet.upstreams.items():
+        server_problems = list(problems.get(name, ()))
+        if name in refused and upstream.problem is None:
+            server_problems.insert(
+                0, f"it did not start within {upstream.spec.start_timeout_s:g} s"
+            )
+        yield ServerReport(
+            name,
+            available=name not in refused,
+            tokens={
+                tool.id: tokens[tool.id] for tool in fleet.engine.catalog if tool.server == name
+            },
+            ms=upstream.started_ms if upstream.state is ServerState.STARTED else None,
+            problems=tuple(server_problems),
+        )
+
+
+_POLL_S = 0.05
+"""Seconds between two checks whether all servers have listed their tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredTools:
+    """The tools of the servers in a configuration file.
+
+    Args:
+        tools: all tools; servers in the order of the file.
+        problems: problems of the file, of servers and of tools, one line each.
+    """
+
+    tools: tuple[Tool, ...]
+    problems: tuple[str, ...]
+
+
+def read_configured_tools(path: Path) -> ConfiguredTools:
+    """Start every server of a configuration, list its tools, and stop it.
+
+    Args:
+        path: `mcp.json` or the file of another known client; see `read_client_config`.
+
+    Raises:
+        ConfigError: the file cannot be read.
+        CatalogError: no server lists a tool. The message has the problem of each.
+
+    Example::
+
+        configured = read_configured_tools(Path("mcp.json"))
+        engine = Engine.from_tools(configured.tools)
+    """
+    config = read_client_config(path)
+    fleet = anyio.run(_list_tools, [spec for spec in config.servers if not spec.disabled])
+    problems = list(config.problems)
+    for name, upstream in fleet.upstreams.items():
+        if upstream.problem is not None:
+            problems.append(f"server {name!r}: {upstream.problem}")
+        problems += [
+            f"server {name!r}: tool {problem}" for problem in fleet.listed.problems.get(name, ())
+        ]
+    order = {name: position for position, name in enumerate(fleet.upstreams)}
+    tools = sorted(fleet.engine.catalog, key=lambda tool: order[tool.server or ""])
+    if not tools:
+        none = "every server is disabled or lists none" if config.servers else "no servers in it"
+        reasons = "; ".join(problems) or none
+        raise CatalogError(f"{path}: no tools: {reasons}")
+    return ConfiguredTools(tuple(tools), tuple(problems))
+
+
+async def _list_tools(specs: Iterable[ServerSpec]) -> Fleet:
+    # Lists of earlier starts are not used, so that the tools are the present ones.
+    with TemporaryDirectory() as folder:
+        fleet = Fleet(
+            specs,
+            engine_settings={"tiers": ["lexical"], "trust": {"scan": False}},
+            manifests=Manifests(Path(folder)),
+        )
+        async with anyio.create_task_group() as group:
+            await group.start(fleet.run)
+            while fleet.starting:
+                await anyio.sleep(_POLL_S)
+            group.cancel_scope.cancel()
+    return fleet

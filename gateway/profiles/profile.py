@@ -1,0 +1,370 @@
+"""What each client of the gateway may use, by which names it calls tools.
+
+And which token selects its profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from ...catalog import Catalog
+from ...catalog.pattern import granted
+from ...codemode.grants import Flow, Grant, decision
+from ...config import Config
+from ...engine import Engine
+from ...gating import Gate, State, Votes
+from ...loaders.render.provider_tools import provider_name
+from ...view import View
+from .gateway_settings import DEFAULT_PROFILE, GatewaySettings, ProfileSettings
+
+#: Names of the gateway's own tools.
+SEARCH, DETAILS, CALL = "search_tools", "get_tool_details", "call_tool"
+SERVERS, READ, RUN = "list_servers", "read_result", "run_code"
+#: Characters of the name of a tool that is shown directly: 60 with `mcp__shortlist__`, the prefix
+#: that clients put before it.
+DIRECT_NAME = 44
+
+
+def direct_name(tool_id: str) -> str:
+    """The name of a directly shown tool. It depends only on the id and is unique."""
+    return provider_name(tool_id, DIRECT_NAME)
+
+
+class CallNames:
+    """The names of one catalog version: `server__tool`, and those of tools shown directly.
+
+    Args:
+        catalog: the version.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self._ids: dict[str, list[str]] = {}
+        for tool in catalog:
+            for name in {direct_name(tool.id), f"{tool.server}__{tool.name}"}:
+                self._ids.setdefault(name, []).append(tool.id)
+
+    def resolve(self, name: str, view: View) -> str:
+        """The id of the tool with a name. An unknown name is returned unchanged.
+
+        Args:
+            name: id, or one of the other names; an id wins over them.
+            view: if several tools have this name, the one that the view permits is chosen.
+        """
+        if name in self.catalog:
+            return name
+        ids = self._ids.get(name, [])
+        permitted = [tool_id for tool_id in ids if view.permits(tool_id)]
+        chosen = permitted or sorted(ids)[:1]
+        return chosen[0] if len(chosen) == 1 else name
+
+
+_ALL = ("*",)
+_NO_RULES = Gate()
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What one client may use, and how tools are shown to it.
+
+    Args:
+        name: name of the profile.
+        servers: globs over names of servers.
+        tools: globs over ids `server/tool`; both must match.
+        scopes: scopes granted to the client.
+        rules: permission rules for this client, in addition to those of the engine.
+        vote_servers: globs over names of servers that may exclude their own tools, with the tool
+            `_tool_gating`.
+        vote_claims: globs over these servers whose claimed tools rank first.
+        vote_calls: globs over the claiming servers whose claimed tool is called without the model,
+            if it is read-only and the claim has arguments.
+        pinned: ids or globs of tools that are always shown directly.
+        split: whether three tools, to read, to write and to destroy, replace `call_tool`.
+        pass_through: all tools are shown directly if their definitions take less than this share of
+            the context.
+        context_tokens: size of the model's context window in tokens.
+        result_tokens: a result of more tokens is stored, and read in parts.
+        operator: text added to the description of `search_tools`.
+        code: whether there is `run_code`.
+        grants: which tools scripts may call. The first matching grant decides.
+        flows: pairs of servers between which scripts must not pass data.
+        extract: command of the small model for `extract` in scripts.
+    """
+
+    name: str = "default"
+    servers: tuple[str, ...] = _ALL
+    tools: tuple[str, ...] = _ALL
+    scopes: frozenset[str] = frozenset()
+    rules: Gate = _NO_RULES
+    vote_servers: tuple[str, ...] = ()
+    vote_claims: tuple[str, ...] = ()
+    vote_calls: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
+    split: bool = False
+    pass_through: float = 0.03
+    context_tokens: int = 200_000
+    result_tokens: int = 10_000
+    operator: str = ""
+    code: bool = False
+    grants: tuple[Grant, ...] = ()
+    flows: tuple[Flow, ...] = ()
+    extract: str | None = None
+
+    @classmethod
+    def of(cls, settings: GatewaySettings, name: str, profile_settings: ProfileSettings) -> Profile:
+        """A profile from the settings.
+
+        Args:
+            settings: settings of the gateway.
+            name: name of the profile.
+            profile_settings: settings of the profile.
+        """
+        code = settings.code.overridden_by(profile_settings.code)
+        return cls(
+            name=name,
+            servers=profile_settings.servers,
+            tools=profile_settings.tools,
+            scopes=frozenset(profile_settings.scopes),
+            rules=profile_settings.gate(),
+            vote_servers=profile_settings.votes.servers,
+            vote_claims=profile_settings.votes.claims,
+            vote_calls=profile_settings.votes.calls,
+            pinned=tuple(settings.pinned),
+            split=settings.split_call_tool,
+            pass_through=settings.pass_through,
+            context_tokens=settings.context_tokens,
+            result_tokens=settings.result_tokens,
+            operator=settings.operator,
+            code=code.on,
+            grants=code.grants(),
+            flows=tuple(Flow(source, target) for source, target in code.flows),
+            extract=code.extract,
+        )
+
+    def allowed(self, catalog: Catalog) -> list[str] | None:
+        """Ids of the tools that the profile allows; None for all.
+
+        Args:
+            catalog: the present catalog.
+        """
+        if self.servers == _ALL and self.tools == _ALL:
+            return None
+        servers = {name: self.names_server(name) for name in {tool.server for tool in catalog}}
+        return [
+            tool.id for tool in catalog if servers[tool.server] and granted(tool.id, self.tools)
+        ]
+
+    def names_server(self, name: str | None) -> bool:
+        """Whether the profile's globs match a server."""
+        return granted(name or "", self.servers)
+
+
+#: The profile of clients whose profile was removed. It permits nothing.
+NOTHING = Profile("nothing", servers=(), tools=())
+
+
+class ProfileViews:
+    """Makes the views of all sessions of one profile.
+
+    A view uses the profile and the catalog of that moment. So a changed profile applies to existing
+    sessions.
+
+    Args:
+        engine: engine with the tools of all servers.
+        profile: the present profile; assign another to change it.
+        hidden: returns the ids of tools that are for user interfaces alone.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        profile: Profile,
+        hidden: Callable[[], frozenset[str]] = frozenset,
+    ) -> None:
+        self.engine = engine
+        self.profile = profile
+        self._hidden = hidden
+        self._allowed: tuple[Catalog | None, Profile, frozenset[str] | None] = (None, profile, None)
+        self._names: CallNames | None = None
+
+    @property
+    def config(self) -> Config:
+        """Of the engine."""
+        return self.engine.config
+
+    @property
+    def catalog(self) -> Catalog:
+        """The present catalog, with denied tools."""
+        return self.engine.catalog
+
+    @property
+    def tiers(self) -> tuple[str, ...]:
+        """Names of the tiers that a search may use."""
+        return self.engine.tiers
+
+    def view(
+        self,
+        state: State,
+        *,
+        allowed: Iterable[str] | None = None,
+        votes: Votes | None = None,
+        apps: bool = False,
+    ) -> View:
+        """What the client may use now.
+
+        Args:
+            state: earlier calls and facts. The scopes are replaced by those of the profile.
+            allowed: ids or globs that limit the tools further.
+            votes: votes of the servers about their own tools.
+            apps: whether tools for user interfaces alone are included.
+        """
+        profile = self.profile
+        state = replace(state, scopes=profile.scopes)
+        view = self.engine.view(state, allowed=allowed, votes=votes, rules=profile.rules)
+        ids = self._allowed_ids(view.catalog, profile)
+        if ids is not None:
+            view = view.limited(ids)
+        hidden = frozenset() if apps else self._hidden()
+        if hidden:
+            view = view.limited(tool.id for tool in view.tools() if tool.id not in hidden)
+        return view
+
+    def after_call(self, state: State, tool_id: str) -> State:
+        """The state after a successful call of this tool."""
+        return self.engine.after_call(state, tool_id, rules=self.profile.rules)
+
+    def names(self, catalog: Catalog) -> CallNames:
+        """Names that clients may use for the tools of a catalog version."""
+        if self._names is None or self._names.catalog is not catalog:
+            self._names = CallNames(catalog)
+        return self._names
+
+    def allows(self, tool_id: str, view: View) -> bool:
+        """Whether the profile's globs match a tool. Rules and quarantine are not checked."""
+        ids = self._allowed_ids(view.catalog, self.profile)
+        return tool_id in view.catalog if ids is None else tool_id in ids
+
+    def quarantined_count(self, view: View) -> int:
+        """Number of quarantined tools that the profile's globs match."""
+        return sum(self.allows(tool_id, view) for tool_id in self.engine.quarantined)
+
+    def permits_server(self, name: str, view: View) -> bool:
+        """Whether the client may see a server and use its resources and prompts.
+
+        It may if it may use one of the server's tools. A server without tools must match the
+        profile's globs. It is denied if the profile is limited to some tools, or if a rule applies
+        to all tools of the server.
+
+        Args:
+            name: name of the server.
+            view: a view of this profile.
+        """
+        profile = self.profile
+        if not profile.names_server(name):
+            return False
+        if any(tool.server == name for tool in view.catalog):
+            return any(tool.server == name for tool in view.tools())
+        rules = (*self.engine.config.gate.rules, *profile.rules.rules)
+        return profile.tools == _ALL and not any(
+            rule.condition is not None and rule.may_concern(name) for rule in rules
+        )
+
+    def _allowed_ids(self, catalog: Catalog, profile: Profile) -> frozenset[str] | None:
+        cached_catalog, cached_profile, ids = self._allowed
+        if cached_catalog is not catalog or cached_profile is not profile:
+            allowed = profile.allowed(catalog)
+            ids = None if allowed is None else frozenset(allowed)
+            self._allowed = catalog, profile, ids
+        return ids
+
+
+@dataclass(frozen=True, slots=True)
+class ClientProfiles:
+    """The profiles of all clients.
+
+    Args:
+        default: profile of a client that sends no token.
+        profiles: name to profile.
+        tokens: profile's name to the bearer token that selects it over HTTP.
+    """
+
+    default: Profile
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls, settings: GatewaySettings, name: str = DEFAULT_PROFILE, *, over_http: bool = False
+    ) -> Self:
+        """The profiles of the settings, also for `ClientSessions.change` after a change.
+
+        Args:
+            settings: settings of the gateway.
+            name: profile of a client that sends no token.
+            over_http: whether clients use HTTP. If any profile has a token, requests without one
+                are refused, and `name` has no effect.
+
+        Raises:
+            ConfigError: there is no profile of this name.
+        """
+        tokens = {
+            profile_name: profile.token.get_secret_value()
+            for profile_name, profile in settings.profiles.items()
+            if profile.token is not None
+        }
+        profiles = {
+            profile_name: Profile.of(settings, profile_name, profile)
+            for profile_name, profile in settings.profiles.items()
+        }
+        if over_http and tokens:
+            return cls(NOTHING, profiles, tokens)
+        return cls(Profile.of(settings, name, settings.profile(name)), profiles, tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptGrants:
+    """Which of a profile's tools its scripts may call.
+
+    Args:
+        profile: its name.
+        allowed: number of tools that scripts call without asking.
+        asked: ids of tools that the user is asked about.
+        denied: ids of tools that scripts do not call.
+        unmatched: patterns of the settings that match no tool.
+    """
+
+    profile: str
+    allowed: int
+    asked: tuple[str, ...]
+    denied: tuple[str, ...]
+    unmatched: tuple[str, ...]
+
+
+def script_grants(settings: GatewaySettings, catalog: Catalog) -> Iterator[ScriptGrants]:
+    """The grants of scripts, for each profile with `run_code`.
+
+    Args:
+        settings: settings of the gateway.
+        catalog: tools of all servers.
+    """
+    profiles = settings.profiles or {DEFAULT_PROFILE: ProfileSettings()}
+    for name, profile_settings in profiles.items():
+        profile = Profile.of(settings, name, profile_settings)
+        if not profile.code:
+            continue
+        ids = profile.allowed(catalog)
+        tools = list(catalog) if ids is None else [catalog.get(tool_id) for tool_id in ids]
+        decisions = {tool.id: decision(tool, profile.grants, 0).decision for tool in tools}
+        yield ScriptGrants(
+            name,
+            sum(verdict == "allow" for verdict in decisions.values()),
+            tuple(tool_id for tool_id, verdict in decisions.items() if verdict == "ask"),
+            tuple(tool_id for tool_id, verdict in decisions.items() if verdict == "deny"),
+            tuple(
+                grant.tools
+                for grant in profile.grants
+                if not any(grant.concerns(tool) for tool in tools)
+            ),
+        )

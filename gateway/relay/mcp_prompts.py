@@ -1,0 +1,186 @@
+"""Prompts of all servers, under names that contain the name of the server.
+
+And completions of arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+import mcp.types as types
+from mcp import Client
+from mcp.server.lowlevel import Server
+from pydantic import TypeAdapter
+
+from ...errors import RequestError
+from ...loaders.render.provider_tools import provider_name
+from ..profiles.client_sessions import ClientSession, permitted_servers
+from ..upstream.caller import Caller, Context, TimeLimit, forwarded_meta
+from ..upstream.fleet import Fleet
+from .forwarding import relay, with_safe_errors
+from .resources import Resources, with_public_links
+
+#: Most characters of a prompt's name. Clients add a prefix.
+_MAX_NAME_CHARS = 60
+_GET_ANSWER: TypeAdapter[types.GetPromptResult | types.InputRequiredResult] = TypeAdapter(
+    types.GetPromptResult | types.InputRequiredResult
+)
+
+
+def public_name(server: str, prompt: str) -> str:
+    """The stable and unique name of a server's prompt for clients.
+
+    Args:
+        server: name of the server.
+        prompt: the server's name of the prompt.
+
+    Example:
+        >>> public_name("github", "review")
+        'github__review'
+    """
+    return provider_name(
+        f"{quote(server, safe='', errors='surrogatepass')}/{prompt}", _MAX_NAME_CHARS
+    )
+
+
+class Prompts:
+    """Answers the clients' requests for prompts.
+
+    Args:
+        fleet: the servers.
+        client_of: returns the session of a request.
+        server: the gateway's MCP server; the handlers are added to it.
+    """
+
+    def __init__(
+        self, fleet: Fleet, client_of: Callable[[Context], ClientSession], server: Server[Any]
+    ) -> None:
+        self._fleet = fleet
+        self._client_of = client_of
+        server.add_request_handler(
+            "prompts/list", types.PaginatedRequestParams, with_safe_errors(self._list)
+        )
+        server.add_request_handler(
+            "prompts/get", types.GetPromptRequestParams, with_safe_errors(self._get)
+        )
+
+    async def _list(
+        self,
+        context: Context,
+        params: types.PaginatedRequestParams,  # noqa: ARG002
+    ) -> types.ListPromptsResult:
+        by_name = {
+            name: prompt.model_copy(update={"name": name})
+            for name, _, prompt in self._prompts(self._client_of(context))
+        }
+        return types.ListPromptsResult(prompts=list(by_name.values()))
+
+    async def _get(
+        self, context: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        client = self._client_of(context)
+        server, name = self.locate(client, params.name)
+        caller = Caller(context, client)
+        meta = forwarded_meta(params.meta, caller)
+
+        async def send(
+            answers: types.InputResponses | None, state: str | None
+        ) -> types.GetPromptResult | types.InputRequiredResult:
+            server_params = types.GetPromptRequestParams(
+                name=name,
+                arguments=params.arguments,
+                input_responses=answers,
+                request_state=state,
+                _meta=meta,
+            )
+            upstream = self._fleet.upstreams[server]
+            request = types.GetPromptRequest(params=server_params)
+            return await upstream.forward(request, _GET_ANSWER, caller)
+
+        subject = f"prompt {name} {sorted((params.arguments or {}).items())}"
+        result = await relay(self._fleet, caller, params, server=server, subject=subject, send=send)
+        if isinstance(result, types.InputRequiredResult):
+            return result
+        messages = [
+            message.model_copy(update={"content": with_public_links(server, [message.content])[0]})
+            for message in result.messages
+        ]
+        return result.model_copy(update={"messages": messages})
+
+    def locate(self, client: ClientSession, name: str) -> tuple[str, str]:
+        """The server of a prompt, and the server's name of it.
+
+        Args:
+            client: session with the permissions.
+            name: name from the list of prompts.
+
+        Raises:
+            RequestError: no permitted server has such a prompt.
+        """
+        for prompt_name, server, prompt in self._prompts(client):
+            if prompt_name == name:
+                return server, prompt.name
+        raise RequestError(f"name: no prompt {name!r:.200}; prompts/list lists all prompts")
+
+    def _prompts(self, client: ClientSession) -> Iterator[tuple[str, str, types.Prompt]]:
+        for server in permitted_servers(self._fleet, client):
+            offers = self._fleet.listed.offers.get(server)
+            for prompt in offers.prompts if offers else ():
+                yield public_name(server, prompt.name), server, prompt
+
+
+_COMPLETE_ANSWER = TypeAdapter(types.CompleteResult)
+
+
+class Completions:
+    """Answers the clients' requests for completions of an argument.
+
+    Args:
+        fleet: the servers.
+        client_of: returns the session of a request.
+        resources: finds the server of a template.
+        prompts: finds the server of a prompt.
+        server: the gateway's MCP server; the handler is added to it.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        client_of: Callable[[Context], ClientSession],
+        resources: Resources,
+        prompts: Prompts,
+        server: Server[Any],
+    ) -> None:
+        self._fleet = fleet
+        self._client_of = client_of
+        self._resources = resources
+        self._prompts = prompts
+        server.add_request_handler(
+            "completion/complete", types.CompleteRequestParams, with_safe_errors(self._complete)
+        )
+
+    async def _complete(
+        self, context: Context, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        client = self._client_of(context)
+        reference: types.PromptReference | types.ResourceTemplateReference
+        if isinstance(params.ref, types.PromptReference):
+            server, name = self._prompts.locate(client, params.ref.name)
+            reference = types.PromptReference(name=name)
+        else:
+            server, uri = self._resources.locate(client, params.ref.uri)
+            reference = types.ResourceTemplateReference(uri=uri)
+        caller = Caller(context, client)
+        meta = forwarded_meta(params.meta, caller)
+        server_params = params.model_copy(update={"ref": reference, "meta": meta})
+        request = types.CompleteRequest(params=server_params)
+        upstream = self._fleet.upstreams[server]
+
+        async def send_if_able(client: Client, patience: TimeLimit) -> types.CompleteResult:
+            if client.server_capabilities.completions is None:
+                return types.CompleteResult(completion=types.Completion(values=[]))
+            return await upstream.requests.send(client, patience, request, _COMPLETE_ANSWER, caller)
+
+        return await upstream.request(send_if_able, caller=caller)

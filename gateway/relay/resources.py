@@ -1,0 +1,214 @@
+"""Resources of all servers, under addresses that contain the name of the server.
+
+A resource `repo://octo/readme` of the server `github` is `shortlist://github/repo://octo/readme` to
+a client. `ui://` addresses keep their scheme, because clients know user interfaces by it:
+`ui://panel` is `ui://github/panel`. Both can be converted back, and no two resources share an
+address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import quote, unquote
+
+import mcp.types as types
+from mcp.server.lowlevel import Server
+from mcp.shared.uri_template import UriTemplate
+from pydantic import TypeAdapter
+
+from ...errors import RequestError
+from ..profiles.client_sessions import ClientSession, permitted_servers
+from ..upstream.caller import Caller, Context, forwarded_meta
+from ..upstream.fleet import Fleet
+from .forwarding import relay, with_safe_errors
+
+_SCHEME, _UI = "shortlist://", "ui://"
+
+
+def public_uri(server: str, uri: str) -> str:
+    """The address of a server's resource, or template of addresses, as clients see it.
+
+    Args:
+        server: name of the server.
+        uri: the server's address of the resource.
+
+    Example:
+        >>> public_uri("my files", "file:///{path}")
+        'shortlist://my%20files/file:///{path}'
+    """
+    name = quote(server, safe="", errors="surrogatepass")
+    if uri.startswith(_UI):
+        return f"{_UI}{name}/{uri.removeprefix(_UI)}"
+    return f"{_SCHEME}{name}/{uri}"
+
+
+def server_and_uri(uri: str) -> tuple[str, str] | None:
+    """The server and its own address of a resource; None if clients have no such address.
+
+    Example:
+        >>> server_and_uri("shortlist://my%20files/file:///notes")
+        ('my files', 'file:///notes')
+    """
+    for scheme, server_scheme in ((_SCHEME, ""), (_UI, _UI)):
+        if uri.startswith(scheme):
+            name, slash, rest = uri.removeprefix(scheme).partition("/")
+            if not slash:
+                return None
+            return unquote(name, errors="surrogatepass"), server_scheme + rest
+    return None
+
+
+def with_public_links(server: str, content: list[types.ContentBlock]) -> list[types.ContentBlock]:
+    """Content of a result, with its links to resources as addresses for the client.
+
+    Args:
+        server: name of the server that gave the result.
+        content: content of the result.
+    """
+    return [_with_public_link(server, part) for part in content]
+
+
+def _with_public_link(server: str, part: types.ContentBlock) -> types.ContentBlock:
+    if isinstance(part, types.ResourceLink):
+        return part.model_copy(update={"uri": public_uri(server, part.uri)})
+    if isinstance(part, types.EmbeddedResource):
+        resource = part.resource
+        public = resource.model_copy(update={"uri": public_uri(server, resource.uri)})
+        return part.model_copy(update={"resource": public})
+    return part
+
+
+_READ_ANSWER: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] = TypeAdapter(
+    types.ReadResourceResult | types.InputRequiredResult
+)
+
+
+class Resources:
+    """Answers the clients' requests for resources.
+
+    Args:
+        fleet: the servers.
+        client_of: returns the session of a request.
+        server: the gateway's MCP server; the handlers are added to it.
+    """
+
+    def __init__(
+        self, fleet: Fleet, client_of: Callable[[Context], ClientSession], server: Server[Any]
+    ) -> None:
+        self._fleet = fleet
+        self._client_of = client_of
+        paged = types.PaginatedRequestParams
+        server.add_request_handler("resources/list", paged, with_safe_errors(self._list))
+        server.add_request_handler(
+            "resources/templates/list", paged, with_safe_errors(self._templates)
+        )
+        server.add_request_handler(
+            "resources/read", types.ReadResourceRequestParams, with_safe_errors(self._read)
+        )
+
+    async def _list(
+        self,
+        context: Context,
+        params: types.PaginatedRequestParams,  # noqa: ARG002
+    ) -> types.ListResourcesResult:
+        names = permitted_servers(self._fleet, self._client_of(context))
+        return types.ListResourcesResult(
+            resources=[
+                resource.model_copy(update={"uri": public_uri(name, resource.uri)})
+                for name in names
+                if name in self._fleet.listed.offers
+                for resource in self._fleet.listed.offers[name].resources
+            ]
+        )
+
+    async def _templates(
+        self,
+        context: Context,
+        params: types.PaginatedRequestParams,  # noqa: ARG002
+    ) -> types.ListResourceTemplatesResult:
+        names = permitted_servers(self._fleet, self._client_of(context))
+        return types.ListResourceTemplatesResult(
+            resource_templates=[
+                template.model_copy(
+                    update={"uri_template": public_uri(name, template.uri_template)}
+                )
+                for name in names
+                if name in self._fleet.listed.offers
+                for template in self._fleet.listed.offers[name].templates
+            ]
+        )
+
+    async def _read(
+        self, context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult | types.InputRequiredResult:
+        client = self._client_of(context)
+        server, uri = self.locate(client, params.uri)
+        caller = Caller(context, client)
+        meta = forwarded_meta(params.meta, caller)
+
+        async def send(
+            answers: types.InputResponses | None, state: str | None
+        ) -> types.ReadResourceResult | types.InputRequiredResult:
+            server_params = types.ReadResourceRequestParams(
+                uri=uri, input_responses=answers, request_state=state, _meta=meta
+            )
+            upstream = self._fleet.upstreams[server]
+            request = types.ReadResourceRequest(params=server_params)
+            return await upstream.forward(request, _READ_ANSWER, caller)
+
+        result = await relay(
+            self._fleet, caller, params, server=server, subject=f"read {uri}", send=send
+        )
+        if isinstance(result, types.InputRequiredResult):
+            return result
+        contents = [
+            part.model_copy(
+                update={"uri": params.uri if part.uri == uri else public_uri(server, part.uri)}
+            )
+            for part in result.contents
+        ]
+        return result.model_copy(update={"contents": contents})
+
+    def locate(self, client: ClientSession, uri: str) -> tuple[str, str]:
+        """The server of a resource, and the server's address of it.
+
+        Args:
+            client: session with the permissions.
+            uri: address from the list; or the server's own address, if only one server can have it.
+
+        Raises:
+            RequestError: no permitted server has the resource, or several have it.
+        """
+        permitted = permitted_servers(self._fleet, client)
+        server_resource = server_and_uri(uri)
+        if server_resource is not None and server_resource[0] in permitted:
+            return server_resource
+        owners = [name for name in permitted if self._server_has(name, uri)]
+        if len(owners) == 1:
+            return owners[0], uri
+        if owners:
+            choices = ", ".join(public_uri(name, uri) for name in owners)
+            raise RequestError(f"uri: several servers have {uri!r:.200}; use one of: {choices}")
+        raise RequestError(f"uri: no resource {uri!r:.200}; resources/list lists all resources")
+
+    def _server_has(self, server: str, uri: str) -> bool:
+        offers = self._fleet.listed.offers.get(server)
+        return offers is not None and (
+            any(resource.uri == uri for resource in offers.resources)
+            or _matches_any(offers.templates, uri)
+        )
+
+
+def _matches_any(templates: Sequence[types.ResourceTemplate], uri: str) -> bool:
+    """Whether an address matches a template, or is the template itself."""
+    for template in templates:
+        if template.uri_template == uri:
+            return True
+        try:
+            if UriTemplate.parse(template.uri_template).match(uri) is not None:
+                return True
+        except ValueError:
+            # An invalid template matches no address. Its server may still list it.
+            continue
+    return False

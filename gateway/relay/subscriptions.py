@@ -1,0 +1,323 @@
+"""Subscriptions to resources: clients are notified when a resource changes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import mcp
+import mcp.types as types
+from mcp import Client, MCPError
+from mcp.client.subscriptions import Subscription, SubscriptionLost
+from mcp.server.lowlevel import Server
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+
+from ...errors import RequestError, ShortlistError
+from ..profiles.client_sessions import ClientSession, permitted_servers
+from ..upstream.caller import Context, TimeLimit
+from ..upstream.fleet import Fleet
+from ..upstream.server_connection import Upstream, UpstreamError
+from .forwarding import with_safe_errors
+from .resources import Resources, public_uri, server_and_uri
+
+_LOG = logging.getLogger("shortlist.gateway")
+#: Name of a server, and the server's ended address of a resource.
+_Resource = tuple[str, str]
+#: Most resources with subscriptions, of all clients together.
+_MAX_RESOURCES = 10_000
+#: Seconds between two checks whether a server still answers.
+_CHECK_S = 5.0
+#: Seconds before a lost subscription is renewed: at first, and at most.
+_WAIT_S, _MAX_WAIT_S = 1.0, 60.0
+#: Time limit in seconds for a server to end a subscription.
+_UNSUBSCRIBE_S = 2.0
+
+
+@dataclass(eq=False, slots=True)
+class _Subscriber:
+    """A subscription of a client of the older protocol, with the client's form of the address."""
+
+    client: ClientSession
+    channel: ServerSession
+    uri: str
+
+
+@dataclass(eq=False, slots=True)
+class _ServerSubscription:
+    """A resource with at least one subscription."""
+
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    subscriber_count: int = 0
+    ready: anyio.Event = field(default_factory=anyio.Event)
+    problem: Exception | None = None
+
+
+class Subscriptions:
+    """Subscribes to resources at their servers while a client is subscribed.
+
+    A server with subscriptions is not stopped when it is idle.
+
+    Args:
+        fleet: the servers.
+        client_of: returns the session of a request.
+        resources: finds the server of a resource.
+        server: the gateway's MCP server; the handlers are added to it.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        client_of: Callable[[Context], ClientSession],
+        resources: Resources,
+        server: Server[Any],
+    ) -> None:
+        self._fleet = fleet
+        self._client_of = client_of
+        self._resources = resources
+        self._bus = InMemorySubscriptionBus()
+        self._stream = ListenHandler(self._bus)
+        self._subscriptions: dict[_Resource, _ServerSubscription] = {}
+        self._subscribers: dict[_Resource, list[_Subscriber]] = {}
+        server.add_request_handler(
+            "resources/subscribe", types.SubscribeRequestParams, with_safe_errors(self._subscribe)
+        )
+        server.add_request_handler(
+            "resources/unsubscribe",
+            types.UnsubscribeRequestParams,
+            with_safe_errors(self._unsubscribe),
+        )
+        server.add_request_handler(
+            "subscriptions/listen",
+            types.SubscriptionsListenRequestParams,
+            with_safe_errors(self._listen),
+        )
+        fleet.message_handlers.on_resource_update = self._notify_subscribers
+
+    def drop(self, client: ClientSession) -> None:
+        """End the subscriptions of a client of the older protocol.
+
+        Args:
+            client: the ended session.
+        """
+        for resource, subscribers in list(self._subscribers.items()):
+            ended = [subscriber for subscriber in subscribers if subscriber.client is client]
+            for subscriber in ended:
+                self._end_subscription(resource, subscriber)
+
+    async def _subscribe(
+        self, context: Context, params: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
+        client = self._client_of(context)
+        resource = self._resources.locate(client, params.uri)
+        subscribers = self._subscribers.setdefault(resource, [])
+        if not any(subscriber.client is client for subscriber in subscribers):
+            subscriber = _Subscriber(client, context.session, params.uri)
+            subscribers.append(subscriber)
+            try:
+                await self._acquire(resource)
+            except BaseException:
+                self._remove_subscriber(resource, subscriber)
+                raise
+        return types.EmptyResult()
+
+    async def _unsubscribe(
+        self, context: Context, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
+        client = self._client_of(context)
+        resource = self._resources.locate(client, params.uri)
+        for subscriber in self._subscribers.get(resource, ()):
+            if subscriber.client is client:
+                self._end_subscription(resource, subscriber)
+                break
+        return types.EmptyResult()
+
+    async def _listen(
+        self, context: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """A stream of changes of the resources that the client may read."""
+        permitted = permitted_servers(self._fleet, self._client_of(context))
+        uris, resources = [], []
+        for uri in params.notifications.resource_subscriptions or ():
+            resource = server_and_uri(uri)
+            if resource is None:
+                continue
+            server, _ = resource
+            if server in permitted:
+                uris.append(uri)
+                resources.append(resource)
+        acquired = []
+        try:
+            for resource in resources:
+                await self._acquire(resource)
+                acquired.append(resource)
+            honoured = types.SubscriptionFilter(resource_subscriptions=uris)
+            return await self._stream(
+                context, params.model_copy(update={"notifications": honoured})
+            )
+        finally:
+            for resource in acquired:
+                self._release(resource)
+
+    async def _notify_subscribers(self, server: str, uri: str) -> None:
+        """Notify the subscribed clients that a resource has changed."""
+        await self._bus.publish(ResourceUpdated(uri=public_uri(server, uri)))
+        for resource, subscribers in list(self._subscribers.items()):
+            # The changed resource may be a part of another one, such as a file in a folder.
+            subscribed_server, subscribed_uri = resource
+            folder = subscribed_uri.rstrip("/") + "/"
+            if subscribed_server != server or not f"{uri}/".startswith(folder):
+                continue
+            for subscriber in list(subscribers):
+                if server in permitted_servers(self._fleet, subscriber.client):
+                    same = uri == subscribed_uri
+                    client_uri = subscriber.uri if same else public_uri(server, uri)
+                    await self._notify(resource, subscriber, client_uri)
+
+    async def _notify(self, resource: _Resource, subscriber: _Subscriber, uri: str) -> None:
+        params = types.ResourceUpdatedNotificationParams(uri=uri)
+        try:
+            await subscriber.channel.send_notification(
+                types.ResourceUpdatedNotification(params=params)
+            )
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self._end_subscription(resource, subscriber)
+
+    def _end_subscription(self, resource: _Resource, subscriber: _Subscriber) -> None:
+        """End a client's subscription, if there is one."""
+        if self._remove_subscriber(resource, subscriber):
+            self._release(resource)
+
+    def _remove_subscriber(self, resource: _Resource, subscriber: _Subscriber) -> bool:
+        """Remove a subscription. Returns whether it existed."""
+        subscribers = self._subscribers.get(resource, [])
+        if subscriber not in subscribers:
+            return False
+        subscribers.remove(subscriber)
+        if not subscribers:
+            del self._subscribers[resource]
+        return True
+
+    async def _acquire(self, resource: _Resource) -> None:
+        """Add a subscription to a resource. The first one subscribes at the server.
+
+        Raises:
+            RequestError: there are too many subscriptions.
+            UpstreamError: the server refuses.
+        """
+        subscription = self._subscriptions.get(resource)
+        if subscription is None:
+            if len(self._subscriptions) >= _MAX_RESOURCES:
+                raise RequestError(
+                    f"uri: there are already subscriptions to {_MAX_RESOURCES:,} resources; try "
+                    "again later"
+                )
+            subscription = self._subscriptions[resource] = _ServerSubscription()
+            self._fleet.background.start_soon(self._keep_subscribed, resource, subscription)
+        subscription.subscriber_count += 1
+        try:
+            await subscription.ready.wait()
+        except BaseException:
+            self._release(resource, subscription)
+            raise
+        if subscription.problem is not None:
+            self._release(resource, subscription)
+            raise subscription.problem
+
+    def _release(
+        self, resource: _Resource, subscription: _ServerSubscription | None = None
+    ) -> None:
+        subscription = subscription or self._subscriptions[resource]
+        subscription.subscriber_count -= 1
+        if not subscription.subscriber_count:
+            subscription.scope.cancel()
+            if self._subscriptions.get(resource) is subscription:
+                del self._subscriptions[resource]
+
+    async def _keep_subscribed(
+        self, resource: _Resource, subscription: _ServerSubscription
+    ) -> None:
+        """Subscribe at the server, also after a lost connection, until no client is left."""
+        server, _ = resource
+        wait = _WAIT_S
+        with subscription.scope:
+            while True:
+                try:
+                    await self._subscribe_once(resource, subscription)
+                except (UpstreamError, ShortlistError) as error:
+                    if not subscription.ready.is_set():
+                        subscription.problem = error
+                        break
+                    _LOG.info("server %r: a subscription was lost: %s", server, error)
+                await anyio.sleep(wait)
+                wait = min(wait * 2, _MAX_WAIT_S)
+        subscription.ready.set()
+
+    async def _subscribe_once(self, resource: _Resource, subscription: _ServerSubscription) -> None:
+        server, _ = resource
+        upstream = self._fleet.upstreams.get(server)
+        if upstream is None:
+            # The server may be configured again while a client is subscribed.
+            raise UpstreamError(f"server {server!r} was removed from the configuration")
+        await upstream.request(
+            self._subscribe_request(upstream, resource, subscription), lasting=True
+        )
+
+    def _subscribe_request(
+        self, upstream: Upstream, resource: _Resource, subscription: _ServerSubscription
+    ) -> Callable[[Client, TimeLimit], Any]:
+        server, uri = resource
+
+        async def subscribe(client: Client, patience: TimeLimit) -> None:
+            capability = client.server_capabilities.resources
+            if capability is None or not capability.subscribe:
+                raise UpstreamError(
+                    f"server {server!r} does not support subscriptions to resources"
+                )
+            if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                try:
+                    async with client.listen(resource_subscriptions=[uri]) as changes:
+                        subscription.ready.set()
+                        with patience.paused():
+                            while self._fleet.upstreams.get(server) is upstream:
+                                if await _has_ended(changes):
+                                    break
+                except SubscriptionLost as error:
+                    raise UpstreamError(f"server {server!r}: {error}") from error
+                return
+            # The client of a closed connection no longer gives its session.
+            session = client.session
+            request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+            await session.send_request(request, types.EmptyResult)
+            subscription.ready.set()
+            try:
+                with patience.paused():
+                    while self._fleet.upstreams.get(server) is upstream:
+                        await anyio.sleep(_CHECK_S)
+                        await session.send_request(types.PingRequest(), types.EmptyResult)
+            finally:
+                with anyio.move_on_after(_UNSUBSCRIBE_S, shield=True):
+                    await _unsubscribe(session, uri)
+
+        return subscribe
+
+
+async def _has_ended(changes: Subscription) -> bool:
+    """Wait while the connection receives changes. Returns whether the subscription has ended."""
+    with anyio.move_on_after(_CHECK_S):
+        async for _ in changes:
+            continue
+        return True
+    return False
+
+
+async def _unsubscribe(session: mcp.ClientSession, uri: str) -> None:
+    request = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
+    try:
+        await session.send_request(request, types.EmptyResult)
+    except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+        _LOG.info("resources/unsubscribe: %s", error)

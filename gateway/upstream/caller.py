@@ -1,0 +1,284 @@
+"""A client's request in work at a server.
+
+It receives the server's messages and questions, within a time limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import inf
+from types import TracebackType
+from typing import Any, Protocol, Self, get_args
+
+import anyio
+import mcp.types as types
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.message import ServerMessageMetadata
+from mcp.types import LOG_LEVEL_META_KEY
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+Context = ServerRequestContext[Any, Any]
+Question = types.CreateMessageRequest | types.ListRootsRequest | types.ElicitRequest
+Answer = (
+    types.CreateMessageResult
+    | types.CreateMessageResultWithTools
+    | types.ListRootsResult
+    | types.ElicitResult
+)
+#: Levels of log messages, least severe first.
+LEVELS: tuple[types.LoggingLevel, ...] = get_args(types.LoggingLevel)
+#: Level from which on a client gets the messages of its own calls, unless it sets another.
+_DEFAULT_LEVEL: types.LoggingLevel = "info"
+#: Messages of one request that wait to be sent; further ones are dropped.
+_MOST_QUEUED = 1_000
+
+
+class CallingClient(Protocol):
+    """The part of a client's session that is used here."""
+
+    @property
+    def id(self) -> str:
+        """Id of the session."""
+
+    @property
+    def log_level(self) -> types.LoggingLevel | None:
+        """Level from which on the client asked for log messages."""
+
+    @property
+    def profile(self) -> object:
+        """Its permission."""
+
+
+class QuestionChannel(Protocol):
+    """Asks a client that cannot get requests: questions are in the answers to its own requests."""
+
+    async def ask(self, question: Question) -> Answer | types.ErrorData:
+        """The client's answer."""
+
+
+class Caller:
+    """A client's request that a server works on.
+
+    Args:
+        context: context of the request.
+        client: the session that it belongs to.
+
+    Attributes:
+        question_channel: asks a client of the newer protocol, which gets no requests; None for
+            other clients.
+        time_limit: time limit of the request at the server. It pauses during questions.
+    """
+
+    def __init__(self, context: Context, client: CallingClient) -> None:
+        self.context = context
+        self.client = client
+        self.question_channel: QuestionChannel | None = None
+        self.time_limit: TimeLimit | None = None
+        self._send_lock = anyio.Lock()
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether the client has the protocol 2026-07-28 and gets questions in answers only."""
+        return self.context.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def requested_log_level(self) -> types.LoggingLevel | None:
+        """Level from which on the client asked for log messages; None if it did not."""
+        if self.is_modern:
+            level = (self.context.meta or {}).get(LOG_LEVEL_META_KEY)
+            return level if level in LEVELS else None
+        return self.client.log_level
+
+    async def ask(self, question: Question) -> Answer | types.ErrorData:
+        """Ask the client a server's question.
+
+        Args:
+            question: the server's question.
+        """
+        if problem := unsupported_reason(question, self.context.session.client_capabilities):
+            return types.ErrorData(code=types.INVALID_REQUEST, message=problem)
+        if self.time_limit is None:
+            return await self._send_question(question)
+        with self.time_limit.paused():
+            return await self._send_question(question)
+
+    async def _send_question(self, question: Question) -> Answer | types.ErrorData:
+        if self.question_channel is not None:
+            return await self.question_channel.ask(question)
+        metadata = ServerMessageMetadata(related_request_id=self.context.request_id)
+        try:
+            return await self.context.session.send_request(
+                question, _answer_type(question), metadata=metadata
+            )
+        except MCPError as error:
+            return error.error
+        except ValidationError:
+            message = "the client's answer does not fit the question"
+            return types.ErrorData(code=types.INTERNAL_ERROR, message=message)
+
+    async def log(self, params: types.LoggingMessageNotificationParams) -> None:
+        """Pass a log message of the server on, unless it is below the client's level."""
+        level = self.requested_log_level
+        if level is None:
+            if self.is_modern:
+                return
+            level = _DEFAULT_LEVEL
+        if LEVELS.index(params.level) >= LEVELS.index(level):
+            await self._send(types.LoggingMessageNotification(params=params))
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Pass progress on, if the client asked for it."""
+        async with self._send_lock:
+            try:
+                await self.context.session.report_progress(progress, total, message)
+            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+                return
+
+    async def wait_until_sent(self) -> None:
+        """Wait until all messages so far are sent."""
+        async with self._send_lock:
+            return
+
+    async def _send(self, notification: types.ServerNotification) -> None:
+        if self._send_lock.statistics().tasks_waiting >= _MOST_QUEUED:
+            # The server sends faster than the client reads.
+            return
+        async with self._send_lock:
+            try:
+                await self.context.session.send_notification(
+                    notification, related_request_id=self.context.request_id
+                )
+            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+                # The client is gone, and nobody can get its messages.
+                return
+
+
+def unsupported_reason(
+    question: Question, capabilities: types.ClientCapabilities | None
+) -> str | None:
+    """Why a client cannot be asked a question; None if it can.
+
+    Args:
+        question: a server's question.
+        capabilities: capabilities that the client declared; None for none.
+    """
+    capabilities = capabilities or types.ClientCapabilities()
+    if isinstance(question, types.ElicitRequest):
+        request = "input from the user (elicitation)"
+        supported = capabilities.elicitation is not None
+        if capabilities.elicitation is not None and question.params.mode == "url":
+            request = "the user to open an address (elicitation by URL)"
+            supported = capabilities.elicitation.url is not None
+    elif isinstance(question, types.CreateMessageRequest):
+        request = "a completion by the client's model (sampling)"
+        supported = capabilities.sampling is not None
+    else:
+        request, supported = "the client's folders (roots)", capabilities.roots is not None
+    if supported:
+        return None
+    return f"the server asks for {request}, which this client does not support"
+
+
+def forwarded_meta(meta: Mapping[str, Any] | None, caller: Caller) -> Any:
+    """The `_meta` of a request for the server, without the keys of the client's connection.
+
+    Args:
+        meta: `_meta` of the client's request.
+        caller: the request.
+    """
+    forwarded: dict[str, Any] = {
+        key: value
+        for key, value in (meta or {}).items()
+        if key not in ("progressToken", "progress_token")
+        and not key.startswith("io.modelcontextprotocol/")
+    }
+    if caller.requested_log_level is not None:
+        forwarded[LOG_LEVEL_META_KEY] = caller.requested_log_level
+    return forwarded or None
+
+
+def _answer_type(question: Question) -> Any:
+    if isinstance(question, types.ElicitRequest):
+        return types.ElicitResult
+    if isinstance(question, types.ListRootsRequest):
+        return types.ListRootsResult
+    wants_tools = question.params.tools is not None or question.params.tool_choice is not None
+    return types.CreateMessageResultWithTools if wants_tools else types.CreateMessageResult
+
+
+#: A request may take at most this many times its limit, even with progress reports.
+_LONGEST_FACTOR = 20
+
+
+class TimeLimit:
+    """A time limit that restarts with each progress report.
+
+    Args:
+        seconds: seconds without progress. The whole request may take 20 times as long.
+
+    Raises:
+        TimeoutError: at the end of the block, if time ran out in it.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._scope = anyio.CancelScope()
+        self._last_deadline = 0.0
+        self._running_pauses, self._pause_start = 0, 0.0
+
+    def extend(self) -> None:
+        """Restart the time limit."""
+        if not self._running_pauses:
+            self._scope.deadline = min(anyio.current_time() + self._seconds, self._last_deadline)
+
+    def with_progress(self, callback: ProgressFnT | None) -> ProgressFnT:
+        """A progress callback that restarts the time limit.
+
+        Args:
+            callback: also called with the progress.
+        """
+
+        async def report_progress(
+            progress: float, total: float | None, message: str | None
+        ) -> None:
+            self.extend()
+            if callback is not None:
+                await callback(progress, total, message)
+
+        return report_progress
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop the time limit during the block, in which the server waits for an answer."""
+        if not self._running_pauses:
+            self._pause_start = anyio.current_time()
+            self._scope.deadline = inf
+        self._running_pauses += 1
+        try:
+            yield
+        finally:
+            self._running_pauses -= 1
+            if not self._running_pauses:
+                self._last_deadline += anyio.current_time() - self._pause_start
+                self.extend()
+
+    def __enter__(self) -> Self:
+        self._last_deadline = anyio.current_time() + _LONGEST_FACTOR * self._seconds
+        self.extend()
+        self._scope.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        swallowed = self._scope.__exit__(kind, error, traceback)
+        if self._scope.cancelled_caught:
+            raise TimeoutError
+        return swallowed

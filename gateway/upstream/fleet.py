@@ -1,0 +1,362 @@
+"""All servers behind the gateway, and the engine over their tools."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import anyio
+import mcp.types as types
+from anyio.abc import TaskGroup
+
+from ...catalog import Catalog, Tool
+from ...catalog.pattern import Pattern
+from ...errors import CatalogError, PinsError
+from ..connections.server_log import ServerLog, log_opener
+from ..connections.server_process import RunningProcesses
+from ..connections.server_spec import ServerSpec
+from ..connections.transport import Transport, transport_over
+from .caller import Caller
+from .first_use import FirstUse
+from .listed_tools import ListedTools
+from .pending_calls import PendingCalls
+from .server_connection import ServerState, Upstream
+from .server_lists import Listing
+from .server_questions import MessageHandlers
+from .start_cache import Manifests, SavedIndex
+
+#: Name of the placeholder tool for such a server.
+START = "start_server"
+
+
+def start_tool(server: str, description: str) -> Tool:
+    """The placeholder that a search finds for a server whose tools are not known yet.
+
+    Args:
+        server: its name.
+        description: purpose of the server, written by the operator.
+    """
+    instruction = f"Call this to start the server {server}; its tools are found then."
+    return Tool(
+        START,
+        server,
+        f"{description.strip()}\n\n{instruction}",
+        {"type": "object", "properties": {}},
+    )
+
+
+def started_result(server: str) -> types.CallToolResult:
+    """The answer to a call of `start_tool`."""
+    call = json.dumps({"query": "...", "server": server}, ensure_ascii=False)
+    text = f"The server {server!r} is started. Find its tools with search_tools {call}"
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=text)],
+        structured_content={"server": server, "started": True},
+    )
+
+
+_LOG = logging.getLogger("shortlist.gateway")
+#: Seconds between a change of the tools and the saving of their index.
+_SAVE_DELAY_S = 2.0
+
+
+class Fleet:
+    """The servers, their states, and one engine over their tools.
+
+    Args:
+        specs: the servers; their names must be unique.
+        engine_settings: settings of `Config` for the engine.
+        manifests: lists of the servers from their last start; the index is saved in the same
+            folder.
+        open_log: opens the log for the stderr of a server's process.
+        transport: function that opens connections.
+        idle_s: a server is stopped after this many seconds without a call; None for never.
+        described: server name to description, for servers that start only when they are called.
+        timeouts: glob over tool ids to the seconds that a call may take without progress. The first
+            match replaces the server's limit.
+        processes: file of the running processes. The next gateway ends them if this one was killed.
+        pins: file where new definitions are pinned; None to accept every change.
+
+    Attributes:
+        engine: engine with the tools of all servers.
+        listed: information about the servers' lists, besides the tools.
+        upstreams: name to server.
+        message_handlers: receives server messages that belong to no request.
+        pending_calls: requests that continue while their clients answer a question.
+        stopped: set when `run` and all servers have ended.
+        on_state: called with a server after each start, stop or failure.
+        on_change: called with a server's name after each change of its tools.
+    """
+
+    def __init__(
+        self,
+        specs: Iterable[ServerSpec],
+        *,
+        engine_settings: Mapping[str, Any] | None = None,
+        manifests: Manifests | None = None,
+        open_log: Callable[[str], ServerLog] | None = None,
+        transport: Transport | None = None,
+        idle_s: float | None = None,
+        described: Mapping[str, str] | None = None,
+        timeouts: Mapping[str, float] | None = None,
+        processes: RunningProcesses | None = None,
+        pins: FirstUse | None = None,
+    ) -> None:
+        self._pins = pins
+        self._manifests = manifests or Manifests.default()
+        self._processes = processes or RunningProcesses.default()
+        self._open_log = open_log or log_opener()
+        self._transport = transport or transport_over(self._processes)
+        self._idle_s = idle_s
+        self._descriptions = dict(described or {})
+        self._timeouts = [(Pattern(glob), limit) for glob, limit in (timeouts or {}).items()]
+        self._update_lock = anyio.Lock()
+        self._group: TaskGroup | None = None
+        self.message_handlers = MessageHandlers()
+        self.pending_calls = PendingCalls()
+        self.stopped = anyio.Event()
+        self.on_state: Callable[[Upstream], None] | None = None
+        self.on_change: Callable[[str], None] | None = None
+        self.upstreams: dict[str, Upstream] = {}
+        self.listed = ListedTools()
+        tools = [tool for spec in specs if not spec.disabled for tool in self._add_server(spec)]
+        settings = dict(engine_settings or {})
+        if pins is not None:
+            pins.pin(Catalog(tools))
+            settings["trust"] = {**settings.get("trust", {}), "pins": pins.path}
+        self._index = SavedIndex(self._manifests.folder / "index", self.upstreams, settings)
+        self.engine = self._index.engine(tools)
+        self._unsaved = anyio.Event()
+        if self.engine.encoded or not self.engine.ready.done:
+            self._unsaved.set()
+
+    async def run(
+        self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Serve until cancelled; servers whose tools are not known start at once, in parallel."""
+        try:
+            async with anyio.create_task_group() as group:
+                self._group = group
+                for upstream in self.upstreams.values():
+                    self._start_task(upstream)
+                task_status.started()
+                group.start_soon(self._keep_index)
+                for pid in await anyio.to_thread.run_sync(self._processes.sweep):
+                    _LOG.warning("ended process %d, left behind by a killed gateway", pid)
+                await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self.engine.close)
+            self.stopped.set()
+
+    async def reload(self, specs: Iterable[ServerSpec]) -> None:
+        """Apply a changed configuration. Unchanged servers keep running.
+
+        A removed or changed server stops after its running calls.
+
+        Args:
+            specs: all servers of the present configuration.
+        """
+        new_specs = {spec.name: spec for spec in specs if not spec.disabled}
+        for name in [*self.upstreams, *(name for name in new_specs if name not in self.upstreams)]:
+            old_upstream, spec = self.upstreams.get(name), new_specs.get(name)
+            if old_upstream is not None and old_upstream.spec == spec:
+                continue
+            async with self._update_lock:
+                tools: list[Tool] = []
+                if old_upstream is not None:
+                    self._remove_server(old_upstream)
+                if spec is not None:
+                    tools = self._add_server(spec)
+                await anyio.to_thread.run_sync(self._index_tools, name, tools)
+            if spec is not None:
+                self._start_task(self.upstreams[name])
+
+    @property
+    def background(self) -> TaskGroup:
+        """Task group for work besides requests.
+
+        Raises:
+            RuntimeError: `run` does not run.
+        """
+        if self._group is None:
+            raise RuntimeError("Fleet.run must run for as long as requests are answered")
+        return self._group
+
+    @property
+    def starting(self) -> tuple[str, ...]:
+        """Names of the servers that are starting and whose tools are not known yet."""
+        return tuple(
+            name
+            for name, upstream in self.upstreams.items()
+            if upstream.state is ServerState.CONFIGURED and name not in self._descriptions
+        )
+
+    def problems(self) -> dict[str, list[str]]:
+        """Server to its problems and those of its tools, one line each."""
+        problems: dict[str, list[str]] = {}
+        for name, upstream in self.upstreams.items():
+            problems[name] = [] if upstream.problem is None else [upstream.problem]
+            if upstream.noise:
+                problems[name].append(
+                    f"wrote {upstream.noises} lines to stdout that are no messages, such as "
+                    f"{upstream.noise[-1]!r:.120}; they were skipped; it should log to stderr"
+                )
+            problems[name] += self.listed.problems.get(name, ())
+        for tool in self.engine.catalog:
+            if tool.server in problems and tool.id != (plain_id := f"{tool.server}/{tool.name}"):
+                problems[tool.server].append(
+                    f"tool {plain_id!r} is {tool.id!r}: another has its id"
+                )
+        return problems
+
+    async def call(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        *,
+        meta: Any = None,
+        caller: Caller | None = None,
+        answers: types.InputResponses | None = None,
+        state: str | None = None,
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Call a tool. If the connection is lost, a read-only tool is called once more.
+
+        Args:
+            tool: a tool of one of the servers.
+            arguments: arguments of the call.
+            meta: `_meta` of the call.
+            caller: the client's request, which gets the server's messages; None if there is no
+                client.
+            answers: the client's answers to the questions in the server's last result.
+            state: the server's state from that result.
+
+        Raises:
+            UpstreamError: the server is gone, does not answer in time, or refuses.
+            CatalogError: no server of the gateway has the tool.
+        """
+        upstream = self.upstreams.get(tool.server or "")
+        if upstream is None:
+            raise CatalogError(f"tool {tool.id!r}: no server {tool.server!r} is configured")
+        name = self.listed.name_of(tool)
+        if name is None:
+            if tool.name != START:
+                raise CatalogError(
+                    f"tool {tool.id!r}: server {tool.server!r} no longer has this tool"
+                )
+            await upstream.connect()
+            return started_result(upstream.spec.name)
+        return await upstream.call(
+            name,
+            dict(arguments),
+            meta=meta,
+            caller=caller,
+            answers=answers,
+            state=state,
+            timeout_s=self._timeout_for(tool.id),
+            may_repeat=(tool.annotations or {}).get("readOnlyHint") is True,
+        )
+
+    def _timeout_for(self, tool_id: str) -> float | None:
+        matching_limits = (limit for pattern, limit in self._timeouts if pattern.fits(tool_id))
+        return next(matching_limits, None)
+
+    def _add_server(self, spec: ServerSpec) -> list[Tool]:
+        """A server of the configuration with the tools known from its last start."""
+        name = spec.name
+        upstream = Upstream(
+            spec,
+            self._open_log,
+            self._apply_listing,
+            transport=self._transport,
+            idle_s=self._idle_s,
+            on_state=self._report_state,
+            handlers=self.message_handlers,
+        )
+        # A copy, because other threads iterate over the servers.
+        self.upstreams = {**self.upstreams, name: upstream}
+        listing = self._manifests.read(spec)
+        if listing is not None:
+            upstream.state = ServerState.KNOWN
+            return self.listed.read(spec, listing)
+        if name in self._descriptions:
+            return [start_tool(name, self._descriptions[name])]
+        return []
+
+    def _start_task(self, upstream: Upstream) -> None:
+        if self._group is not None:
+            self._group.start_soon(upstream.run)
+            if upstream.spec.name in self.starting:
+                upstream.start()
+
+    def _remove_server(self, upstream: Upstream) -> None:
+        name = upstream.spec.name
+        self.upstreams = {
+            server: other_upstream
+            for server, other_upstream in self.upstreams.items()
+            if server != name
+        }
+        self.listed.forget(name)
+        if self._group is not None:
+            self._group.start_soon(upstream.remove)
+
+    async def _apply_listing(self, upstream: Upstream, listing: Listing) -> None:
+        """Index the changed tools after a server started or changed its list."""
+        name = upstream.spec.name
+        async with self._update_lock:
+            if self.upstreams.get(name) is not upstream:
+                return  # it was removed from the configuration meanwhile
+            await anyio.to_thread.run_sync(
+                lambda: self._index_tools(name, self.listed.read(upstream.spec, listing))
+            )
+        self._unsaved.set()
+        try:
+            await anyio.to_thread.run_sync(self._manifests.write, upstream.spec, listing)
+        except OSError as error:
+            _LOG.warning("server %r: its list cannot be saved: %s", name, error)
+
+    async def _keep_index(self) -> None:
+        """Save the index soon after each change, and once more when all tools are encoded."""
+        while True:
+            await self._unsaved.wait()
+            await anyio.sleep(_SAVE_DELAY_S)
+            self._unsaved = anyio.Event()
+            was_complete = self.engine.ready.done
+            await anyio.to_thread.run_sync(self._index.save, self.engine)
+            while not (self.engine.ready.done or self._unsaved.is_set()):
+                await anyio.sleep(_SAVE_DELAY_S)
+            if not was_complete:
+                self._unsaved.set()
+
+    def _index_tools(self, server: str, tools: list[Tool]) -> None:
+        indexed_tools = [tool for tool in self.engine.catalog if tool.server == server]
+        if [tool.fingerprint for tool in indexed_tools] == [tool.fingerprint for tool in tools]:
+            return
+        if self._pins is not None:
+            # As in the catalog: a second tool with the same name gets another id.
+            self._pins.pin(Catalog(tools))
+        # A client that learns of the change must find the tools: at once in a first version,
+        # otherwise when the next version is built.
+        self.engine.update(tools, server=server, wait=self.engine.ready.done)
+        if self.on_change is not None:
+            self.on_change(server)
+
+    def _report_state(self, upstream: Upstream) -> None:
+        if self.on_state is not None:
+            self.on_state(upstream)
+
+    async def follow_pins(self) -> None:
+        """Check all definitions again if another process changed the pins.
+
+        If the file cannot be read, the last decisions stay, and the error is logged.
+        """
+        if self._pins is None or not self._pins.has_changed():
+            return
+        async with self._update_lock:
+            update = self.engine.update
+            try:
+                await anyio.to_thread.run_sync(lambda: update(self.engine.catalog))
+            except PinsError as error:
+                _LOG.warning("the file of pins cannot be read: %s", error)

@@ -1,0 +1,165 @@
+"""The tools that the servers list, with data besides the catalog.
+
+User interfaces, and how long results may be.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import mcp.types as types
+
+from ...catalog import Tool
+from ...errors import ShortlistError
+from ...gating.votes import VOTING_TOOL
+from ..connections.server_spec import ServerSpec
+from .server_lists import Listing, Offers
+
+#: Most characters of a result, even if the tool's `_meta` allows more.
+_MOST_RESULT_CHARS = 500_000
+
+
+def shows_ui(meta: Mapping[str, Any]) -> bool:
+    """Whether the tool has a user interface: a `ui://` resource in its `_meta`."""
+    addresses = [meta.get("ui/resourceUri"), meta.get("openai/outputTemplate")]
+    if isinstance(ui := meta.get("ui"), Mapping):
+        addresses.append(ui.get("resourceUri"))
+    return any(isinstance(address, str) and address.startswith("ui://") for address in addresses)
+
+
+def is_app_only(meta: Mapping[str, Any]) -> bool:
+    """Whether the tool is for the user interface alone, and no model may see it."""
+    ui = meta.get("ui")
+    visibility = ui.get("visibility") if isinstance(ui, Mapping) else None
+    return isinstance(visibility, list) and bool(visibility) and "model" not in visibility
+
+
+def result_chars(meta: Mapping[str, Any]) -> int | None:
+    """Most characters of an unchanged result, from the tool's `_meta`; None if it sets no limit."""
+    limit = meta.get("anthropic/maxResultSizeChars")
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit <= 0:
+        return None
+    return min(limit, _MOST_RESULT_CHARS)
+
+
+#: Most characters of a tool's `_meta`; a longer one is dropped.
+_META_CHARS = 20_000
+
+
+class ListedTools:
+    """The tools that servers list, with information that is not in the catalog.
+
+    Attributes:
+        instructions: server to its instructions.
+        offers: server to its capabilities besides tools.
+        problems: server to the problems of single tools.
+        app_only: ids of the tools that are for user interfaces alone.
+        voters: names of the servers with the tool `_tool_gating`.
+    """
+
+    def __init__(self) -> None:
+        self.instructions: dict[str, str] = {}
+        self.offers: dict[str, Offers] = {}
+        self.problems: dict[str, list[str]] = {}
+        self.app_only: frozenset[str] = frozenset()
+        self.voters: frozenset[str] = frozenset()
+        #: Server and tool to the server's name of the tool.
+        self._names: dict[tuple[str, str], str] = {}
+        #: Server to tool id to the tool's `_meta`; and tool id to `_meta`, for all servers
+        #: together.
+        self._metas: dict[str, dict[str, dict[str, Any]]] = {}
+        self._meta: dict[str, dict[str, Any]] = {}
+
+    def read(self, spec: ServerSpec, listing: Listing) -> list[Tool]:
+        """The tools of a listing. Unreadable tools are left out and become problems.
+
+        Args:
+            spec: the server.
+            listing: the present list, which replaces the earlier one.
+        """
+        server = spec.name
+        self.instructions[server] = listing.instructions
+        self.offers[server] = listing.offers
+        problems = list(listing.problems)
+        tools_by_name: dict[str, Tool] = {}
+        metas: dict[str, dict[str, Any]] = {}
+        for tool in listing.tools:
+            if not spec.tools.permits(tool.name):
+                continue
+            try:
+                catalog_tool = _catalog_tool(server, tool)
+            except ShortlistError as error:
+                problems.append(f"tool {tool.name!r:.80} is left out: {error}")
+                continue
+            if catalog_tool.name in tools_by_name:
+                problems.append(f"tool {tool.name!r:.80} is listed twice; the first one counts")
+                continue
+            tools_by_name[catalog_tool.name] = catalog_tool
+            self._names[server, catalog_tool.name] = tool.name
+            if tool.meta and _is_short(tool.meta):
+                metas[catalog_tool.id] = dict(tool.meta)
+        self.problems[server] = problems
+        has_voting_tool = any(tool.name == VOTING_TOOL for tool in listing.tools)
+        self.voters = self.voters | {server} if has_voting_tool else self.voters - {server}
+        self._set_metas({**self._metas, server: metas})
+        return list(tools_by_name.values())
+
+    def forget(self, server: str) -> None:
+        """Remove the list of a server."""
+        self.instructions.pop(server, None)
+        self.offers.pop(server, None)
+        self.problems.pop(server, None)
+        self.voters -= {server}
+        self._names = {
+            key: listed_name for key, listed_name in self._names.items() if key[0] != server
+        }
+        self._set_metas(
+            {
+                other_server: metas
+                for other_server, metas in self._metas.items()
+                if other_server != server
+            }
+        )
+
+    def name_of(self, tool: Tool) -> str | None:
+        """The server's name of a tool; None if the server does not list it."""
+        return self._names.get((tool.server or "", tool.name))
+
+    def meta(self, tool_id: str) -> Mapping[str, Any]:
+        """The `_meta` of a tool; empty if there is none."""
+        return self._meta.get(tool_id, {})
+
+    def _set_metas(self, metas: dict[str, dict[str, dict[str, Any]]]) -> None:
+        self._metas = metas
+        self._meta = {
+            tool_id: meta
+            for server_metas in metas.values()
+            for tool_id, meta in server_metas.items()
+        }
+        self.app_only = frozenset(
+            tool_id for tool_id, meta in self._meta.items() if is_app_only(meta)
+        )
+
+
+def _catalog_tool(server: str, listed: types.Tool) -> Tool:
+    """A tool of the catalog from a server's list.
+
+    Raises:
+        ShortlistError: the definition is not valid.
+    """
+    hints = listed.annotations
+    return Tool(
+        listed.name,
+        server,
+        listed.description or "",
+        listed.input_schema,
+        title=listed.title,
+        output_schema=listed.output_schema,
+        annotations=hints.model_dump(by_alias=True, exclude_none=True) if hints else None,
+    )
+
+
+def _is_short(meta: Mapping[str, Any]) -> bool:
+    return len(json.dumps(meta, default=str)) <= _META_CHARS

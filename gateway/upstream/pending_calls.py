@@ -1,0 +1,187 @@
+"""Requests that wait for answers of their client, which gets the question as an answer.
+
+A client of the newer protocol (2026-07-28) gets no requests. The result of its own request contains
+the question, and it repeats that request with the answer. A server of the older protocol asks
+during its work and waits. So the server's work continues here between the two requests of the
+client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from secrets import token_hex
+
+import anyio
+import mcp.types as types
+from anyio.abc import TaskGroup
+from pydantic import BaseModel
+
+from ...errors import RequestError
+from .caller import Answer, Caller, Question
+
+#: Prefix of the state of a request that waits here.
+PENDING_PREFIX = "held:"
+
+#: Seconds to wait for an answer.
+_ANSWER_TIMEOUT_S = 300.0
+#: Most requests that may wait for answers at the same time.
+_MOST_WAITING = 1_000
+#: Key of the only question in an answer.
+_ANSWER_KEY = "question"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientQuestion:
+    """A question to the client."""
+
+    question: Question
+
+
+class PendingCall:
+    """One request that runs, or waits for an answer of its client.
+
+    Args:
+        caller: the client's request.
+        subject: the requested operation.
+
+    Attributes:
+        question: the present question to the client; None while the server works.
+        token: id of the question that cannot be guessed.
+    """
+
+    def __init__(self, caller: Caller, subject: str) -> None:
+        self.caller = caller
+        self.subject = subject
+        self.scope = anyio.CancelScope()
+        self.token = ""
+        self._question_lock = anyio.Lock()
+        self.question: Question | None = None
+        self._answer: Answer | None = None
+        self._answer_arrived = anyio.Event()
+        self._outcome: BaseModel | Exception | None = None
+        self._outcome_or_question = anyio.Event()
+
+    async def run(self, send: Callable[[], Awaitable[BaseModel]]) -> None:
+        """Send the request and store its outcome."""
+        with self.scope:
+            try:
+                self._outcome = await send()
+            except Exception as error:  # noqa: BLE001 - raised again in the client's request
+                self._outcome = error
+        self._outcome_or_question.set()
+
+    async def ask(self, question: Question) -> Answer | types.ErrorData:
+        """Ask the client in the answer to its request, and wait for its next request."""
+        async with self._question_lock:
+            self._answer_arrived, self._answer = anyio.Event(), None
+            self.token, self.question = token_hex(16), question
+            self._outcome_or_question.set()
+            with anyio.move_on_after(_ANSWER_TIMEOUT_S):
+                await self._answer_arrived.wait()
+            self.question = None
+            if self._answer is None:
+                return types.ErrorData(
+                    code=types.INVALID_REQUEST, message="the client gave no answer in time"
+                )
+            return self._answer
+
+    def answer(self, caller: Caller, answer: Answer) -> None:
+        """Take the answer from the client's next request. That request gets the next outcome."""
+        self.caller.context = caller.context
+        self._answer = answer
+        self._outcome_or_question = anyio.Event()
+        self._answer_arrived.set()
+
+    async def next_outcome(self) -> BaseModel | ClientQuestion:
+        """The outcome, or a question that the client has to answer first.
+
+        Raises:
+            Exception: the error of the request.
+        """
+        try:
+            await self._outcome_or_question.wait()
+        except BaseException:
+            # The client is gone or has cancelled. This stops the call at the server.
+            self.scope.cancel()
+            raise
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        if self._outcome is not None:
+            return self._outcome
+        if self.question is not None:
+            return ClientQuestion(self.question)
+        raise RequestError("the request was stopped before its server answered; try again")
+
+
+class PendingCalls:
+    """All requests that wait for answers of their clients. For one event loop."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, PendingCall] = {}
+
+    async def begin(
+        self,
+        group: TaskGroup,
+        caller: Caller,
+        subject: str,
+        send: Callable[[], Awaitable[BaseModel]],
+    ) -> BaseModel:
+        """Start a request and return its outcome or a question to the client.
+
+        Args:
+            group: task group that runs it.
+            caller: the client's request.
+            subject: the requested operation. The repeated request must be for the same.
+            send: function that sends it.
+
+        Raises:
+            Exception: the error of the request.
+        """
+        call = PendingCall(caller, subject)
+        caller.question_channel = call
+        group.start_soon(call.run, send)
+        return await self._wait_for_outcome(call)
+
+    async def resume(
+        self, caller: Caller, subject: str, token: str, answers: types.InputResponses | None
+    ) -> BaseModel:
+        """Continue a request whose client has answered.
+
+        Raises:
+            RequestError: no such request waits for this client, or the answer is missing.
+            Exception: the error of the request.
+        """
+        call = self._waiting.get(token)
+        if (
+            call is None
+            or call.question is None
+            or call.subject != subject
+            or call.caller.client.profile is not caller.client.profile
+        ):
+            raise RequestError(
+                "no request waits for this answer; send the request again without it"
+            )
+        answer = (answers or {}).get(_ANSWER_KEY)
+        if answer is None:
+            raise RequestError(f"inputResponses: the answer {_ANSWER_KEY!r} is missing")
+        del self._waiting[token]
+        call.answer(caller, answer)
+        return await self._wait_for_outcome(call)
+
+    async def _wait_for_outcome(self, call: PendingCall) -> BaseModel:
+        outcome = await call.next_outcome()
+        if not isinstance(outcome, ClientQuestion):
+            return outcome
+        for token in [
+            token for token, waiting_call in self._waiting.items() if waiting_call.question is None
+        ]:
+            del self._waiting[token]
+        if len(self._waiting) >= _MOST_WAITING:
+            call.scope.cancel()
+            raise RequestError("too many requests wait for answers; try again later")
+        self._waiting[call.token] = call
+        return types.InputRequiredResult(
+            input_requests={_ANSWER_KEY: outcome.question},
+            request_state=PENDING_PREFIX + call.token,
+        )

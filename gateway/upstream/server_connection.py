@@ -1,0 +1,461 @@
+"""One MCP server behind the gateway: started when needed, restarted, stopped when idle."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from time import monotonic
+from typing import Any, TypeVar
+
+import anyio
+import mcp.types as types
+from mcp import Client, MCPError
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from ..connections.connection_errors import (
+    ConsentNeeded,
+    in_one_line,
+    is_connection_end,
+    wants_login,
+)
+from ..connections.masking import redacted
+from ..connections.server_log import ServerLog
+from ..connections.server_spec import ServerSpec
+from ..connections.transport import Transport
+from .caller import Caller, TimeLimit
+from .server_lists import LISTS_CHANGED, Listing, Pages, RereadingSchedule, read_listing
+from .server_questions import MessageHandlers, QuestionCauses, ServerRequests, watched_streams
+
+_LOG = logging.getLogger("shortlist.gateway")
+#: Seconds before a restart: after the first failure, and at most.
+_BACK_OFF, _MOST_BACK_OFF = 0.5, 60.0
+#: After this many failures in a row, calls are refused at once until the next try.
+_FAILURE_LIMIT = 3
+#: Number of stored stdout lines that are not messages.
+_NOISE_LINES = 20
+
+_CALL_RESULT: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
+    types.CallToolResult | types.InputRequiredResult
+)
+
+Answer = TypeVar("Answer")
+R = TypeVar("R", bound=BaseModel)
+
+
+class UpstreamError(Exception):
+    """A server could not answer; the message is for models and people."""
+
+
+class LostError(UpstreamError):
+    """The connection ended before the answer came."""
+
+
+class ServerState(StrEnum):
+    """State of a server."""
+
+    CONFIGURED = "configured"
+    """Never started here: its tools are not known yet."""
+    KNOWN = "known"
+    """Its tools are known from an earlier start; it is not running."""
+    STARTED = "started"
+    FAILED = "failed"
+    AWAITING_CONSENT = "awaiting consent"
+    """It wants a person to log in: `shortlist auth login`."""
+
+
+class Upstream:
+    """A server and its connection. `run` must run as long as there are calls.
+
+    Args:
+        spec: how to start or reach it.
+        open_log: opens the log for the stderr of its process.
+        changed: called with this server and its lists, at each start and each change.
+        transport: function that opens the connection.
+        idle_s: the server is stopped after this many seconds without a call; None for never.
+        on_state: called with the server after each start, stop or failure.
+        front: receives messages of the server that belong to no request.
+
+    Attributes:
+        noise: the last stdout lines that are not messages.
+        noises: number of all such lines.
+        requests: sends requests of clients, and receives messages and questions of the server.
+    """
+
+    def __init__(
+        self,
+        spec: ServerSpec,
+        open_log: Callable[[str], ServerLog],
+        on_listing: Callable[[Upstream, Listing], Awaitable[None]],
+        *,
+        transport: Transport,
+        idle_s: float | None = None,
+        on_state: Callable[[Upstream], None] | None = None,
+        handlers: MessageHandlers | None = None,
+    ) -> None:
+        self.spec = spec
+        self.state = ServerState.CONFIGURED
+        self.problem: str | None = None
+        self.started_ms: float | None = None
+        self.noise: deque[str] = deque(maxlen=_NOISE_LINES)
+        self.noises = 0
+        self.requests = ServerRequests(spec.name, handlers or MessageHandlers())
+        self._open_log = open_log
+        self._on_listing = on_listing
+        self._transport = transport
+        self._idle_s = idle_s
+        self._on_state = on_state
+        self._client: Client | None = None
+        self._causes = QuestionCauses()
+        self._start_requested = anyio.Event()
+        self._state_condition = anyio.Condition()
+        self._wakeup = anyio.Event()
+        self._is_lost = False
+        self._schedule = RereadingSchedule(lambda: self._wakeup.set())
+        self._failures = 0
+        self._timeouts = 0
+        self._failed_starts = 0
+        self._retry_at = 0.0
+        self._probe_lock = anyio.Lock()
+        self._last_use = monotonic()
+        #: Running requests, and how many of them last as long as the server does.
+        self._request_count = self._lasting_count = 0
+        self._is_removed = False
+        self._requests_ended = anyio.Event()
+        self._scope: anyio.CancelScope | None = None
+
+    async def run(self) -> None:
+        """Start the server whenever it is needed, until cancelled or removed."""
+        with anyio.CancelScope() as self._scope:
+            while not self._is_removed:
+                await self._start_requested.wait()
+                self._start_requested = anyio.Event()
+                self._is_lost = False
+                try:
+                    await self._serve()
+                except Exception as error:  # noqa: BLE001 - whatever a server or its transport raises
+                    self._record_failure(error)
+                self._client = None
+                await self._report_state()
+                if (wait_s := self._retry_at - monotonic()) > 0:
+                    await anyio.sleep(wait_s)
+
+    async def remove(self) -> None:
+        """Stop the server after its running calls. Later calls are refused."""
+        self._is_removed = True
+        if self._request_count:
+            await self._requests_ended.wait()
+        if self._scope is not None:
+            self._scope.cancel()
+
+    async def connect(self) -> Client:
+        """The connection; starts the server if it is not running.
+
+        Raises:
+            UpstreamError: it does not start in time, or failed several times in a row.
+        """
+        if self._is_removed:
+            raise UpstreamError(f"server {self.spec.name!r} was removed from the configuration")
+        if self._is_tripped and monotonic() < self._retry_at:
+            raise self._unavailable_error()
+        failed_before = self._failed_starts
+        with anyio.move_on_after(self.spec.start_timeout_s):
+            async with self._state_condition:
+                while not self._is_connected and self._failed_starts == failed_before:
+                    self._start_requested.set()
+                    await self._state_condition.wait()
+        if self._client is None or not self._is_connected:
+            raise self._unavailable_error()
+        return self._client
+
+    def start(self) -> None:
+        """Ask for a start without waiting for it."""
+        if self._client is None:
+            self._start_requested.set()
+
+    async def call(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        *,
+        meta: Any = None,
+        caller: Caller | None = None,
+        answers: types.InputResponses | None = None,
+        state: str | None = None,
+        timeout_s: float | None = None,
+        may_repeat: bool = False,
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Call a tool.
+
+        Args:
+            tool: the server's name of the tool.
+            arguments: arguments of the call.
+            meta: the client's `_meta`.
+            caller: the client's request, which gets the server's messages; None if there is no
+                client.
+            answers: the client's answers to the questions in the server's last result.
+            state: the server's state from that result.
+            timeout_s: seconds without a sign of progress; the server's own limit when absent.
+            may_repeat: whether the call may be repeated once after a lost connection.
+
+        Raises:
+            UpstreamError: the server is gone, does not answer in time, or refuses.
+        """
+        params = types.CallToolRequestParams(
+            name=tool,
+            arguments=arguments,
+            input_responses=answers,
+            request_state=state,
+            _meta=meta,
+        )
+        # Not `Client.call_tool`, which raises if a result does not match the output schema.
+        request = types.CallToolRequest(params=params)
+        try:
+            return await self.forward(request, _CALL_RESULT, caller, timeout_s)
+        except LostError:
+            if not may_repeat:
+                raise
+            return await self.forward(request, _CALL_RESULT, caller, timeout_s)
+
+    async def forward(
+        self,
+        request: types.ClientRequest,
+        result_type: TypeAdapter[R],
+        caller: Caller | None,
+        timeout_s: float | None = None,
+    ) -> R:
+        """Send a client's request.
+
+        Args:
+            request: the request for the server.
+            result_type: type of the answer.
+            caller: the client's request, which gets the server's messages; None if there is no
+                client.
+            timeout_s: seconds without a sign of progress; the server's own limit when absent.
+
+        Raises:
+            UpstreamError: as `request` raises it.
+        """
+
+        async def send(client: Client, time_limit: TimeLimit) -> R:
+            return await self.requests.send(client, time_limit, request, result_type, caller)
+
+        return await self.request(send, timeout_s, caller=caller)
+
+    async def request(
+        self,
+        send: Callable[[Client, TimeLimit], Awaitable[Answer]],
+        timeout_s: float | None = None,
+        *,
+        caller: Caller | None = None,
+        lasting: bool = False,
+    ) -> Answer:
+        """Send one request over the connection, with the time limits of calls.
+
+        Args:
+            send: called with the connection and the time limit.
+            timeout_s: seconds without a sign of progress; the server's own limit when absent.
+            caller: the client's request; None if there is no client.
+            lasting: whether the request runs as long as the server does, beside others.
+
+        Raises:
+            LostError: the connection ended before the answer came.
+            UpstreamError: the server does not start or answer in time, refuses, or gives an invalid
+                answer.
+        """
+        if self._is_tripped and not lasting:
+            # After several failures, only one request at a time tries the server.
+            async with self._probe_lock:
+                if self._is_tripped:
+                    return await self._send_request(send, timeout_s, caller, lasting=False)
+        return await self._send_request(send, timeout_s, caller, lasting=lasting)
+
+    async def _send_request(
+        self,
+        send: Callable[[Client, TimeLimit], Awaitable[Answer]],
+        timeout_s: float | None,
+        caller: Caller | None,
+        *,
+        lasting: bool,
+    ) -> Answer:
+        name, timeout_s = self.spec.name, timeout_s or self.spec.timeout_s
+        client = await self._connection_for(caller)
+        self._request_count += 1
+        self._lasting_count += lasting
+        try:
+            with TimeLimit(timeout_s) as time_limit:
+                answer = await send(client, time_limit)
+        except TimeoutError as error:
+            self._count_timeout()
+            reason = f"server {name!r} did not answer within {timeout_s:g} s"
+            raise UpstreamError(
+                f"{reason}; it is not known whether the call had an effect"
+            ) from error
+        except ValidationError as error:
+            raise UpstreamError(f"server {name!r} gave an answer that is not valid MCP") from error
+        except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            if self._is_lost or self._client is not client or is_connection_end(error):
+                if self._client is client:
+                    self._mark_lost()
+                reason = f"server {name!r} ended during the call; it starts again with the next one"
+                raise LostError(reason) from error
+            raise UpstreamError(f"server {name!r}: {error}") from error
+        else:
+            self._failures = self._timeouts = 0
+            return answer
+        finally:
+            self._request_count -= 1
+            self._lasting_count -= lasting
+            self._last_use = monotonic()
+            if self._is_removed and not self._request_count:
+                self._requests_ended.set()
+
+    async def _connection_for(self, caller: Caller | None) -> Client:
+        """The connection for a client's request.
+
+        It is replaced first if only abandoned calls of other clients are left on it. Nobody could
+        tell their questions from those of this request. No running call is interrupted, and
+        subscriptions are renewed.
+        """
+        while True:
+            client = await self.connect()
+            is_idle = self._request_count == self._lasting_count
+            if caller is None or not (is_idle and self._causes.must_reconnect(caller.client.id)):
+                return client
+            _LOG.info("server %r: connects again after abandoned calls", self.spec.name)
+            self._client = None
+            self._wakeup.set()
+
+    async def lower_log_level(self, level: types.LoggingLevel) -> None:
+        """Ask the server, if it runs, for log messages from a level on."""
+        if self._client is not None and self._is_connected:
+            await self.requests.lower_level(self._client, level)
+
+    @property
+    def _is_connected(self) -> bool:
+        return self._client is not None and not self._is_lost
+
+    @property
+    def _is_tripped(self) -> bool:
+        return self._failures >= _FAILURE_LIMIT
+
+    def _unavailable_error(self) -> UpstreamError:
+        reason = self.problem or f"it did not start within {self.spec.start_timeout_s:g} s"
+        wait_s = self._retry_at - monotonic()
+        next_try = (
+            f"; it is tried again in {wait_s:.0f} s" if self._is_tripped and wait_s > 1 else ""
+        )
+        return UpstreamError(f"server {self.spec.name!r} is not available: {reason}{next_try}")
+
+    def _count_timeout(self) -> None:
+        """Restart the server after several calls in a row without an answer."""
+        self._timeouts += 1
+        if self._timeouts >= _FAILURE_LIMIT:
+            self._timeouts = 0
+            self._mark_lost()
+
+    def _record_failure(self, error: Exception) -> None:
+        """Record a failure and the time of the next try."""
+        if self._client is None:
+            self._failed_starts += 1
+        self._failures += 1
+        wait_s = min(_BACK_OFF * 2 ** (self._failures - 1), _MOST_BACK_OFF)
+        self._retry_at = monotonic() + wait_s
+        self.state, self.problem = ServerState.FAILED, redacted(in_one_line(error), self.spec)
+        if wants_login(error):
+            self.state, self.problem = (
+                ServerState.AWAITING_CONSENT,
+                str(ConsentNeeded(self.spec.name)),
+            )
+        _LOG.warning("server %r: %s", self.spec.name, self.problem)
+
+    async def _report_state(self) -> None:
+        if self._on_state is not None:
+            self._on_state(self)
+        async with self._state_condition:
+            self._state_condition.notify_all()
+
+    async def _serve(self) -> None:
+        start_time = monotonic()
+        self._schedule = RereadingSchedule(lambda: self._wakeup.set())
+        pages, causes = Pages(), QuestionCauses()
+        with (
+            self._open_log(self.spec.name) as log,
+            anyio.fail_after(self.spec.start_timeout_s) as start_limit,
+        ):
+            transport = self._transport(self.spec, log, self._record_noise)
+            streams = watched_streams(transport, pages, causes, on_end=self._mark_lost)
+            async with (
+                Client(
+                    streams, message_handler=self._handle_message, **self.requests.callbacks()
+                ) as client,
+                anyio.create_task_group() as group,
+            ):
+                listing = await self._publish(client, pages)
+                start_limit.deadline = float("inf")
+                self.started_ms = (monotonic() - start_time) * 1e3
+                self.state, self.problem = ServerState.STARTED, None
+                self._client, self._causes = client, causes
+                self._last_use = monotonic()
+                await self._report_state()
+                group.start_soon(self._schedule.listen, client)
+                await self._follow_changes(client, pages, listing)
+                group.cancel_scope.cancel()
+        self.state = ServerState.KNOWN
+
+    async def _follow_changes(self, client: Client, pages: Pages, listing: Listing) -> None:
+        """Read the lists again when they change, until the server is idle or must connect again.
+
+        Raises:
+            UpstreamError: the connection was lost.
+        """
+        while True:
+            reread_at = self._schedule.due(client, listing.fresh_s)
+            last_use = monotonic() if self._request_count else self._last_use
+            idle_at = float("inf") if self._idle_s is None else last_use + self._idle_s
+            with anyio.move_on_after(max(0.01, min(reread_at, idle_at) - monotonic())):
+                await self._wakeup.wait()
+            self._wakeup = anyio.Event()
+            now = monotonic()
+            if self._is_lost:
+                raise UpstreamError("the connection ended")
+            if self._client is not client:
+                return
+            if now >= reread_at:
+                self._schedule.begin()
+                listing = await self._read_again(client, pages, listing)
+                self._schedule.end()
+            elif not self._request_count and now >= idle_at:
+                self._client = None
+                return
+
+    async def _read_again(self, client: Client, pages: Pages, last: Listing) -> Listing:
+        """The present lists, or the last ones if they cannot be read."""
+        try:
+            listing = await self._publish(client, pages)
+        except (MCPError, TimeoutError, ValidationError) as error:
+            self.problem = f"its list changed and cannot be read: {in_one_line(error)}"
+            return last
+        self.problem = None
+        return listing
+
+    async def _publish(self, client: Client, pages: Pages) -> Listing:
+        with anyio.fail_after(self.spec.start_timeout_s):
+            listing = await read_listing(client, pages)
+        await self._on_listing(self, listing)
+        return listing
+
+    async def _handle_message(self, message: object) -> None:
+        if isinstance(message, LISTS_CHANGED):
+            self._schedule.changed()
+        elif isinstance(message, types.ResourceUpdatedNotification):
+            await self.requests.resource_updated(message.params.uri)
+
+    def _mark_lost(self) -> None:
+        self._is_lost = True
+        self._wakeup.set()
+
+    def _record_noise(self, line: str) -> None:
+        self.noise.append(line)
+        self.noises += 1

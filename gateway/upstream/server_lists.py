@@ -1,0 +1,386 @@
+"""A server's lists: tools, resources, resource templates, prompts.
+
+They are read page by page, and again after a change.
+
+The SDK refuses a whole page if one tool on it is malformed. Here only that tool is removed, before
+the SDK sees the page, and reported as a problem.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any, TypeVar
+
+import anyio
+import mcp.types as types
+from mcp import Client, MCPError
+from mcp.client.subscriptions import SubscriptionLost
+from mcp.types.methods import validate_server_result
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from ..connections.connection_errors import in_one_line
+
+#: Most pages, and most entries, of one list; further ones are not read.
+_MOST_OFFER_PAGES, _MOST_ENTRIES = 200, 10_000
+#: Time limit in seconds for one list, so that a slow list does not delay a server with known tools.
+_LIST_TIMEOUT_S = 10.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """A server's resources, resource templates and prompts.
+
+    Args:
+        resources: the server's resources.
+        templates: the server's resource templates.
+        prompts: the server's prompts.
+    """
+
+    resources: tuple[types.Resource, ...] = ()
+    templates: tuple[types.ResourceTemplate, ...] = ()
+    prompts: tuple[types.Prompt, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            name: [
+                entry.model_dump(mode="json", by_alias=True, exclude_none=True) for entry in entries
+            ]
+            for name, entries in (
+                ("resources", self.resources),
+                ("templates", self.templates),
+                ("prompts", self.prompts),
+            )
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Offers:
+        """Offers from the result of `to_json`.
+
+        Raises:
+            ValueError: it is not a result of `to_json`.
+            KeyError: a list is missing.
+        """
+        return cls(
+            tuple(types.Resource.model_validate(entry) for entry in document["resources"]),
+            tuple(types.ResourceTemplate.model_validate(entry) for entry in document["templates"]),
+            tuple(types.Prompt.model_validate(entry) for entry in document["prompts"]),
+        )
+
+
+#: The offers of a server with tools only.
+NO_OFFERS = Offers()
+
+
+async def read_offers(client: Client, problems: list[str]) -> Offers:
+    """A server's resources, templates and prompts, up to the limits on pages and entries.
+
+    Args:
+        client: the connection.
+        problems: gets a line for each declared list that cannot be read in full.
+    """
+    capabilities = client.server_capabilities
+
+    async def resources(cursor: str | None) -> tuple[list[types.Resource], str | None]:
+        page = await client.list_resources(cursor=cursor, cache_mode="refresh")
+        return page.resources, page.next_cursor
+
+    async def templates(cursor: str | None) -> tuple[list[types.ResourceTemplate], str | None]:
+        page = await client.list_resource_templates(cursor=cursor, cache_mode="refresh")
+        return page.resource_templates, page.next_cursor
+
+    async def prompts(cursor: str | None) -> tuple[list[types.Prompt], str | None]:
+        page = await client.list_prompts(cursor=cursor, cache_mode="refresh")
+        return page.prompts, page.next_cursor
+
+    has_resources, has_prompts = capabilities.resources, capabilities.prompts
+    return Offers(
+        await _read_pages("resources", resources, problems) if has_resources else (),
+        await _read_pages("resource templates", templates, problems) if has_resources else (),
+        await _read_pages("prompts", prompts, problems) if has_prompts else (),
+    )
+
+
+async def _read_pages(
+    kind: str,
+    read_page: Callable[[str | None], Awaitable[tuple[list[T], str | None]]],
+    problems: list[str],
+) -> tuple[T, ...]:
+    entries: list[T] = []
+    cursors_read: set[str | None] = set()
+    cursor: str | None = None
+    try:
+        with anyio.fail_after(_LIST_TIMEOUT_S):
+            for _ in range(_MOST_OFFER_PAGES):
+                page, cursor = await read_page(cursor)
+                entries += page
+                if not cursor or cursor in cursors_read or len(entries) >= _MOST_ENTRIES:
+                    break
+                cursors_read.add(cursor)
+    except (MCPError, ValidationError, TimeoutError) as error:
+        if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
+            # Many servers declare resources but have no templates.
+            return ()
+        reason = "it takes too long" if isinstance(error, TimeoutError) else in_one_line(error)
+        problems.append(f"its list of {kind} is not read to its end: {reason}")
+    return tuple(entries[:_MOST_ENTRIES])
+
+
+_TOOLS_METHOD = "tools/list"
+#: The protocol version with the strictest rules for tools.
+_STRICTEST = "2025-11-25"
+#: Most problems that are stored for a connection.
+_MOST_PROBLEMS = 100
+
+
+class Pages:
+    """Checks the pages of one connection.
+
+    Attributes:
+        screened: whether malformed tools are removed. It is set after the SDK refused a page,
+            because the check takes as long as reading the page.
+        problems: one line for each tool that was left out.
+    """
+
+    def __init__(self) -> None:
+        self.screened = False
+        self.problems: list[str] = []
+        self._requested: set[types.RequestId] = set()
+
+    def record_request(self, message: types.JSONRPCMessage) -> None:
+        """Record a request for a page."""
+        if isinstance(message, types.JSONRPCRequest) and message.method == _TOOLS_METHOD:
+            self._requested.add(message.id)
+
+    def filter_response(self, message: types.JSONRPCMessage) -> None:
+        """Remove malformed tools if the message is a page and `screened` is set."""
+        if isinstance(message, types.JSONRPCResponse) and message.id in self._requested:
+            self._requested.discard(message.id)
+            tools = message.result.get("tools")
+            if isinstance(tools, list) and self.screened:
+                message.result["tools"] = self.valid_tools(tools)
+
+    def valid_tools(self, tools: list[Any]) -> list[Any]:
+        """The valid tools of a page. The others become problems."""
+        return [tool for tool in tools if self._is_valid(tool)]
+
+    def _is_valid(self, tool: Any) -> bool:
+        if isinstance(tool, dict):
+            for field in ("inputSchema", "outputSchema"):
+                if isinstance(schema := tool.get(field), dict):
+                    schema.setdefault("type", "object")
+        try:
+            validate_server_result(_TOOLS_METHOD, _STRICTEST, {"tools": [tool]})
+        except ValidationError as error:
+            if len(self.problems) < _MOST_PROBLEMS:
+                first_error = error.errors(include_url=False, include_input=False)[0]
+                name = tool.get("name") if isinstance(tool, dict) else None
+                place = ".".join(map(str, first_error["loc"][2:])) or "the tool"
+                self.problems.append(
+                    f"tool {name!r:.80} is left out: {place}: {first_error['msg']}"
+                )
+            return False
+        return True
+
+
+#: Most pages of a list, and most tools of a server; further ones are not read.
+_MOST_TOOL_PAGES, _MOST_TOOLS = 200, 10_000
+#: Most characters of a description; the rest is cut.
+_DESCRIPTION_CHARS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The lists of a server.
+
+    Args:
+        tools: the server's definitions.
+        instructions: the server's instructions.
+        version: name and version of the server, as `name version`.
+        fresh_s: number of seconds for which the list is valid, from the server; 0 if unknown.
+        problems: problems of its lists, one line each.
+        offers: its capabilities besides tools.
+    """
+
+    tools: tuple[types.Tool, ...]
+    instructions: str = ""
+    version: str = ""
+    fresh_s: float = 0.0
+    problems: tuple[str, ...] = ()
+    offers: Offers = NO_OFFERS
+
+
+async def read_listing(client: Client, pages: Pages) -> Listing:
+    """All lists of a server, up to the limits on pages and entries.
+
+    Args:
+        client: the connection.
+        pages: pages of the connection. Malformed tools on them are left out and become problems.
+    """
+    tools = await _read_tools(client, pages)
+    problems: list[str] = []
+    offers = await read_offers(client, problems)
+    return replace(tools, problems=(*tools.problems, *problems), offers=offers)
+
+
+async def _read_tools(client: Client, pages: Pages) -> Listing:
+    tools: list[types.Tool] = []
+    problems: list[str] = []
+    fresh_seconds: list[float] = []
+    cursor: str | None = None
+    cursors_read: set[str] = set()
+    pages.problems = []
+    if client.server_capabilities.tools is None:
+        return Listing((), client.instructions or "", _server_version(client))
+    for number in range(1, _MOST_TOOL_PAGES + 1):
+        page = await _read_tool_page(client, cursor, pages)
+        for tool in page.tools:
+            _shorten_description(tool, problems)
+        tools += page.tools
+        fresh_seconds.append(page.ttl_ms / 1e3)
+        cursor = page.next_cursor
+        if not cursor:
+            break
+        if cursor in cursors_read:
+            problems.append(f"its list has no end: page {number} leads to one that was read")
+            break
+        if len(tools) >= _MOST_TOOLS:
+            break
+        if number == _MOST_TOOL_PAGES:
+            problems.append(
+                f"its list has more than {_MOST_TOOL_PAGES} pages; the rest is left out"
+            )
+        cursors_read.add(cursor)
+    if (cursor and len(tools) >= _MOST_TOOLS) or len(tools) > _MOST_TOOLS:
+        problems.append(f"it lists more than {_MOST_TOOLS:,} tools; the rest is left out")
+    return Listing(
+        tuple(tools[:_MOST_TOOLS]),
+        client.instructions or "",
+        _server_version(client),
+        min(fresh_seconds),
+        (*problems, *pages.problems),
+    )
+
+
+def _server_version(client: Client) -> str:
+    info = client.server_info
+    return f"{info.name} {info.version}" if info else ""
+
+
+def _shorten_description(tool: types.Tool, problems: list[str]) -> None:
+    if tool.description and len(tool.description) > _DESCRIPTION_CHARS:
+        problems.append(
+            f"tool {tool.name!r:.80}: its description has {len(tool.description):,} characters; "
+            f"only the first {_DESCRIPTION_CHARS:,} are read"
+        )
+        tool.description = tool.description[:_DESCRIPTION_CHARS]
+
+
+async def _read_tool_page(
+    client: Client, cursor: str | None, pages: Pages
+) -> types.ListToolsResult:
+    try:
+        return await client.list_tools(cursor=cursor, cache_mode="refresh")
+    except ValidationError:
+        if pages.screened:
+            raise
+        pages.screened = True
+        return await client.list_tools(cursor=cursor, cache_mode="refresh")
+
+
+_LOG = logging.getLogger("shortlist.gateway")
+#: Seconds between a change of a list and its reading: at first, and at most if changes go on.
+_SETTLE_S, _MOST_SETTLE_S = 0.2, 30.0
+#: Least number of seconds for which a list counts as fresh. A server cannot shorten it.
+_LEAST_FRESH_S = 60.0
+#: Seconds before the gateway asks for changes again after their stream ended: at first, at most.
+_RELISTEN_S, _MOST_RELISTEN_S = 5.0, 300.0
+
+#: Messages by which a server says that a list has changed.
+LISTS_CHANGED = (
+    types.ToolListChangedNotification,
+    types.ResourceListChangedNotification,
+    types.PromptListChangedNotification,
+)
+
+
+class RereadingSchedule:
+    """Time of the next reading of a list: soon after a change, and later if many changes follow.
+
+    Args:
+        wake: called when a reading becomes due.
+    """
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._settle_s = _SETTLE_S
+        self._read_at = monotonic()
+        self._due_at: float | None = None
+
+    def changed(self) -> None:
+        """Note that the list changed. It is read a moment later, with further changes."""
+        if self._due_at is not None:
+            return
+        now = monotonic()
+        is_calm = now >= self._read_at + 2 * self._settle_s
+        self._settle_s = _SETTLE_S if is_calm else min(self._settle_s * 2, _MOST_SETTLE_S)
+        self._due_at = now + self._settle_s
+        self._wake()
+
+    def due(self, client: Client, fresh_s: float) -> float:
+        """The time of the next reading, as of `monotonic`.
+
+        Args:
+            client: the connection. If the server reports changes, `fresh_s` is not used.
+            fresh_s: number of seconds after which the server's list may be outdated.
+        """
+        if self._due_at is not None:
+            return self._due_at
+        if not fresh_s or _reports_tool_changes(client):
+            return float("inf")
+        return self._read_at + max(fresh_s, _LEAST_FRESH_S)
+
+    def begin(self) -> None:
+        """Note that the list is read now. A later change needs another reading."""
+        self._due_at = None
+
+    def end(self) -> None:
+        """Note that the list was read."""
+        self._read_at = monotonic()
+
+    async def listen(self, client: Client) -> None:
+        """Receive changes from a server of the newer protocol, which clients must ask for them."""
+        capabilities = client.server_capabilities
+        reports_changes = any(
+            capability and capability.list_changed
+            for capability in (capabilities.tools, capabilities.prompts, capabilities.resources)
+        )
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not reports_changes:
+            return
+        wait_s = _RELISTEN_S
+        while True:
+            try:
+                async with client.listen(
+                    tools_list_changed=True,
+                    prompts_list_changed=True,
+                    resources_list_changed=True,
+                ) as changes:
+                    async for _ in changes:
+                        self.changed()
+            except (MCPError, SubscriptionLost) as error:
+                _LOG.info("a server reports no list changes for now: %s", error)
+            await anyio.sleep(wait_s)
+            wait_s = min(wait_s * 2, _MOST_RELISTEN_S)
+            # Changes in between were not reported.
+            self.changed()
+
+
+def _reports_tool_changes(client: Client) -> bool:
+    tools = client.server_capabilities.tools
+    return tools is not None and bool(tools.list_changed)

@@ -1,0 +1,454 @@
+"""A server's questions and log messages.
+
+Which client's call caused them, and how they reach that client.
+
+Over stdin/stdout, a message of a server does not name the call that it belongs to. So each
+connection records the calls that can be its cause. A call that timed out or was cancelled stays a
+possible cause until the server answers it, because the server may still work on it. Over streamable
+HTTP, most messages arrive on the response stream of their call, which names the cause.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextvars import Context, ContextVar, copy_context
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import anyio
+import mcp.types as types
+from mcp import Client, MCPError
+from mcp.client import ClientRequestContext
+from mcp.shared.dispatcher import coerce_request_id
+from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
+from mcp.shared.message import SessionMessage
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel, TypeAdapter
+
+from ..connections.connection_errors import is_end_message
+from .caller import LEVELS, Answer, Caller, Question, TimeLimit
+from .server_lists import Pages
+
+_LOG_MESSAGE, _CANCEL = "notifications/message", "notifications/cancelled"
+#: Code of the error by which some servers confirm that a call was cancelled.
+_CANCELLED = -32800
+
+
+@dataclass(eq=False, slots=True)
+class ClientCall:
+    """A client's call at a server.
+
+    Attributes:
+        client_id: id of the client's session.
+        caller: the client's request; None after the call was abandoned: it timed out or was
+            cancelled.
+    """
+
+    client_id: str
+    caller: Caller | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """The possible cause of a server's message.
+
+    Attributes:
+        client_ids: ids of the clients whose calls can be the cause.
+        caller: an open request of the only such client; None if there is no such request, or if
+            there are several clients.
+    """
+
+    client_ids: frozenset[str] = frozenset()
+    caller: Caller | None = None
+
+    @property
+    def refusal(self) -> str:
+        """Why no client can be asked; empty if `caller` can be asked."""
+        if self.caller is not None:
+            return ""
+        if not self.client_ids:
+            return "no client's request is in work, so nobody can be asked"
+        if len(self.client_ids) == 1:
+            return "the request that can have caused the question was cancelled or timed out"
+        return (
+            "requests of several clients can have caused the question, and the server does not say "
+            "which one; call again when the server has fewer calls"
+        )
+
+
+#: The call whose request is being sent.
+_CALL: ContextVar[ClientCall | None] = ContextVar("shortlist_call", default=None)
+#: The cause of the message that is being handled.
+_CAUSE: ContextVar[Cause] = ContextVar("shortlist_cause")
+
+
+@contextmanager
+def calling(caller: Caller) -> Iterator[None]:
+    """Requests that are sent in the block are calls of a client.
+
+    A call that has no answer at the end of the block is abandoned.
+
+    Args:
+        caller: the client's request.
+    """
+    call = ClientCall(caller.client.id, caller)
+    token = _CALL.set(call)
+    try:
+        yield
+    finally:
+        _CALL.reset(token)
+        call.caller = None
+
+
+def cause_of_message() -> Cause:
+    """The cause of the server's message that is being handled, as of its arrival."""
+    return _CAUSE.get(Cause())
+
+
+class QuestionCauses:
+    """The calls of one connection that can cause questions."""
+
+    def __init__(self) -> None:
+        #: Calls without an answer, oldest first, by the id of their request.
+        self._calls: dict[types.RequestId, ClientCall] = {}
+
+    def record_sent(self, message: types.JSONRPCMessage) -> None:
+        """Record a request that is sent as a call, or the cancellation of one."""
+        if isinstance(message, types.JSONRPCRequest):
+            call = _CALL.get()
+            if call is not None:
+                self._calls[message.id] = call
+        elif isinstance(message, types.JSONRPCNotification) and message.method == _CANCEL:
+            request_id = cancelled_request_id_from_params(message.params)
+            if request_id is not None and request_id in self._calls:
+                self._calls[request_id].caller = None
+
+    def record_received(
+        self, message: types.JSONRPCMessage, context: Context | None
+    ) -> Context | None:
+        """Record an answer. Returns the context in which the message must be handled.
+
+        The cause is decided here, in the order of the messages. The answer to the call may arrive
+        before its question is handled.
+
+        Args:
+            message: a message of the server.
+            context: the context that the transport gives: that of the request whose response stream
+                had the message. None if it gives no context.
+        """
+        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+            if message.id is not None and _is_answer(message):
+                self._calls.pop(coerce_request_id(message.id), None)
+            return context
+        if isinstance(message, types.JSONRPCNotification) and message.method != _LOG_MESSAGE:
+            return context
+        stream_call = None if context is None else context.get(_CALL)
+        handling_context = copy_context() if context is None else context
+        handling_context.run(_CAUSE.set, self.cause_of_question(stream_call))
+        return handling_context
+
+    def cause_of_question(self, named_call: ClientCall | None = None) -> Cause:
+        """The possible cause of a question that arrives now.
+
+        Args:
+            named_call: the call on whose response stream the question arrives, if any.
+        """
+        calls = list(self._calls.values())
+        if named_call is not None and named_call in calls:
+            calls = [named_call]
+        client_ids = frozenset(call.client_id for call in calls)
+        callers = [call.caller for call in calls if call.caller is not None]
+        return Cause(client_ids, callers[0] if callers and len(client_ids) == 1 else None)
+
+    def must_reconnect(self, client_id: str) -> bool:
+        """Whether a client's call needs a new connection, so that its questions can reach it.
+
+        This is the case if all unanswered calls were abandoned, some of them by other clients.
+
+        Args:
+            client_id: id of the client's session.
+        """
+        calls = self._calls.values()
+        return all(call.caller is None for call in calls) and any(
+            call.client_id != client_id for call in calls
+        )
+
+
+def _is_answer(message: types.JSONRPCResponse | types.JSONRPCError) -> bool:
+    """Whether the server has ended its work on the request.
+
+    An error can also say only that the call was cancelled, or come from the transport, because the
+    response stream ended.
+    """
+    if isinstance(message, types.JSONRPCResponse):
+        return True
+    return message.error.code != _CANCELLED and not is_end_message(message.error.message)
+
+
+_LOG = logging.getLogger("shortlist.gateway")
+
+R = TypeVar("R", bound=BaseModel)
+
+
+@dataclass(eq=False, slots=True)
+class MessageHandlers:
+    """Receives server messages that belong to no request.
+
+    Attributes:
+        on_log: called with a server's name, a log message, and the id of the only client that may
+            get it; None for all clients.
+        on_resource_update: called with a server's name and the address of a changed resource.
+        only_client: the only client, if it can be asked at any time; None otherwise.
+    """
+
+    on_log: (
+        Callable[[str, types.LoggingMessageNotificationParams, str | None], Awaitable[None]] | None
+    ) = None
+    on_resource_update: Callable[[str, str], Awaitable[None]] | None = None
+    only_client: Caller | None = None
+
+
+class ServerRequests:
+    """The questions and log messages of one server.
+
+    Args:
+        server: name of the server.
+        front: receives messages that belong to no request.
+    """
+
+    def __init__(self, server: str, handlers: MessageHandlers) -> None:
+        self._handlers = handlers
+        self._server = server
+        self._level_rank: int | None = None
+
+    def callbacks(self) -> dict[str, Any]:
+        """Arguments of the `Client` that talks to the server."""
+        self._level_rank = None
+        return {
+            "elicitation_callback": self._answer_elicitation,
+            "sampling_callback": self._answer_sampling,
+            "list_roots_callback": self._answer_roots,
+            "logging_callback": self._pass_log_on,
+        }
+
+    async def send(
+        self,
+        client: Client,
+        time_limit: TimeLimit,
+        request: types.ClientRequest,
+        result_type: TypeAdapter[R],
+        caller: Caller | None,
+    ) -> R:
+        """Send a request. The server's messages during the request reach the client.
+
+        Args:
+            client: the connection.
+            time_limit: time limit of the request.
+            request: the request for the server.
+            result_type: type of the answer.
+            caller: the client's request; None for a request of the gateway itself.
+        """
+        if caller is None:
+            return await client.session.send_request(
+                request, result_type, progress_callback=time_limit.with_progress(None)
+            )
+        caller.time_limit = time_limit
+        await self.lower_level(client, caller.requested_log_level)
+        with calling(caller):
+            answer = await client.session.send_request(
+                request, result_type, progress_callback=time_limit.with_progress(caller.progress)
+            )
+        await caller.wait_until_sent()
+        return answer
+
+    async def lower_level(self, client: Client, level: types.LoggingLevel | None) -> None:
+        """Ask the server for log messages from a level on, if it does not send them already.
+
+        A server of the newer protocol gets the level with each request instead.
+
+        Args:
+            client: the connection.
+            level: least severe level; None changes nothing.
+        """
+        if level is None or client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            return
+        level_rank = LEVELS.index(level)
+        if self._level_rank is not None and self._level_rank <= level_rank:
+            return
+        if client.server_capabilities.logging is None:
+            return
+        self._level_rank = level_rank
+        request = types.SetLevelRequest(params=types.SetLevelRequestParams(level=level))
+        try:
+            await client.session.send_request(request, types.EmptyResult)
+        except MCPError as error:
+            _LOG.warning("server %r: logging/setLevel: %s", self._server, error)
+
+    async def resource_updated(self, uri: str) -> None:
+        """Handle a server's message that a resource has changed."""
+        if self._handlers.on_resource_update is not None:
+            await self._handlers.on_resource_update(self._server, uri)
+
+    async def _answer_elicitation(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002
+        params: types.ElicitRequestParams,
+    ) -> types.ElicitResult | types.ErrorData:
+        answer = await self._ask(types.ElicitRequest(params=params))
+        if isinstance(answer, types.ElicitResult | types.ErrorData):
+            return answer
+        return _mismatch_error(answer)
+
+    async def _answer_sampling(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002
+        params: types.CreateMessageRequestParams,
+    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
+        answer = await self._ask(types.CreateMessageRequest(params=params))
+        if isinstance(answer, types.ElicitResult | types.ListRootsResult):
+            return _mismatch_error(answer)
+        return answer
+
+    async def _answer_roots(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002
+    ) -> types.ListRootsResult | types.ErrorData:
+        answer = await self._ask(types.ListRootsRequest())
+        if isinstance(answer, types.ListRootsResult | types.ErrorData):
+            return answer
+        return _mismatch_error(answer)
+
+    async def _ask(self, question: Question) -> Answer | types.ErrorData:
+        """Ask the client that caused the question, if it is certain which one did."""
+        cause = cause_of_message()
+        caller = cause.caller or self._only_client(cause)
+        if caller is None:
+            _LOG.warning("server %r: refused a question: %s", self._server, cause.refusal)
+            message = f"the gateway cannot ask: {cause.refusal}"
+            return types.ErrorData(code=types.INVALID_REQUEST, message=message)
+        return await caller.ask(with_server_name(question, self._server))
+
+    def _only_client(self, cause: Cause) -> Caller | None:
+        """The only client of the gateway, unless other clients can be the cause."""
+        client = self._handlers.only_client
+        return client if client is not None and cause.client_ids <= {client.client.id} else None
+
+    async def _pass_log_on(self, params: types.LoggingMessageNotificationParams) -> None:
+        cause = cause_of_message()
+        if cause.caller is not None:
+            await cause.caller.log(params)
+        elif len(cause.client_ids) > 1:
+            _LOG.info("server %r: dropped a log message that fits several clients", self._server)
+        elif self._handlers.on_log is not None:
+            await self._handlers.on_log(self._server, params, next(iter(cause.client_ids), None))
+
+
+def with_server_name(question: Question, server: str) -> Question:
+    """The question with the server's name at the beginning of its text."""
+    if not isinstance(question, types.ElicitRequest):
+        return question
+    params = question.params
+    prefixed = f"[{server}] {params.message}"
+    return types.ElicitRequest(params=params.model_copy(update={"message": prefixed}))
+
+
+def _mismatch_error(answer: object) -> types.ErrorData:
+    return types.ErrorData(
+        code=types.INTERNAL_ERROR,
+        message=f"the client answered another question ({type(answer).__name__})",
+    )
+
+
+@asynccontextmanager
+async def watched_streams(
+    transport: AbstractAsyncContextManager[Any],
+    pages: Pages,
+    causes: QuestionCauses,
+    on_end: Callable[[], None],
+) -> AsyncIterator[tuple[_Reader, _Writer]]:
+    """The streams of a transport. All messages pass `pages` and `causes`.
+
+    Args:
+        transport: the transport to a server.
+        pages: removes malformed tools.
+        causes: records the calls.
+        on_end: called when the connection has ended.
+    """
+    async with transport as (read, write):
+        yield _Reader(read, pages, causes, on_end), _Writer(write, pages, causes)
+
+
+class _WatchedStream:
+    """A stream around another one. Both close together."""
+
+    def __init__(self, stream: Any, pages: Pages, causes: QuestionCauses) -> None:
+        self._stream = stream
+        self._pages = pages
+        self._causes = causes
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._stream.__aexit__(kind, error, traceback)
+
+
+class _Writer(_WatchedStream):
+    """Receives the messages of the MCP session for the server."""
+
+    async def send(self, item: SessionMessage) -> None:
+        self._pages.record_request(item.message)
+        self._causes.record_sent(item.message)
+        await self._stream.send(item)
+
+
+class _Reader(_WatchedStream):
+    """Gives the messages of the server to the MCP session.
+
+    Attributes:
+        last_context: the context in which the session handles the last message; None for any.
+    """
+
+    def __init__(
+        self, stream: Any, pages: Pages, causes: QuestionCauses, on_end: Callable[[], None]
+    ) -> None:
+        super().__init__(stream, pages, causes)
+        self._on_end = on_end
+        self.last_context: Context | None = None
+
+    async def receive(self) -> Any:
+        try:
+            return self._record(await self._stream.receive())
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            self._on_end()
+            raise
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return self._record(await self._stream.__anext__())
+        except (StopAsyncIteration, anyio.ClosedResourceError):
+            self._on_end()
+            raise
+
+    def _record(self, item: Any) -> Any:
+        # Only the transports over HTTP have it.
+        self.last_context = getattr(self._stream, "last_context", None)
+        if isinstance(item, SessionMessage):
+            self._pages.filter_response(item.message)
+            self.last_context = self._causes.record_received(item.message, self.last_context)
+        return item

@@ -1,0 +1,135 @@
+"""Caches for a fast start: each server's lists, and the engine's index."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import mcp.types as types
+
+from ...catalog import Tool
+from ...engine import Engine
+from ...errors import StoreError
+from ..connections.server_spec import ServerSpec
+from ..connections.user_folders import cache_folder
+from .server_lists import Listing, Offers
+
+_FORMAT = 3
+_MOST_BYTES = 64_000_000
+
+
+class Manifests:
+    """Listings of servers in a folder, one file each.
+
+    Args:
+        folder: folder of the files, created with the first one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def default(cls) -> Manifests:
+        """Manifests in the user's cache folder."""
+        return cls(cache_folder() / "manifests")
+
+    def read(self, spec: ServerSpec) -> Listing | None:
+        """The last lists of a server; None if there are none, or the file is damaged."""
+        path = self._path(spec)
+        try:
+            if path.stat().st_size > _MOST_BYTES:
+                return None
+            document = json.loads(path.read_text(encoding="utf-8"))
+            if document["format"] != _FORMAT:
+                return None
+            tools = tuple(types.Tool.model_validate(tool) for tool in document["tools"])
+            return Listing(
+                tools,
+                str(document["instructions"]),
+                str(document["version"]),
+                problems=tuple(map(str, document["problems"])),
+                offers=Offers.from_json(document["offers"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def write(self, spec: ServerSpec, listing: Listing) -> None:
+        """Save the lists of a server, unless they are very long.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        tools = [
+            tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listing.tools
+        ]
+        document = {
+            "format": _FORMAT,
+            "server": spec.name,
+            "version": listing.version,
+            "instructions": listing.instructions,
+            "problems": listing.problems,
+            "tools": tools,
+            "offers": listing.offers.to_json(),
+        }
+        text = json.dumps(document)
+        if len(text) > _MOST_BYTES:
+            return
+        with NamedTemporaryFile(
+            "w", encoding="utf-8", dir=self.folder, suffix=".new", delete=False
+        ) as file:
+            file.write(text)
+        Path(file.name).replace(self._path(spec))
+
+    def _path(self, spec: ServerSpec) -> Path:
+        """The file of a server. Each command, address or environment has its own file."""
+        location = (spec.command, spec.args, spec.cwd, spec.url, sorted(spec.env))
+        parts = (spec.name, *location)
+        return self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}.json"
+
+
+_LOG = logging.getLogger("shortlist.gateway")
+
+
+class SavedIndex:
+    """The saved index of one set of servers with one configuration.
+
+    Args:
+        folder: folder of all indexes.
+        servers: names of the servers. Each set of servers has its own index.
+        settings: settings of `Config`.
+    """
+
+    def __init__(self, folder: Path, servers: Iterable[str], settings: Mapping[str, Any]) -> None:
+        key = json.dumps([sorted(servers), settings], sort_keys=True, default=str)
+        self._folder = folder / hashlib.sha256(key.encode()).hexdigest()[:24]
+        self._settings = dict(settings)
+
+    def engine(self, tools: Iterable[Tool]) -> Engine:
+        """An engine with these tools, from the saved index if there is one.
+
+        Args:
+            tools: all tools. New and changed ones are encoded in the background, after this call.
+        """
+        if self._folder.exists():
+            try:
+                return Engine.open(self._folder, tools, wait=False, **self._settings)
+            except StoreError as error:
+                # The index can be built again from the lists of the servers.
+                _LOG.info("the saved index cannot be used and is built again: %s", error)
+                shutil.rmtree(self._folder, ignore_errors=True)
+        return Engine.from_tools(tools, wait=False, **self._settings)
+
+    def save(self, engine: Engine) -> None:
+        """Save an engine's index. If that fails, the next start encodes more tools."""
+        try:
+            self._folder.parent.mkdir(parents=True, exist_ok=True)
+            engine.save(self._folder)
+        except (StoreError, OSError) as error:
+            _LOG.info("the index cannot be saved: %s", error)

@@ -1,0 +1,230 @@
+"""Rules as row masks for one catalog version. Each request evaluates every condition once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from ..catalog import Tool
+from ..catalog.pattern import Pattern
+from ..retrieval.id_lookup import Names
+from .condition import NO, UNKNOWN, YES, Condition, Mask, Truth, Unanswered
+from .matcher import Matcher, Rows
+from .rules import KINDS_PROVIDED, Gate, Rule
+from .state import Scalar, State
+
+_LOG = logging.getLogger(__name__)
+_ERROR_TEXT = 200
+
+
+class CompiledGate:
+    """Rules as masks over the rows of a catalog version; never changed once made.
+
+    Equal conditions are evaluated once, whatever the number of rules and tools that have them.
+
+    Args:
+        gate: the rules.
+        tools: tools of the version, in order of row.
+        names: their rows by id.
+
+    Attributes:
+        rows: tool id to row.
+        nodes: every condition with the places of its parts in this list, parts first.
+        places: each condition's place in `nodes`.
+        demands: rules with a condition that concern some tool: the rule, the condition's place in
+            `nodes`, and the rows that the rule's selectors match exactly or folded.
+        idle: rules that concern no tool, with the part that has no effect: `condition` or
+            `provides`.
+        providers: (kind, name) of what calls provide, to the rows that provide it.
+        members: for each set of the state the names that conditions look up, and their places.
+        fixed: truths that no state changes, with their places.
+        evaluated: the other conditions, parts first, with their places and the places of their
+            parts.
+    """
+
+    def __init__(self, gate: Gate, tools: Sequence[Tool], names: Names) -> None:
+        self.gate = gate
+        self.tools = tools
+        self.names = names
+        self.rows: Mapping[str, int] = names.rows
+        self.nodes: list[tuple[Condition, tuple[int, ...]]] = []
+        self.places: dict[Condition, int] = {}
+        self.demands: list[tuple[Rule, int, Mask]] = []
+        self.idle: list[tuple[Rule, str]] = []
+        self.providers: dict[tuple[str, str], Mask] = {}
+        self.members: dict[str, list[tuple[str, int]]] = {}
+        self.fixed: list[tuple[int, Truth]] = []
+        self.evaluated: list[tuple[Condition, int, tuple[int, ...]]] = []
+        self._spared: dict[int, Mask] = {}
+        self._unlocking_by_condition: dict[Condition, Rows | None] = {}
+        self._matcher = Matcher(tools)
+        for rule in gate.rules:
+            self._add(rule)
+        for condition, place in self.places.items():
+            self._sort(condition, place)
+        self._matcher.release()
+
+    def evaluate(self, state: State) -> GateEvaluation:
+        """The gate's conditions in a state."""
+        return GateEvaluation(self, state)
+
+    def admitted(self, truths: Sequence[Truth]) -> Mask | None:
+        """Rows that all rules permit, shape (n,); None for all rows."""
+        admitted: Mask | None = None
+        for place, spared in self._spared.items():
+            holds = truths[place][0]
+            if holds is True:
+                continue
+            passing = spared if holds is False else spared | holds
+            admitted = passing if admitted is None else admitted & passing
+        return admitted
+
+    def rows_matching(self, pattern: Pattern, *, folded: bool = False) -> Mask:
+        """Rows a pattern matches, shape (n,); see `Matcher.rows_matching`."""
+        return self._matcher.rows_matching(pattern, folded=folded)
+
+    def annotated(self, name: str, value: Scalar) -> Mask:
+        """Rows whose annotation has this value, shape (n,)."""
+        return self._matcher.annotated(name, value)
+
+    def granted(self, glob: str) -> Rows:
+        """Rows that a glob of a request matches exactly; none if it is no pattern."""
+        return self._matcher.granted(glob)
+
+    def rows_unlocking(self, condition: Condition) -> Rows | None:
+        """Rows whose call makes a simple condition hold, by id; None if no call does."""
+        if condition not in self._unlocking_by_condition:
+            unlocking = condition.unlocked_by(self)
+            self._unlocking_by_condition[condition] = (
+                None if unlocking is None else self.by_id(unlocking)
+            )
+        return self._unlocking_by_condition[condition]
+
+    def by_id(self, mask: Mask) -> Rows:
+        """Rows of a mask, in order of tool id: rows themselves may be in any order."""
+        return self.names.by_id(mask)
+
+    def after_call(self, state: State, tool_id: str) -> State:
+        """The state after a call of this tool, with the milestones that rules say it reaches."""
+        row = self.rows.get(tool_id)
+        reached = [
+            name
+            for (kind, name), mask in self.providers.items()
+            if kind == "milestones" and row is not None and mask[row]
+        ]
+        return state.after_call(tool_id).reached(*reached)
+
+    def _add(self, rule: Rule) -> None:
+        if rule.condition is not None:
+            mask = self._matcher.rows_of_rule(rule, folded=True)
+            if mask.any():
+                place = self._place(rule.condition)
+                self.demands.append((rule, place, mask))
+                spared = self._spared.get(place)
+                self._spared[place] = ~mask if spared is None else spared & ~mask
+            else:
+                self.idle.append((rule, "condition"))
+        if rule.provides is not None:
+            mask = self._matcher.rows_of_rule(rule)
+            if not mask.any():
+                self.idle.append((rule, "provides"))
+            for kind in KINDS_PROVIDED:
+                for name in getattr(rule.provides, kind):
+                    provider_rows = self.providers.get((kind, name))
+                    self.providers[kind, name] = (
+                        mask if provider_rows is None else provider_rows | mask
+                    )
+
+    def _place(self, condition: Condition) -> int:
+        if condition not in self.places:
+            parts = tuple(self._place(part) for part in condition.composed_of())
+            self.places[condition] = len(self.nodes)
+            self.nodes.append((condition, parts))
+        return self.places[condition]
+
+    def _sort(self, condition: Condition, place: int) -> None:
+        """Record how a condition is evaluated: looked up, fixed for the catalog, or evaluated."""
+        if (member := condition.member()) is not None:
+            state_field, name = member
+            self.members.setdefault(state_field, []).append((name, place))
+        elif (truth := condition.fixed(self)) is not None:
+            self.fixed.append((place, truth))
+        else:
+            self.evaluated.append((condition, place, self.nodes[place][1]))
+        for pattern in condition.patterns():
+            # Now, while the matcher has its tables.
+            self.rows_matching(pattern, folded=True)
+
+
+class GateEvaluation:
+    """Every condition of a compiled gate, evaluated in one state.
+
+    Args:
+        catalog: the gate over a catalog version.
+        state: state of the agent.
+
+    Attributes:
+        truths: for each node of the gate, whether it holds and whether it fails.
+        errors: each condition that gave no answer, with the reason.
+    """
+
+    def __init__(self, catalog: CompiledGate, state: State) -> None:
+        self.catalog = catalog
+        self.state = state
+        self.errors: dict[Condition, str] = {}
+        self.truths: list[Truth] = [NO] * len(catalog.nodes)
+        truths = self.truths
+        for state_field, names in catalog.members.items():
+            names_in_state = getattr(state, state_field)
+            for name, place in names:
+                if name in names_in_state:
+                    truths[place] = YES
+        for place, truth in catalog.fixed:
+            truths[place] = truth
+        for condition, place, parts in catalog.evaluated:
+            if parts:
+                truths[place] = condition.combine([truths[part] for part in parts])
+            else:
+                truths[place] = self._evaluate_condition(condition)
+
+    def called(self, pattern: Pattern) -> Truth:
+        """Whether a call matches. Holds if one does exactly; fails if none does even folded."""
+        if not self.state.called:
+            return NO
+        rows, removed_ids = self._called_tools
+        exact, folded = (
+            self.catalog.rows_matching(pattern),
+            self.catalog.rows_matching(pattern, folded=True),
+        )
+        if bool(exact[rows].any()) or any(map(pattern.matches_id, removed_ids)):
+            return YES
+        if folded is not exact and bool(folded[rows].any()):
+            return UNKNOWN
+        return (
+            UNKNOWN
+            if any(pattern.matches_id(tool_id, folded=True) for tool_id in removed_ids)
+            else NO
+        )
+
+    @cached_property
+    def _called_tools(self) -> tuple[Rows, tuple[str, ...]]:
+        """Rows of the called tools in the catalog, and ids of those no longer in it."""
+        rows = self.catalog.rows
+        called_rows = [rows[tool_id] for tool_id in self.state.called if tool_id in rows]
+        removed_ids = tuple(tool_id for tool_id in self.state.called if tool_id not in rows)
+        return np.array(called_rows, np.intp), removed_ids
+
+    def _evaluate_condition(self, condition: Condition) -> Truth:
+        try:
+            return condition.evaluate(self)
+        except Unanswered as error:
+            text = str(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must deny
+            text = f"raised {type(error).__name__}: {error}"
+            _LOG.debug("%s raised", condition.describe(), exc_info=True)
+        self.errors[condition] = text[:_ERROR_TEXT]
+        _LOG.warning("%s %r %s", condition.key, condition.label(), self.errors[condition])
+        return UNKNOWN

@@ -1,0 +1,237 @@
+"""Rules: which tools they concern, what they need and provide; and the gate that has them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..catalog.pattern import Pattern
+from ..errors import ConfigError
+from .condition import Condition
+from .condition_kinds import Annotation
+from .state import Scalar
+
+#: What a call may provide; the fields of `Provides`.
+KINDS_PROVIDED = ("scopes", "milestones", "facts")
+
+
+@dataclass(frozen=True, slots=True)
+class Provides:
+    """The scopes, milestones and facts that a successful call of a tool gives the agent.
+
+    Args:
+        scopes: scopes that may be granted after a call.
+        milestones: milestones that a call reaches.
+        facts: names of facts that are known after a call.
+
+    Raises:
+        ConfigError: a value is not a list of names.
+
+    Example:
+        >>> from shortlist.gating import Provides, Rule
+        >>> rule = Rule(tools="planner/confirm", provides=Provides(milestones=["confirmed"]))
+        >>> rule.to_dict()["provides"]
+        {'milestones': ['confirmed']}
+    """
+
+    scopes: tuple[str, ...] = ()
+    milestones: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for kind in KINDS_PROVIDED:
+            object.__setattr__(self, kind, _names(f"provides.{kind}", getattr(self, kind)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, without what is empty."""
+        return {kind: list(names) for kind in KINDS_PROVIDED if (names := getattr(self, kind))}
+
+
+class Rule:
+    """A permission rule: the condition of some tools, or what a call of them provides; immutable.
+
+    A rule concerns the tools that all of its selectors match; without any, every tool. For the
+    condition, `tools` and `server` ignore letter case and character width; for what the tools
+    provide, they match exactly.
+
+    Args:
+        condition: condition that must hold; None for a rule that only has `provides`.
+        tools: one glob or several, see `Pattern`.
+        server: one glob or several over the names of servers.
+        annotations: name to value, as in `Annotation`. All must match.
+        provides: what a successful call of one of these tools provides.
+        name: name of the rule in reports and refusals.
+
+    Raises:
+        ConfigError: a selector is empty, or the rule has neither `condition` nor `provides`.
+
+    Example:
+        >>> from shortlist.gating import Rule, requires_scope
+        >>> Rule(requires_scope("mail:send"), tools="mail/send_*")
+        Rule(for tools mail/send_*, Scope(name='mail:send'))
+    """
+
+    __slots__ = ("annotations", "condition", "name", "provides", "server", "tools")
+
+    def __init__(
+        self,
+        condition: Condition | None = None,
+        *,
+        tools: str | Iterable[str] | None = None,
+        server: str | Iterable[str] | None = None,
+        annotations: Mapping[str, Scalar] | None = None,
+        provides: Provides | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.name = name
+        self.condition = condition
+        self.tools = _patterns("tools", tools)
+        self.server = _patterns("server", server)
+        self.annotations = tuple(
+            Annotation(hint, value) for hint, value in (annotations or {}).items()
+        )
+        self.provides = provides
+        self._check()
+
+    def _check(self) -> None:
+        if self.condition is None and self.provides is None:
+            raise ConfigError("a rule needs a condition, or what its tools provide")
+        if self.condition is not None and not isinstance(self.condition, Condition):
+            raise ConfigError(f"condition: {self.condition!r:.80} is no condition")
+        if self.provides is not None and self.tools is None and self.server is None:
+            raise ConfigError("`provides` needs `tools` or `server`: it cannot be for every tool")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, read by `gating.declaration`; without what is not set."""
+        form: dict[str, Any] = {
+            "name": self.name,
+            "tools": self.tools and [pattern.text for pattern in self.tools],
+            "server": self.server and [pattern.text for pattern in self.server],
+            "annotations": {hint.name: hint.value for hint in self.annotations},
+            "needs": self.condition and self.condition.to_dict(),
+            "provides": self.provides and self.provides.to_dict(),
+        }
+        return {key: value for key, value in form.items() if value}
+
+    def described(self) -> str:
+        """The name of the rule, or a description of the tools it applies to.
+
+        Example:
+            >>> from shortlist.gating import Rule, milestone
+            >>> Rule(milestone("confirmed"), tools="*/delete_*").described()
+            'for tools */delete_*'
+        """
+        if self.name:
+            return self.name
+        chosen = [
+            f"{kind} {', '.join(pattern.text for pattern in patterns)}"
+            for kind, patterns in (("tools", self.tools), ("server", self.server))
+            if patterns
+        ]
+        chosen += [f"{hint.name} {hint.value}" for hint in self.annotations]
+        return f"for {'; '.join(chosen) or 'every tool'}"
+
+    def may_concern(self, server: str) -> bool:
+        """Whether the rule may apply to other things of a server, such as resources.
+
+        Args:
+            server: name of the server; letter case and character width are ignored.
+
+        Example:
+            >>> from shortlist.gating import Rule, milestone
+            >>> rule = Rule(milestone("confirmed"), server="github")
+            >>> rule.may_concern("GitHub"), rule.may_concern("mail")
+            (True, False)
+        """
+        if self.annotations:
+            return False
+        if self.server is not None and not any(glob.denies(server) for glob in self.server):
+            return False
+        return self.tools is None or any(
+            pattern.by_name or Pattern(pattern.text.rpartition("/")[0] or "*").denies(server)
+            for pattern in self.tools
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rule) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        return f"Rule({self.described()}, {self.condition!r})"
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, slot) for slot in Rule.__slots__)
+
+
+def _patterns(field: str, globs: str | Iterable[str] | None) -> tuple[Pattern, ...] | None:
+    if globs is None:
+        return None
+    if not isinstance(globs, Iterable):
+        raise ConfigError(f"{field}: a pattern or a list of them, not {globs!r:.80}")
+    texts = [globs] if isinstance(globs, str) else list(globs)
+    if not texts:
+        raise ConfigError(f"{field}: an empty list concerns no tool; leave it out for every tool")
+    try:
+        return tuple(Pattern(text) for text in texts)
+    except ConfigError as error:
+        raise ConfigError(f"{field}: {error}") from None
+
+
+def _names(field: str, values: Iterable[str]) -> tuple[str, ...]:
+    names = None if isinstance(values, str) or not isinstance(values, Iterable) else tuple(values)
+    if names is None or not all(isinstance(name, str) and name.strip() for name in names):
+        raise ConfigError(f"{field}: a list of names, not {values!r:.80}")
+    return names
+
+
+class Gate:
+    """All permission rules of an engine; immutable.
+
+    A tool is permitted if the condition of every rule that concerns it holds, and if no rule
+    concerns it. `CompiledGate` applies the rules to a catalog version.
+
+    Args:
+        rules: the rules. Refusals name them in this order.
+        scopes: all scope names that exist; a rule with another name is then an error. None permits
+            any name.
+
+    Raises:
+        ConfigError: an item is not a rule.
+
+    Example:
+        >>> from shortlist import Engine, Gate, Rule, Tool
+        >>> from shortlist.gating import requires_scope
+        >>> gate = Gate([Rule(requires_scope("mail:send"), tools="mail/send_*")])
+        >>> engine = Engine.from_tools([Tool("send_mail", "mail")], gate=gate, tiers=["lexical"])
+        >>> engine.view().refusal("mail/send_mail").reason
+        "needs the scope 'mail:send'"
+    """
+
+    __slots__ = ("rules", "scopes")
+
+    def __init__(self, rules: Iterable[Rule] = (), *, scopes: Iterable[str] | None = None) -> None:
+        self.rules = tuple(rules)
+        if bad := [rule for rule in self.rules if not isinstance(rule, Rule)]:
+            raise ConfigError(f"gate: {bad[0]!r:.80} is no Rule")
+        if isinstance(scopes, str):
+            raise ConfigError(f"gate: scopes: a list of names, not the text {scopes!r:.80}")
+        self.scopes = None if scopes is None else frozenset(scopes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, read by `gating.declaration`."""
+        rules = {"rules": [rule.to_dict() for rule in self.rules]}
+        return rules if self.scopes is None else {"scopes": sorted(self.scopes), **rules}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Gate):
+            return NotImplemented
+        return (self.rules, self.scopes) == (other.rules, other.scopes)
+
+    def __hash__(self) -> int:
+        return hash((self.rules, self.scopes))
+
+    def __repr__(self) -> str:
+        return f"Gate({len(self.rules)} rules)"

@@ -1,0 +1,98 @@
+"""Tools in a provider's own list of tools, under names that the provider accepts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, ClassVar
+
+from ...catalog import Tool
+from ...catalog.short_definition import without_prose
+from ..detail import Detail, definition_text, describe
+from ..prompt_layout import Layout, RenderedTool
+from .renderer import RenderedPrompt, batch_texts, definitions, in_use, tools_of
+
+
+class ProviderTools:
+    """Resident tools first, promoted ones after them in order; the pool in the system prompt.
+
+    The model reads tools before the system prompt, so a promotion moves what comes after the list:
+    the pool and the conversation are read again. A subclass has the shapes of one provider.
+    """
+
+    name_length: ClassVar[int]
+
+    def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
+        """A tool of the provider if the level is callable, otherwise a line of text.
+
+        A signature has the summary as its description.
+        """
+        if detail < Detail.SIGNATURE:
+            return RenderedTool(describe(tool, detail, summary))
+        name = provider_name(tool.id, self.name_length)
+        full = detail is Detail.FULL
+        schema = tool.input_schema if full else without_prose(tool.input_schema)
+        description = tool.description if full else summary
+        text = definition_text(name, description, schema)
+        return RenderedTool(text, self.tool(name, description, schema))
+
+    def tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """A tool in the provider's shape."""
+        raise NotImplementedError
+
+    def system(self, *texts: str) -> str | list[dict[str, Any]]:
+        """The system prompt."""
+        return "\n\n".join(filter(None, texts))
+
+    def message(self, text: str) -> dict[str, Any]:
+        """A message with text about tools."""
+        return {"role": "system", "content": text}
+
+    def marked(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The last tool of the list, with a cache breakpoint if the provider needs one."""
+        return tool
+
+    def render(self, layout: Layout) -> RenderedPrompt:
+        """Tools, the system prompt, and a message for each batch with lines of text."""
+        tools = [*tools_of(layout.resident), *tools_of(layout.promoted)]
+        texts = batch_texts(layout.batches)
+        resident, promoted = definitions(layout.resident), definitions(layout.promoted)
+        return RenderedPrompt(
+            self.system(layout.text, layout.in_use),
+            [*tools[:-1], *map(self.marked, tools[-1:])],
+            tuple([self.message(text)] for text in texts),
+            "\n".join((*resident, layout.text)),
+            (*resident, *promoted, layout.text, *in_use(layout), *texts),
+        )
+
+
+OPENAI_LENGTH = 64
+"""Maximum length of a function name in the OpenAI API: ^[a-zA-Z0-9_-]{1,64}$."""
+ANTHROPIC_LENGTH = 128
+"""Maximum length of a tool name in the Anthropic API: ^[a-zA-Z0-9_-]{1,128}$."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*")
+_OTHER = re.compile(r"[^A-Za-z0-9-]+")
+_DIGITS = 20
+"""Hexadecimal digits of the hash, 80 bits: nobody finds a second id with the same ones."""
+
+
+def provider_name(tool_id: str, length: int = OPENAI_LENGTH) -> str:
+    """The name of a tool for a provider, unique for each id.
+
+    A slash becomes two underscores (`github/create_issue` gives `github__create_issue`). If that
+    name would be ambiguous, too long or invalid, the name is a part of the id, three underscores
+    (which no other name has), and a hash of the id.
+
+    Args:
+        tool_id: any text.
+        length: maximum number of characters.
+    """
+    if _PLAIN.fullmatch(tool_id) and "__" not in tool_id:
+        plain = tool_id.replace("/", "__")
+        if "___" not in plain and len(plain) <= length:
+            return plain
+    digest = sha256(tool_id.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    readable = _OTHER.sub("_", tool_id).strip("_")[: length - _DIGITS - 3].rstrip("_")
+    return f"{readable or 'tool'}___{digest}"

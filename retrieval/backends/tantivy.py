@@ -1,0 +1,208 @@
+"""BM25 over the fields of a tool, on tantivy."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import tantivy
+from numpy.typing import NDArray
+
+from ...errors import ConfigError, StoreError
+from ...text import ANALYZER, analyzer, terms, words
+from ..query import Ranking
+from .tantivy_settings import TantivySettings
+
+#: Distinct terms of a query that are looked up; a longer query keeps its first ones.
+MAX_TERMS = 96
+# A mask that admits few rows of many (measured: under 1 in 100) is cheaper as a clause of the
+# query; otherwise hits are read on until enough of them are admitted.
+_MASK_CLAUSE_SHARE = 100
+_MASK_CLAUSE_ROWS = 512
+_RESERVE = 8
+_ROW = "row"
+_WRITER_BYTES = 128_000_000
+
+
+class TantivyIndex:
+    """BM25 (k1 = 1.2, b = 0.75) summed over fields, each with its own boost.
+
+    Fields contain analysed text, so that documents and queries have the same analysis. A query is a
+    disjunction of terms: user input is never parsed.
+    """
+
+    Settings = TantivySettings
+
+    def __init__(
+        self,
+        index: tantivy.Index,
+        boosts: Mapping[str, float],
+        documents: Sequence[Mapping[str, str]] | Path,
+    ) -> None:
+        self._boosts = boosts
+        #: What was indexed; for an index opened from disk, its folder.
+        self._documents = documents
+        self._schema = index.schema
+        self._searcher = index.searcher()
+
+    @classmethod
+    def build(cls, documents: Sequence[Mapping[str, str]], boosts: Mapping[str, float]) -> Self:
+        """Index documents, row by row, in memory.
+
+        Args:
+            documents: for each row, field name to raw text; kept, to be read again by `save`.
+            boosts: field name to its weight in the sum; fields at 0 are left out.
+        """
+        boosts = _positive(boosts)
+        index = tantivy.Index(_schema(boosts))
+        _fill(index, documents, boosts)
+        return cls(_open_for_search(index), boosts, documents)
+
+    @classmethod
+    def load(cls, folder: Path, boosts: Mapping[str, float]) -> Self | None:
+        """Open a saved index in place; its files are mapped, not read, and never written.
+
+        None for a folder that cannot be written: tantivy needs a lock file even to read, so the
+        caller builds the index anew in memory. A copy on disk would stay behind a killed process.
+        """
+        boosts = _positive(boosts)
+        if folder.is_dir() and not os.access(folder, os.W_OK):
+            return None
+        try:
+            return cls(_open_for_search(tantivy.Index.open(str(folder))), boosts, folder)
+        except ValueError as error:
+            raise StoreError(f"{folder}: not a readable lexical index ({error})") from error
+
+    def save(self, folder: Path) -> None:
+        """Write the index into a new folder, as if built anew.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        if isinstance(self._documents, Path):
+            ignored = shutil.ignore_patterns(".*", "*.lock")
+            shutil.copytree(self._documents, folder, ignore=ignored)
+        else:
+            folder.mkdir(parents=True)
+            try:
+                index = tantivy.Index(self._schema, path=str(folder))
+                _fill(index, self._documents, self._boosts)
+            except ValueError as error:
+                raise OSError(f"tantivy cannot write: {error}") from error
+            for lock in folder.glob("*.lock"):
+                lock.unlink()
+        # Tantivy keeps some files to their owner; who may list the folder may open the index.
+        mode = folder.stat().st_mode & 0o666
+        for path in folder.iterdir():
+            path.chmod(mode)
+
+    def search(self, text: str, depth: int, allowed: NDArray[np.bool_] | None = None) -> Ranking:
+        """Rows sharing a term with `text`, best first, at most `depth`, all inside the mask.
+
+        If there are fewer than `depth`, all other rows share no term and would score 0.
+        """
+        ranking = self._search(text, depth, allowed)
+        return replace(ranking, rest=0.0) if len(ranking) < depth else ranking
+
+    def _search(self, text: str, depth: int, allowed: NDArray[np.bool_] | None) -> Ranking:
+        query = self._query(text)
+        total = self._searcher.num_docs
+        if query is None or total == 0 or depth < 1:
+            return Ranking.empty()
+        if allowed is None:
+            return self._collect(query, min(depth, total))
+        admitted = int(np.count_nonzero(allowed))
+        if admitted == 0:
+            return Ranking.empty()
+        if admitted <= min(_MASK_CLAUSE_ROWS, total // _MASK_CLAUSE_SHARE):
+            rows = np.flatnonzero(allowed).tolist()
+            mask = tantivy.Query.term_set_query(self._schema, _ROW, rows)
+            clause = tantivy.Query.const_score_query(mask, 0.0)
+            query = tantivy.Query.boolean_query(
+                [(tantivy.Occur.Must, query), (tantivy.Occur.Must, clause)]
+            )
+            return self._collect(query, min(depth, total))
+        # As many hits as hold enough admitted ones if these are spread evenly, and a reserve.
+        limit = min(total, depth * total // admitted + depth // 4 + _RESERVE)
+        while True:
+            ranking = self._collect(query, limit)
+            inside = allowed[ranking.rows]
+            if len(ranking) < limit or limit == total or np.count_nonzero(inside) >= depth:
+                return Ranking(ranking.rows[inside], ranking.scores[inside]).head(depth)
+            limit = min(total, limit * 4)
+
+    def _query(self, text: str) -> tantivy.Query | None:
+        clauses = [
+            (
+                tantivy.Occur.Should,
+                tantivy.Query.boost_query(
+                    tantivy.Query.term_query(self._schema, field, term, "freq"), boost
+                ),
+            )
+            for term in list(dict.fromkeys(terms(text)))[:MAX_TERMS]
+            for field, boost in self._boosts.items()
+        ]
+        return tantivy.Query.boolean_query(clauses) if clauses else None
+
+    def _collect(self, query: tantivy.Query, limit: int) -> Ranking:
+        """The best rows. The index is one segment, so that the first of equal rows are found."""
+        hits = self._searcher.search(query, limit, count=False).hits
+        rows = np.array(
+            self._searcher.fast_field_values(_ROW, [address for _, address in hits]), np.int64
+        )
+        scores = np.array([score for score, _ in hits], np.float32)
+        order = np.lexsort((rows, -scores))
+        return Ranking(rows[order], scores[order])
+
+
+def _positive(boosts: Mapping[str, float]) -> Mapping[str, float]:
+    positive = {field: boost for field, boost in boosts.items() if boost > 0}
+    if not positive:
+        raise ConfigError("lexical.boosts: at least one field needs a boost above 0")
+    return positive
+
+
+def _schema(fields: Iterable[str]) -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    for name in fields:
+        builder.add_text_field(name, tokenizer_name=ANALYZER, index_option="freq")
+    builder.add_unsigned_field(_ROW, indexed=True, fast=True)
+    return builder.build()
+
+
+def _open_for_search(index: tantivy.Index) -> tantivy.Index:
+    """The index as it was opened or written, to be searched."""
+    index.register_tokenizer(ANALYZER, analyzer())
+    index.config_reader("manual", 0)
+    index.reload()
+    return index
+
+
+def _analysed(document: Mapping[str, str]) -> dict[str, str]:
+    return {name: " ".join(words(text)) for name, text in document.items() if text}
+
+
+def _fill(
+    index: tantivy.Index, documents: Sequence[Mapping[str, str]], boosts: Mapping[str, float]
+) -> None:
+    """Write all documents as one segment."""
+    index.register_tokenizer(ANALYZER, analyzer())
+    writer = index.writer(heap_size=_WRITER_BYTES, num_threads=1)
+    for row in range(len(documents)):
+        writer.add_document(_entry(row, _analysed(documents[row]), boosts))
+    writer.commit()
+    writer.wait_merging_threads()
+
+
+def _entry(row: int, fields: Mapping[str, str], indexed_fields: Container[str]) -> tantivy.Document:
+    entry = tantivy.Document()
+    entry.add_unsigned(_ROW, row)
+    for name, text in fields.items():
+        if text and name in indexed_fields:
+            entry.add_text(name, text)
+    return entry

@@ -1,0 +1,237 @@
+"""One version of a catalog, ready to be searched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from time import sleep
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..catalog import Catalog, Tool
+from ..catalog.tool_document import lexical_document
+from ..models import Encoder
+from ..text import words
+from .backends.protocols import DenseIndex, LexicalIndex, Retriever
+from .example_queries import ExampleQueries
+from .id_lookup import Names
+from .search.query_run import RerankStage
+from .search.retrievers import DenseRetriever, LexicalRetriever
+from .search.stage_guard import Guard
+from .search.twins import Twins
+from .store.vectors import Vectors
+from .usage import LearnedChange
+
+_PAUSE_EVERY, _PAUSE_S = 8, 1e-4
+
+if TYPE_CHECKING:
+    from .search.static_retriever import StaticRetriever
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DenseStage:
+    """The dense stage of an index.
+
+    Args:
+        index: searches `values`.
+        values: vectors of the tools, moved by their example queries and by what was learned; shape
+            (n, dim).
+        encoder: encoder of the queries.
+        guard: runs the encoder; one of its own when absent.
+    """
+
+    index: DenseIndex
+    values: NDArray[np.float32]
+    encoder: Encoder
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """The tools of a catalog version with the stages built over them; rows in order of tool id.
+
+    A build makes one. `showing` makes one of the same stages that shows a newer catalog.
+
+    Args:
+        catalog: the tools that can be found.
+        tools: tools by row, as they are shown. A row whose tool was removed since the build keeps
+            its last definition; `names` leaves it out.
+        built: tools by row, as the stages were built over them.
+        names: rows of the tools by id and name.
+        lexical: the lexical index, or None when no tier needs it.
+        dense: the dense stage; None when no tier needs it, or while a first build has not encoded
+            all tools.
+        static: the static stage, or None when no tier needs it.
+        rerankers: the rerank stages by name.
+        example_queries: tool id to the example queries of the tool, see `Documents`.
+        vectors: vectors by text; with a dense stage, arranged as `Vectors.of_tools` says.
+        encoded: how many tools had to be encoded to make this index.
+        provisional: whether the dense stage is still to come: the first version of an engine that
+            answers before its tools are encoded.
+        pending: number of tools that wait for the next version: all tools of a provisional one;
+            otherwise those that are new, and not found yet, or changed.
+        learned: the learned adjustments of the dense index, or None.
+        missing: stage name to why there is no such stage now.
+        twins: tools that say nearly the same; None where nobody asked for them.
+        copies: row of each copy to the rows of its originals, see `Twins.copies`.
+    """
+
+    catalog: Catalog
+    tools: tuple[Tool, ...]
+    built: tuple[Tool, ...]
+    names: Names
+    lexical: LexicalIndex | None = None
+    dense: DenseStage | None = None
+    static: StaticRetriever | None = None
+    rerankers: Mapping[str, RerankStage] = field(default_factory=dict)
+    example_queries: Mapping[str, ExampleQueries] = field(default_factory=dict)
+    vectors: Vectors | None = None
+    encoded: int = 0
+    provisional: bool = False
+    pending: int = 0
+    learned: LearnedChange | None = None
+    missing: Mapping[str, Exception] = field(default_factory=dict)
+    twins: Twins | None = None
+    copies: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+    @cached_property
+    def retrievers(self) -> Mapping[str, Retriever]:
+        """The stages that find candidates, by name."""
+        stages: dict[str, Retriever] = {}
+        if self.lexical is not None:
+            stages["lexical"] = LexicalRetriever(self.lexical)
+        if self.static is not None:
+            stages["static"] = self.static
+        if (dense := self.dense) is not None:
+            stages["dense"] = DenseRetriever(dense.encoder, dense.index, guard=dense.guard)
+        return stages
+
+    @cached_property
+    def summaries(self) -> tuple[tuple[str, str], ...]:
+        """Fingerprint and the user's summary, for each tool that has one among example queries."""
+        return tuple(
+            (tool.fingerprint, queries.summary)
+            for tool in self.built
+            if (queries := self.example_queries.get(tool.id)) is not None and queries.summary
+        )
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """Tool id to row."""
+        return self.names.rows
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """The encoder of the queries, or None without a dense stage."""
+        return None if self.dense is None else self.dense.encoder
+
+    @property
+    def tool_vectors(self) -> NDArray[np.float32] | None:
+        """The encoder's vectors of the tools, shape (n, dim); None without a dense stage."""
+        if self.dense is None or self.vectors is None:
+            return None
+        return self.vectors.of_tools(len(self.built))
+
+    def by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """The rows of a mask that have a tool, in order of tool id, shape (m,)."""
+        return self.names.by_id(mask)
+
+    def named(self, text: str) -> Sequence[int]:
+        """Rows whose id or name is exactly `text`; failing that, but for letter case."""
+        return self.names.named(text)
+
+    @property
+    def is_as_built(self) -> bool:
+        """Whether it shows just the tools that its stages were built over."""
+        return self.names.present is None and self.tools == self.built
+
+    def is_whole(self, catalog: Catalog) -> bool:
+        """Whether all stages were built, over just these tools in any order."""
+        whole = not self.provisional and len(catalog) == len(self.built)
+        return whole and rows_of(catalog) == self.built
+
+    def showing(self, catalog: Catalog) -> Index:
+        """The same stages over a newer catalog, until the next one is built.
+
+        A removed tool is not found any more. A changed tool is found by its old words and shown as
+        it is now. A new tool is not found yet.
+        """
+        if catalog is self.catalog:
+            return self
+        newest = {tool.id: tool for tool in catalog}
+        built = {tool.id: tool for tool in self.built}
+        present = np.array([tool_id in newest for tool_id in built], np.bool_)
+        tools = tuple(newest.get(tool.id, tool) for tool in self.tools)
+        shown = tuple(tool for tool in catalog if tool.id in built)
+        if shown == tuple(self.catalog):
+            catalog_shown = self.catalog
+        else:
+            catalog_shown = catalog if len(shown) == len(catalog) else Catalog(shown)
+        waiting = sum(built.get(tool.id) != tool for tool in catalog)
+        return replace(
+            self,
+            catalog=catalog_shown,
+            tools=tools,
+            names=Names.of(tools, None if present.all() else present),
+            pending=len(catalog) if self.provisional else waiting,
+        )
+
+
+class Documents(Sequence[Mapping[str, str]]):
+    """Field name to raw text for each tool, read from the tool each time it is asked for.
+
+    Where tools have example queries, the field `all` of such a tool has them too. That of every
+    other tool has each distinct word of its definition twice more: with as many words, it loses
+    less to its neighbours (ADR 20).
+
+    Args:
+        tools: tools in order of row.
+        fields: names of the fields.
+        example_queries: tool id to the example queries of the tool.
+        pauses: whether to let other threads run after every few documents. Otherwise a search
+            waits 5 ms each time that it needs the interpreter lock.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        fields: tuple[str, ...],
+        example_queries: Mapping[str, ExampleQueries] | None = None,
+        *,
+        pauses: bool = False,
+    ) -> None:
+        self._pauses = pauses
+        self._tools = tools
+        self._fields = fields
+        self._example_queries = example_queries or {}
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    @overload
+    def __getitem__(self, index: int) -> Mapping[str, str]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Documents: ...
+    def __getitem__(self, index: int | slice) -> Mapping[str, str] | Documents:
+        if isinstance(index, slice):
+            return Documents(self._tools[index], self._fields, self._example_queries)
+        if self._pauses and index % _PAUSE_EVERY == 0:
+            sleep(_PAUSE_S)
+        tool = self._tools[index]
+        document = lexical_document(tool, self._fields)
+        if self._example_queries and "all" in document:
+            queries = self._example_queries.get(tool.id)
+            if queries is None:
+                distinct = " ".join(dict.fromkeys(words(document["all"])))
+                document["all"] += f" {distinct} {distinct}"
+            else:
+                document["all"] += f" {queries.text}"
+        return document
+
+
+def rows_of(catalog: Catalog) -> tuple[Tool, ...]:
+    """The tools of a catalog by row: in order of id."""
+    return tuple(sorted(catalog, key=lambda tool: tool.id))

@@ -1,0 +1,87 @@
+"""Rows by the ids and names of their tools."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..catalog import Tool
+
+# Before a name that reads like an id; no name has a line break.
+_NAME = "\n"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Names:
+    """Rows of a catalog version by id and by name.
+
+    Args:
+        rows: tool id to its row.
+        exact: id or name to the rows that have it.
+        folded: the same without regard to letter case.
+        present: mask of the rows that have a tool, shape (n,); None for all rows.
+    """
+
+    rows: dict[str, int]
+    exact: dict[str, list[int]]
+    folded: dict[str, list[int]]
+    present: NDArray[np.bool_] | None = None
+
+    @classmethod
+    def of(cls, tools: Sequence[Tool], present: NDArray[np.bool_] | None = None) -> Self:
+        """The names of tools in order of id.
+
+        Args:
+            tools: tools by row.
+            present: mask of the rows whose tool still exists; None for all rows.
+        """
+        names = cls({}, {}, {}, present)
+        rows = range(len(tools)) if present is None else np.flatnonzero(present).tolist()
+        for row in rows:
+            tool = tools[row]
+            names.rows[tool.id] = row
+            for table, name in names._entries(tool):
+                table.setdefault(name, []).append(row)
+        return names
+
+    def by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """The rows of a mask that have a tool, in order of tool id, shape (m,)."""
+        return np.flatnonzero(mask if self.present is None else mask & self.present)
+
+    def named(self, text: str) -> Sequence[int]:
+        """Rows whose id or name is exactly `text`, or else but for letter case.
+
+        A name with a slash counts only where no id reads so: nothing *named* like the id of another
+        tool stands beside it.
+        """
+        name = name_in_query(text)
+        folded = name.casefold()
+        for table, key in (
+            (self.exact, name),
+            (self.folded, folded),
+            (self.exact, _NAME + name),
+            (self.folded, _NAME + folded),
+        ):
+            if rows := table.get(key):
+                return rows
+        return ()
+
+    def _entries(self, tool: Tool) -> Iterator[tuple[dict[str, list[int]], str]]:
+        name = tool.name
+        if "/" in name and name != tool.id:
+            name = _NAME + name
+        for key in {tool.id, name}:
+            yield self.exact, key
+        for key in {tool.id.casefold(), name.casefold()}:
+            yield self.folded, key
+
+
+def name_in_query(text: str) -> str:
+    """The id or name that a query may be, without blanks and quotes around it."""
+    # Names and ids are held in NFC, see `Tool`.
+    return unicodedata.normalize("NFC", text).strip().strip("`'\"")

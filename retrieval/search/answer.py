@@ -1,0 +1,164 @@
+"""A ranking made into the hits of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import RequestError
+from ..catalog_index import Index
+from ..id_lookup import name_in_query
+from ..query import Query, Ranking
+from ..selection import Hit, StageResult
+from .query_run import Run
+
+#: Stages whose hits no threshold drops: the request is the tool's id or name, or its server takes
+#: the turn.
+FINAL = frozenset({"exact", "claim"})
+# Rows read beyond those asked for, to find some that the mask keeps out.
+_READ = 200
+
+
+#: Stage to the rows that it puts before all others, in order: `exact`, whose id or name the request
+#: is, and `claim`, whose server takes the turn.
+PromotedRows = Mapping[str, Sequence[int]]
+
+
+def keep_permitted(ranking: Ranking, mask: NDArray[np.bool_] | None, row_count: int) -> Ranking:
+    """The ranking without rows that the mask leaves out, rows that do not exist and repetitions.
+
+    The last check on every answer, whatever strategy made it.
+
+    Args:
+        ranking: ranking of a strategy.
+        mask: rows the request may use, shape (row_count,), or None for all.
+        row_count: number of rows of the index.
+
+    Raises:
+        RequestError: the strategy gave something else than a Ranking.
+    """
+    rows, scores = np.asarray(ranking.rows), np.asarray(ranking.scores)
+    are_row_numbers = np.issubdtype(rows.dtype, np.integer) or not len(rows)
+    if rows.ndim != 1 or rows.shape != scores.shape or not are_row_numbers:
+        raise RequestError(
+            "tier: its strategy gave no Ranking of row numbers and as many scores, both of shape "
+            f"(n,), but rows {rows.dtype} {rows.shape} and scores {scores.dtype} {scores.shape}"
+        )
+    is_permitted = (rows >= 0) & (rows < row_count)
+    if mask is not None:
+        is_permitted[is_permitted] = mask[rows[is_permitted]]
+    order = np.argsort(rows, kind="stable")
+    is_repetition = rows[order[1:]] == rows[order[:-1]]
+    is_permitted[order[1:][is_repetition]] = False
+    if is_permitted.all():
+        return ranking
+    return Ranking(rows[is_permitted], scores[is_permitted], ranking.rest)
+
+
+def promote(
+    index: Index, query: Query, ranking: Ranking, claimed: Sequence[int] = ()
+) -> tuple[Ranking, PromotedRows]:
+    """The ranking with the tool of exactly this id first, those of this name, those claimed."""
+    named = [row for row in index.named(query.text) if query.allowed is None or query.allowed[row]]
+    if not named and not claimed:
+        return ranking, {}
+    places = {row: place for place, row in enumerate(ranking.rows.tolist())}
+    owner = index.rows.get(name_in_query(query.text))
+    named.sort(key=lambda row: (row != owner, places.get(row, len(places)), index.tools[row].id))
+    promoted_rows = list(dict.fromkeys([*named, *claimed]))
+    is_other = ~np.isin(ranking.rows, promoted_rows)
+    top = max(float(ranking.scores[0]) if len(ranking) else 0.0, 0.0)
+    return (
+        Ranking(
+            np.concatenate([np.array(promoted_rows, np.int64), ranking.rows[is_other]]),
+            np.concatenate(
+                [np.full(len(promoted_rows), top, np.float32), ranking.scores[is_other]]
+            ),
+        ),
+        {"exact": named, "claim": claimed},
+    )
+
+
+def best_denied_rows(
+    index: Index, run: Run, allowed: NDArray[np.bool_] | None, count: int
+) -> list[int]:
+    """Rows outside a mask that would have answered the request best, at most `count`.
+
+    Found by the vector the request was encoded to, else among the best by its terms; what is
+    lacking is filled up in order of id.
+    """
+    if allowed is None:
+        return []
+    rows: list[int] = []
+    dense, lexical = run.retrievers.get("dense"), run.retrievers.get("lexical")
+    if run.query.vector is not None and dense is not None:
+        rows = dense.search(replace(run.query, allowed=~allowed), count).rows.tolist()
+    elif lexical is not None:
+        # A mask that few of the best pass would have most of the catalog read.
+        ranking = lexical.search(replace(run.query, allowed=None), count + _READ)
+        rows = ranking.rows[~allowed[ranking.rows]][:count].tolist()
+    if len(rows) < count:
+        first_by_id = index.by_id(~allowed)[: count + len(rows)].tolist()
+        rows = list(dict.fromkeys([*rows, *first_by_id]))
+    return rows[:count]
+
+
+def hits_of(
+    index: Index, run: Run, ranking: Ranking, promoted_rows: PromotedRows
+) -> tuple[Hit, ...]:
+    """The rows of a ranking as hits, with where every stage of the run placed each.
+
+    Args:
+        index: the catalog version that was searched.
+        run: the request's run, finished.
+        ranking: cut to the length of the answer.
+        promoted_rows: rows that were put first, see `PromotedRows`.
+    """
+    rows = ranking.rows.tolist()
+    placements = run.placements(rows)
+    for stage, stage_rows in promoted_rows.items():
+        for place, row in enumerate(stage_rows, 1):
+            if row in placements:
+                placements[row][stage] = StageResult(place, 1.0)
+    tools = [index.tools[row] for row in rows]
+    ranks = range(1, len(rows) + 1)
+    example_queries = [index.example_queries.get(tool.id) for tool in tools]
+    sources = [() if queries is None else queries.sources for queries in example_queries]
+    scores = ranking.scores.tolist()
+    return tuple(map(Hit, tools, ranks, scores, map(placements.__getitem__, rows), sources))
+
+
+def split_at(
+    threshold: float | None, ranked: Sequence[Hit]
+) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
+    """The hits that a threshold keeps, and those that it drops.
+
+    The score that counts is the tier's final one: the reranker's in a tier with a reranker, whose
+    candidates beyond those that it scored are dropped; otherwise that of the fusion, or of the only
+    retriever. Hits of the stages in `FINAL` are kept.
+
+    Args:
+        threshold: score below which hits are dropped; None for none.
+        ranked: hits, best first.
+    """
+    if threshold is None:
+        return tuple(ranked), ()
+    reranked = any("rerank" in hit.stages for hit in ranked)
+    offered: list[Hit] = []
+    dropped: list[Hit] = []
+    for hit in ranked:
+        is_final = not FINAL.isdisjoint(hit.stages)
+        has_final_score = not reranked or "rerank" in hit.stages
+        if is_final or (has_final_score and hit.score >= threshold):
+            offered.append(hit)
+        else:
+            dropped.append(hit)
+    return tuple(offered), tuple(dropped)
+
+
+def below_threshold(score: float, threshold: float | None, tier: str) -> str:
+    """The end of a sentence that says why the threshold of a tier drops a score."""
+    return f"score is {score:.4g}, and tier {tier!r} drops scores below {threshold:.4g}"

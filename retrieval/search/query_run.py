@@ -1,0 +1,195 @@
+"""Run: the stages of one query, with their results and times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ConfigError, ModelError, RequestError
+from ..backends.protocols import Fusion, Retriever
+from ..query import Query, Ranking
+from ..selection import StageResult
+
+LONGEST_MS = 1_000_000_000
+"""Milliseconds that a budget may have at most: eleven days."""
+_RESERVE_MS = 5.0
+_RESERVED = 0.1
+
+
+class BudgetExceeded(RequestError):
+    """A stage would not finish in the time budget; a cheaper tier should run."""
+
+
+def deadline(start: float, budget_ms: float | None) -> float | None:
+    """The time at which the stages must be done, for a search that began at `start`.
+
+    Both are values of `perf_counter()`. A tenth of the budget, at most 5 ms, is reserved for the
+    answer itself and for the operating system, which may wake a waiting thread late.
+
+    Args:
+        start: seconds.
+        budget_ms: time limit in milliseconds; None for no limit.
+
+    Raises:
+        RequestError: it is not a finite number above 0.
+    """
+    if budget_ms is None:
+        return None
+    number = isinstance(budget_ms, int | float) and not isinstance(budget_ms, bool)
+    if not number or not 0 < budget_ms <= LONGEST_MS:
+        raise RequestError(
+            f"budget_ms: {budget_ms!r:.80}; a number of milliseconds above 0, at most "
+            f"{LONGEST_MS:,}; None for no limit"
+        )
+    return start + (budget_ms - min(_RESERVE_MS, budget_ms * _RESERVED)) / 1e3
+
+
+@dataclass(slots=True)
+class Run:
+    """The stages of one catalog version, for one query.
+
+    A `Strategy` calls `retrieve`, `fuse` and `rerank`. Each result is recorded with its time under
+    the name of the stage. `Hit.stages` and `Selection.timings` come from these records.
+
+    Args:
+        query: the query.
+        k: number of hits of the answer.
+        retrievers: stage name to the stage.
+        rerankers: reranker name to the stage.
+        deadline: `perf_counter()` value by which the answer is due, None for no limit.
+        missing: stage name to why it could not be made.
+        spare: rows beyond `k` that a lone retriever gives, see `twins.spare_row_count`.
+    """
+
+    query: Query
+    k: int
+    retrievers: Mapping[str, Retriever]
+    rerankers: Mapping[str, RerankStage]
+    deadline: float | None = None
+    missing: Mapping[str, Exception] = field(default_factory=dict)
+    spare: int = 0
+    rankings: dict[str, Ranking] = field(default_factory=dict)
+    timings: dict[str, float] = field(default_factory=dict)
+    #: What was handed to a reranker, in the order it had before.
+    reached: Ranking | None = None
+    _depths: dict[str, int] = field(default_factory=dict)
+
+    def retrieve(self, stage: str, depth: int) -> Ranking:
+        """The best `depth` rows of a retriever. It is searched only once per run.
+
+        Raises:
+            ConfigError: there is no such retriever.
+            ModelError: the retriever could not be made.
+        """
+        if self.has(stage, depth):
+            return self.rankings[stage]
+        retriever = self.retrievers.get(stage)
+        if retriever is None:
+            if stage in self.missing:
+                raise ModelError(str(self.missing[stage]))
+            raise ConfigError(f"no retriever {stage!r}; use one of: {', '.join(self.retrievers)}")
+        start = perf_counter()
+        prepared = retriever.prepare(self.query)
+        if prepared is not self.query:
+            self.query = prepared
+            self.timings["encode"] = (perf_counter() - start) * 1e3
+        with self._recorded(stage):
+            self.rankings[stage] = retriever.search(self.query, max(depth, self.k))
+        self._depths[stage] = max(depth, self.k)
+        return self.rankings[stage]
+
+    def has(self, stage: str, depth: int) -> bool:
+        """Whether `retrieve` has been called with these arguments already."""
+        return stage in self.rankings and self._depths.get(stage, 0) >= depth
+
+    def fuse(self, fusion: Fusion, rankings: Mapping[str, Ranking]) -> Ranking:
+        """Merge several rankings into one."""
+        with self._recorded("fusion"):
+            self.rankings["fusion"] = fusion.fuse(rankings)
+        return self.rankings["fusion"]
+
+    def rerank(self, reranker: str, ranking: Ranking, candidates: int) -> Ranking:
+        """The first `candidates` rows in the reranker's order, then the others unchanged.
+
+        With a deadline, only as many candidates are scored as the remaining time allows.
+
+        Raises:
+            ConfigError: there is no such reranker.
+            BudgetExceeded: the remaining time is too short for two candidates.
+        """
+        stage = self.rerankers.get(reranker)
+        if stage is None:
+            raise ConfigError(f"no reranker {reranker!r}; use one of: {', '.join(self.rerankers)}")
+        self.reached = ranking
+        rows = ranking.rows[:candidates]
+        try:
+            with self._recorded("rerank"):
+                count = _at_least_two(stage.affordable(self, rows), len(rows))
+                scored = stage.rank(self, rows[:count])
+        except BudgetExceeded as error:
+            raise BudgetExceeded(f"reranker {reranker!r}: {error}") from error
+        self.rankings["rerank"] = scored
+        return Ranking(
+            np.concatenate([scored.rows, ranking.rows[count:]]),
+            np.concatenate([scored.scores, ranking.scores[count:]]),
+        )
+
+    def placements(self, rows: Sequence[int]) -> dict[int, dict[str, StageResult]]:
+        """For each row, its rank and score in every stage that saw it."""
+        placements: dict[int, dict[str, StageResult]] = {row: {} for row in rows}
+        for stage, ranking in self.rankings.items():
+            ranked = ranking.rows.tolist()
+            scores = ranking.scores.tolist()
+            places = dict(zip(ranked, range(len(ranked)), strict=True))
+            for row, stages in placements.items():
+                if (place := places.get(row)) is not None:
+                    stages[stage] = StageResult(place + 1, scores[place])
+        return placements
+
+    @contextmanager
+    def _recorded(self, stage: str) -> Iterator[None]:
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self.timings[stage] = self.timings.get(stage, 0.0) + (perf_counter() - start) * 1e3
+
+
+def _at_least_two(affordable: int, candidates: int) -> int:
+    if affordable < min(2, candidates):
+        raise BudgetExceeded("takes more than the time left")
+    return affordable
+
+
+class RerankStage(Protocol):
+    """Reorders candidate rows, and measures the time of one."""
+
+    def affordable(self, run: Run, rows: NDArray[np.int64]) -> int:
+        """How many of the rows can be scored before the run's deadline."""
+        ...
+
+    def rank(self, run: Run, rows: NDArray[np.int64]) -> Ranking:
+        """The rows by score."""
+        ...
+
+
+class Strategy(Protocol):
+    """A tier: decides which stages run for a query, through the methods of its `Run`.
+
+    `fallback` names the tier that runs instead if a stage cannot run or the time is short.
+    """
+
+    @property
+    def fallback(self) -> str | None:
+        """Name of the tier that runs instead; None for none."""
+        ...
+
+    def rank(self, run: Run) -> Ranking:
+        """Rows of the index, best first."""
+        ...

@@ -1,0 +1,88 @@
+"""The rerank stage: a second, closer look at the best candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Lock
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...models import Reranker
+from ..query import Ranking
+from .query_run import Run
+from .stage_guard import Guard
+
+# Weight of the newest measurement in the running cost of a candidate.
+_SMOOTHING = 0.2
+# What the running cost loses with each request that it turned away: one slow call must not shut the
+# stage out for good, and what is truly too slow must not be tried often.
+_FORGETTING = 0.05
+# Share of the time left that a rerank may plan with; the rest absorbs the estimate's error.
+_MARGIN = 0.8
+# Candidates scored to learn the cost of one, when a budget is set before anything was measured.
+_PROBE = 4
+
+
+class ModelRerank:
+    """Scores candidates with a model that reads the request and each tool's text together.
+
+    The model is loaded on first use. The cost of one candidate is measured. With a deadline, the
+    model is loaded and run in a worker thread, see `Guard`.
+
+    Args:
+        load: returns the model, a cross-encoder; called once, and again only if it raised.
+        texts: function that returns the texts of rows.
+        guard: guard of the model; a new one by default.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[], Reranker],
+        texts: Callable[[NDArray[np.int64]], Sequence[str]],
+        guard: Guard | None = None,
+    ) -> None:
+        self._load = load
+        self._texts = texts
+        self._guard = guard or Guard()
+        self._model: Reranker | None = None
+        self._lock = Lock()
+        self._ms_each: float | None = None
+
+    def rank(self, run: Run, rows: NDArray[np.int64]) -> Ranking:
+        """The rows by score, ties by row.
+
+        Raises:
+            ModelError: the model cannot be loaded, or could not be a moment ago.
+            BudgetExceeded: the run's deadline is near and the model is not done.
+        """
+        if not len(rows):
+            return Ranking.empty()
+        return self._guard.call(lambda: self._rank_with_model(run, rows), run.deadline)
+
+    def _rank_with_model(self, run: Run, rows: NDArray[np.int64]) -> Ranking:
+        with self._lock:
+            if self._model is None:
+                self._model = self._load()
+        start = perf_counter()
+        scores = self._model.score(run.query.text, self._texts(rows))
+        ms_spent = (perf_counter() - start) * 1e3 / len(rows)
+        ms_before = self._ms_each
+        self._ms_each = (
+            ms_spent if ms_before is None else ms_before + _SMOOTHING * (ms_spent - ms_before)
+        )
+        return Ranking.best(rows, scores, len(rows))
+
+    def affordable(self, run: Run, rows: NDArray[np.int64]) -> int:
+        """How many of the rows can be scored before the run's deadline, by the measured cost."""
+        if run.deadline is None or not len(rows):
+            return len(rows)
+        if self._ms_each is None:
+            self.rank(run, rows[:_PROBE])
+        ms_left = (run.deadline - perf_counter()) * 1e3
+        ms_each = self._ms_each or 1e-6
+        count = min(len(rows), max(0, int(_MARGIN * ms_left / ms_each)))
+        if count < 2 and ms_left > 0:
+            self._ms_each = ms_each * (1 - _FORGETTING)
+        return count

@@ -1,0 +1,68 @@
+"""The two built-in stages that find candidates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from ...errors import RequestError
+from ...models import Encoder
+from ..backends.protocols import DenseIndex, LexicalIndex
+from ..query import Query, Ranking
+from .query_run import BudgetExceeded
+from .stage_guard import Guard
+
+
+class LexicalRetriever:
+    """Tools that share terms with the request.
+
+    Args:
+        index: the documents of the catalog version.
+    """
+
+    def __init__(self, index: LexicalIndex) -> None:
+        self.index = index
+
+    def prepare(self, query: Query) -> Query:
+        """The query as it is: its text is all this stage reads."""
+        return query
+
+    def search(self, query: Query, depth: int) -> Ranking:
+        """Best tools by their terms."""
+        return self.index.search(query.text, depth, query.allowed)
+
+
+class DenseRetriever:
+    """Finds tools by vectors of a bi-encoder.
+
+    Args:
+        encoder: encodes queries with the model of the tools' vectors.
+        index: the vectors of the catalog version.
+        guard: guard of the encoder; a new one by default.
+    """
+
+    def __init__(self, encoder: Encoder, index: DenseIndex, *, guard: Guard | None = None) -> None:
+        self.encoder = encoder
+        self.index = index
+        self._guard = guard or Guard()
+
+    def prepare(self, query: Query) -> Query:
+        """The query with its vector."""
+        if query.vector is not None:
+            return query
+        encode = partial(self.encoder.encode, [query.text], query=True)
+        # The first call is slow in every encoder. Later ones of an encoder that runs in this
+        # process are so quick and even that a thread for each would only cost.
+        quick = self._guard.succeeded and getattr(self.encoder, "in_process", False)
+        try:
+            vectors = self._guard.call(encode, None if quick else query.due)
+        except BudgetExceeded as error:
+            raise BudgetExceeded(f"encoder: {error}") from error
+        return replace(query, vector=vectors[0])
+
+    def search(self, query: Query, depth: int) -> Ranking:
+        """Nearest tools by inner product."""
+        vector = self.prepare(query).vector
+        if vector is None:
+            raise RequestError("the encoder gave no vector for the request")
+        return self.index.search(vector, depth, query.allowed)

@@ -1,0 +1,238 @@
+"""A request's way from its text to a Selection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ModelError, RequestError
+from ...processes import ProcessGuard
+from ..catalog_index import Index
+from ..query import Query, Ranking, bounded, ties_by_row
+from ..refusal import Denials, Refusal
+from ..selection import Selection, VoterFailure
+from .answer import below_threshold, best_denied_rows, hits_of, keep_permitted, promote, split_at
+from .explanation import Explanation, explain
+from .query_run import Run, Strategy, deadline
+from .tiers import Tiers
+from .twins import behind_originals, spare_row_count
+
+
+class AdmittedIndex(Protocol):
+    """The part of an index that a request may use; `gating.Admission` decides it."""
+
+    @property
+    def index(self) -> Index: ...  # noqa: D102
+    @property
+    def mask(self) -> NDArray[np.bool_] | None: ...  # noqa: D102
+    @property
+    def claimed(self) -> Sequence[int]: ...  # noqa: D102
+    @property
+    def failures(self) -> tuple[VoterFailure, ...]: ...  # noqa: D102
+    @property
+    def unmatched(self) -> tuple[str, ...]: ...  # noqa: D102
+    def refusal(self, tool_id: str) -> Refusal | None: ...  # noqa: D102
+    def denied(self, nearest: Callable[[int], Sequence[int]]) -> Denials: ...  # noqa: D102
+
+
+class Searcher:
+    """Answers requests in the tiers of an engine, for any catalog version.
+
+    Args:
+        tiers: the tiers by name.
+        k: default number of hits.
+        thresholds: tier name to the score below which it drops hits, for tiers that have one.
+    """
+
+    def __init__(self, tiers: Tiers, k: int, thresholds: Mapping[str, float] | None = None) -> None:
+        self._tiers = tiers
+        self._k = k
+        self._thresholds = thresholds or {}
+        self._guard = ProcessGuard("engine")
+
+    def search(
+        self,
+        admitted: AdmittedIndex,
+        query: str,
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+        budget_ms: float | None = None,
+        start: float | None = None,
+        vector: NDArray[np.float32] | None = None,
+    ) -> Selection:
+        """The tools a request needs, best first.
+
+        Args:
+            admitted: the index, and the part of it that the request may use.
+            query: text to search for.
+            tier: name of a tier, or a strategy.
+            k: most hits.
+            budget_ms: time limit in milliseconds, from `start`.
+            start: start of the request by `perf_counter()`; now by default.
+            vector: vector of the query, shape (dim,), if it is known.
+
+        Raises:
+            RequestError: an argument has a wrong type or value, or there is no such tier.
+            ProcessError: this is a fork of the process that made the engine.
+        """
+        self._guard.check()
+        start = perf_counter() if start is None else start
+        name, strategy = self._tiers.requested(tier)
+        due = deadline(start, budget_ms)
+        request = Query(bounded(query), admitted.mask, vector, due)
+        run = self._run(admitted, request, k)
+        index = admitted.index
+        ranking, tier_run, fallback_reason = self._ranked(admitted, run, name, strategy)
+        ranking, promoted_rows = promote(index, request, ranking, admitted.claimed)
+        ranked = hits_of(index, run, ranking.head(run.k), promoted_rows)
+        threshold = self._thresholds.get(tier_run)
+        hits, dropped = split_at(threshold, ranked)
+        abstention_reason = None
+        if dropped and not hits:
+            best = below_threshold(dropped[0].score, threshold, tier_run)
+            abstention_reason = f"no tool fits: the best {best}"
+        return Selection(
+            query=run.query.text,
+            hits=hits,
+            tier=tier_run,
+            tier_asked=name,
+            tier_reason=fallback_reason,
+            timings=run.timings,
+            total_ms=(perf_counter() - start) * 1e3,
+            catalog=index.catalog.fingerprint,
+            denied=admitted.denied(partial(best_denied_rows, index, run, admitted.mask)),
+            voter_failures=admitted.failures,
+            unmatched=admitted.unmatched,
+            vector=run.query.vector,
+            pending=index.pending,
+            abstained=abstention_reason is not None,
+            reason=abstention_reason,
+            threshold=threshold,
+            dropped=dropped,
+        )
+
+    def search_many(
+        self,
+        admitted: AdmittedIndex,
+        queries: Sequence[str],
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+    ) -> list[Selection]:
+        """One selection per request; requests are encoded together.
+
+        Raises:
+            RequestError: as `search`.
+        """
+        self._guard.check()
+        if isinstance(queries, str):
+            raise RequestError("queries: a list of texts, not one text; see `search`")
+        if not isinstance(queries, Iterable):
+            raise RequestError(f"queries: a list of texts, not {type(queries).__name__}")
+        texts = [bounded(query) for query in queries]
+        _, strategy = self._tiers.requested(tier)
+        vectors = self._encoded(admitted.index, texts, strategy)
+        return [
+            self.search(
+                admitted,
+                text,
+                tier=tier,
+                k=k,
+                vector=None if vectors is None else vectors[row],
+            )
+            for row, text in enumerate(texts)
+        ]
+
+    def _encoded(
+        self, index: Index, texts: Sequence[str], strategy: Strategy
+    ) -> NDArray[np.float32] | None:
+        """The texts, encoded together; None where each search does it, if any."""
+        if index.encoder is None or "dense" not in getattr(strategy, "retrievers", ()):
+            return None
+        try:
+            return index.encoder.encode(texts, query=True)
+        except ModelError:
+            # One by one, each falls back and says so.
+            return None
+
+    def explain(
+        self,
+        admitted: AdmittedIndex,
+        query: str,
+        tool_id: str,
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+    ) -> Explanation:
+        """The rank of one tool in each stage, and why it is offered or not.
+
+        Raises:
+            UnknownToolError: no such tool.
+            RequestError: as `search`.
+        """
+        self._guard.check()
+        index, refusal = admitted.index, admitted.refusal(tool_id)
+        name, strategy = self._tiers.requested(tier)
+        request = Query(bounded(query), admitted.mask)
+        run = self._run(admitted, request, k)
+        ranking, tier_run, fallback_reason = self._ranked(admitted, run, name, strategy)
+        ranking, promoted_rows = promote(index, request, ranking, admitted.claimed)
+        threshold = self._thresholds.get(tier_run)
+        _, dropped = split_at(threshold, hits_of(index, run, ranking.head(run.k), promoted_rows))
+        drop_reason = None
+        for hit in dropped:
+            if hit.id == tool_id:
+                drop_reason = f"dropped: its {below_threshold(hit.score, threshold, tier_run)}"
+        row = index.rows[tool_id]
+        return explain(
+            index,
+            run,
+            ranking,
+            row,
+            (name, tier_run, fallback_reason),
+            refusal,
+            dropped=drop_reason,
+        )
+
+    def _run(self, admitted: AdmittedIndex, request: Query, k: int | None) -> Run:
+        index = admitted.index
+        return Run(
+            request,
+            # More than there are would only be room that a stage sets aside.
+            min(self.count(k), max(len(index.tools), 1)),
+            index.retrievers,
+            index.rerankers,
+            request.due,
+            missing=index.missing,
+            spare=spare_row_count(index.copies),
+        )
+
+    def _ranked(
+        self, admitted: AdmittedIndex, run: Run, name: str, strategy: Strategy
+    ) -> tuple[Ranking, str, str | None]:
+        """The ranked permitted tools of a tier, the tier that ran, and why.
+
+        Ties are in order of tool id, and copies behind their originals.
+        """
+        ranking, ran, reason = self._tiers.rank(run, name, strategy)
+        index = admitted.index
+        ranking = keep_permitted(ranking, admitted.mask, len(index.tools))
+        return behind_originals(ties_by_row(ranking), index.copies), ran, reason
+
+    def count(self, k: int | None) -> int:
+        """The number of hits that a request gets which asks for `k`.
+
+        Raises:
+            RequestError: no whole number from 1.
+        """
+        if k is None:
+            return self._k
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise RequestError(f"k: {k!r:.80}; a whole number of hits, at least 1")
+        return k

@@ -1,0 +1,42 @@
+"""The stage that compares static vectors: a query's vector is read from a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...models import Encoder
+from ..backends.exact import ExactIndex
+from ..query import Query, Ranking
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StaticRetriever:
+    """Tools whose meaning is near the request's, without running a model.
+
+    Args:
+        encoder: encodes requests.
+        values: unit vectors of the tools in its space, shape (n, dim), by row.
+        index: searches `values`.
+    """
+
+    encoder: Encoder
+    values: NDArray[np.float32]
+    index: ExactIndex
+
+    @classmethod
+    def of(cls, encoder: Encoder, values: NDArray[np.float32]) -> Self:
+        """The stage over vectors, see the class."""
+        return cls(encoder, values, ExactIndex.build(values))
+
+    def prepare(self, query: Query) -> Query:
+        """The query as it is: its vector takes no time worth telling apart."""
+        return query
+
+    def search(self, query: Query, depth: int) -> Ranking:
+        """Nearest tools by inner product."""
+        vector = self.encoder.encode([query.text], query=True)[0]
+        return self.index.search(vector, depth, query.allowed)

@@ -1,0 +1,52 @@
+"""Pipeline: the strategy of the built-in tiers. Retrievers, then fusion, then a reranker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..backends.protocols import Fusion
+from ..query import Ranking
+from .fusion import LinearFusion
+from .query_run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Retrieves candidates, merges the rankings, and reranks.
+
+    Args:
+        retrievers: stage names, at least one.
+        fusion: merges the rankings of several retrievers.
+        reranker: name of the reranker, or None.
+        depth: number of rows from each retriever.
+        candidates: number of rows for the reranker.
+        fallback: tier that runs instead if a stage cannot run or the time is short.
+    """
+
+    retrievers: tuple[str, ...]
+    fusion: Fusion = field(default_factory=LinearFusion)
+    reranker: str | None = None
+    depth: int = 100
+    candidates: int = 40
+    fallback: str | None = None
+
+    def ready(self, run: Run) -> bool:
+        """Whether every stage has run already, so that `rank` takes no time."""
+        depth = self._depth(run)
+        return self.reranker is None and all(run.has(stage, depth) for stage in self.retrievers)
+
+    def _depth(self, run: Run) -> int:
+        # One ranking that nothing reorders needs no more rows than the answer holds.
+        alone = len(self.retrievers) == 1 and self.reranker is None
+        return run.k + run.spare if alone else self.depth
+
+    def rank(self, run: Run) -> Ranking:
+        """Rows of the index, best first."""
+        depth = self._depth(run)
+        rankings = {stage: run.retrieve(stage, depth) for stage in self.retrievers}
+        ranking = (
+            run.fuse(self.fusion, rankings) if len(rankings) > 1 else next(iter(rankings.values()))
+        )
+        if self.reranker is None:
+            return ranking
+        return run.rerank(self.reranker, ranking, self.candidates)

@@ -1,0 +1,239 @@
+"""Twins: tools whose definitions say nearly the same, which models and searches confuse.
+
+A server may offer a copy of another server's tool, by accident or to be called in its place. Where
+one of them is trusted, the others rank behind it. See docs/adr/0019-twins-and-stuffing.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import ceil
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...catalog import Tool
+from ...text import spaced
+from ..query import Ranking
+
+COSINE = 0.9
+"""Cosine of two tools' vectors from which they are twins. The vectors read the server's name too:
+of exact copies under another server nine in ten reach it."""
+CONTAINED = 0.9
+"""Share of the shorter definition's words that a longer one of the same name repeats."""
+# Larger groups are compared with neighbours only: a stranger may give any number of tools one name.
+_ALL_PAIRS = 128
+_NEIGHBOURS = 32
+_MOST_SPARE = 20
+_WORD = re.compile(r"\w+")
+
+_Rows = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Twins:
+    """Twins of one catalog version, in rows.
+
+    Tools are compared where their normalised names or their descriptions are equal.
+
+    Args:
+        pairs: rows of two tools that are twins, each pair once.
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, tools: Sequence[Tool], vectors: NDArray[np.float32] | None = None) -> Self:
+        """Find the twins of a catalog version.
+
+        Args:
+            tools: tools by row.
+            vectors: vectors of the tools, shape (n, dim), L2-normalised; None compares words alone.
+        """
+        rows: dict[int, list[int]] = {}
+        for row, tool in enumerate(tools):
+            for key in _comparison_keys(tool):
+                rows.setdefault(key, []).append(row)
+        pairs = (pair for group in rows.values() for pair in _twin_pairs(tools, vectors, group))
+        return cls(tuple(dict.fromkeys(pairs)))
+
+    def groups(self) -> list[_Rows]:
+        """Rows that are twins of one another or of a third, ascending; the largest group first."""
+        return connected(self.pairs)
+
+    def copies(self, tools: Sequence[Tool], originals: Collection[str]) -> dict[int, _Rows]:
+        """Row of each copy to the rows of its originals.
+
+        Args:
+            tools: tools by row.
+            originals: ids of tools that are trusted; none of them is a copy.
+        """
+        rows_of_originals: dict[int, set[int]] = {}
+        for first, second in self.pairs:
+            for copy, original in ((first, second), (second, first)):
+                if tools[original].id in originals and tools[copy].id not in originals:
+                    rows_of_originals.setdefault(copy, set()).add(original)
+        return {copy: tuple(sorted(rows)) for copy, rows in sorted(rows_of_originals.items())}
+
+
+def behind_originals(ranking: Ranking, copies: Mapping[int, Sequence[int]]) -> Ranking:
+    """The ranking with each copy that ranks before an original of its right behind that one.
+
+    A copy gets the original's score. One that has no original in the ranking, or ranks behind it
+    already, stays where it is.
+
+    Args:
+        ranking: best first.
+        copies: row of a copy to its originals, see `Twins.copies`.
+    """
+    if not copies:
+        return ranking
+    rows = ranking.rows.tolist()
+    places = {row: place for place, row in enumerate(rows)}
+    copies_to_move: dict[int, list[int]] = {}
+    for place, row in enumerate(rows):
+        original_places = [
+            places[original] for original in copies.get(row, ()) if original in places
+        ]
+        if original_places and min(original_places) > place:
+            first_original = rows[min(original_places)]
+            copies_to_move.setdefault(first_original, []).append(row)
+    if not copies_to_move:
+        return ranking
+    moved = {copy for copies_of_row in copies_to_move.values() for copy in copies_of_row}
+    new_rows: list[int] = []
+    score_places: list[int] = []
+    for place, row in enumerate(rows):
+        if row not in moved:
+            group = [row, *copies_to_move.get(row, ())]
+            new_rows += group
+            score_places += [place] * len(group)
+    return Ranking(np.array(new_rows, np.int64), ranking.scores[score_places], ranking.rest)
+
+
+def spare_row_count(copies: Mapping[int, Sequence[int]]) -> int:
+    """Rows to read beyond an answer's length, so that copies do not push their original out."""
+    return min(len(copies), _MOST_SPARE)
+
+
+def _normalised(name: str) -> str:
+    return " ".join(_WORD.findall(spaced(name).casefold()))
+
+
+def _comparison_keys(tool: Tool) -> tuple[int, ...]:
+    name_key = hash(("name", _normalised(tool.name)))
+    words = _WORD.findall(tool.description.casefold())
+    if len(words) < FEWEST_WORDS:
+        return (name_key,)
+    return name_key, hash(("text", *words))
+
+
+def _twin_pairs(
+    tools: Sequence[Tool], vectors: NDArray[np.float32] | None, rows: Sequence[int]
+) -> tuple[tuple[int, int], ...]:
+    if len(rows) < 2 or len({tools[row].server for row in rows}) < 2:
+        return ()
+    words = {row: words_of(tools[row]) for row in rows}
+    pairs = []
+    for first, second in _pairs_to_compare(rows):
+        if tools[first].server == tools[second].server:
+            continue
+        has_near_vector = vectors is not None and float(vectors[first] @ vectors[second]) >= COSINE
+        if has_near_vector or _say_the_same(
+            tools[first], tools[second], words[first], words[second]
+        ):
+            pairs.append((first, second))
+    return tuple(pairs)
+
+
+def _pairs_to_compare(rows: Sequence[int]) -> Iterable[tuple[int, int]]:
+    if len(rows) <= _ALL_PAIRS:
+        return combinations(rows, 2)
+    return (
+        (first, second)
+        for place, first in enumerate(rows)
+        for second in rows[place + 1 : place + 1 + _NEIGHBOURS]
+    )
+
+
+def _say_the_same(
+    first: Tool, second: Tool, first_words: frozenset[str], second_words: frozenset[str]
+) -> bool:
+    shared_count = len(first_words & second_words)
+    shorter_count = min(len(first_words), len(second_words))
+    if first.name == second.name and first.description == second.description:
+        return bool(first.description) and shorter_count >= 2
+    if shorter_count >= FEWEST_WORDS and shared_count >= LIKENESS * len(first_words | second_words):
+        return True
+    contained = shorter_count >= FEWEST_WORDS and shared_count >= CONTAINED * shorter_count
+    return contained and _normalised(first.name) == _normalised(second.name)
+
+
+LIKENESS = 0.8
+"""Two definitions are twins from this Jaccard index of their words on."""
+FEWEST_WORDS = 5
+"""Fewer words cannot distinguish twins from related tools."""
+
+
+def near_twins(tools: Sequence[Tool]) -> list[tuple[str, ...]]:
+    """Groups of ids of tools with almost the same text, largest group first.
+
+    Two such sets of words must share one of their rarest words, so only those pairs are compared
+    (prefix filtering: Bayardo, Ma and Srikant, 2007). Tools with fewer than five words are skipped,
+    because so few words cannot distinguish twins from related tools.
+
+    Args:
+        tools: the tools of a catalog.
+    """
+    pairs: list[tuple[int, int]] = []
+    place_of_words: dict[frozenset[str], int] = {}
+    for place, tool in enumerate(tools):
+        tool_words = words_of(tool)
+        if len(tool_words) < FEWEST_WORDS:
+            continue
+        first_place = place_of_words.setdefault(tool_words, place)
+        if first_place != place:
+            pairs.append((first_place, place))
+    frequency = Counter(word for tool_words in place_of_words for word in tool_words)
+    posted_by_word: dict[str, list[frozenset[str]]] = {}
+    for tool_words, place in place_of_words.items():
+        rarest = sorted(tool_words, key=lambda word: (frequency[word], word))
+        prefix = rarest[: len(tool_words) - ceil(LIKENESS * len(tool_words) - 1e-9) + 1]
+        candidates = {words for word in prefix for words in posted_by_word.get(word, ())}
+        pairs.extend(
+            (place_of_words[words], place)
+            for words in candidates
+            if len(tool_words & words) >= LIKENESS * len(tool_words | words)
+        )
+        for word in prefix:
+            posted_by_word.setdefault(word, []).append(tool_words)
+    groups = [tuple(tools[place].id for place in places) for places in connected(pairs)]
+    return sorted(groups, key=lambda ids: (-len(ids), ids))
+
+
+def connected(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
+    """Groups of numbers that pairs connect, each ascending; the largest group first."""
+    root: dict[int, int] = {}
+
+    def root_of(number: int) -> int:
+        while root.setdefault(number, number) != number:
+            root[number] = root[root[number]]
+            number = root[number]
+        return number
+
+    for first, second in pairs:
+        root[root_of(first)] = root_of(second)
+    members: dict[int, list[int]] = {}
+    for number in sorted(root):
+        members.setdefault(root_of(number), []).append(number)
+    return sorted(map(tuple, members.values()), key=lambda group: (-len(group), group))
+
+
+def words_of(tool: Tool) -> frozenset[str]:
+    """The words of a tool's name and description, without letter case."""
+    return frozenset(_WORD.findall(f"{spaced(tool.name)} {tool.description}".casefold()))

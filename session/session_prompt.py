@@ -1,0 +1,267 @@
+"""Renders the tools of one session for the model, and follows changes of permissions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from ..catalog import Tool
+from ..config import SessionConfig
+from ..errors import RequestError, UnknownToolError
+from ..loaders.detail import Detail
+from ..loaders.history import SeenLevel, ToolHistory
+from ..loaders.pool import PoolLevel, PoolWriter
+from ..loaders.prompt import Prompt, PromptTurn
+from ..loaders.render import renderer_for
+from ..loaders.render.call_tool import CALL_TOOL
+from ..loaders.summaries import Summaries, shared_summaries
+from ..loaders.working_set import WorkingSet, pool_beside
+
+if TYPE_CHECKING:
+    from ..gating.condition import Mask
+    from ..loaders.schemas import SchemaLoader
+    from ..retrieval.id_lookup import Names
+    from ..view import View
+
+_LEVEL_NAMES = {
+    PoolLevel.NAMES: "name",
+    PoolLevel.SUMMARIES: "summary",
+    PoolLevel.ARGUMENTS: "arguments",
+}
+LINE_CANDIDATES = 250
+"""Tools found in a turn that may get a line where the pool has no room for all: as many as 3,000
+tokens of lines hold, and some more."""
+
+
+class SessionPrompt:
+    """The prompt of one session.
+
+    The prefix is written once, from the tools permitted at that time. It is written again only if
+    the catalog changes or a tool in it becomes denied. Tools permitted later are appended.
+
+    Args:
+        view: the view of the first step.
+        format: name of a provider's format.
+        settings: settings of the session.
+        promoted: number of tools that a turn offers with their definitions.
+        history: what the model has seen.
+        schemas: loads definitions that the catalog lacks.
+        saved: result of `to_dict`, to continue from.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        format: str,  # noqa: A002 - the field's word
+        settings: SessionConfig,
+        promoted: int,
+        history: ToolHistory,
+        schemas: SchemaLoader | None = None,
+        saved: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._working_set = (
+            WorkingSet(settings.pool_tokens, settings.in_use_tokens, promoted)
+            if settings.pool == "auto"
+            else None
+        )
+        late = frozenset(map(str, (saved or {}).get("late", ())))
+        #: Ids denied now, and when the prefix was written.
+        self._denied = _denied_ids(view)
+        self._denied_in_prefix = self._denied | late
+        self._permitted_rows = _PermittedRows.of(view)
+        self._prompt = Prompt(
+            view.catalog,
+            format=format,
+            operator=settings.operator,
+            pool=self._pool_writer(view),
+            schemas=schemas,
+            schema_budget=settings.schema_tokens,
+            turn_budget=settings.turn_tokens,
+            context_tokens=settings.context_tokens,
+            pass_through_share=settings.pass_through,
+            withheld=_denied_ids(view) | late,
+            working_set=self._working_set,
+            history=history,
+        )
+        self._scores: dict[str, float] = {}
+        self._unsent_turn: PromptTurn | None = None
+        self.shown: PromptTurn | None = None
+        if saved is not None:
+            self._prompt.resume_layout(saved["layout"])
+            self._prompt.withheld = _denied_ids(view)
+
+    @property
+    def passes_through(self) -> bool:
+        """Whether the prefix has the whole catalog."""
+        return self._prompt.passes_through
+
+    @property
+    def depth(self) -> int:
+        """Number of hits of a turn that the prompt can use."""
+        return LINE_CANDIDATES if self._prompt.shows_found else 0
+
+    def _pool_writer(self, view: View) -> PoolWriter:
+        """The pool writer, with the summaries of a view's catalog version."""
+        lines = shared_summaries(view.admission.index.summaries, self._settings.summaries)
+        if self._working_set is not None:
+            return pool_beside(self._working_set, lines)
+        return _shared_pool_writer(self._settings.pool, self._settings.pool_tokens, lines)
+
+    def level(self, tool_id: str) -> str | None:
+        """The level of detail at which the prompt shows a tool.
+
+        Returns:
+            `full`, `signature`, `arguments` (a line with its arguments), `summary`, `name`, or
+            None where it shows nothing.
+        """
+        prompt = self._prompt
+        promoted = prompt.promoted.get(tool_id)
+        if promoted is not None and promoted >= Detail.SIGNATURE:
+            return promoted.name.lower()
+        if tool_id in prompt.standing:
+            return "full" if prompt.pool is None and tool_id in prompt.in_prefix else "arguments"
+        if promoted is not None:
+            return promoted.name.lower()
+        pool = prompt.pool
+        if pool is None or tool_id not in prompt.catalog:
+            return None
+        if tool_id in self._denied_in_prefix:
+            return None
+        server = prompt.catalog.get(tool_id).server or ""
+        return _LEVEL_NAMES.get(pool.levels.get(server, PoolLevel.SEARCH))
+
+    def tool_id(self, name: str, arguments: object) -> tuple[str, object]:
+        """The tool id and the arguments of a call, from the name that the model used."""
+        if name == CALL_TOOL.name and isinstance(arguments, Mapping):
+            inner_name = arguments.get("tool")
+            if isinstance(inner_name, str) and CALL_TOOL.id not in self._prompt.catalog:
+                return inner_name, arguments.get("arguments")
+        return self._find_tool_id(name), arguments
+
+    def _find_tool_id(self, name: str) -> str:
+        """The id of the tool with this provider's name, or the name itself."""
+        if name in self._prompt.catalog:
+            return name
+        try:
+            return self._prompt.tool_id(name)
+        except UnknownToolError:
+            tool_id = name.replace("__", "/", 1)
+            return tool_id if tool_id in self._prompt.catalog else name
+
+    def follow(self, view: View) -> bool:
+        """Follow a view. Returns whether the prefix had to be written again."""
+        if view.catalog is self._prompt.catalog and self._permitted_rows.matches(view):
+            return False
+        self._permitted_rows, self._denied = _PermittedRows.of(view), _denied_ids(view)
+        if view.catalog is not self._prompt.catalog or self._denied - self._denied_in_prefix:
+            self._prompt.update(view.catalog, withheld=self._denied, pool=self._pool_writer(view))
+            self._denied_in_prefix = self._denied
+            return True
+        self._prompt.withheld = self._denied
+        return False
+
+    def turn(self, active: tuple[str, ...], scores: Mapping[str, float]) -> PromptTurn:
+        """Render a turn.
+
+        Args:
+            active: ids of the tools to offer, in the order they came.
+            scores: id to score, for the tools found in this turn.
+        """
+        self._scores = dict(scores)
+        prompt_turn = self._prompt.turn(active, scores)
+        unsent_turn, self._unsent_turn = self._unsent_turn, None
+        if unsent_turn is not None and not prompt_turn.rebuilt:
+            # Messages of a rendering between the steps, which nobody was handed yet.
+            appended = (*unsent_turn.appended, *prompt_turn.appended)
+            prompt_turn = replace(prompt_turn, appended=appended, rebuilt=unsent_turn.rebuilt)
+        self.shown = prompt_turn
+        catalog, history = self._prompt.catalog, self._prompt.history
+        full = {name for name, detail in prompt_turn.details.items() if detail >= Detail.SIGNATURE}
+        full |= self._prompt.in_prefix if self.passes_through else set()
+        for tool_id in sorted(prompt_turn.callable):
+            history.show(
+                catalog.get(tool_id), SeenLevel.FULL if tool_id in full else SeenLevel.LINE
+            )
+        return prompt_turn
+
+    def render(self, active: tuple[str, ...]) -> PromptTurn:
+        """Render between two steps. The next step returns the messages."""
+        self._unsent_turn = self.turn(active, self._scores)
+        return self._unsent_turn
+
+    def promote(self, tool: Tool, active: tuple[str, ...]) -> PromptTurn:
+        """Render the turn again with a tool that the model asked for by name."""
+        best_score = max(self._scores.values(), default=0.0) + 1.0
+        return self.turn(active, {**self._scores, tool.id: best_score})
+
+    def called(self, tool_id: str) -> None:
+        """Mark a tool's server as in use, from the next turn on."""
+        if tool_id in self._prompt.catalog:
+            self._prompt.called(tool_id)
+
+    def to_dict(self, view: View) -> dict[str, Any]:
+        """JSON form, for `saved`."""
+        late: list[str] = []
+        if view.catalog is self._prompt.catalog:
+            late = sorted(self._denied_in_prefix - _denied_ids(view))
+        return {"layout": self._prompt.layout_to_dict(), "late": late}
+
+    @property
+    def in_prefix(self) -> frozenset[str]:
+        """Ids of the tools whose arguments the prefix shows."""
+        return self._prompt.in_prefix
+
+
+def check_format(name: str) -> None:
+    """Refuse a format that does not exist.
+
+    Raises:
+        RequestError: there is no such format; lists the formats.
+    """
+    if not isinstance(name, str):
+        raise RequestError(f"format: the name of a format, not {type(name).__name__}")
+    renderer_for(name)
+
+
+def _denied_ids(view: View) -> frozenset[str]:
+    """Ids of the tools denied."""
+    index, mask = view.admission.index, view.admission.mask
+    if mask is None:
+        return frozenset()
+    return frozenset(index.tools[row].id for row in index.by_id(~mask).tolist())
+
+
+class _PermittedRows(NamedTuple):
+    """The rows that a view permits, to see whether another one permits the same.
+
+    A view is not kept: it has a whole version of the index.
+    """
+
+    names: Names
+    mask: Mask | None
+
+    @classmethod
+    def of(cls, view: View) -> Self:
+        return cls(view.admission.index.names, view.admission.mask)
+
+    def matches(self, view: View) -> bool:
+        mask = view.admission.mask
+        if self.names is not view.admission.index.names:
+            return False
+        if self.mask is None or mask is None:
+            return self.mask is mask
+        return np.array_equal(self.mask, mask)
+
+
+@lru_cache(16)
+def _shared_pool_writer(lines: str, tokens: int, summaries: Summaries) -> PoolWriter:
+    """A pool writer shared by all sessions with these settings."""
+    top = PoolLevel.ARGUMENTS if lines == "signatures" else PoolLevel.SUMMARIES
+    if lines not in ("signatures", "summaries"):
+        raise RequestError(f"session.pool: no {lines!r}; one of auto, signatures, summaries")
+    return PoolWriter(budget=tokens, top=top, summaries=summaries)

@@ -1,0 +1,98 @@
+"""Plain form: one spelling for a text, with disguises removed.
+
+Models understand full-width letters, struck-through letters, HTML entities and `words_joined_so`.
+So rules are matched only against the plain form.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+_LOOKALIKES: Final = str.maketrans(
+    "аеорсухіјѕԁһԛԝьвкмнтгАВЕКМНОРСТХІЈЅαοιρντκυχ",
+    "aeopcyxijsdhqwbbkmhtrABEKMHOPCTXIJSaoipvtkux",
+)
+_LETTERS: Final = re.compile(r"[^\W\d_]+")
+_MIXED: Final = re.compile(r"[a-zA-Z][\u0370-\u04ff]|[\u0370-\u04ff][a-zA-Z]")
+_MARKS: Final = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
+_QUOTES: Final = str.maketrans("\u2018\u2019\u201c\u201d\u2032`", "''\"\"''")
+_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})")
+# Each begins with the characters it looks for, which `re` finds faster than what lies around them.
+_JOINED: Final = re.compile(r"[_.\-](?<=[a-z0-9].)[_.\-]*(?=[a-z0-9])")
+_HUMPS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# Blanks that are more than one, or not a space.
+_BLANKS: Final = re.compile(r"[^\S\n](?:(?<! )|[^\S\n])[^\S\n]*")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
+_HEX: Final = re.compile(r"\b(?:[0-9a-fA-F]{2}){16,}\b")
+_WORDS: Final = re.compile(r"[a-zA-Z]{2,30}(?:[ ,.'\n]{1,3}[a-zA-Z~/.]{1,30}){2}")
+_END: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
+_DECODED: Final = 4_096
+"""Maximum number of decoded bytes of one encoded passage."""
+
+
+def visible(text: str, *, identifier: bool = False) -> str:
+    """The text with disguises removed, letter case kept.
+
+    Args:
+        text: cleaned text, see `catalog.text`.
+        identifier: whether `camelCase` is split too.
+    """
+    if "\\" in text or "%" in text:
+        text = _ESCAPE.sub(_character, text)
+    if "&" in text:
+        text = html.unescape(html.unescape(text))
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
+        if _MIXED.search(text):
+            text = _LETTERS.sub(_latin, text)
+    text = text.translate(_QUOTES) if not text.isascii() or "`" in text else text
+    return _HUMPS.sub(" ", text) if identifier else text
+
+
+def plain(text: str) -> str:
+    """A `visible` text in small letters, with `_`, `-` and `.` inside words read as blanks."""
+    return _BLANKS.sub(" ", _JOINED.sub(" ", text.lower()))
+
+
+def decoded(text: str) -> Iterator[str]:
+    """Decoded passages of base64 or hexadecimal that contain words."""
+    for stretch in _BASE64.finditer(text):
+        yield from _words(_from_base64(stretch[0]))
+    for stretch in _HEX.finditer(text):
+        yield from _words(bytes.fromhex(stretch[0][: 2 * _DECODED]))
+
+
+def _character(escape: re.Match[str]) -> str:
+    code = int(escape[1] or escape[2] or escape[3], 16)
+    return " " if code < 32 or code > 126 else chr(code)
+
+
+def _latin(word: re.Match[str]) -> str:
+    return word[0].translate(_LOOKALIKES) if _MIXED.search(word[0]) else word[0]
+
+
+def _from_base64(stretch: str) -> bytes:
+    text = stretch.rstrip("=").replace("-", "+").replace("_", "/")[: _DECODED * 4 // 3]
+    text = text[: len(text) - (len(text) % 4 == 1)]
+    try:
+        data = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except binascii.Error:
+        return b""
+    return data.decode("utf-16-le", "ignore").encode() if data[1:8:2] == b"\0\0\0\0" else data
+
+
+def _words(data: bytes) -> Iterator[str]:
+    text = data.decode("utf-8", "ignore")
+    if len(text) > len(data) // 2 and _WORDS.search(text):
+        yield text
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences and lines of a text."""
+    return [sentence for sentence in map(str.strip, _END.split(text)) if sentence]
