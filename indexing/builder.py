@@ -31,7 +31,7 @@ from ..retrieval.search.twins import Twins
 from ..retrieval.store.vectors import Vectors
 from ..retrieval.store.versions import SavedVersion, current, folder_of, read, save
 from ..retrieval.usage import LearnedChange
-from .build import Build, Progress
+from .build import Build
 from .configured_tiers import strategies
 from .stage_models import StageModels
 from .stages import Stages
@@ -135,13 +135,6 @@ class Builder:
             waiting = ModelError(f"encoder: has {build.remaining:,} tools to read first")
             missing = {**missing, "dense": waiting}
         return replace(index, missing=missing)
-
-    def build(self, catalog: Catalog, progress: Progress | None = None) -> Index:
-        """Index a catalog version from nothing, in one go."""
-        build = self.begin(catalog)
-        while build.encode_some(progress) is not None:
-            pass
-        return self.finish(build)
 
     def with_learned(self, index: Index, learned: LearnedChange | None) -> Index:
         """An index over the same tools with learned adjustments, or without.

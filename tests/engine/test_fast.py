@@ -47,7 +47,7 @@ def test_no_model_is_run(settings: str) -> None:
 
 
 def test_tools_have_the_encoders_vectors_projected(demo_engine: Engine) -> None:
-    index = demo_engine._builder.build(demo_engine.catalog)
+    index = demo_engine._index
     static, dense = index.static, index.dense
     assert static is not None
     assert dense is not None
@@ -57,7 +57,7 @@ def test_tools_have_the_encoders_vectors_projected(demo_engine: Engine) -> None:
 
 def test_another_encoder_leaves_the_tables_own_vectors(make_engine: Callable[..., Engine]) -> None:
     engine = make_engine()
-    index = engine._builder.build(engine.catalog)
+    index = engine._index
     assert index.static is not None
     assert index.static.values.shape == (100, load_encoder("static").dim)
 
