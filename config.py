@@ -422,20 +422,6 @@ class Config(Section):
         return choice.name, {**settings, "threads": settings.get("threads") or self.threads}
 
     @classmethod
-    def make(cls, **settings: Any) -> Self:
-        """A config from keyword arguments.
-
-        Raises:
-            ConfigError: names the setting, what is wrong and what there is instead.
-
-        Example:
-            >>> from shortlist import Config
-            >>> Config.make(k=5).k
-            5
-        """
-        return cls(**settings)
-
-    @classmethod
     def of(cls, config: Self | None, settings: Mapping[str, Any]) -> Self:
         """The given config, or a config made of single settings.
 
@@ -448,7 +434,7 @@ class Config(Section):
             5
         """
         if config is None:
-            return cls.make(**settings)
+            return cls(**settings)
         if not isinstance(config, cls):
             raise ConfigError(f"config: a Config, not {type(config).__name__}; see Config.read")
         if settings:
@@ -468,7 +454,7 @@ class Config(Section):
             5
         """
         if isinstance(source, Mapping):
-            return cls.make(**source)
+            return cls(**source)
         if not isinstance(source, str | Path):
             raise ConfigError(f"a configuration is a path or a mapping, not {source!r:.80}")
         path = Path(source)
@@ -480,7 +466,7 @@ class Config(Section):
         if not isinstance(settings, dict):
             raise ConfigError(f"{path}: a configuration is a table of settings")
         try:
-            return cls.make(**settings)
+            return cls(**settings)
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from error
 

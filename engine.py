@@ -36,7 +36,7 @@ from .view import View
 
 if TYPE_CHECKING:
     from .decision import Decider
-    from .loaders import SchemaLoader
+    from .loaders import DefinitionSource
     from .retrieval.learning import LearningReport
     from .session import Session
     from .trust import Flag
@@ -250,11 +250,6 @@ class Engine:
         return self._catalog
 
     @property
-    def encoded(self) -> int:
-        """Number of tools that were encoded to make the present index."""
-        return self._index.encoded
-
-    @property
     def ready(self) -> BuildProgress:
         """How far the build of the newest catalog is.
 
@@ -268,7 +263,8 @@ class Engine:
             total = len(self._catalog)
             # An empty catalog has nothing to wait for.
             remaining = 0 if self._index.is_whole(self._catalog) else max(1, self._remaining)
-        return BuildProgress(total, max(0, total - remaining), self._background.error)
+        encoded = max(0, total - remaining)
+        return BuildProgress(total, encoded, self._background.error, self._index.encoded)
 
     def wait(self, timeout_s: float | None = None) -> BuildProgress:
         """Wait until the newest catalog is built, or the build fails; see `ready`.
@@ -467,7 +463,7 @@ class Engine:
         format: str | None = None,  # noqa: A002 - the field's word
         state: State | None = None,
         allowed: Iterable[str] | None = None,
-        schemas: SchemaLoader | None = None,
+        schemas: DefinitionSource | None = None,
         session_id: str | None = None,
         **settings: Any,
     ) -> Session:
@@ -479,7 +475,8 @@ class Engine:
                 rendered if absent.
             state: scopes, earlier calls, milestones and facts of the agent; empty when absent.
             allowed: ids or globs the session is limited to; all tools when absent.
-            schemas: loads definitions that the catalog lacks.
+            schemas: where definitions come from, in place of the catalog: an object with the method
+                `definitions(ids)`.
             session_id: names the session in events; random when absent.
             settings: single settings of `SessionConfig`, in place of those of the engine's config.
 
@@ -512,7 +509,7 @@ class Engine:
         self,
         saved: Mapping[str, Any],
         *,
-        schemas: SchemaLoader | None = None,
+        schemas: DefinitionSource | None = None,
         **settings: Any,
     ) -> Session:
         """A session continued from the result of `Session.save`, also over a newer catalog.

@@ -9,10 +9,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from .catalog import Catalog, Tool
-from .decision.decider import MIN_TOOLS, Decision
+from .decision.decider import judge_selection
 from .decision.measurements import DEPTH
 from .errors import RequestError, UnknownToolError
-from .gating import Admission, Refusal, State
+from .gating import Refusal, State
+from .gating.admission import Admission
 from .gating.verdict import Verdict
 from .processes import ProcessGuard
 from .retrieval import Selection, Strategy
@@ -189,7 +190,7 @@ class View:
             return search(k=k)
         limit = self._searcher.count(k)
         selection = search(k=max(limit, 1 if self.decider is None else DEPTH))
-        decision = self.decision(selection)
+        decision = judge_selection(self.decider, selection, self.admission.permitted_count)
         # Where the threshold dropped every hit, the search has abstained already.
         if not selection.abstained or decision.abstained:
             selection = replace(selection, abstained=decision.abstained, reason=decision.reason)
@@ -333,31 +334,3 @@ class View:
             problems=problems,
             arguments=values if isinstance(values, Mapping) else {},
         )
-
-    def decision(self, selection: Selection) -> Decision:
-        """Whether any tool of an answer fits the query.
-
-        Args:
-            selection: a result of `search` with at least 20 hits, if the catalog
-                has so many tools.
-
-        Raises:
-            RequestError: it is no Selection.
-
-        Example:
-            >>> from shortlist import Engine
-            >>> from shortlist.demo import load_catalog
-            >>> view = Engine.from_tools(load_catalog()).view()
-            >>> view.decision(view.search("open an issue about the login bug", k=20)).abstained
-            False
-        """
-        self._guard.check()
-        if not isinstance(selection, Selection):
-            raise RequestError(f"selection: a Selection, not {type(selection).__name__}")
-        if self.decider is None:
-            return Decision.unjudged(selection, "the decision is off")
-        permitted = len(self.catalog) - len(self.admission.refusals)
-        if permitted < MIN_TOOLS:
-            why = f"only {permitted} tools are permitted; fewer than {MIN_TOOLS} are not judged"
-            return Decision.unjudged(selection, why)
-        return self.decider.decide(selection)

@@ -51,7 +51,8 @@ def read_offered(
         StoreError: nothing readable is saved there.
         PinsError: the file of pins cannot be read.
     """
-    from ..trust import Trust, quarantined, tell
+    from ..trust import Trust, quarantined
+    from ..trust.flag import warn_of_quarantine
 
     _check_one_source(index, tools)
     settings, screening = read_config(config).trust, None
@@ -71,7 +72,7 @@ def read_offered(
     trust.recall(catalog, screening)
     with trust_notes():
         flags = trust.flags(catalog)
-        tell(flags, {})
+        warn_of_quarantine(flags, {})
     return catalog, frozenset(quarantined(flags)) | quarantined_by_operator
 
 

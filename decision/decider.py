@@ -269,3 +269,19 @@ def _unfit_reason(tier: str, part: str) -> str:
         f"the calibration of tier {tier!r} was fitted to another {part}; "
         "`shortlist calibrate` fits one to this"
     )
+
+
+def judge_selection(decider: Decider | None, selection: Selection, permitted: int) -> Decision:
+    """Whether any tool of an answer fits the query.
+
+    Args:
+        decider: judges the answer; None if the decision is off.
+        selection: the answer, with `measurements.DEPTH` (20) hits if the catalog has so many tools.
+        permitted: number of tools that the search was permitted to find.
+    """
+    if decider is None:
+        return Decision.unjudged(selection, "the decision is off")
+    if permitted < MIN_TOOLS:
+        reason = f"only {permitted} tools are permitted; fewer than {MIN_TOOLS} are not judged"
+        return Decision.unjudged(selection, reason)
+    return decider.decide(selection)

@@ -1,7 +1,6 @@
 """Permissions: rules about scopes, earlier calls, milestones and facts; votes of servers."""
 
 from ..retrieval.refusal import Refusal
-from .admission import Admission
 from .condition import Condition
 from .condition_kinds import (
     after,
@@ -19,7 +18,6 @@ from .state import State
 from .votes import Votes
 
 __all__ = [
-    "Admission",
     "Condition",
     "Gate",
     "Provides",

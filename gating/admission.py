@@ -222,6 +222,11 @@ class Admission:
         return UnknownToolError(text, nearest_ids(text, tools))
 
     @property
+    def permitted_count(self) -> int:
+        """Number of permitted tools."""
+        return len(self.index.catalog) - len(self.refusals)
+
+    @property
     def refusals(self) -> Denials:
         """Every denied tool with the reason, ordered by id. Each is made when it is read."""
         return self.denied()

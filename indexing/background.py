@@ -38,6 +38,7 @@ class BuildProgress:
         total: number of tools.
         encoded: how many of them need no further work of the encoder.
         error: error of the last try, or None. The build is tried again, less and less often.
+        newly_encoded: how many tools were encoded to make the present index.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -49,6 +50,7 @@ class BuildProgress:
     total: int
     encoded: int
     error: str | None = None
+    newly_encoded: int = 0
 
     @property
     def done(self) -> bool:

@@ -273,10 +273,10 @@ class Builder:
         """
         if self.trust is None:
             return {}
-        from ..trust import tell
+        from ..trust.flag import warn_of_quarantine
 
         flags = self.trust.flags(catalog)
-        tell(flags, previous or {})
+        warn_of_quarantine(flags, previous or {})
         return flags
 
     def originals(self, catalog: Catalog) -> frozenset[str]:

@@ -8,34 +8,10 @@ from ..lazy import public
 
 if TYPE_CHECKING:
     from .detail import Detail
-    from .pool import PoolWriter
-    from .prompt import Prompt, PromptTurn
-    from .schemas import DefinitionSource, FolderSource, McpSource, SchemaLoader
-    from .summaries import Summaries, summarize
-    from .working_set import WorkingSet
+    from .prompt import PromptTurn
+    from .schemas import DefinitionSource
 
-_SCHEMAS = ("DefinitionSource", "FolderSource", "McpSource", "SchemaLoader")
-_HOMES = dict.fromkeys(_SCHEMAS, ".schemas") | {
-    "Detail": ".detail",
-    "PoolWriter": ".pool",
-    "Prompt": ".prompt",
-    "PromptTurn": ".prompt",
-    "Summaries": ".summaries",
-    "WorkingSet": ".working_set",
-    "summarize": ".summaries",
-}
-__all__ = [
-    "DefinitionSource",
-    "Detail",
-    "FolderSource",
-    "McpSource",
-    "PoolWriter",
-    "Prompt",
-    "PromptTurn",
-    "SchemaLoader",
-    "Summaries",
-    "WorkingSet",
-    "summarize",
-]
+_HOMES = {"DefinitionSource": ".schemas", "Detail": ".detail", "PromptTurn": ".prompt"}
+__all__ = ["DefinitionSource", "Detail", "PromptTurn"]
 
 __getattr__, __dir__ = public(__name__, _HOMES, __all__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -298,17 +297,6 @@ class Prompt:
         return self._render_turn(
             tools, self._schemas.load(self._definitions_to_load(tools)), active, choice
         )
-
-    async def aturn(
-        self, active: Sequence[str], scores: Mapping[str, float] | None = None
-    ) -> PromptTurn:
-        """`turn` for event loops, in a thread.
-
-        Args:
-            active: see `turn`.
-            scores: see `turn`.
-        """
-        return await asyncio.to_thread(self.turn, active, scores)
 
     def tool_id(self, name: str) -> str:
         """The id of the tool that the model calls by a name.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..codemode import CodeResult
     from ..codemode.broker import CallTool
     from ..loaders.prompt import PromptTurn
-    from ..loaders.schemas import SchemaLoader
+    from ..loaders.schemas import DefinitionSource
 
 #: Weight of the search that reads a tool's answer, beside the one for the request alone.
 _RESULT_WEIGHT = 0.5
@@ -95,7 +95,7 @@ class Session:
         engine: Views,
         settings: SessionConfig,
         data: SessionData | None = None,
-        schemas: SchemaLoader | None = None,
+        schemas: DefinitionSource | None = None,
     ) -> None:
         if settings.tier not in (None, AUTO, *engine.tiers):
             tiers = ", ".join(engine.tiers)
@@ -118,8 +118,11 @@ class Session:
             raise self.view().admission.unknown(unknown[0])
         if data.format is not None:
             check_format(data.format)
-        if schemas is not None and not callable(getattr(schemas, "load", None)):
-            raise RequestError(f"schemas: a SchemaLoader, not {type(schemas).__name__}")
+        if schemas is not None and not callable(getattr(schemas, "definitions", None)):
+            raise RequestError(
+                f"schemas: {type(schemas).__name__} has no method `definitions`; pass a "
+                "Catalog, or an object as docs/loading.md describes"
+            )
         if data.prompt is not None:
             self._tools.follow(self.view())
 
@@ -129,7 +132,7 @@ class Session:
         engine: Views,
         saved: Mapping[str, Any],
         settings: Mapping[str, Any],
-        schemas: SchemaLoader | None = None,
+        schemas: DefinitionSource | None = None,
     ) -> Session:
         """A session that continues from the result of `save`; see `Engine.resume`.
 

@@ -18,12 +18,13 @@ from ..loaders.pool import PoolLevel, PoolWriter
 from ..loaders.prompt import Prompt, PromptTurn
 from ..loaders.render import renderer_for
 from ..loaders.render.call_tool import CALL_TOOL
+from ..loaders.schemas import SchemaLoader
 from ..loaders.summaries import Summaries, shared_summaries
 from ..loaders.working_set import WorkingSet, pool_beside
 
 if TYPE_CHECKING:
     from ..gating.condition import Mask
-    from ..loaders.schemas import SchemaLoader
+    from ..loaders.schemas import DefinitionSource
     from ..retrieval.id_lookup import Names
     from ..view import View
 
@@ -49,7 +50,7 @@ class SessionPrompt:
         settings: settings of the session.
         promoted: number of tools that a turn offers with their definitions.
         history: what the model has seen.
-        schemas: loads definitions that the catalog lacks.
+        schemas: where definitions come from, in place of the catalog.
         saved: result of `to_dict`, to continue from.
     """
 
@@ -60,7 +61,7 @@ class SessionPrompt:
         settings: SessionConfig,
         promoted: int,
         history: ToolHistory,
-        schemas: SchemaLoader | None = None,
+        schemas: DefinitionSource | None = None,
         saved: Mapping[str, Any] | None = None,
     ) -> None:
         self._settings = settings
@@ -79,7 +80,7 @@ class SessionPrompt:
             format=format,
             operator=settings.operator,
             pool=self._pool_writer(view),
-            schemas=schemas,
+            schemas=SchemaLoader(schemas),
             schema_budget=settings.schema_tokens,
             turn_budget=settings.turn_tokens,
             context_tokens=settings.context_tokens,

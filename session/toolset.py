@@ -16,7 +16,7 @@ from .session_data import SessionData
 from .session_prompt import SessionPrompt
 
 if TYPE_CHECKING:
-    from ..loaders.schemas import SchemaLoader
+    from ..loaders.schemas import DefinitionSource
 
 
 #: Tools offered with their definitions per turn where all others have lines.
@@ -144,7 +144,7 @@ class Toolset:
         settings: SessionConfig,
         data: SessionData,
         k: int,
-        schemas: SchemaLoader | None = None,
+        schemas: DefinitionSource | None = None,
     ) -> None:
         self.history = data.history
         self.prompt: SessionPrompt | None = None

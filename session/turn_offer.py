@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..config import SessionConfig
+from ..decision.decider import judge_selection
 from ..retrieval import Hit
 from ..text import terms
 from ..view import View
@@ -40,26 +41,27 @@ class Offer:
     dropped: int = 0
 
 
-def choose_offer(results: SearchResults, decider: View | None, k: int) -> Offer:
+def choose_offer(results: SearchResults, view: View | None, k: int) -> Offer:
     """The tools to offer out of those found.
 
     The decision reads the hits for the whole message, with context if the message is a follow-up.
 
     Args:
         results: results of the turn's searches.
-        decider: decides whether any tool fits; without one, `k` tools are offered.
+        view: what was searched, with the model that decides whether any tool fits; if None, the
+            best `k` tools are offered.
         k: maximum number of tools.
     """
     hits, dropped = results.merged.hits, len(results.merged.dropped)
     if not hits:
         reason = results.judged.reason or "the search found no tool"
         return Offer((), True, reason, dropped=dropped)
-    if decider is None:
+    if view is None:
         return Offer(hits[:k], False, dropped=dropped)
     alone = results.selections[0]
-    decision = decider.decision(results.judged)
+    decision = judge_selection(view.decider, results.judged, view.admission.permitted_count)
     if results.judged is not alone and not decision.abstained:
-        decision_alone = decider.decision(alone)
+        decision_alone = judge_selection(view.decider, alone, view.admission.permitted_count)
         if decision_alone.abstained and _stands_apart(alone.query, decision_alone.fits):
             decision = decision_alone
     offered = () if decision.abstained else hits[:k]
@@ -106,8 +108,8 @@ def search_and_offer(
         called_ids=called_ids,
     )
     shows_all = prompt is not None and prompt.passes_through
-    decider = view if settings.abstain and not shows_all else None
-    return results, choose_offer(results, decider, k)
+    judged_by = view if settings.abstain and not shows_all else None
+    return results, choose_offer(results, judged_by, k)
 
 
 def offer_scores(results: SearchResults | None, offer: Offer, depth: int) -> dict[str, float]:

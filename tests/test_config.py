@@ -82,7 +82,7 @@ TABLES: dict[str, Any] = {
 def test_toml_json_keywords_and_mappings_are_the_same(tmp_path: Path) -> None:
     (tmp_path / "shortlist.toml").write_text(TOML)
     (tmp_path / "shortlist.json").write_text(json.dumps(SAME))
-    config = Config.make(**SAME)
+    config = Config(**SAME)
     assert Config.read(tmp_path / "shortlist.toml") == config
     assert Config.read(str(tmp_path / "shortlist.json")) == config
     assert Config.read(SAME) == config
@@ -90,7 +90,7 @@ def test_toml_json_keywords_and_mappings_are_the_same(tmp_path: Path) -> None:
 
 
 def test_the_defaults() -> None:
-    config = Config.make()
+    config = Config()
     assert list(config.tiers) == OFFERED
     assert config.reranker is None
     assert (config.default_tier, config.k, config.dense.backend) == ("hybrid", 10, "exact")
@@ -99,37 +99,37 @@ def test_the_defaults() -> None:
 
 class TestTiers:
     def test_a_table_adds_tiers_and_changes_single_settings(self) -> None:
-        tiers = Config.make(**SAME).tiers
+        tiers = Config(**SAME).tiers
         assert list(tiers) == [*BUILT_IN, "keen"]
         assert tiers["rerank"].candidates == 7
         assert tiers["rerank"].retrievers == ("lexical", "dense")
         assert tiers["rerank"].reranker == "default"
-        assert tiers["hybrid"] == Config.make().tiers["hybrid"]
+        assert tiers["hybrid"] == Config().tiers["hybrid"]
 
     def test_a_list_offers_only_those(self) -> None:
-        config = Config.make(tiers=["lexical", "rerank"], reranker="some/model")
+        config = Config(tiers=["lexical", "rerank"], reranker="some/model")
         assert list(config.tiers) == ["lexical", "rerank"]
         assert config.default_tier == "rerank"
-        assert Config.make(tiers=["hybrid", "lexical"]).default_tier == "hybrid"
-        assert Config.make(tiers=["embed", "hybrid"], default_tier="embed").default_tier == "embed"
+        assert Config(tiers=["hybrid", "lexical"]).default_tier == "hybrid"
+        assert Config(tiers=["embed", "hybrid"], default_tier="embed").default_tier == "embed"
 
     def test_tiers_built_in_code_join_the_built_in_ones(self) -> None:
         mine = TierConfig(retrievers=("dense",), depth=9)
-        config = Config.make(tiers={"mine": mine, "hybrid": {"depth": 30}})
+        config = Config(tiers={"mine": mine, "hybrid": {"depth": 30}})
         assert list(config.tiers) == [*OFFERED, "mine"]
         assert config.tiers["mine"] is mine or config.tiers["mine"] == mine
         assert config.tiers["hybrid"].depth == 30
 
     def test_a_reranker_adds_the_tier_rerank(self) -> None:
-        config = Config.make(reranker="some/model")
+        config = Config(reranker="some/model")
         assert list(config.tiers) == BUILT_IN
         tier = config.tiers["rerank"]
         assert (tier.retrievers, tier.candidates) == (("lexical", "dense"), 40)
         assert (tier.reranker, tier.fallback) == ("default", "hybrid")
-        assert config.tiers["hybrid"] == Config.make().tiers["hybrid"]
+        assert config.tiers["hybrid"] == Config().tiers["hybrid"]
 
     def test_a_tier_rerank_with_a_reranker_of_its_own_needs_no_other(self) -> None:
-        config = Config.make(tiers={"rerank": {"reranker": "some/model", "candidates": 3}})
+        config = Config(tiers={"rerank": {"reranker": "some/model", "candidates": 3}})
         assert list(config.tiers) == BUILT_IN
         assert config.tiers["rerank"].retrievers == ("lexical", "dense")
         assert config.tiers["rerank"].candidates == 3
@@ -148,18 +148,18 @@ class TestTiers:
         self, given_: dict[str, Any]
     ) -> None:
         with pytest.raises(ConfigError, match=NO_RERANKER):
-            Config.make(**given_)
-        Config.make(**given_, reranker="some/model")
+            Config(**given_)
+        Config(**given_, reranker="some/model")
 
     def test_a_tier_without_retrievers_is_refused(self) -> None:
         with pytest.raises(ConfigError, match=r"tiers\.mine\.retrievers"):
-            Config.make(tiers={"mine": {}})
+            Config(tiers={"mine": {}})
         with pytest.raises(ConfigError, match=r"tiers\.mine\.retrievers"):
-            Config.make(tiers={"mine": {"retrievers": []}})
+            Config(tiers={"mine": {"retrievers": []}})
 
     def test_a_fallback_that_is_no_tier_is_refused(self) -> None:
         with pytest.raises(ConfigError, match=r"tiers\.mine.*'nope'.*lexical, fast, embed"):
-            Config.make(tiers={"mine": {"retrievers": ["dense"], "fallback": "nope"}})
+            Config(tiers={"mine": {"retrievers": ["dense"], "fallback": "nope"}})
 
     @pytest.mark.parametrize(
         ("names", "fallback"),
@@ -172,16 +172,16 @@ class TestTiers:
     def test_chosen_tiers_fall_back_past_those_left_out(
         self, names: list[str], fallback: str | None
     ) -> None:
-        assert Config.make(tiers=names).tiers["embed"].fallback == fallback
+        assert Config(tiers=names).tiers["embed"].fallback == fallback
 
     def test_fallbacks_that_go_round_are_refused(self) -> None:
         with pytest.raises(ConfigError, match="form a cycle"):
-            Config.make(tiers={"fast": {"fallback": "hybrid"}})
+            Config(tiers={"fast": {"fallback": "hybrid"}})
         with pytest.raises(ConfigError, match="form a cycle"):
-            Config.make(tiers={"mine": {"retrievers": ["dense"], "fallback": "mine"}})
+            Config(tiers={"mine": {"retrievers": ["dense"], "fallback": "mine"}})
 
     def test_built_in_fallbacks_left_out_by_a_list_are_no_error(self) -> None:
-        assert Config.make(tiers=["hybrid"]).tiers["hybrid"].fallback is None
+        assert Config(tiers=["hybrid"]).tiers["hybrid"].fallback is None
 
 
 class TestRefused:
@@ -196,7 +196,7 @@ class TestRefused:
         self, given_: dict[str, Any], place: str, known: str
     ) -> None:
         with pytest.raises(ConfigError) as caught:
-            Config.make(**given_)
+            Config(**given_)
         message = str(caught.value)
         assert message.startswith(f"{place}: unknown setting; use one of: ")
         assert known in message
@@ -214,7 +214,7 @@ class TestRefused:
     def test_an_unknown_backend_lists_the_known(self, kind: str, given_: dict[str, Any]) -> None:
         known = ", ".join(registry.names(kind))
         with pytest.raises(ConfigError, match=rf"no {kind} backend 'lucene'; use one of: {known}"):
-            Config.make(**given_)
+            Config(**given_)
 
     @pytest.mark.parametrize(
         ("given_", "message"),
@@ -244,11 +244,11 @@ class TestRefused:
     )
     def test_a_value_that_cannot_be(self, given_: dict[str, Any], message: str) -> None:
         with pytest.raises(ConfigError, match=message):
-            Config.make(**given_)
+            Config(**given_)
 
     def test_every_problem_is_named_at_once(self) -> None:
         with pytest.raises(ConfigError, match=r"dense\.x: .*; k: "):
-            Config.make(k=0, dense={"x": 1})
+            Config(k=0, dense={"x": 1})
 
     def test_the_constructor_raises_the_same_error(self) -> None:
         with pytest.raises(ConfigError, match=r"^k: "):
@@ -312,20 +312,20 @@ VALUES = st.recursive(
 @example({"tiers": {"hybrid": {"retrievers": [[]]}}})
 def test_any_settings_are_a_config_or_a_config_error(given_: dict[str, Any]) -> None:
     try:
-        config = Config.make(**given_)
+        config = Config(**given_)
     except ConfigError:
         return
     assert config.default_tier in config.tiers
 
 
 def test_a_config_is_immutable_and_comparable() -> None:
-    config = Config.make()
+    config = Config()
     with pytest.raises(ValueError, match="frozen"):
         config.k = 3  # type: ignore[misc]
-    assert config != Config.make(k=3)
+    assert config != Config(k=3)
 
 
 def test_a_dump_reads_back() -> None:
-    for config in (Config.make(), Config.make(**SAME), Config.make(**TABLES)):
-        assert Config.make(**config.model_dump()) == config
+    for config in (Config(), Config(**SAME), Config(**TABLES)):
+        assert Config(**config.model_dump()) == config
         assert Config.read(json.loads(config.model_dump_json())) == config

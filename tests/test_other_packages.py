@@ -191,7 +191,7 @@ class TestOfOtherPackages:
         packages("strategy", "halving", f"{__name__}:Halving")
         tier = {"strategy": "halving", "retrievers": ["lexical"]}
         for keep, settings in ((2, {}), (1, {"keep": 1})):
-            config = Config.make(tiers={"mine": {**tier, **settings}})
+            config = Config(tiers={"mine": {**tier, **settings}})
             assert Builder(config).strategies()["mine"].keep == keep
         message = message_of({"tiers": {"mine": {**tier, "kep": 1}}})
         assert message.startswith("tiers.mine.kep: unknown setting of halving; use one of: keep, ")

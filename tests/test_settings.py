@@ -46,7 +46,7 @@ PLACES: list[tuple[str, str, Callable[[dict[str, Any]], dict[str, Any]]]] = [
 
 def message_of(settings: Mapping[str, Any]) -> str:
     with pytest.raises(ConfigError) as caught:
-        Config.make(**settings)
+        Config(**settings)
     return str(caught.value)
 
 
@@ -185,18 +185,18 @@ class TestSpecs:
     )
     def test_a_spec_means_a_part(self, spec: str, part: str, model: str | None) -> None:
         assert registry.resolve("encoder", spec) == (part, {"model": model} if model else {})
-        assert Config.make(encoder=spec).encoder == spec
-        assert Config.make(encoder={"name": spec}).encoder.name == spec
+        assert Config(encoder=spec).encoder == spec
+        assert Config(encoder={"name": spec}).encoder.name == spec
 
     def test_a_model_can_be_a_setting(self) -> None:
-        config = Config.make(encoder={"name": "onnx", "model": "shortlist-embed"})
+        config = Config(encoder={"name": "onnx", "model": "shortlist-embed"})
         spec, arguments = config.model_arguments(config.encoder)
         assert load_encoder(spec, **arguments).name == "shortlist-embed"
 
     def test_threads_of_a_table_go_before_the_common_ones(self) -> None:
-        assert Config.make(threads=2).model_arguments("bundled") == ("bundled", {"threads": 2})
+        assert Config(threads=2).model_arguments("bundled") == ("bundled", {"threads": 2})
         for table, threads in (({}, 2), ({"threads": 1}, 1)):
-            config = Config.make(threads=2, encoder={"name": "bundled", **table})
+            config = Config(threads=2, encoder={"name": "bundled", **table})
             assert config.model_arguments(config.encoder) == ("bundled", {"threads": threads})
 
 
@@ -215,7 +215,7 @@ def toml(table: Mapping[str, Any]) -> str:
 
 @pytest.mark.parametrize("settings", [{}, TABLES])
 def test_a_config_goes_through_toml_unchanged(settings: dict[str, Any], tmp_path: Path) -> None:
-    config = Config.make(**settings)
+    config = Config(**settings)
     path = tmp_path / "shortlist.toml"
     path.write_text(toml(config.model_dump(mode="json", exclude_none=True)))
     assert Config.read(path) == config
@@ -223,9 +223,9 @@ def test_a_config_goes_through_toml_unchanged(settings: dict[str, Any], tmp_path
 
 def test_defaults_that_are_written_out_change_nothing() -> None:
     short, long = ({"backend": "hnswlib", **rest} for rest in ({}, HnswSettings().model_dump()))
-    assert Config.make(dense=short) == Config.make(dense=long)
-    assert Config.make(dense=short) != Config.make(dense={**short, "links": 5})
-    assert Config.make(dense=short).dense.links == 16
+    assert Config(dense=short) == Config(dense=long)
+    assert Config(dense=short) != Config(dense={**short, "links": 5})
+    assert Config(dense=short).dense.links == 16
 
 
 def test_a_light_settings_model_is_the_one_of_its_class() -> None:

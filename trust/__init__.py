@@ -1,9 +1,9 @@
 """Trust: quarantines definitions with hidden instructions and definitions that changed."""
 
 from .change import DefinitionChange, PartChange
-from .flag import Finding, Flag, notice, quarantined, tell
+from .flag import Finding, Flag, quarantined
 from .pins import Pin, Pins, change_pins
-from .policy import Trust, revision
+from .policy import Trust
 from .scan import scan
 
 __all__ = [
@@ -15,9 +15,6 @@ __all__ = [
     "Pins",
     "Trust",
     "change_pins",
-    "notice",
     "quarantined",
-    "revision",
     "scan",
-    "tell",
 ]

@@ -87,7 +87,7 @@ def quarantined(flags: Mapping[str, Flag]) -> dict[str, Flag]:
     return {tool_id: flag for tool_id, flag in flags.items() if flag.level == "quarantine"}
 
 
-def notice(flags: Mapping[str, Flag]) -> str:
+def quarantine_notice(flags: Mapping[str, Flag]) -> str:
     """One line with the number of quarantined tools and what to do; "" if there are none."""
     count = len(quarantined(flags))
     if not count:
@@ -99,7 +99,8 @@ def notice(flags: Mapping[str, Flag]) -> str:
     )
 
 
-def tell(flags: Mapping[str, Flag], before: Mapping[str, Flag]) -> None:
+def warn_of_quarantine(flags: Mapping[str, Flag], before: Mapping[str, Flag]) -> None:
     """Log the notice if the quarantined tools differ from before."""
-    if quarantined(flags).keys() != quarantined(before).keys() and (line := notice(flags)):
+    line = quarantine_notice(flags)
+    if line and quarantined(flags).keys() != quarantined(before).keys():
         _LOG.warning("%s", line)

@@ -104,7 +104,7 @@ class Trust:
             if (key := _findings_key(tool)) in findings_by_key
         }
         return {
-            "scanner": revision(),
+            "scanner": scanner_hash(),
             "flagged": {
                 tool_id: [finding.to_dict() for finding in findings]
                 for tool_id, findings in flagged.items()
@@ -120,7 +120,7 @@ class Trust:
         if not self._scans or saved is None:
             return
         try:
-            if saved["scanner"] != revision():
+            if saved["scanner"] != scanner_hash():
                 return
             findings_by_id = {
                 tool_id: tuple(Finding(**finding) for finding in findings)
@@ -176,7 +176,7 @@ def _read_pins(path: Path) -> Pins:
 
 
 @cache
-def revision() -> str:
+def scanner_hash() -> str:
     """Hash of the scanner's own code, rules."""
     digest = hashlib.sha256()
     folder = Path(__file__).parent

@@ -209,14 +209,14 @@ class GatewaySettings(Section):
     @classmethod
     def _check_engine(cls, engine: dict[str, Any]) -> dict[str, Any]:
         try:
-            Config.make(**engine)
+            Config(**engine)
         except ConfigError as error:
             raise ValueError(str(error)) from None
         return engine
 
     def engine_config(self) -> Config:
         """Configuration of the search engine."""
-        return Config.make(**self.engine)
+        return Config(**self.engine)
 
     @property
     def pins(self) -> Path | None:

@@ -129,7 +129,7 @@ class Fleet:
         self._index = SavedIndex(self._manifests.folder / "index", self.upstreams, settings)
         self.engine = self._index.engine(tools)
         self._unsaved = anyio.Event()
-        if self.engine.encoded or not self.engine.ready.done:
+        if (ready := self.engine.ready).newly_encoded or not ready.done:
             self._unsaved.set()
 
     async def run(

@@ -26,7 +26,7 @@ def test_the_examples_run(capsys):
 
 def test_the_numbers_are_those_of_the_code():
     assert f"fewer than {MIN_TOOLS} tools are permitted" in PAGE
-    assert f"at least {DEPTH} hits" in PAGE
+    assert f"the first {DEPTH} hits" in PAGE
     assert f"first {DEPTH} hits" in PAGE
 
 

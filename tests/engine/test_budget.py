@@ -213,7 +213,7 @@ class TestOnMissing:
 
     def test_a_wrong_value_names_the_right_ones(self) -> None:
         with pytest.raises(ConfigError, match="on_missing"):
-            Config.make(on_missing="ignore")
+            Config(on_missing="ignore")
 
     def test_a_hub_model_that_is_here_needs_no_network(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

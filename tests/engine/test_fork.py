@@ -28,7 +28,6 @@ catalog = load_catalog()
 engine = Engine.from_tools(catalog)
 engine.save(folder)
 view, session = engine.view(), engine.session(format="openai")
-found = view.search("open an issue")
 session.turn("open an issue")
 expected = engine.search("open an issue", tier="hybrid").ids
 
@@ -79,7 +78,7 @@ CALLS = [
     lambda: view.refusal("github/create_issue"),
     lambda: view.details(["github/create_issue"]),
     lambda: view.check("github/create_issue", {}),
-    lambda: view.decision(found),
+    lambda: view.search("open an issue", decide=True),
     lambda: session.turn("open an issue"),
     lambda: session.check("github__create_issue", {}),
     lambda: session.result("github/create_issue", "done"),

@@ -103,12 +103,6 @@ class PublicMethods(RuleBasedStateMachine):
         verdict = self._try(lambda: self.view.check(one, arguments))
         assert verdict is None or json.loads(verdict.text)
 
-    @rule(selection=either(None))
-    def decision(self, selection: Any) -> None:
-        """Of answers, and of what is none."""
-        found = self.view.search("list") if selection is None else selection
-        self._try(lambda: self.view.decision(found))
-
     @rule(state=STATE, allowed=ALLOWED, votes=VOTES)
     def new_view(self, state: Any, allowed: Any, votes: Any) -> None:
         """The view that later steps ask."""
@@ -203,7 +197,7 @@ class PublicMethods(RuleBasedStateMachine):
         small = {"tiers": ["lexical"]} | given
         if small.get("tiers") == ["lexical"]:
             self._try(lambda: Engine.from_tools(tools, config, **({} if config else small)))
-        self._try(lambda: Config.make(**given))
+        self._try(lambda: Config(**given))
 
     @rule(folder=FOLDER)
     def save_and_open(self, folder: Any) -> None:

@@ -48,9 +48,9 @@ class TestRerank:
         fused = engine.search(QUERY, tier="hybrid", k=100).ids
         assert answer.ids[:40] != fused[:40]
         assert set(answer.ids[:40]) == set(fused[:40])
-        decision = engine.view().decision(answer)
-        assert (decision.reason, decision.fits) == ("tier 'rerank' has no calibration", None)
-        assert not decision.abstained
+        decided = engine.view().search(QUERY, tier="rerank", decide=True)
+        assert (decided.reason, decided.fits) == ("tier 'rerank' has no calibration", None)
+        assert not decided.abstained
         assert engine.session(tier="rerank").turn("good morning to you").ids
 
     def test_without_a_reranker_the_tier_says_what_line_to_add(self) -> None:
@@ -276,7 +276,7 @@ class TestOfOnesOwn:
         self, make_engine: MakeEngine, models: Models
     ) -> None:
         engine = make_engine(tiers=["lexical"])
-        assert engine.encoded == 0
+        assert engine.ready.newly_encoded == 0
         assert models.loaded == []
         assert engine.search(QUERY).tier == "lexical"
         with pytest.raises(RequestError, match=r"use one of: lexical, auto$"):

@@ -15,9 +15,10 @@ import pytest
 from shortlist import Catalog, Engine, Tool
 from shortlist.errors import PinsError, StoreError
 from shortlist.gating import Refusal
-from shortlist.loaders import Prompt
-from shortlist.trust import Pins, revision
+from shortlist.loaders.prompt import Prompt
+from shortlist.trust import Pins
 from shortlist.trust import policy as trust_module
+from shortlist.trust.policy import scanner_hash
 
 from .conftest import TIERS, Models
 from .fakes import make_tools
@@ -359,7 +360,7 @@ class TestSaved:
         make_engine(TOOLS).save(tmp_path)
         [path] = tmp_path.glob("v-*/screening.json")
         saved = json.loads(path.read_text())
-        assert saved["scanner"] == revision()
+        assert saved["scanner"] == scanner_hash()
         assert list(saved["flagged"]) == [JOKER.id]
         path.write_text(path.read_text().replace("moves_secrets", "moves_nothing"))
         with pytest.raises(StoreError, match=r"screening\.json.*index again"):

@@ -43,7 +43,6 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "allowed of a number": (lambda e: setattr(e.session(), "allowed", 3), "allowed"),
     "state of a number": (lambda e: e.after_call(3, "x"), "state"),
     "many of a number": (lambda e: e.view().search_many(3), "queries"),
-    "decision on a number": (lambda e: e.view().decision(3), "selection"),
     "damaged prompt": (lambda e: e.resume(e.session().save() | {"prompt": {}}), "damaged"),
     "catalog by name": (lambda e: e.catalog["x"], "position"),
     "catalog without a list": (lambda e: e.catalog.add(3), "tools: a list"),

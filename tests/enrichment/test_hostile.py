@@ -28,7 +28,7 @@ def test_after_the_round_trip_they_are_found_no_more_often_than_without(
     written, left = (sum(len(row.queries) for row in some) for some in (rows, kept))
     assert left < share * written
 
-    config = Config.make(
+    config = Config(
         tiers=["lexical", "fast", "hybrid"], trust={"scan": False}, index={"example_queries": ()}
     )
     queries = [request.query for request in load_requests()]

@@ -160,13 +160,13 @@ async def test_the_index_is_kept_so_that_a_start_encodes_nothing(tmp_path):
         await until(lambda: list((tmp_path / "manifests" / "index").glob("*/CURRENT")))
     again = fleet_of(tmp_path, spec, **settings)
     assert again.engine.wait(60).done
-    assert again.engine.encoded == 0
+    assert again.engine.ready.newly_encoded == 0
     assert again.engine.search("make noise").ids == found
     for path in (tmp_path / "manifests" / "index").glob("*/v-*/manifest.json"):
         path.write_text("damaged")
     async with running(tmp_path, spec, **settings) as damaged:
-        await until(lambda: damaged.engine.encoded == len(damaged.engine.catalog))
+        await until(lambda: damaged.engine.ready.newly_encoded == len(damaged.engine.catalog))
         damaged.engine.wait(60)
         assert damaged.engine.search("make noise").ids == found
         await until(lambda: list((tmp_path / "manifests" / "index").glob("*/CURRENT")))
-    assert fleet_of(tmp_path, spec, **settings).engine.encoded == 0
+    assert fleet_of(tmp_path, spec, **settings).engine.ready.newly_encoded == 0

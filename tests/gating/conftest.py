@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from shortlist import Engine, Tool
-from shortlist.gating import Admission, Gate, Rule, State
+from shortlist.gating import Gate, Rule, State
+from shortlist.gating.admission import Admission
 from shortlist.gating.gatekeeper import Gatekeeper
 from shortlist.gating.quarantine import Quarantine
 from shortlist.retrieval.catalog_index import Index

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from shortlist import Catalog, Engine, Tool
 from shortlist.errors import RequestError, UnknownToolError
 from shortlist.gating import (
-    Admission,
     Gate,
     Provides,
     Refusal,
@@ -30,6 +29,7 @@ from shortlist.gating import (
     predicate,
     requires_scope,
 )
+from shortlist.gating.admission import Admission
 
 from .conftest import admission_of, make_engine, small_catalog
 

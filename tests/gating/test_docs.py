@@ -12,7 +12,6 @@ import pytest
 from shortlist import Config, Engine, View
 from shortlist.errors import ConfigError
 from shortlist.gating import (
-    Admission,
     Gate,
     Refusal,
     Rule,
@@ -24,6 +23,7 @@ from shortlist.gating import (
     predicate,
     requires_scope,
 )
+from shortlist.gating.admission import Admission
 from shortlist.gating.condition import parse_condition
 from shortlist.gating.declaration import rule_problems
 

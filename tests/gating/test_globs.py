@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 
 from shortlist import Catalog, Engine, Tool
 from shortlist.catalog.pattern import Pattern, fold
-from shortlist.gating import (
-    Admission,
-    Gate,
-    Provides,
-    Rule,
-    State,
-    after,
-    not_,
-    requires_scope,
-)
+from shortlist.gating import Gate, Provides, Rule, State, after, not_, requires_scope
+from shortlist.gating.admission import Admission
 from shortlist.gating.compiled_gate import CompiledGate
 from shortlist.gating.gatekeeper import Gatekeeper
 from shortlist.gating.quarantine import Quarantine

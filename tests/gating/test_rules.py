@@ -169,7 +169,7 @@ class TestDeclared:
         ):
             assert config.gate == WRITTEN
             assert hash(config.gate) == hash(WRITTEN)
-            assert Config.make(**config.model_dump()) == config
+            assert Config(**config.model_dump()) == config
             assert Config.read(json.loads(config.model_dump_json())) == config
 
     def test_without_a_gate_there_are_no_rules(self) -> None:

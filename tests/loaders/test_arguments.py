@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from shortlist import demo
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError
-from shortlist.loaders import Detail, PoolWriter, Prompt
+from shortlist.loaders import Detail
 from shortlist.loaders.detail import call_form
-from shortlist.loaders.pool import PoolLevel
+from shortlist.loaders.pool import PoolLevel, PoolWriter
+from shortlist.loaders.prompt import Prompt
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from shortlist import demo
 from shortlist.catalog import Catalog, Tool
-from shortlist.loaders import Summaries
 from shortlist.loaders.detail import call_form
 from shortlist.loaders.pool import PoolLevel, group, lines_of_servers, lines_of_tools
+from shortlist.loaders.summaries import Summaries
 
 CATALOG = demo.load_catalog()
 TOOLS = list(CATALOG)

@@ -1,4 +1,4 @@
-"""What docs/loading.md and docs/loaders.md say, run."""
+"""What docs/loading.md says, run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import pytest
 import shortlist
 from shortlist import Config
 from shortlist.config import SessionConfig
-from shortlist.loaders import SchemaLoader
 from shortlist.loaders.render import FORMATS
-from shortlist.loaders.schemas import TIMEOUT
+from shortlist.loaders.schemas import CACHED_DEFINITIONS, TIMEOUT
 
 DOCS = Path(shortlist.__file__).parent / "docs"
 LOADING = (DOCS / "loading.md").read_text(encoding="utf-8")
@@ -34,21 +33,7 @@ def run(page: str, count: int) -> dict[str, Any]:
 
 def test_the_examples_on_loading_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run("loading.md", 3)
-
-
-def test_the_examples_on_the_classes_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    names = run("loaders.md", 4)
-    definition = names["load_catalog"]().get("web/fetch_page")
-
-    class Client:
-        def definition(self, tool_id):
-            assert tool_id == definition.id
-            return definition
-
-    loaded = SchemaLoader(names["Registry"](Client()), timeout=TIMEOUT).load([definition])
-    assert list(loaded.tools.values()) == [definition]
+    run("loading.md", 4)
 
 
 def test_every_format_is_on_the_page():
@@ -78,3 +63,8 @@ def test_the_defaults_are_those_of_the_code(name):
 def test_the_configuration_is_read():
     (declared,) = re.findall(r"```toml\n(.*?)```", LOADING, re.DOTALL)
     assert Config(**tomllib.loads(declared)).session.active_tools == 30
+
+
+def test_the_limits_of_a_source_are_those_of_the_code():
+    assert f"a time limit of {TIMEOUT:g} seconds" in LOADING
+    assert f"keeps {CACHED_DEFINITIONS:,} definitions" in LOADING

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import threading
@@ -12,10 +11,12 @@ from hypothesis import strategies as st
 
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError, UnknownToolError
-from shortlist.loaders import Detail, PoolWriter, Prompt, SchemaLoader
-from shortlist.loaders.pool import PoolLevel
+from shortlist.loaders import Detail
+from shortlist.loaders.pool import PoolLevel, PoolWriter
+from shortlist.loaders.prompt import Prompt
 from shortlist.loaders.render import FORMATS
 from shortlist.loaders.render.renderer import batch_texts
+from shortlist.loaders.schemas import SchemaLoader
 
 STABLE = ("text", "anthropic_search", "openai_call_tool", "anthropic_call_tool")
 
@@ -213,17 +214,11 @@ def test_a_dead_source_costs_a_turn_its_timeout_once(demo):
     start = time.perf_counter()
     assert len(prompt.turn(ids).missing) == 3
     assert time.perf_counter() - start < 10
-    assert len(asyncio.run(prompt.aturn(ids)).missing) == 3
+    assert len(prompt.turn(ids).missing) == 3
     assert source.asked == 3
     prompt.turn([])
     prompt.turn(ids[:1])
     assert source.asked == 4
-
-
-def test_awaiting_gives_the_same(demo):
-    ids = [tool.id for tool in demo][:8]
-    one, other = Prompt(demo), Prompt(demo)
-    assert asyncio.run(one.aturn(ids)) == other.turn(ids)
 
 
 def test_withheld_and_unknown_ids_are_told_and_not_shown(demo):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 
@@ -12,10 +11,12 @@ from shortlist import Engine
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError, UnknownToolError
 from shortlist.evals.lab.attention.example_arguments import example_arguments
-from shortlist.loaders import Detail, PoolWriter, Prompt, WorkingSet
+from shortlist.loaders import Detail
 from shortlist.loaders.detail import call_form
-from shortlist.loaders.pool import PoolLevel
+from shortlist.loaders.pool import PoolLevel, PoolWriter
+from shortlist.loaders.prompt import Prompt
 from shortlist.loaders.render import FORMATS
+from shortlist.loaders.working_set import WorkingSet
 from shortlist.session.recorder import Recorder
 
 STABLE = ("text", "anthropic_search", "openai_call_tool", "anthropic_call_tool")
@@ -247,12 +248,6 @@ def test_what_is_no_history_is_refused(history, demo):
     saved = Prompt(demo, working_set=SMALL).to_dict() | {"history": history}
     with pytest.raises(RequestError, match="damaged"):
         Prompt(demo, working_set=SMALL).resume(saved)
-
-
-def test_awaiting_gives_the_same(demo):
-    ids = [tool.id for tool in demo][:8]
-    one, other = (Prompt(demo, working_set=SMALL) for _ in range(2))
-    assert asyncio.run(one.aturn(ids, scored(ids))) == other.turn(ids, scored(ids))
 
 
 @pytest.mark.parametrize("bounds", [(10, 11, 3), (10, -1, 3), (10, 5, -1)])

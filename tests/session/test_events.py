@@ -15,7 +15,7 @@ from shortlist import Tool
 from shortlist.decision import Decider, Decision
 from shortlist.errors import RequestError
 from shortlist.gating import Rule, State, after, requires_scope
-from shortlist.loaders import Prompt
+from shortlist.loaders.prompt import Prompt
 from shortlist.session.event import CANDIDATES, CallEvent, Event, PromptEvent, TurnEvent
 from shortlist.session.recorder import Recorder
 

@@ -17,7 +17,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from shortlist.errors import MissingExtraError
 from shortlist.gating import Rule, after
 from shortlist.integrations.opentelemetry import OpenTelemetry
-from shortlist.loaders import Prompt
+from shortlist.loaders.prompt import Prompt
 from shortlist.session.recorder import Recorder
 
 from .conftest import make_engine

@@ -11,7 +11,7 @@ from ....text import terms
 from .tasks import TaskScript
 
 if TYPE_CHECKING:
-    from ....loaders import Summaries
+    from ....loaders.summaries import Summaries
 
 
 def word_overlap(

@@ -16,7 +16,8 @@ from ....catalog import Catalog, Tool
 from ....config import Config
 from ....decision import Decider
 from ....engine import Engine
-from ....gating import Admission, State
+from ....gating import State
+from ....gating.admission import Admission
 from ....indexing.builder import Builder
 from ....indexing.stage_models import StageModels
 from ....models import Encoder, load_encoder
@@ -120,7 +121,7 @@ class RememberingEngine(Engine):
             ConfigError: a setting is wrong.
         """
         # Some of its tools are known: its figures are without their example queries.
-        config = Config.make(**{"index": {"example_queries": ()}, **settings})
+        config = Config(**{"index": {"example_queries": ()}, **settings})
         builder = Builder(config, _SharedModels(config, encoders))
         return cls(builder, builder.begin(Catalog(tools)))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from .... import demo
 from ....catalog import Catalog
-from ....loaders import Summaries
+from ....loaders.summaries import Summaries
 from .arm import Arm
 from .growth import SizePlan, Step
 from .overlap import word_overlap

@@ -130,7 +130,7 @@ def budgeted(folder: Path, queries: Sequence[str], *, cold: int) -> list[Budgete
 def _case(
     case: str, folder: Path, queries: Sequence[str], load: Callable[[], Reranker]
 ) -> Budgeted:
-    config = Config.make(reranker="waiting")
+    config = Config(reranker="waiting")
     builder = Builder(config, _Models(config, load))
     build, _ = builder.open(folder)
     engine = Engine(builder, build)

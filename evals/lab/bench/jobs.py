@@ -59,7 +59,7 @@ def index(
     engine.save(folder)
     return {
         "seconds": seconds,
-        "encoded": engine.encoded,
+        "encoded": engine.ready.newly_encoded,
         "peak_mb": peak,
         "resident_mb": resident,
     }
@@ -84,7 +84,7 @@ def _perturbed(catalog: Any, folder: str, seed: int, **settings: Any) -> Any:
     if fresh:
         added = Vectors(encoder.encode(list(fresh.values())), tuple(fresh), known.model)
         known = Vectors.joined([known, added])
-    builder = Builder(Config.make(**settings))
+    builder = Builder(Config(**settings))
     return Engine(builder, builder.begin(catalog, vectors=known))
 
 

@@ -240,7 +240,7 @@ def _take_over(source: Path, saved: Path, catalog: Catalog) -> dict[str, Any]:
     return {
         "tools": len(catalog),
         "seconds": round(seconds, 3),
-        "encoded": engine.encoded,
+        "encoded": engine.ready.newly_encoded,
         "disk_mb": _disk_mb(saved),
     }
 
@@ -299,4 +299,8 @@ def _reopen(folder: Path, catalog: Catalog) -> dict[str, Any]:
     start = perf_counter()
     engine = Engine.open(folder, now)
     seconds = perf_counter() - start
-    return {"changed": len(changed), "encoded": engine.encoded, "seconds": round(seconds, 3)}
+    return {
+        "changed": len(changed),
+        "encoded": engine.ready.newly_encoded,
+        "seconds": round(seconds, 3),
+    }

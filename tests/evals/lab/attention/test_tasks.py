@@ -9,7 +9,7 @@ from shortlist.errors import EvaluationError
 from shortlist.evals.lab.attention import tasks
 from shortlist.evals.lab.attention.overlap import word_overlap
 from shortlist.evals.lab.attention.tasks import TaskScript, TaskTurn, asked, load_scripts
-from shortlist.loaders import Summaries
+from shortlist.loaders.summaries import Summaries
 
 
 @pytest.fixture(scope="module")
