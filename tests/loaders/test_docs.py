@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import shortlist
 from shortlist import Config
-from shortlist.config import SessionConfig
 from shortlist.loaders.render import FORMATS
 from shortlist.loaders.schemas import CACHED_DEFINITIONS, TIMEOUT
 
@@ -39,25 +35,6 @@ def test_the_examples_on_loading_run(tmp_path, monkeypatch):
 def test_every_format_is_on_the_page():
     for style in FORMATS:
         assert f"`{style}`" in LOADING
-
-
-SETTINGS = dict(
-    re.findall(r"^\| `(\w+)` \| (.+?) \| ", LOADING.split("## Settings")[1], re.MULTILINE)
-)
-
-
-def test_every_setting_is_on_the_page():
-    assert list(SETTINGS) == list(SessionConfig.model_fields)
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_the_defaults_are_those_of_the_code(name):
-    default = SessionConfig.model_fields[name].default
-    said = SETTINGS[name].strip("`")
-    if default in (None, (), ""):
-        assert said.startswith(("none", "empty", "the engine's", "3, or the engine's"))
-    else:
-        assert said == (default if isinstance(default, str) else json.dumps(default))
 
 
 def test_the_configuration_is_read():
