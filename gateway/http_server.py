@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import uvicorn
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -127,6 +129,9 @@ class MetricsRoute:
 class BearerTokens:
     """ASGI middleware: a request needs the bearer token of a profile.
 
+    The profile is also the request's user. The MCP server answers 404 to a request with the id of
+    a session that another user opened.
+
     Args:
         app: the application to protect.
         tokens: profile name to its token. If empty, every request passes with the default profile.
@@ -156,7 +161,8 @@ class BearerTokens:
             await send({"type": "http.response.start", "status": 401, "headers": challenge})
             await send({"type": "http.response.body", "body": b""})
             return
-        await self._app({**scope, "shortlist.profile": matching[0]}, receive, send)
+        user = AuthenticatedUser(AccessToken(token=token, client_id=matching[0], scopes=[]))
+        await self._app({**scope, "shortlist.profile": matching[0], "user": user}, receive, send)
 
 
 def _bearer(scope: Any) -> str:
