@@ -334,3 +334,34 @@ class View:
             problems=problems,
             arguments=values if isinstance(values, Mapping) else {},
         )
+
+    def recheck(self, verdict: Verdict) -> Verdict:
+        """Whether a call that passed `check` may still be made, after a wait.
+
+        Args:
+            verdict: a verdict with a tool, also of another view.
+
+        Returns:
+            The verdict itself if the tool is still permitted and has the same definition. Otherwise
+            a verdict with status `denied` or `unknown`; or `promoted`, with the new definition.
+
+        Raises:
+            RequestError: the verdict has no tool.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("get_invoice", "billing")], tiers=["lexical"])
+            >>> verdict = engine.view().check("billing/get_invoice")
+            >>> engine.update([Tool("get_invoice", "billing", "Get and pay an invoice.")])
+            >>> engine.view().recheck(verdict).status
+            'promoted'
+        """
+        tool = verdict.tool
+        if tool is None:
+            raise RequestError(f"verdict: {verdict.status}; only a call that passed has a tool")
+        if self.admission.resolve(tool.id) == tool:
+            return verdict
+        present_verdict = self.check(tool.id, verdict.arguments)
+        if present_verdict.tool is None:
+            return present_verdict
+        return replace(present_verdict, status="promoted")

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from ..catalog import Tool
 from ..catalog.pattern import denied
 from ..errors import ShortlistError
-from ..gating.verdict import Verdict
+from ..gating.verdict import CallRefusedError, Verdict
 from ..view import View
 from .diagnostics import name_hint
 from .grants import ApprovalRequest, Approve, Flow, Grant, decision
@@ -40,13 +40,17 @@ class CallChecks(Protocol):
         """The verdict on a call."""
         ...
 
+    def recheck(self, verdict: Verdict) -> Verdict:
+        """The verdict on a call that passed, after a wait."""
+        ...
+
     def result(self, tool_id: str, content: object, *, ok: bool = True) -> object:
         """Record the outcome of a call."""
         ...
 
 
 #: Calls a tool: returns its result as JSON, or raises `ToolCallError` with the tool's error
-#: message.
+#: message, or `CallRefusedError` if the call is not permitted any more.
 CallTool = Callable[[Tool, Mapping[str, Any]], Awaitable[Any]]
 
 
@@ -172,7 +176,7 @@ class Broker:
         tool, ok = verdict.tool, False
         running_call.effect = (tool.annotations or {}).get("readOnlyHint") is not True
         try:
-            await self._require_permission(running_call, name, tool, arguments)
+            await self._require_permission(running_call, name, tool, verdict)
             value = await self._call_server(running_call, name, tool, verdict.arguments)
             ok = True
         finally:
@@ -192,7 +196,7 @@ class Broker:
         return verdict
 
     async def _require_permission(
-        self, running_call: _RunningCall, name: str, tool: Tool, arguments: Mapping[str, Any]
+        self, running_call: _RunningCall, name: str, tool: Tool, verdict: Verdict
     ) -> None:
         """Raise PermissionError if a flow, a grant or a person forbids the call."""
         running_call.effect, effect = False, running_call.effect
@@ -215,9 +219,12 @@ class Broker:
                     f"{name}: needs a person's approval, and nobody can be asked here; call it "
                     "directly, or ask the operator to grant it by name"
                 )
-            if not await self._approve(ApprovalRequest(tool, arguments, self._code)):
+            if not await self._approve(ApprovalRequest(tool, verdict.arguments, self._code)):
                 running_call.status = "unapproved"
                 raise PermissionError(f"{name}: the call was not approved")
+            present_verdict = self._checks.recheck(verdict)
+            if not present_verdict.passed:
+                raise self._refused(running_call, name, present_verdict)
         running_call.effect = effect
 
     def permit_extract(self) -> None:
@@ -239,6 +246,9 @@ class Broker:
         running_call.status = "server_error"
         try:
             return as_json(await self._call(tool, arguments), strict=False)
+        except CallRefusedError as error:
+            running_call.effect = False
+            raise self._refused(running_call, name, error.verdict) from None
         except ToolCallError as error:
             running_call.status = "tool_error"
             raise RuntimeError(f"{name}: {str(error)[:_MAX_ERROR_CHARACTERS]}") from None
@@ -247,6 +257,12 @@ class Broker:
         finally:
             # The text of an error is data of the server too.
             self._servers_read.add(tool.server or NO_SERVER)
+
+    def _refused(self, running_call: _RunningCall, name: str, verdict: Verdict) -> PermissionError:
+        """The error of a call that passed its check and is not permitted any more."""
+        running_call.status = verdict.status
+        self.append.extend(verdict.append)
+        return PermissionError(f"{name}: {verdict.message}")
 
     def unknown(self, namespace: str, function: str, argument: str) -> str:
         """The message for a name that cannot be used: why it is denied, or the nearest name.

@@ -202,8 +202,7 @@ class Gateway:
     ) -> types.CallToolResult | types.InputRequiredResult:
         """The answer of a search, with the result of a claimed tool if one was called."""
         query, catalog = arguments["query"], self.fleet.engine.catalog
-        caller = Caller(context, client)
-        collected = await collect_votes(self.fleet, client.profile, query, catalog, caller)
+        collected = await collect_votes(self.fleet, context, client, query, catalog)
         client.votes = collected.votes
         answer = await anyio.to_thread.run_sync(answers.search, self.fleet, client, arguments)
         if (claim := collected.claimed_call(client.view())) is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..catalog import Tool
 from ..catalog.short_definition import ShortDefinition, short_definition
+from ..errors import ShortlistError
 from ..retrieval.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -150,6 +151,18 @@ class Verdict:
         if self.problems:
             answer["problems"] = [problem.to_dict() for problem in self.problems]
         return answer
+
+
+class CallRefusedError(ShortlistError):
+    """A call passed its check, but did not pass the same check directly before it was sent.
+
+    Args:
+        verdict: the result of the second check.
+    """
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.message)
+        self.verdict = verdict
 
 
 def _rename_refusal(refusal: Refusal, name_of: Callable[[str], str]) -> Refusal:

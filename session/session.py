@@ -315,6 +315,45 @@ class Session:
                 self._events.call(self.id, self._data.turn, verdict, ms=ms)
             return verdict
 
+    def recheck(self, verdict: Verdict, *, votes: Votes | None = None) -> Verdict:
+        """Whether a call that passed `check` may still run.
+
+        Permissions and definitions may change while a person is asked or a server starts. Call it
+        directly before the call is sent, with no wait in between.
+
+        Args:
+            verdict: a verdict that passed.
+            votes: votes of the servers about their own tools, for this step.
+
+        Returns:
+            The verdict itself if the call may run. Otherwise answer the model with its `text`, and
+            report to `result` that the call failed. It is `promoted` if the tool has another
+            definition now.
+
+        Raises:
+            RequestError: the verdict has no tool.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session(must_offer=False)
+            >>> verdict = session.check("billing/list_invoices", {})
+            >>> engine.quarantine({"billing/list_invoices": "under review"})
+            >>> session.recheck(verdict).status
+            'denied'
+        """
+        start = perf_counter()
+        view = self.view(votes)
+        present_verdict = view.recheck(verdict)
+        if present_verdict is verdict:
+            return verdict
+        with self._lock:
+            present_verdict = self._tools.judge(view, present_verdict, self._data.turn)
+            if self._events is not None:
+                ms = (perf_counter() - start) * 1e3
+                self._events.call(self.id, self._data.turn, present_verdict, ms=ms)
+            return present_verdict
+
     def result(
         self, tool_id: str, content: object, *, ok: bool = True, votes: Votes | None = None
     ) -> Turn:

@@ -214,14 +214,16 @@ class Toolset:
 
         Args:
             view: the tools that may be used now.
-            verdict: result of `View.check`.
+            verdict: result of `View.check` or `View.recheck`.
             number: number of the turn.
         """
         tool = verdict.tool
         if tool is None:
             return verdict
         record = self.history.of(tool.id)
-        if record.seen is SeenLevel.NEVER:
+        if verdict.status == "promoted":
+            offer_first = True
+        elif record.seen is SeenLevel.NEVER:
             offer_first = self._settings.must_offer or verdict.status == "invalid"
         elif record.fingerprint != tool.fingerprint:
             offer_first = True

@@ -24,8 +24,9 @@ from ...retrieval import Hit, Selection
 from ...text import terms
 from ...trust import scan
 from ...view import View
+from ..profiles.client_sessions import ClientSession
 from ..profiles.profile import Profile
-from ..upstream.caller import Caller
+from ..upstream.caller import Caller, Context
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import ServerState, UpstreamError
 from .meta_tool_definitions import Kind, kind_of
@@ -183,7 +184,7 @@ class CollectedVotes:
 
 
 async def collect_votes(
-    fleet: Fleet, profile: Profile, query: str, catalog: Catalog, caller: Caller
+    fleet: Fleet, context: Context, client: ClientSession, query: str, catalog: Catalog
 ) -> CollectedVotes:
     """Ask the servers for their votes about a query.
 
@@ -192,24 +193,28 @@ async def collect_votes(
 
     Args:
         fleet: the servers.
-        profile: profile with the servers that may vote and claim.
+        context: context of the client's request. The client gets the servers' messages.
+        client: its session. Its profile has the servers that may vote and claim.
         query: text to search for; the asked servers get it.
         catalog: the catalog version of the search.
-        caller: the client's request, which gets the servers' messages.
     """
+    profile = client.profile
     voting_servers = [
-        name
-        for name in sorted(fleet.listed.voters)
-        if granted(name, profile.vote_servers)
-        and profile.names_server(name)
-        and name in fleet.upstreams
-        and fleet.upstreams[name].state is ServerState.STARTED
+        name for name in sorted(fleet.listed.voters) if _may_vote(fleet, profile, name)
     ]
     if not voting_servers:
         return CollectedVotes()
     arguments: dict[tuple[str, str], Mapping[str, Any]] = {}
     voters = Voters(
-        {name: partial(_server_votes, fleet, arguments, caller) for name in voting_servers},
+        {
+            name: partial(
+                _server_votes,
+                fleet,
+                arguments,
+                Caller(context, client, partial(_require_voter, fleet, client, name)),
+            )
+            for name in voting_servers
+        },
         trusted=[name for name in voting_servers if granted(name, profile.vote_claims)],
     )
     votes = await voters.collect(query, catalog)
@@ -219,6 +224,22 @@ async def collect_votes(
         if granted(server, profile.vote_calls)
     }
     return CollectedVotes(votes, callable_claims)
+
+
+def _may_vote(fleet: Fleet, profile: Profile, server: str) -> bool:
+    return (
+        server in fleet.listed.voters
+        and granted(server, profile.vote_servers)
+        and profile.names_server(server)
+        and server in fleet.upstreams
+        and fleet.upstreams[server].state is ServerState.STARTED
+    )
+
+
+def _require_voter(fleet: Fleet, client: ClientSession, server: str) -> None:
+    """Check again, directly before the query is sent to a server, that it may vote."""
+    if not _may_vote(fleet, client.profile, server):
+        raise UpstreamError(f"server {server!r}: it may not vote any more")
 
 
 async def _server_votes(

@@ -13,7 +13,7 @@ import mcp.types as types
 from ...catalog import Tool
 from ...codemode import ApprovalRequest, CodeResult, CodeRunner, ToolCallError
 from ...codemode.grants import destroys
-from ...gating.verdict import Verdict
+from ...gating.verdict import CallRefusedError, Verdict
 from ...view import View
 from ..observe.gateway_events import CallRecord
 from ..observe.observer import Observer, Requester
@@ -22,6 +22,7 @@ from ..relay.forwarding import relay, with_answers
 from ..upstream.caller import Caller, Context
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import UpstreamError
+from .tool_calls import requires
 
 #: Most characters of the arguments, and of the script, in a question to the user.
 _SHOWN_CHARS = 4_000
@@ -73,10 +74,12 @@ class CodeMode:
         checks = _ClientChecks(client, self._observer, requester)
 
         async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
-            with checks.record_call(
-                Verdict("passed", tool.id, tool, arguments=arguments)
-            ) as call_record:
-                result = await self._call_tool(caller, client, tool, arguments)
+            verdict = Verdict("passed", tool.id, tool, arguments=arguments)
+            # Each call has its own time limit.
+            call_caller = Caller(caller.context, client, requires(lambda: checks.recheck(verdict)))
+            call_caller.question_channel = caller.question_channel
+            with checks.record_call(verdict) as call_record:
+                result = await self._call_tool(call_caller, tool, arguments)
                 call_record.record_result(result)
             return script_value(result)
 
@@ -109,22 +112,19 @@ class CodeMode:
         return _code_answer(client, result)
 
     async def _call_tool(
-        self, caller: Caller, client: ClientSession, tool: Tool, arguments: Mapping[str, Any]
+        self, caller: Caller, tool: Tool, arguments: Mapping[str, Any]
     ) -> types.CallToolResult:
         """A server's answer to one call. The client answers the server's questions."""
-        # Each call has its own time limit.
-        call_caller = Caller(caller.context, client)
-        call_caller.question_channel = caller.question_channel
 
         async def send(
             answers: types.InputResponses | None, state: str | None
         ) -> types.CallToolResult | types.InputRequiredResult:
             return await self._fleet.call(
-                tool, arguments, caller=call_caller, answers=answers, state=state
+                tool, arguments, caller=caller, answers=answers, state=state
             )
 
         try:
-            return await with_answers(call_caller, tool.server or "", send)
+            return await with_answers(caller, tool.server or "", send)
         except UpstreamError as error:
             raise ToolCallError(str(error)) from None
 
@@ -157,6 +157,10 @@ class _ClientChecks:
                 pass
         return verdict
 
+    def recheck(self, verdict: Verdict) -> Verdict:
+        """The verdict on a call that passed, after a wait."""
+        return self._client.session.recheck(verdict, votes=self._client.votes)
+
     def result(self, tool_id: str, content: object, *, ok: bool = True) -> None:  # noqa: ARG002
         """Record the outcome of a call."""
         self._client.session.record_call(tool_id, ok=ok)
@@ -181,7 +185,9 @@ class _Recording:
         return self._call_record
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, Exception):
+        if isinstance(error, CallRefusedError):
+            self._call_record.record_refusal(error.verdict)
+        elif isinstance(error, Exception):
             self._call_record.record_failure()
         self._request.__exit__(kind, error, trace)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import anyio
 import mcp.types as types
 
 from ...catalog import Tool
-from ...gating.verdict import Verdict
+from ...gating.verdict import CallRefusedError, Verdict
 from ..observe.gateway_events import CallRecord
 from ..profiles.client_sessions import ClientSession
 from ..relay.forwarding import relay
@@ -51,7 +52,15 @@ async def forward_call(
         app_tool = _app_only_tool(client, call.name)
         if app_tool is not None:
             verdict = client.app_view().check(app_tool.id, call.arguments)
-            return await _run_checked(fleet, context, client, verdict, call, call_record)
+            return await _run_checked(
+                fleet,
+                context,
+                client,
+                verdict,
+                call,
+                call_record,
+                recheck=lambda: client.app_view().recheck(verdict),
+            )
     named = view.details([name])[0]
     if isinstance(named, Tool) and (problem := _meta_tool_problem(client, call, named)):
         return error_result(problem)
@@ -64,7 +73,15 @@ async def forward_call(
         return error_result(refusal_text(verdict, call.name))
     tool, ok = verdict.tool, False
     try:
-        result = await _run_checked(fleet, context, client, verdict, call, call_record)
+        result = await _run_checked(
+            fleet,
+            context,
+            client,
+            verdict,
+            call,
+            call_record,
+            recheck=lambda: client.session.recheck(verdict, votes=client.votes),
+        )
         ok = isinstance(result, types.CallToolResult) and not result.is_error
     finally:
         with anyio.CancelScope(shield=True):
@@ -80,14 +97,21 @@ async def _run_checked(
     verdict: Verdict,
     call: ClientCall,
     call_record: CallRecord,
+    *,
+    recheck: Callable[[], Verdict],
 ) -> types.CallToolResult | types.InputRequiredResult:
-    """The server's answer to a permitted call; a refusal for a denied one."""
+    """The server's answer to a permitted call; a refusal for a denied one.
+
+    The verdict is checked again directly before each sending, because the permissions and the
+    definition may change while the server starts or a person is asked.
+    """
     call_record.record_check(verdict)
     tool, profile = verdict.tool, client.profile
     if tool is None or not verdict.passed:
         return error_result(refusal_text(verdict, call.name))
 
-    caller, arguments = Caller(context, client), verdict.arguments
+    caller = Caller(context, client, requires(recheck))
+    arguments = verdict.arguments
     meta = forwarded_meta(call.params.meta, caller)
 
     async def send(
@@ -99,7 +123,11 @@ async def _run_checked(
 
     server = tool.server or ""
     subject = f"{tool.id} {json.dumps(arguments, sort_keys=True)}"
-    result = await relay(fleet, caller, call.params, server=server, subject=subject, send=send)
+    try:
+        result = await relay(fleet, caller, call.params, server=server, subject=subject, send=send)
+    except CallRefusedError as error:
+        call_record.record_refusal(error.verdict)
+        return error_result(refusal_text(error.verdict, call.name))
     if isinstance(result, types.InputRequiredResult):
         return result
     call_record.record_result(result)
@@ -108,6 +136,21 @@ async def _run_checked(
     return client.results.shorten(
         result, tool.id, profile, tokens=profile.result_tokens, chars=chars
     )
+
+
+def requires(recheck: Callable[[], Verdict]) -> Callable[[], None]:
+    """The check of a `Caller` whose call is sent only if its second verdict passes.
+
+    Args:
+        recheck: returns the present verdict on the call. It raises nothing.
+    """
+
+    def check() -> None:
+        verdict = recheck()
+        if not verdict.passed:
+            raise CallRefusedError(verdict)
+
+    return check
 
 
 def _app_only_tool(client: ClientSession, name: str) -> Tool | None:

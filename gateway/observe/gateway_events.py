@@ -298,6 +298,12 @@ class CallRecord:
         if verdict.status != "passed":
             self.outcome = verdict.status
 
+    def record_refusal(self, verdict: Verdict) -> None:
+        """Record that the call passed its check, but not the one directly before it is sent."""
+        self.verdict = verdict
+        if verdict.status != "passed":
+            self.outcome = verdict.status
+
     def record_result(self, result: types.CallToolResult) -> None:
         """Record the server's result."""
         self.run_ms = (perf_counter() - self._at) * 1e3

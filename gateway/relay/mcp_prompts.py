@@ -6,6 +6,7 @@ And completions of arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -81,15 +82,17 @@ class Prompts:
         self, context: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
         client = self._client_of(context)
-        server, name = self.locate(client, params.name)
-        caller = Caller(context, client)
+        server, prompt = self.locate(client, params.name)
+        caller = Caller(
+            context, client, lambda: self.require_prompt(client, params.name, server, prompt)
+        )
         meta = forwarded_meta(params.meta, caller)
 
         async def send(
             answers: types.InputResponses | None, state: str | None
         ) -> types.GetPromptResult | types.InputRequiredResult:
             server_params = types.GetPromptRequestParams(
-                name=name,
+                name=prompt.name,
                 arguments=params.arguments,
                 input_responses=answers,
                 request_state=state,
@@ -99,7 +102,7 @@ class Prompts:
             request = types.GetPromptRequest(params=server_params)
             return await upstream.forward(request, _GET_ANSWER, caller)
 
-        subject = f"prompt {name} {sorted((params.arguments or {}).items())}"
+        subject = f"prompt {prompt.name} {sorted((params.arguments or {}).items())}"
         result = await relay(self._fleet, caller, params, server=server, subject=subject, send=send)
         if isinstance(result, types.InputRequiredResult):
             return result
@@ -109,8 +112,8 @@ class Prompts:
         ]
         return result.model_copy(update={"messages": messages})
 
-    def locate(self, client: ClientSession, name: str) -> tuple[str, str]:
-        """The server of a prompt, and the server's name of it.
+    def locate(self, client: ClientSession, name: str) -> tuple[str, types.Prompt]:
+        """The server of a prompt, and the server's definition of it.
 
         Args:
             client: session with the permissions.
@@ -121,8 +124,28 @@ class Prompts:
         """
         for prompt_name, server, prompt in self._prompts(client):
             if prompt_name == name:
-                return server, prompt.name
+                return server, prompt
         raise RequestError(f"name: no prompt {name!r:.200}; prompts/list lists all prompts")
+
+    def require_prompt(
+        self, client: ClientSession, name: str, server: str, prompt: types.Prompt
+    ) -> None:
+        """Check a prompt again, directly before a request for it is sent.
+
+        Args:
+            client: session with the permissions.
+            name: name that the client gave.
+            server: name of the server, from `locate`.
+            prompt: definition of the prompt, from `locate`.
+
+        Raises:
+            RequestError: the client may not use it any more, or its definition has changed.
+        """
+        if self.locate(client, name) != (server, prompt):
+            raise RequestError(
+                f"name: the definition of the prompt {name!r:.200} has changed; read it with "
+                "prompts/list, then try again"
+            )
 
     def _prompts(self, client: ClientSession) -> Iterator[tuple[str, str, types.Prompt]]:
         for server in permitted_servers(self._fleet, client):
@@ -166,13 +189,17 @@ class Completions:
     ) -> types.CompleteResult:
         client = self._client_of(context)
         reference: types.PromptReference | types.ResourceTemplateReference
+        check: Callable[[], None]
         if isinstance(params.ref, types.PromptReference):
-            server, name = self._prompts.locate(client, params.ref.name)
-            reference = types.PromptReference(name=name)
+            name = params.ref.name
+            server, prompt = self._prompts.locate(client, name)
+            reference = types.PromptReference(name=prompt.name)
+            check = partial(self._prompts.require_prompt, client, name, server, prompt)
         else:
             server, uri = self._resources.locate(client, params.ref.uri)
             reference = types.ResourceTemplateReference(uri=uri)
-        caller = Caller(context, client)
+            check = partial(self._resources.require_server, client, server, params.ref.uri)
+        caller = Caller(context, client, check)
         meta = forwarded_meta(params.meta, caller)
         server_params = params.model_copy(update={"ref": reference, "meta": meta})
         request = types.CompleteRequest(params=server_params)

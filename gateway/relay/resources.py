@@ -144,7 +144,7 @@ class Resources:
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         client = self._client_of(context)
         server, uri = self.locate(client, params.uri)
-        caller = Caller(context, client)
+        caller = Caller(context, client, lambda: self.require_server(client, server, params.uri))
         meta = forwarded_meta(params.meta, caller)
 
         async def send(
@@ -190,7 +190,21 @@ class Resources:
         if owners:
             choices = ", ".join(public_uri(name, uri) for name in owners)
             raise RequestError(f"uri: several servers have {uri!r:.200}; use one of: {choices}")
-        raise RequestError(f"uri: no resource {uri!r:.200}; resources/list lists all resources")
+        raise _no_resource(uri)
+
+    def require_server(self, client: ClientSession, server: str, uri: str) -> None:
+        """Check again, directly before a request is sent, that the client may use the server.
+
+        Args:
+            client: session with the permissions.
+            server: name of the server, from `locate`.
+            uri: address that the client gave.
+
+        Raises:
+            RequestError: the client may not use it any more.
+        """
+        if not client.permits_server(server):
+            raise _no_resource(uri)
 
     def _server_has(self, server: str, uri: str) -> bool:
         offers = self._fleet.listed.offers.get(server)
@@ -198,6 +212,10 @@ class Resources:
             any(resource.uri == uri for resource in offers.resources)
             or _matches_any(offers.templates, uri)
         )
+
+
+def _no_resource(uri: str) -> RequestError:
+    return RequestError(f"uri: no resource {uri!r:.200}; resources/list lists all resources")
 
 
 def _matches_any(templates: Sequence[types.ResourceTemplate], uri: str) -> bool:

@@ -49,10 +49,10 @@ class _Subscriber:
 
 @dataclass(eq=False, slots=True)
 class _ServerSubscription:
-    """A resource with at least one subscription."""
+    """A resource with at least one subscription, and the client of each subscription."""
 
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    subscriber_count: int = 0
+    clients: list[ClientSession] = field(default_factory=list)
     ready: anyio.Event = field(default_factory=anyio.Event)
     problem: Exception | None = None
 
@@ -119,7 +119,7 @@ class Subscriptions:
             subscriber = _Subscriber(client, context.session, params.uri)
             subscribers.append(subscriber)
             try:
-                await self._acquire(resource)
+                await self._acquire(resource, client)
             except BaseException:
                 self._remove_subscriber(resource, subscriber)
                 raise
@@ -140,7 +140,8 @@ class Subscriptions:
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """A stream of changes of the resources that the client may read."""
-        permitted = permitted_servers(self._fleet, self._client_of(context))
+        client = self._client_of(context)
+        permitted = permitted_servers(self._fleet, client)
         uris, resources = [], []
         for uri in params.notifications.resource_subscriptions or ():
             resource = server_and_uri(uri)
@@ -153,7 +154,7 @@ class Subscriptions:
         acquired = []
         try:
             for resource in resources:
-                await self._acquire(resource)
+                await self._acquire(resource, client)
                 acquired.append(resource)
             honoured = types.SubscriptionFilter(resource_subscriptions=uris)
             return await self._stream(
@@ -161,7 +162,7 @@ class Subscriptions:
             )
         finally:
             for resource in acquired:
-                self._release(resource)
+                self._release(resource, client)
 
     async def _notify_subscribers(self, server: str, uri: str) -> None:
         """Notify the subscribed clients that a resource has changed."""
@@ -190,7 +191,7 @@ class Subscriptions:
     def _end_subscription(self, resource: _Resource, subscriber: _Subscriber) -> None:
         """End a client's subscription, if there is one."""
         if self._remove_subscriber(resource, subscriber):
-            self._release(resource)
+            self._release(resource, subscriber.client)
 
     def _remove_subscriber(self, resource: _Resource, subscriber: _Subscriber) -> bool:
         """Remove a subscription. Returns whether it existed."""
@@ -202,7 +203,7 @@ class Subscriptions:
             del self._subscribers[resource]
         return True
 
-    async def _acquire(self, resource: _Resource) -> None:
+    async def _acquire(self, resource: _Resource, client: ClientSession) -> None:
         """Add a subscription to a resource. The first one subscribes at the server.
 
         Raises:
@@ -218,22 +219,25 @@ class Subscriptions:
                 )
             subscription = self._subscriptions[resource] = _ServerSubscription()
             self._fleet.background.start_soon(self._keep_subscribed, resource, subscription)
-        subscription.subscriber_count += 1
+        subscription.clients.append(client)
         try:
             await subscription.ready.wait()
         except BaseException:
-            self._release(resource, subscription)
+            self._release(resource, client, subscription)
             raise
         if subscription.problem is not None:
-            self._release(resource, subscription)
+            self._release(resource, client, subscription)
             raise subscription.problem
 
     def _release(
-        self, resource: _Resource, subscription: _ServerSubscription | None = None
+        self,
+        resource: _Resource,
+        client: ClientSession,
+        subscription: _ServerSubscription | None = None,
     ) -> None:
         subscription = subscription or self._subscriptions[resource]
-        subscription.subscriber_count -= 1
-        if not subscription.subscriber_count:
+        subscription.clients.remove(client)
+        if not subscription.clients:
             subscription.scope.cancel()
             if self._subscriptions.get(resource) is subscription:
                 del self._subscriptions[resource]
@@ -278,6 +282,9 @@ class Subscriptions:
                 raise UpstreamError(
                     f"server {server!r} does not support subscriptions to resources"
                 )
+            # The permissions may have changed while the server started.
+            if not any(member.permits_server(server) for member in subscription.clients):
+                raise RequestError(f"uri: no resource {public_uri(server, uri)!r:.200}")
             if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 try:
                     async with client.listen(resource_subscriptions=[uri]) as changes:

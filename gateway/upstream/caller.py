@@ -5,7 +5,7 @@ It receives the server's messages and questions, within a time limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
 from types import TracebackType
@@ -60,22 +60,35 @@ class QuestionChannel(Protocol):
         """The client's answer."""
 
 
+def _refuse_unchecked() -> None:
+    raise RuntimeError("a request of a client needs a check before it is sent to a server")
+
+
 class Caller:
     """A client's request that a server works on.
 
     Args:
         context: context of the request.
         client: the session that it belongs to.
+        check: raises the error of a request that may not be sent. It is called each time that the
+            request is sent, after all waiting. Without it, nothing can be sent.
 
     Attributes:
+        check: the argument `check`.
         question_channel: asks a client of the newer protocol, which gets no requests; None for
             other clients.
         time_limit: time limit of the request at the server. It pauses during questions.
     """
 
-    def __init__(self, context: Context, client: CallingClient) -> None:
+    def __init__(
+        self,
+        context: Context,
+        client: CallingClient,
+        check: Callable[[], None] = _refuse_unchecked,
+    ) -> None:
         self.context = context
         self.client = client
+        self.check = check
         self.question_channel: QuestionChannel | None = None
         self.time_limit: TimeLimit | None = None
         self._send_lock = anyio.Lock()

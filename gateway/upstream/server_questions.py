@@ -244,6 +244,8 @@ class ServerRequests:
     ) -> R:
         """Send a request. The server's messages during the request reach the client.
 
+        All requests of clients are sent here, so the last check of their permission is here too.
+
         Args:
             client: the connection.
             time_limit: time limit of the request.
@@ -257,6 +259,8 @@ class ServerRequests:
             )
         caller.time_limit = time_limit
         await self.lower_level(client, caller.requested_log_level)
+        # There must be no wait between this check and the sending.
+        caller.check()
         with calling(caller):
             answer = await client.session.send_request(
                 request, result_type, progress_callback=time_limit.with_progress(caller.progress)

@@ -38,6 +38,26 @@ def test_a_destructive_tool_asks_and_shows_the_call_and_the_script(consents, cal
     assert result.ok is consents
 
 
+@pytest.mark.parametrize("status", ["denied", "promoted"])
+def test_what_changes_while_a_person_is_asked_is_not_called(status):
+    servers = Servers()
+    engine = Engine.from_tools(ENGINE.catalog, tiers=["lexical"])
+
+    async def change_and_approve(_request):
+        if status == "denied":
+            engine.quarantine({"issues/delete": "under review"})
+        else:
+            delete = engine.catalog.get("issues/delete").to_dict()
+            engine.update([Tool.from_dict({**delete, "description": "Deletes all."})])
+        return True
+
+    session = engine.session(must_offer=False)
+    result = ran(DELETE, servers, session, approve=change_and_approve)
+    assert servers.calls == []
+    assert [(call.status, call.effect) for call in result.calls] == [(status, False)]
+    assert "issues.delete: issues/delete " in result.error.message
+
+
 @pytest.mark.parametrize(
     ("grant", "passes"),
     [

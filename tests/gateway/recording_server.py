@@ -4,7 +4,8 @@ Usage: `recording_server.py FOLDER`.
 
 FOLDER/tools.json has the definitions of the tools. It is read for every `tools/list`, and the
 server reports when it changes. FOLDER/calls gets a line for each call. The tool `ask_person` asks
-the client a question and answers with the client's answer.
+the client a question and answers with the client's answer. The tool `end_process` ends the server,
+whose definitions are those in FOLDER/later.json from then on.
 
 It speaks the protocol without the SDK, so that it starts quickly.
 """
@@ -12,6 +13,7 @@ It speaks the protocol without the SDK, so that it starts quickly.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -57,6 +59,9 @@ def answer(message: dict) -> None:
     elif method == "tools/call":
         with (FOLDER / "calls").open("a") as calls:
             calls.write(params["name"] + "\n")
+        if params["name"] == "end_process":
+            (FOLDER / "later.json").replace(TOOLS)
+            os._exit(1)
         if params["name"] == "ask_person":
             question_id = f"question-{request_id}"
             questions[question_id] = request_id
