@@ -22,6 +22,7 @@ from .retrieval.search.searcher import Searcher
 
 if TYPE_CHECKING:
     from .decision import Decider
+    from .gating.condition import Mask
 
 
 class View:
@@ -131,6 +132,39 @@ class View:
         """
         self._guard.check()
         return View(self.admission.limited(tool_ids), self._searcher, self.decider)
+
+    def exists(self, tool_id: str) -> bool:
+        """Whether a tool is in the catalog, permitted or not. False for tools that are hidden.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view(allowed=["billing/*"])
+            >>> view.exists("mail/send_mail"), view.exists("mail/read_mail")
+            (True, False)
+        """
+        self._guard.check()
+        return self.admission.exists(tool_id)
+
+    def showing(self, visible: Mask | None) -> View:
+        """The same permissions over a part of the catalog. The other tools are hidden.
+
+        A hidden tool is unknown, like a tool that is not in the catalog, and not denied.
+
+        Args:
+            visible: rows of the catalog version that are not hidden, shape (n,); None for all.
+                `admission.index.rows` has the row of each id.
+
+        Example:
+            >>> import numpy as np
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view()
+            >>> view.showing(np.array([True, False])).check("mail/send_mail").status
+            'unknown'
+        """
+        self._guard.check()
+        return View(self.admission.showing(visible), self._searcher, self.decider)
 
     def search(
         self,

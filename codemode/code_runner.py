@@ -10,6 +10,7 @@ from typing import Self
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
+from ..gating.condition import Mask
 from ..view import View
 from .broker import Broker, CallChecks, CallTool
 from .code_result import CodeResult
@@ -23,6 +24,8 @@ from .stubs import Stubs
 
 #: Most tools in the stubs for the check of one script.
 _MAX_TOOLS = 300
+#: Most catalog versions and profiles whose names are kept.
+_MAX_NAMES = 16
 _WORD = re.compile(r"\w+")
 
 
@@ -54,7 +57,8 @@ class CodeRunner:
     def __init__(self, sandbox: Sandbox | None = None, *, limits: Limits | None = None) -> None:
         self._sandbox = MontySandbox() if sandbox is None else sandbox
         self._limits = limits or Limits()
-        self._names: tuple[Catalog, ToolNames] | None = None
+        #: Catalog version and visible rows to names: one entry for each profile of a gateway.
+        self._names: list[tuple[Catalog, Mask | None, ToolNames]] = []
 
     async def __aenter__(self) -> Self:
         return self
@@ -104,7 +108,7 @@ class CodeRunner:
         if not isinstance(code, str):
             raise RequestError(f"code: must be a text, not {type(code).__name__}")
         view = checks.view()
-        names = self._names_of(view.catalog)
+        names = self._names_of(view)
         broker = Broker(
             checks,
             names,
@@ -139,12 +143,18 @@ class CodeRunner:
             view: the permitted tools.
             tools: tools of the view's catalog.
         """
-        return Stubs(tools, self._names_of(view.catalog)).shown()
+        return Stubs(tools, self._names_of(view)).shown()
 
-    def _names_of(self, catalog: Catalog) -> ToolNames:
-        if self._names is None or self._names[0] is not catalog:
-            self._names = catalog, ToolNames(catalog)
-        return self._names[1]
+    def _names_of(self, view: View) -> ToolNames:
+        """The names of the tools that exist for the caller. Hidden tools do not change them."""
+        catalog, visible = view.catalog, view.admission.visible
+        for named_catalog, named_rows, names in self._names:
+            if named_catalog is catalog and named_rows is visible:
+                return names
+        names = ToolNames(tool for tool in catalog if view.exists(tool.id))
+        present = [entry for entry in self._names if entry[0] is catalog]
+        self._names = [*present[1 - _MAX_NAMES :], (catalog, visible, names)]
+        return names
 
 
 async def run_code(

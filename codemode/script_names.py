@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from hashlib import sha256
 
-from ..catalog import Catalog, Tool
+from ..catalog import Tool
 from .python_types import TYPE_NAMES
 
 #: Namespace of tools without a server.
@@ -84,30 +84,30 @@ def identifiers(names: Iterable[str], *, reserved: frozenset[str] = frozenset())
 
 
 class ToolNames:
-    """The names of all tools of one catalog version, permitted or not.
+    """The names of the tools of one catalog version, permitted or not.
 
     They do not depend on permissions, so that a script still calls the same tools after permissions
     change.
 
     Args:
-        catalog: the tools.
+        tools: the tools, with unique ids.
     """
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, tools: Iterable[Tool]) -> None:
         by_server: dict[str, list[Tool]] = {}
-        for tool in catalog:
+        for tool in tools:
             by_server.setdefault(tool.server or NO_SERVER, []).append(tool)
         self._namespaces = identifiers(by_server, reserved=_RESERVED)
         self._tools: dict[str, dict[str, Tool]] = {}
         self._methods: dict[str, tuple[str, str]] = {}
-        for server, tools in by_server.items():
+        for server, server_tools in by_server.items():
             namespace = self._namespaces[server]
             # Two tools of a server may have the same name, but not the same id.
-            name_counts = Counter(tool.name for tool in tools)
-            keys = {t.id: t.name if name_counts[t.name] == 1 else t.id for t in tools}
+            name_counts = Counter(tool.name for tool in server_tools)
+            keys = {t.id: t.name if name_counts[t.name] == 1 else t.id for t in server_tools}
             methods = identifiers(keys.values(), reserved=TYPE_NAMES)
             functions = self._tools.setdefault(namespace, {})
-            for tool in tools:
+            for tool in server_tools:
                 method = methods[keys[tool.id]]
                 functions[method] = tool
                 self._methods[tool.id] = namespace, method

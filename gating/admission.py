@@ -38,9 +38,12 @@ class Admission:
         allowed: the tools that the caller is limited to.
         quarantine: the quarantined tools.
         votes: votes of servers for this turn.
+        visible: rows that exist for the caller, shape (n,); None for all. The other tools are
+            unknown to it, like tools that are not in the catalog.
 
     Attributes:
         index: the catalog version.
+        visible: the argument `visible`.
         mask: permitted rows, shape (n,), read-only; None if every row is permitted.
 
     Example:
@@ -58,8 +61,10 @@ class Admission:
         allowed: Allowed | None = None,
         quarantine: Quarantine | None = None,
         votes: Votes | None = None,
+        visible: Mask | None = None,
     ) -> None:
         self.index = index
+        self.visible = visible
         self._evaluation = evaluation
         self._allowed = allowed or Allowed()
         self._quarantine = quarantine or Quarantine()
@@ -126,7 +131,31 @@ class Admission:
         if self._allowed.mask is not None:
             mask &= self._allowed.mask
         allowed = Allowed(mask, self._allowed.unmatched)
-        return Admission(self.index, self._evaluation, allowed, self._quarantine, self._votes)
+        return Admission(
+            self.index, self._evaluation, allowed, self._quarantine, self._votes, self.visible
+        )
+
+    def showing(self, visible: Mask | None) -> Admission:
+        """The same decision about a part of the tools. The others are unknown to the caller.
+
+        Args:
+            visible: rows that exist for the caller, shape (n,); None for all.
+
+        Example:
+            >>> import numpy as np
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+            >>> admission = Engine.from_tools(tools, tiers=["lexical"]).view().admission
+            >>> admission.showing(np.array([True, False])).resolve("mail/send_mail")
+            UnknownToolError("no tool 'mail/send_mail'")
+        """
+        return Admission(
+            self.index, self._evaluation, self._allowed, self._quarantine, self._votes, visible
+        )
+
+    def exists(self, tool_id: str) -> bool:
+        """Whether a tool is in the catalog and visible to the caller, permitted or not."""
+        return self._row(tool_id) is not None
 
     def admits(self, tool_id: str) -> bool:
         """Whether a tool is permitted; False for an unknown id.
@@ -197,7 +226,8 @@ class Admission:
         if row is not None or not isinstance(name, str):
             return row
         catalog = self.index.catalog
-        rows = [self.index.rows[catalog[position].id] for position in catalog.named(name)]
+        ids = [catalog[position].id for position in catalog.named(name)]
+        rows = [row for tool_id in ids if (row := self._row(tool_id)) is not None]
         admitted = [row for row in rows if self.mask is None or self.mask[row]]
         if len(admitted) > 1:
             return None
@@ -224,7 +254,7 @@ class Admission:
     @property
     def permitted_count(self) -> int:
         """Number of permitted tools."""
-        return len(self.index.catalog) - len(self.refusals)
+        return len(self.index.catalog) if self.mask is None else int(self.mask.sum())
 
     @property
     def refusals(self) -> Denials:
@@ -243,7 +273,11 @@ class Admission:
         """
         if self.mask is None:
             return Denials()
-        return Denials(self.index.by_id(~self.mask), self._refusal_of_row, nearest)
+        visible = self.visible
+        if visible is None:
+            return Denials(self.index.by_id(~self.mask), self._refusal_of_row, nearest)
+        # The nearest rows of a query can be rows that the caller must not know of.
+        return Denials(self.index.by_id(~self.mask & visible), self._refusal_of_row)
 
     @cached_property
     def _claims(self) -> tuple[tuple[int, ...], tuple[VoterFailure, ...]]:
@@ -264,7 +298,8 @@ class Admission:
 
     def _row(self, tool_id: object) -> int | None:
         # What a model asks for may be anything.
-        return self.index.rows.get(tool_id) if isinstance(tool_id, str) else None
+        row = self.index.rows.get(tool_id) if isinstance(tool_id, str) else None
+        return row if row is None or self.visible is None or self.visible[row] else None
 
     @cached_property
     def _reasons(self) -> Reasons:
@@ -274,7 +309,8 @@ class Admission:
     def _permitted_rows(self) -> Mask | None:
         mask = self._evaluation.catalog.admitted(self._evaluation.truths)
         present = self.index.names.present
-        for limit in (present, self._allowed.mask, self._quarantine.mask(self.index)):
+        quarantined = self._quarantine.mask(self.index)
+        for limit in (present, self.visible, self._allowed.mask, quarantined):
             if limit is not None:
                 mask = limit if mask is None else mask & limit
         rows = self.index.rows

@@ -65,7 +65,7 @@ def departures(history: ToolHistory, view: View) -> tuple[Departure, ...]:
     """The active tools that are gone or denied."""
     removed = []
     for tool_id in history.active:
-        if tool_id not in view.catalog:
+        if not view.exists(tool_id):
             removed.append(Departure(tool_id, "vanished", "it is no longer in the catalog"))
         elif (refusal := view.refusal(tool_id)) is not None:
             removed.append(Departure(tool_id, refusal.kind, refusal.reason))

@@ -48,7 +48,7 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
     ids = {tool.id for tool in direct}
     hidden = [tool for tool in view.tools() if tool.id not in ids]
     if not listing.meta_tools or _is_too_harmless(listing.meta_tools, hidden):
-        callable_later = [] if fleet.starting else [*hidden, *_may_be_permitted(client, view)]
+        callable_later = [] if fleet.starting else [*hidden, *_may_be_permitted(view)]
         hints = least_permissive([tool.annotations or {} for tool in callable_later])
         text = answers.digest(fleet, client, view)
         meta = meta_tools(
@@ -71,10 +71,10 @@ def _script_tools(profile: Profile) -> list[types.Tool]:
     return [tool for tool in tools if tool.name in (DETAILS, READ, RUN)]
 
 
-def _may_be_permitted(client: ClientSession, view: View) -> Iterator[Tool]:
+def _may_be_permitted(view: View) -> Iterator[Tool]:
     """Tools that are denied now, but that a call, a vote or an approval may permit later."""
     for tool in view.catalog:
-        if client.views.allows(tool.id, view):
+        if view.exists(tool.id):
             refusal = view.refusal(tool.id)
             if refusal is not None and refusal.kind in (*TEMPORARY_REFUSALS, "quarantined"):
                 yield tool

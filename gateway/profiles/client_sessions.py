@@ -87,7 +87,7 @@ class ClientSession:
             permission: the profile at the time of the call.
         """
         view = self.app_view()
-        if tool_id not in view.catalog:
+        if not view.exists(tool_id):
             return False
         refusal = view.refusal(tool_id)
         return refusal is None or (

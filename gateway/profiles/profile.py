@@ -9,13 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+import numpy as np
+
 from ...catalog import Catalog
 from ...catalog.pattern import granted
 from ...codemode.grants import Flow, Grant, decision
 from ...config import Config
 from ...engine import Engine
 from ...gating import Gate, State, Votes
+from ...gating.condition import Mask
 from ...loaders.render.provider_tools import provider_name
+from ...retrieval.catalog_index import Index
 from ...view import View
 from .gateway_settings import DEFAULT_PROFILE, GatewaySettings, ProfileSettings
 
@@ -55,7 +59,7 @@ class CallNames:
         """
         if name in self.catalog:
             return name
-        ids = self._ids.get(name, [])
+        ids = [tool_id for tool_id in self._ids.get(name, []) if view.exists(tool_id)]
         permitted = [tool_id for tool_id in ids if view.permits(tool_id)]
         chosen = permitted or sorted(ids)[:1]
         return chosen[0] if len(chosen) == 1 else name
@@ -165,6 +169,16 @@ class Profile:
 NOTHING = Profile("nothing", servers=(), tools=())
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _VisibleRows:
+    """Rows of a catalog version that exist for a profile's clients, and what they depend on."""
+
+    index: Index
+    profile: Profile
+    hidden: frozenset[str]
+    mask: Mask | None
+
+
 class ProfileViews:
     """Makes the views of all sessions of one profile.
 
@@ -187,6 +201,8 @@ class ProfileViews:
         self.profile = profile
         self._hidden = hidden
         self._allowed: tuple[Catalog | None, Profile, frozenset[str] | None] = (None, profile, None)
+        #: The last rows that exist for the profile's models, and for user interfaces.
+        self._visible: dict[bool, _VisibleRows] = {}
         self._names: CallNames | None = None
 
     @property
@@ -214,6 +230,9 @@ class ProfileViews:
     ) -> View:
         """What the client may use now.
 
+        For the client, tools outside the profile's globs do not exist. A model does not see tools
+        for user interfaces alone either.
+
         Args:
             state: earlier calls and facts. The scopes are replaced by those of the profile.
             allowed: ids or globs that limit the tools further.
@@ -223,13 +242,7 @@ class ProfileViews:
         profile = self.profile
         state = replace(state, scopes=profile.scopes)
         view = self.engine.view(state, allowed=allowed, votes=votes, rules=profile.rules)
-        ids = self._allowed_ids(view.catalog, profile)
-        if ids is not None:
-            view = view.limited(ids)
-        hidden = frozenset() if apps else self._hidden()
-        if hidden:
-            view = view.limited(tool.id for tool in view.tools() if tool.id not in hidden)
-        return view
+        return view.showing(self._visible_rows(view.admission.index, profile, apps=apps))
 
     def after_call(self, state: State, tool_id: str) -> State:
         """The state after a successful call of this tool."""
@@ -270,6 +283,27 @@ class ProfileViews:
         return profile.tools == _ALL and not any(
             rule.condition is not None and rule.may_concern(name) for rule in rules
         )
+
+    def _visible_rows(self, index: Index, profile: Profile, *, apps: bool) -> Mask | None:
+        """Rows that exist for the client, shape (n,); None if all do. The last mask is kept."""
+        hidden = frozenset() if apps else self._hidden()
+        last = self._visible.get(apps)
+        if (
+            last is not None
+            and last.index is index
+            and last.profile is profile
+            and last.hidden == hidden
+        ):
+            return last.mask
+        ids = self._allowed_ids(index.catalog, profile)
+        mask = None
+        if ids is not None or hidden:
+            mask = np.array(
+                [(ids is None or tool.id in ids) and tool.id not in hidden for tool in index.tools],
+                np.bool_,
+            )
+        self._visible[apps] = _VisibleRows(index, profile, hidden, mask)
+        return mask
 
     def _allowed_ids(self, catalog: Catalog, profile: Profile) -> frozenset[str] | None:
         cached_catalog, cached_profile, ids = self._allowed

@@ -436,12 +436,6 @@ async def test_a_session_is_its_own_tokens(gateways):
 
 # A tool that the profile hides looks like a missing one.
 
-HIDDEN = pytest.mark.xfail(
-    strict=True,
-    raises=Leak,
-    reason="a tool that the profile excludes is denied with a reason, and one that does not exist "
-    "is unknown, so that a client can try out names",
-)
 HIDDEN_TOOLS = pytest.mark.parametrize(
     ("server", "name"),
     [("notes", "delete_note"), ("vault", "read_secret"), ("vault", "move_secret")],
@@ -462,7 +456,6 @@ async def expect_same_answers(gateways, requests: list[tuple[str, dict]]) -> Non
             raise Leak(f"{request}: answered with {hidden} if hidden, {missing} if missing")
 
 
-@HIDDEN
 @HIDDEN_TOOLS
 async def test_a_hidden_tool_is_described_like_a_missing_one(gateways, server, name):
     names = [f"{server}/{name}", f"{server}__{name}", name]
@@ -470,7 +463,6 @@ async def test_a_hidden_tool_is_described_like_a_missing_one(gateways, server, n
     await expect_same_answers(gateways, [("get_tool_details", row) for row in arguments])
 
 
-@HIDDEN
 @HIDDEN_TOOLS
 async def test_a_call_of_a_hidden_tool_is_answered_like_one_of_a_missing_tool(
     gateways, server, name
@@ -481,7 +473,6 @@ async def test_a_call_of_a_hidden_tool_is_answered_like_one_of_a_missing_tool(
     await expect_same_answers(gateways, calls + direct_calls)
 
 
-@HIDDEN
 @HIDDEN_TOOLS
 async def test_a_script_with_a_hidden_tool_is_answered_like_one_with_a_missing_tool(
     gateways, server, name

@@ -15,7 +15,7 @@ from mcp import Client
 from shortlist.codemode import Flow
 from shortlist.errors import ConfigError
 from shortlist.gateway.observe.observer import Observer
-from shortlist.gateway.profiles.gateway_settings import GatewaySettings
+from shortlist.gateway.profiles.gateway_settings import GatewaySettings, ProfileSettings
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
 
@@ -148,13 +148,37 @@ async def test_a_script_reaches_nothing_that_its_client_may_not_use(tmp_path):
     events: list = []
     profile = {"tools": ("shop/get-one",), "events": events}
     async with gateway_of(tmp_path, first, second, **profile) as (client, _):
-        denied = await ran(client, "await shop.rows()")
+        unknown = await ran(client, "await shop.rows()")
         forged = await ran(client, "await eval('shop.ro' + 'ws()')")
         other = await ran(client, "await mail.send(text='x')")
-    assert denied["error"]["kind"] == other["error"]["kind"] == "type"
+    assert unknown["error"]["kind"] == other["error"]["kind"] == "type"
+    # The profile hides the tools, so they are answered like missing ones.
+    assert "shop has no function 'rows'" in unknown["error"]["message"]
+    assert "AttributeError: shop has no function 'rows'" in forged["error"]["message"]
+    assert first.calls == second.calls == []
+    assert [(one.check.tool, one.outcome) for one in events if hasattr(one, "outcome")] == []
+
+
+@pytest.mark.anyio
+async def test_a_hidden_server_does_not_change_the_names_in_scripts(tmp_path):
+    visible = FakeServer("my-notes", [tool("read", hints=READ)])
+    hidden = FakeServer("my_notes", [tool("read", hints=READ)])
+    code = "await my_notes.read(text='x')"
+    async with gateway_of(tmp_path, visible, hidden, servers=("my-notes",)) as (client, _):
+        assert (await ran(client, code))["result"] == "read ran"
+    assert (len(visible.calls), hidden.calls) == (1, [])
+
+
+@pytest.mark.anyio
+async def test_a_script_is_told_why_a_rule_denies_a_call(tmp_path):
+    server, events = shop(), []
+    rules = ProfileSettings(rules=[{"tools": "shop/rows", "needs": {"scope": "admin"}}]).gate()
+    async with gateway_of(tmp_path, server, rules=rules, events=events) as (client, _):
+        denied = await ran(client, "await shop.rows()")
+        forged = await ran(client, "await eval('shop.ro' + 'ws()')")
     assert "may not be used now" in denied["error"]["message"]
     assert "PermissionError: shop.rows" in forged["error"]["message"]
-    assert first.calls == second.calls == []
+    assert server.calls == []
     assert [(one.check.tool, one.outcome) for one in events if hasattr(one, "outcome")] == [
         ("shop/rows", "denied")
     ]

@@ -214,7 +214,7 @@ async def test_tools_for_interfaces_alone_are_seen_by_no_model(tmp_path):
         assert (await called(client, "board/refresh_board")).is_error
         given = {"names": ["board/refresh_board"]}
         told = (await client.call_tool("get_tool_details", given)).structured_content["tools"][0]
-        assert told["error"] == "denied"
+        assert told["error"] == "unknown"
         # The user interface calls it by its own name, and the conversation learns nothing of it.
         assert text_of(await client.call_tool("refresh_board", {})) == "refresh_board ran"
         assert made.sessions.of(None).session.state.called == ()
