@@ -109,6 +109,7 @@ class Heard:
         self.thinks_s = thinks_s
         self.logs: list[object] = []
         self.questions: list[str] = []
+        self.folder_requests = 0
         self.progress: list[object] = []
         self.others: list[object] = []
 
@@ -126,6 +127,7 @@ class Heard:
         return types.CreateMessageResult(role="assistant", content=content, model="none")
 
     async def roots(self, context):
+        self.folder_requests += 1
         return types.ListRootsResult(roots=[types.Root(uri=f"file:///home/{self.name}")])
 
     async def on_progress(self, progress, total, message) -> None:

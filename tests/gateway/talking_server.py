@@ -52,7 +52,7 @@ TOOLS = [
     tool("ask_folders"),
     tool("say_everything", who="string", rounds="integer"),
     tool("wait_long", who="string"),
-    tool("ask_once_cancelled", who="string"),
+    tool("ask_once_cancelled", who="string", kind="string"),
     tool("hold", who="string"),
     tool("release", who="string"),
     tool("give_link"),
@@ -210,7 +210,7 @@ async def call_tool(context, params):
             await context.session.report_progress(1, 2, "started")
             await anyio.sleep(60)
         except anyio.get_cancelled_exc_class():
-            outside.start_soon(ask_late, context.session, who)
+            outside.start_soon(ask_late, context.session, who, given.get("kind"))
             raise
     if params.name == "hold":
         released.pop(who, None)
@@ -262,12 +262,18 @@ def note(line):
             file.write(line + "\n")
 
 
-async def ask_late(session, who):
+async def ask_late(session, who, kind):
     """Log and ask after the call has ended. These messages name no call."""
+    questions = {
+        "sampling": (types.CreateMessageRequest(params=prompt(who)), types.CreateMessageResult),
+        "roots": (types.ListRootsRequest(), types.ListRootsResult),
+    }
+    form_question = (types.ElicitRequest(params=form(who)), types.ElicitResult)
+    question, answer_type = questions.get(kind, form_question)
     params = types.LoggingMessageNotificationParams(level="info", data=f"late {who}")
     await session.send_notification(types.LoggingMessageNotification(params=params))
     try:
-        await session.send_request(types.ElicitRequest(params=form(who)), types.ElicitResult)
+        await session.send_request(question, answer_type)
         note(f"answered: {who}")
     except MCPError as error:
         note(f"refused: {error.message}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -50,21 +51,21 @@ class Office:
     async def call(self, who: str, name: str, progress=None, **more) -> str:
         return text_of(await call(self.clients[who], f"one/{name}", progress, who=who, **more))
 
-    async def begin(self, group, who: str, name: str) -> None:
+    async def begin(self, group, who: str, name: str, **arguments: str) -> None:
         """Start a call. Returns when the server works on it."""
         started = anyio.Event()
 
         async def progress(*_) -> None:
             started.set()
 
-        group.start_soon(self.call, who, name, progress)
+        group.start_soon(partial(self.call, who, name, progress, **arguments))
         with anyio.fail_after(60):
             await started.wait()
 
-    async def abandon(self, who: str, end: str) -> None:
+    async def abandon(self, who: str, end: str, kind: str = "elicitation") -> None:
         """A call without an answer, whose server asks a question once it is cancelled."""
         async with anyio.create_task_group() as group:
-            await self.begin(group, who, "ask_once_cancelled")
+            await self.begin(group, who, "ask_once_cancelled", kind=kind)
             if end == "is cancelled":
                 group.cancel_scope.cancel()
         await self.noted("refused: ")
@@ -112,17 +113,19 @@ async def server_over(transport, *words):
 
 @TRANSPORTS
 @ENDS
+@pytest.mark.parametrize("kind", ["elicitation", "sampling", "roots"])
 async def test_a_late_question_of_an_abandoned_call_reaches_no_other_client(
-    tmp_path, transport, end
+    tmp_path, transport, end, kind
 ):
     async with office(tmp_path, transport, end) as there, anyio.create_task_group() as group:
         await there.begin(group, "bob", "hold")
-        await there.abandon("ann", end)
+        await there.abandon("ann", end, kind)
         assert "requests of several clients" in await there.noted("refused: the gateway cannot ask")
         assert (there.heard["ann"].logs, there.heard["bob"].logs) == ([], [])
         # Bob's call still runs, so it was not interrupted by a new connection.
         assert await there.call("bob", "release") == "released"
         assert (there.heard["ann"].questions, there.heard["bob"].questions) == ([], [])
+        assert there.heard["ann"].folder_requests == there.heard["bob"].folder_requests == 0
         assert there.connections == 1
 
 
