@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 
 from ...catalog import Tool
-from ...trust import change_pins
+from ...trust import Pins, change_pins
 from ..connections.user_folders import state_folder
+
+_LOG = logging.getLogger("shortlist.gateway")
 
 
 def default_pins(config: Path) -> Path:
@@ -26,7 +29,9 @@ def default_pins(config: Path) -> Path:
 class FirstUse:
     """A file of pins to which new tools are added when they are first seen.
 
-    Several gateways and `shortlist trust approve` may use the file at the same time.
+    Several gateways and `shortlist trust approve` may use the file at the same time. If the file is
+    deleted meanwhile, it is written again with its last pins. Otherwise a changed definition would
+    count as a new one.
 
     Args:
         path: path of the file, which is created if it does not exist.
@@ -38,6 +43,7 @@ class FirstUse:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._last_stamp = 0
+        self._last_pins = Pins()
         self.pin(())
 
     def pin(self, tools: Iterable[Tool]) -> None:
@@ -46,7 +52,14 @@ class FirstUse:
         Raises:
             PinsError: the file cannot be read or written.
         """
-        change_pins(self.path, lambda pins: pins.pin(tools))
+
+        def with_new_pins(pins: Pins) -> Pins:
+            if not pins and self._last_pins:
+                _LOG.warning("the file of pins was deleted; it is written again: %s", self.path)
+                pins = self._last_pins
+            return pins.pin(tools)
+
+        self._last_pins = change_pins(self.path, with_new_pins)
         self._last_stamp = self._stamp()
 
     def has_changed(self) -> bool:

@@ -68,6 +68,19 @@ async def test_a_changed_definition_waits_until_it_is_approved(tmp_path):
         assert "files/read_file" in await found_by(client, "read a file")
 
 
+async def test_a_deleted_file_of_pins_lets_no_changed_definition_pass(tmp_path):
+    server, path = files(), tmp_path / "pins.json"
+    mail = FakeServer("mail", [tool("send_mail", "Send a mail.")])
+    async with gateway_of(tmp_path, server, mail, pins=FirstUse(path)) as (_, made):
+        await relisted(made, server, tool("read_file", "Read any file."), server.tools[1])
+        assert set(made.fleet.engine.quarantined) == {"files/read_file"}
+        path.unlink()
+        # The list of one server has the file written again.
+        await relisted(made, mail, tool("send_mail", "Send all mails."), tool("new_mail"))
+        assert set(made.fleet.engine.quarantined) == {"files/read_file", "mail/send_mail"}
+        assert "mail/new_mail" in Pins.read(path)
+
+
 async def test_a_change_while_the_gateway_did_not_run_is_seen(tmp_path):
     server, path = files(), tmp_path / "pins.json"
     async with fleet_of(tmp_path, server, pins=FirstUse(path)):
