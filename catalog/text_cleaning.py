@@ -66,6 +66,8 @@ _INVISIBLE = re.compile(
 _SUSPECT = re.compile(f"[{''.join(_REMOVED.values())}]")
 _KINDS = ("", "", *_REMOVED)
 _JOINERS = re.compile("[\u200c\u200d]")
+_LINE_ENDS = "\u2028\u2029"
+_UNSEEN = re.compile(f"({_KEPT})|[{''.join(_REMOVED.values())}{_LINE_ENDS}]")
 _PASSES = 4  # real text settles in two; text made to need more loses its joiners
 
 
@@ -125,6 +127,29 @@ def clean_line(text: str, field: str, notes: Notes, limit: int | None = None) ->
     if (limit is None or len(text) <= limit) and _PLAIN_LINE.fullmatch(text):
         return text
     return clean(text, field, notes, limit).translate(_ONE_LINE).strip()
+
+
+def written_out(text: str) -> str:
+    r"""The text with every character that cleaning would remove written out, such as `\u202e`.
+
+    For text that a person reads before deciding something: nothing of it is removed or hidden.
+
+    Args:
+        text: any string, lone surrogates included.
+
+    Example:
+        >>> written_out("pay \u202e001")
+        'pay \\u202e001'
+    """
+    text = text.replace("\r\n", "\n")
+    return text if _PLAIN.fullmatch(text) else _UNSEEN.sub(_code_point, text)
+
+
+def _code_point(match: re.Match[str]) -> str:
+    if match.lastindex == 1:
+        return match[0]
+    number = ord(match[0])
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
 
 
 def _strip(text: str, field: str, notes: Notes) -> str:

@@ -33,7 +33,7 @@ from .relay.resources import Resources
 from .relay.subscriptions import Subscriptions
 from .upstream.caller import Caller, Context
 from .upstream.fleet import Fleet
-from .upstream.server_connection import ServerState, Upstream, UpstreamError
+from .upstream.server_connection import ServerError, ServerState, Upstream, UpstreamError
 
 _LOG = logging.getLogger("shortlist.gateway")
 
@@ -147,10 +147,9 @@ class Gateway:
             return await self._answer_call(context, client, params, arguments, call_record)
         except (ShortlistError, UpstreamError) as error:
             call_record.record_failure()
-            cause = error.__cause__
-            if isinstance(cause, MCPError) and cause.code == types.URL_ELICITATION_REQUIRED:
+            if isinstance(error, ServerError) and error.code == types.URL_ELICITATION_REQUIRED:
                 # The client opens the addresses in the error, then calls again.
-                raise MCPError(cause.code, str(error), cause.data) from error
+                raise MCPError(error.code, str(error), error.data) from error
             return error_result(str(error))
         except Exception:  # noqa: BLE001
             # The text of an unexpected exception must not reach a client.

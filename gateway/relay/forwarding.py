@@ -21,7 +21,7 @@ from ...errors import RequestError, ShortlistError
 from ..upstream.caller import Answer, Caller, Context, Question, unsupported_reason
 from ..upstream.fleet import Fleet
 from ..upstream.pending_calls import PENDING_PREFIX
-from ..upstream.server_connection import UpstreamError
+from ..upstream.server_connection import ServerError, UpstreamError
 from ..upstream.server_questions import with_server_name
 
 _LOG = logging.getLogger("shortlist.gateway")
@@ -48,10 +48,9 @@ def with_safe_errors(
             return await handler(context, params)
         except MCPError:
             raise
+        except ServerError as error:
+            raise MCPError(error.code, str(error), error.data) from error
         except UpstreamError as error:
-            cause = error.__cause__
-            if isinstance(cause, MCPError):
-                raise MCPError(cause.code, str(error), cause.data) from error
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         except ShortlistError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
@@ -132,15 +131,15 @@ async def _send_once(
     result = await send(answers, state)
     if not isinstance(result, types.InputRequiredResult):
         return result
-    questions = dict(result.input_requests or {})
+    questions = {
+        key: with_server_name(question, server)
+        for key, question in (result.input_requests or {}).items()
+    }
     for question in questions.values():
         if problem := unsupported_reason(question, caller.context.session.client_capabilities):
             raise UpstreamError(f"server {server!r}: {problem}")
     return types.InputRequiredResult(
-        input_requests={
-            key: with_server_name(question, server) for key, question in questions.items()
-        }
-        or None,
+        input_requests=questions or None,
         request_state=None if result.request_state is None else _SERVERS + result.request_state,
         _meta=result.meta,
     )

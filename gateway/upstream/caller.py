@@ -21,6 +21,8 @@ from mcp.types import LOG_LEVEL_META_KEY
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from .shown_questions import unreadable_reason
+
 Context = ServerRequestContext[Any, Any]
 Question = types.CreateMessageRequest | types.ListRootsRequest | types.ElicitRequest
 Answer = (
@@ -107,10 +109,10 @@ class Caller:
         return self.client.log_level
 
     async def ask(self, question: Question) -> Answer | types.ErrorData:
-        """Ask the client a server's question.
+        """Ask the client a question.
 
         Args:
-            question: the server's question.
+            question: the question, as the client shows it.
         """
         if problem := unsupported_reason(question, self.context.session.client_capabilities):
             return types.ErrorData(code=types.INVALID_REQUEST, message=problem)
@@ -176,7 +178,7 @@ def unsupported_reason(
     """Why a client cannot be asked a question; None if it can.
 
     Args:
-        question: a server's question.
+        question: a question with its server's name.
         capabilities: capabilities that the client declared; None for none.
     """
     capabilities = capabilities or types.ClientCapabilities()
@@ -191,6 +193,8 @@ def unsupported_reason(
         supported = capabilities.sampling is not None
     else:
         request, supported = "the client's folders (roots)", capabilities.roots is not None
+    if supported and isinstance(question, types.ElicitRequest):
+        return unreadable_reason(question.params)
     if supported:
         return None
     return f"the server asks for {request}, which this client does not support"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -14,6 +15,7 @@ import mcp.types as types
 from mcp import Client, MCPError
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from ...catalog.text_cleaning import written_out
 from ..connections.connection_errors import (
     ConsentNeeded,
     in_one_line,
@@ -27,6 +29,7 @@ from ..connections.transport import Transport
 from .caller import Caller, TimeLimit
 from .server_lists import LISTS_CHANGED, Listing, Pages, RereadingSchedule, read_listing
 from .server_questions import MessageHandlers, QuestionCauses, ServerRequests, watched_streams
+from .shown_questions import named_addresses
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds before a restart: after the first failure, and at most.
@@ -50,6 +53,36 @@ class UpstreamError(Exception):
 
 class LostError(UpstreamError):
     """The connection ended before the answer came."""
+
+
+#: Most characters of a server's error message. The rest is left out.
+_ERROR_CHARS = 4_000
+#: Most characters of the JSON form of a server's error data. Longer data is left out.
+_ERROR_DATA_CHARS = 20_000
+
+
+class ServerError(UpstreamError):
+    """A server answered with an error. A client may see all of it.
+
+    Args:
+        server: name of the server.
+        error: the server's error.
+
+    Attributes:
+        code: the server's code.
+        data: the server's data. Questions in it begin with the server's name.
+    """
+
+    def __init__(self, server: str, error: types.ErrorData) -> None:
+        message = written_out(error.message[:_ERROR_CHARS])
+        if len(error.message) > _ERROR_CHARS:
+            message += f" [the first {_ERROR_CHARS:,} of {len(error.message):,} characters]"
+        super().__init__(f"server {server!r}: {message}")
+        self.code = error.code
+        data = error.data
+        if error.code == types.URL_ELICITATION_REQUIRED:
+            data = named_addresses(data, server)
+        self.data = data if len(json.dumps(data, default=str)) <= _ERROR_DATA_CHARS else None
 
 
 class ServerState(StrEnum):
@@ -295,12 +328,13 @@ class Upstream:
         except ValidationError as error:
             raise UpstreamError(f"server {name!r} gave an answer that is not valid MCP") from error
         except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            if self._is_lost or self._client is not client or is_connection_end(error):
-                if self._client is client:
-                    self._mark_lost()
-                reason = f"server {name!r} ended during the call; it starts again with the next one"
-                raise LostError(reason) from error
-            raise UpstreamError(f"server {name!r}: {error}") from error
+            is_current = self._client is client and not self._is_lost
+            if isinstance(error, MCPError) and is_current and not is_connection_end(error):
+                raise ServerError(name, error.error) from error
+            if self._client is client:
+                self._mark_lost()
+            reason = f"server {name!r} ended during the call; it starts again with the next one"
+            raise LostError(reason) from error
         else:
             self._failures = self._timeouts = 0
             return answer

@@ -31,6 +31,7 @@ from pydantic import BaseModel, TypeAdapter
 from ..connections.connection_errors import is_end_message
 from .caller import LEVELS, Answer, Caller, Question, TimeLimit
 from .server_lists import Pages
+from .shown_questions import named_question, written_out_prompt
 
 _LOG_MESSAGE, _CANCEL = "notifications/message", "notifications/cancelled"
 #: Code of the error by which some servers confirm that a call was cancelled.
@@ -351,12 +352,20 @@ class ServerRequests:
 
 
 def with_server_name(question: Question, server: str) -> Question:
-    """The question with the server's name at the beginning of its text."""
-    if not isinstance(question, types.ElicitRequest):
-        return question
-    params = question.params
-    prefixed = f"[{server}] {params.message}"
-    return types.ElicitRequest(params=params.model_copy(update={"message": prefixed}))
+    """The question as a person may see it.
+
+    An elicitation begins with the server's name. Invisible characters are written out, also in
+    texts for the client's model, which a person may be asked to approve.
+
+    Args:
+        question: the server's question.
+        server: name of the server.
+    """
+    if isinstance(question, types.ElicitRequest):
+        return types.ElicitRequest(params=named_question(question.params, server))
+    if isinstance(question, types.CreateMessageRequest):
+        return types.CreateMessageRequest(params=written_out_prompt(question.params))
+    return question
 
 
 def _mismatch_error(answer: object) -> types.ErrorData:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ from shortlist.gateway.upstream.start_cache import Manifests
 from .warm_python import warm
 
 SERVER = str(Path(__file__).parent / "talking_server.py")
+SCRIPTED_SERVER = str(Path(__file__).parent / "scripted_server.py")
 
 
 def talking(name: str, era: str = "older", *words: str, **changed) -> ServerSpec:
@@ -32,6 +34,14 @@ def talking(name: str, era: str = "older", *words: str, **changed) -> ServerSpec
     args = warm(SERVER, name, era, *words)
     given = {"transport": "stdio", "command": sys.executable, "args": args}
     return ServerSpec(name=name, **{**given, **changed})
+
+
+def scripted(folder: Path, name: str, **script) -> ServerSpec:
+    """A server that answers with the given texts; see `scripted_server.py`."""
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(script), encoding="utf-8")
+    args = [SCRIPTED_SERVER, str(path)]
+    return ServerSpec(name=name, transport="stdio", command=sys.executable, args=args)
 
 
 @asynccontextmanager
