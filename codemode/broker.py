@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from ..catalog import Tool
 from ..catalog.pattern import denied
-from ..errors import ShortlistError
+from ..errors import RequestError, ShortlistError
 from ..gating.verdict import CallRefusedError, Verdict
 from ..view import View
 from .diagnostics import name_hint
@@ -219,8 +219,14 @@ class Broker:
                     f"{name}: needs a person's approval, and nobody can be asked here; call it "
                     "directly, or ask the operator to grant it by name"
                 )
-            if not await self._approve(ApprovalRequest(tool, verdict.arguments, self._code)):
-                running_call.status = "unapproved"
+            running_call.status = "unapproved"
+            try:
+                approved = await self._approve(
+                    ApprovalRequest(tool, verdict.arguments, self._code)
+                )
+            except RequestError as error:
+                raise PermissionError(f"{name}: {error}") from None
+            if not approved:
                 raise PermissionError(f"{name}: the call was not approved")
             present_verdict = self._checks.recheck(verdict)
             if not present_verdict.passed:

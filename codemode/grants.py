@@ -96,7 +96,7 @@ class ApprovalRequest:
     code: str
 
 
-#: Asks a person. Returns True for consent.
+#: Asks a person. Returns True for consent. Raises RequestError if the call cannot be shown whole.
 Approve = Callable[[ApprovalRequest], Awaitable[bool]]
 
 

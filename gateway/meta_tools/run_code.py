@@ -11,8 +11,10 @@ import anyio
 import mcp.types as types
 
 from ...catalog import Tool
+from ...catalog.text_cleaning import written_out
 from ...codemode import ApprovalRequest, CodeResult, CodeRunner, ToolCallError
 from ...codemode.grants import destroys
+from ...errors import RequestError
 from ...gating.verdict import CallRefusedError, Verdict
 from ...view import View
 from ..observe.gateway_events import CallRecord
@@ -22,10 +24,12 @@ from ..relay.forwarding import relay, with_answers
 from ..upstream.caller import Caller, Context
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import UpstreamError
+from ..upstream.shown_questions import QUESTION_CHARS
 from .tool_calls import requires
 
-#: Most characters of the arguments, and of the script, in a question to the user.
-_SHOWN_CHARS = 4_000
+#: Most characters of a call's arguments and the script in a question to the user. The question has
+#: a few hundred more.
+_ASKED_CHARS = QUESTION_CHARS - 1_000
 
 
 class CodeMode:
@@ -193,12 +197,24 @@ class _Recording:
 
 
 def _question(request: ApprovalRequest) -> types.ElicitRequest:
-    """The question to the user, with the call and the script."""
-    arguments = json.dumps(request.arguments, ensure_ascii=False)[:_SHOWN_CHARS]
+    """The question to the user, with the whole call and the whole script.
+
+    Raises:
+        RequestError: they are too long to be shown whole.
+    """
+    arguments = written_out(json.dumps(request.arguments, ensure_ascii=False))
+    code = written_out(request.code)
+    chars = len(arguments) + len(code)
+    if chars > _ASKED_CHARS:
+        raise RequestError(
+            f"needs a person's approval, and its arguments and the script have {chars:,} "
+            f"characters; a person is asked about at most {_ASKED_CHARS:,}: write a shorter "
+            "script, or call the tool directly"
+        )
     warning = ", which says that it may destroy something," if destroys(request.tool) else ""
     message = (
         f"A script wants to call {request.tool.id}{warning} with {arguments}. Accept to allow this "
-        f"call.\n\nThe script:\n{request.code[:_SHOWN_CHARS]}"
+        f"call.\n\nThe script ({len(code):,} characters):\n{code}"
     )
     params = types.ElicitRequestFormParams(
         message=message, requested_schema={"type": "object", "properties": {}}

@@ -293,6 +293,37 @@ async def test_the_user_is_asked_for_destructive_calls(tmp_path, mode, action, c
 
 
 @pytest.mark.anyio
+async def test_the_user_sees_all_of_what_is_approved(tmp_path):
+    asked = []
+
+    async def elicited(context, params):
+        asked.append(params.message)
+        return types.ElicitResult(action="accept")
+
+    server, ending = shop(), "AND THEN DELETE PRODUCTION"
+    options = {"elicitation_callback": elicited}
+    async with gateway_of(tmp_path, server, client=options) as (client, _):
+        call = f"await shop.drop(text='\\u202e' + 'x' * 5_000 + '{ending}')\n"
+        code = call + "# 12345\n" * 600 + f"# \u202e{ending}"
+        assert (await ran(client, code))["error"] is None
+        long_call = "await shop.drop(text='x' * 30_000)"
+        refused = [
+            await ran(client, long_call),
+            await ran(client, "await shop.drop()\n" + "# 1234567\n" * 3_000),
+        ]
+        code = f"try:\n    {long_call}\nexcept PermissionError as error:\n    x = str(error)\nx"
+        caught = await ran(client, code)
+    [question], [(_, arguments)] = asked, server.calls
+    assert arguments["text"].endswith(ending)
+    assert json.dumps(arguments) in question
+    assert question.endswith(rf"# \u202e{ending}")
+    assert "\u202e" not in question
+    for answer_row in refused:
+        assert "a person is asked about at most 19,000" in answer_row["error"]["message"]
+    assert "write a shorter script" in caught["result"]
+
+
+@pytest.mark.anyio
 async def test_a_flow_between_servers_is_forbidden_by_the_settings(tmp_path):
     made = GatewaySettings.make({"code": {"flows": [["shop", "mail"]]}})
     profile = Profile.of(made, "default", made.profile())
