@@ -21,6 +21,7 @@ from ..observe.gateway_events import CallRecord
 from ..observe.observer import Observer, Requester
 from ..profiles.client_sessions import ClientSession
 from ..relay.forwarding import relay, with_answers
+from ..relay.resources import public_result
 from ..upstream.caller import Caller, Context
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import UpstreamError
@@ -127,8 +128,9 @@ class CodeMode:
                 tool, arguments, caller=caller, answers=answers, state=state
             )
 
+        server = tool.server or ""
         try:
-            return await with_answers(caller, tool.server or "", send)
+            return public_result(server, await with_answers(caller, server, send))
         except UpstreamError as error:
             raise ToolCallError(str(error)) from None
 

@@ -12,6 +12,7 @@ from ...loaders.counting import costs_at_most
 from ...view import View
 from ..profiles.client_sessions import TEMPORARY_REFUSALS, ClientSession, ToolListing
 from ..profiles.profile import CALL, DETAILS, READ, RUN, Profile, direct_name
+from ..relay.resources import public_meta
 from ..upstream.fleet import Fleet
 from ..upstream.listed_tools import shows_ui
 from . import meta_tool_answers as answers
@@ -139,5 +140,5 @@ def _direct_tool(fleet: Fleet, tool: Tool) -> types.Tool:
         description=tool.description,
         input_schema={"type": "object"} | tool.input_schema,
         annotations=types.ToolAnnotations.model_validate(tool.annotations or {}),
-        _meta=dict(fleet.listed.meta(tool.id)) or None,
+        _meta=public_meta(tool.server or "", fleet.listed.meta(tool.id)) or None,
     )

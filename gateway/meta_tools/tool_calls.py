@@ -15,7 +15,7 @@ from ...gating.verdict import CallRefusedError, Verdict
 from ..observe.gateway_events import CallRecord
 from ..profiles.client_sessions import ClientSession
 from ..relay.forwarding import relay
-from ..relay.resources import with_public_links
+from ..relay.resources import public_result
 from ..upstream.caller import Caller, Context, forwarded_meta
 from ..upstream.fleet import Fleet
 from ..upstream.listed_tools import result_chars
@@ -131,7 +131,7 @@ async def _run_checked(
     if isinstance(result, types.InputRequiredResult):
         return result
     call_record.record_result(result)
-    result = result.model_copy(update={"content": with_public_links(server, result.content)})
+    result = public_result(server, result)
     chars = result_chars(fleet.listed.meta(tool.id))
     return client.results.shorten(
         result, tool.id, profile, tokens=profile.result_tokens, chars=chars

@@ -141,7 +141,6 @@ async def _send_once(
     return types.InputRequiredResult(
         input_requests=questions or None,
         request_state=None if result.request_state is None else _SERVERS + result.request_state,
-        _meta=result.meta,
     )
 
 

@@ -21,7 +21,7 @@ from ..profiles.client_sessions import ClientSession, permitted_servers
 from ..upstream.caller import Caller, Context, TimeLimit, forwarded_meta
 from ..upstream.fleet import Fleet
 from .forwarding import relay, with_safe_errors
-from .resources import Resources, with_public_links
+from .resources import Resources, public_meta, with_public_links
 
 #: Most characters of a prompt's name. Clients add a prefix.
 _MAX_NAME_CHARS = 60
@@ -73,8 +73,8 @@ class Prompts:
         params: types.PaginatedRequestParams,  # noqa: ARG002
     ) -> types.ListPromptsResult:
         by_name = {
-            name: prompt.model_copy(update={"name": name})
-            for name, _, prompt in self._prompts(self._client_of(context))
+            name: prompt.model_copy(update={"name": name, "meta": public_meta(server, prompt.meta)})
+            for name, server, prompt in self._prompts(self._client_of(context))
         }
         return types.ListPromptsResult(prompts=list(by_name.values()))
 
@@ -110,7 +110,9 @@ class Prompts:
             message.model_copy(update={"content": with_public_links(server, [message.content])[0]})
             for message in result.messages
         ]
-        return result.model_copy(update={"messages": messages})
+        return result.model_copy(
+            update={"messages": messages, "meta": public_meta(server, result.meta)}
+        )
 
     def locate(self, client: ClientSession, name: str) -> tuple[str, types.Prompt]:
         """The server of a prompt, and the server's definition of it.

@@ -8,7 +8,8 @@ address.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -59,6 +60,47 @@ def server_and_uri(uri: str) -> tuple[str, str] | None:
     return None
 
 
+#: An address that clients would read through the gateway.
+_GATEWAY_ADDRESS = re.compile(r"\s*(ui|shortlist)://", re.IGNORECASE)
+#: Keys of `_meta` whose value is the address of a resource with a user interface.
+_UI_KEYS = frozenset(("resourceUri", "ui/resourceUri", "openai/outputTemplate"))
+
+
+def public_meta(server: str, meta: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The `_meta` of a server with its addresses as clients see them.
+
+    So it cannot name the user interface of another server.
+
+    Args:
+        server: name of the server.
+        meta: `_meta` of a definition, a result or a part of one; None if there is none.
+    """
+    if meta is None:
+        return None
+    return {key: _with_public_addresses(server, value, key) for key, value in meta.items()}
+
+
+def _with_public_addresses(server: str, value: Any, key: str = "") -> Any:
+    if isinstance(value, Mapping):
+        return {name: _with_public_addresses(server, item, name) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_with_public_addresses(server, item) for item in value]
+    if isinstance(value, str) and (key in _UI_KEYS or _GATEWAY_ADDRESS.match(value)):
+        return public_uri(server, value)
+    return value
+
+
+def public_result(server: str, result: types.CallToolResult) -> types.CallToolResult:
+    """The result of a tool with its addresses as clients see them.
+
+    Args:
+        server: name of the server that gave the result.
+        result: the server's result.
+    """
+    content = with_public_links(server, result.content)
+    return result.model_copy(update={"content": content, "meta": public_meta(server, result.meta)})
+
+
 def with_public_links(server: str, content: list[types.ContentBlock]) -> list[types.ContentBlock]:
     """Content of a result, with its links to resources as addresses for the client.
 
@@ -70,13 +112,20 @@ def with_public_links(server: str, content: list[types.ContentBlock]) -> list[ty
 
 
 def _with_public_link(server: str, part: types.ContentBlock) -> types.ContentBlock:
+    changes: dict[str, Any] = {}
+    if part.meta is not None:
+        changes["meta"] = public_meta(server, part.meta)
     if isinstance(part, types.ResourceLink):
-        return part.model_copy(update={"uri": public_uri(server, part.uri)})
+        changes["uri"] = public_uri(server, part.uri)
     if isinstance(part, types.EmbeddedResource):
         resource = part.resource
-        public = resource.model_copy(update={"uri": public_uri(server, resource.uri)})
-        return part.model_copy(update={"resource": public})
-    return part
+        changes["resource"] = resource.model_copy(
+            update={
+                "uri": public_uri(server, resource.uri),
+                "meta": public_meta(server, resource.meta),
+            }
+        )
+    return part.model_copy(update=changes) if changes else part
 
 
 _READ_ANSWER: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] = TypeAdapter(
@@ -115,7 +164,12 @@ class Resources:
         names = permitted_servers(self._fleet, self._client_of(context))
         return types.ListResourcesResult(
             resources=[
-                resource.model_copy(update={"uri": public_uri(name, resource.uri)})
+                resource.model_copy(
+                    update={
+                        "uri": public_uri(name, resource.uri),
+                        "meta": public_meta(name, resource.meta),
+                    }
+                )
                 for name in names
                 if name in self._fleet.listed.offers
                 for resource in self._fleet.listed.offers[name].resources
@@ -131,7 +185,10 @@ class Resources:
         return types.ListResourceTemplatesResult(
             resource_templates=[
                 template.model_copy(
-                    update={"uri_template": public_uri(name, template.uri_template)}
+                    update={
+                        "uri_template": public_uri(name, template.uri_template),
+                        "meta": public_meta(name, template.meta),
+                    }
                 )
                 for name in names
                 if name in self._fleet.listed.offers
@@ -164,11 +221,16 @@ class Resources:
             return result
         contents = [
             part.model_copy(
-                update={"uri": params.uri if part.uri == uri else public_uri(server, part.uri)}
+                update={
+                    "uri": params.uri if part.uri == uri else public_uri(server, part.uri),
+                    "meta": public_meta(server, part.meta),
+                }
             )
             for part in result.contents
         ]
-        return result.model_copy(update={"contents": contents})
+        return result.model_copy(
+            update={"contents": contents, "meta": public_meta(server, result.meta)}
+        )
 
     def locate(self, client: ClientSession, uri: str) -> tuple[str, str]:
         """The server of a resource, and the server's address of it.
