@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
 
 #: Most scripts that run at the same time. Each needs a process of some 34 MB.
-_MAX_PROCESSES = 8
+MAX_SCRIPTS = 8
 #: Most seconds that a script waits for a process.
 _CHECKOUT_SECONDS = 60.0
 #: Threads of pydantic-monty may still call the interpreter after the processes have ended. A
@@ -117,7 +117,7 @@ class MontySandbox:
         except _TypeCheckError as error:
             return Outcome(None, "", error.script_error)
         except TimeoutError:
-            text = f"{_MAX_PROCESSES} scripts are running and none ended; run it again later"
+            text = f"{MAX_SCRIPTS} scripts are running and none ended; run it again later"
             return Outcome(None, "", ScriptError("sandbox", text))
         except MontySyntaxError as error:
             return Outcome(None, "", _syntax_error(error))
@@ -162,7 +162,7 @@ class MontySandbox:
             if self._pool is None:
                 pool = AsyncMonty(
                     min_processes=1,
-                    max_processes=_MAX_PROCESSES,
+                    max_processes=MAX_SCRIPTS,
                     checkout_timeout=_CHECKOUT_SECONDS,
                 )
                 await pool.__aenter__()

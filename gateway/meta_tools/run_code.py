@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -14,6 +16,7 @@ from ...catalog import Tool
 from ...catalog.text_cleaning import written_out
 from ...codemode import ApprovalRequest, CodeResult, CodeRunner, ToolCallError
 from ...codemode.grants import destroys
+from ...codemode.monty import MAX_SCRIPTS
 from ...errors import RequestError
 from ...gating.verdict import CallRefusedError, Verdict
 from ...view import View
@@ -31,6 +34,11 @@ from .tool_calls import requires
 #: Most characters of a call's arguments and the script in a question to the user. The question has
 #: a few hundred more.
 _ASKED_CHARS = QUESTION_CHARS - 1_000
+#: Most scripts of one client, and of one profile, that run at the same time. The sandbox has places
+#: for `MAX_SCRIPTS`.
+_CLIENT_PLACES, _PROFILE_PLACES = MAX_SCRIPTS // 2, MAX_SCRIPTS * 3 // 4
+#: Seconds that a script waits for a place.
+_PLACE_WAIT_S = 60.0
 
 
 class CodeMode:
@@ -48,6 +56,7 @@ class CodeMode:
         self._fleet = fleet
         self._observer = observer
         self._runner = CodeRunner()
+        self._places = ScriptPlaces()
 
     async def run(
         self, context: Context, client: ClientSession, params: types.CallToolRequestParams
@@ -65,7 +74,8 @@ class CodeMode:
         caller, code = Caller(context, client), str((params.arguments or {})["code"])
 
         async def send(_answers: object, _state: object) -> types.CallToolResult:
-            return await self._run_script(caller, client, code)
+            async with self._places.place(client):
+                return await self._run_script(caller, client, code)
 
         return await relay(
             self._fleet, caller, params, server="", subject=f"run_code {code}", send=send
@@ -141,6 +151,51 @@ class CodeMode:
     async def aclose(self) -> None:
         """End the sandbox's processes."""
         await self._runner.aclose()
+
+
+class ScriptPlaces:
+    """The places for running scripts. No client and no profile can take all of them.
+
+    A script keeps its place while it waits: for a tool, for a person, or asleep. A further script
+    waits for a place.
+    """
+
+    def __init__(self) -> None:
+        self._taken: Counter[tuple[str, str]] = Counter()
+        self._freed = anyio.Condition()
+
+    @asynccontextmanager
+    async def place(self, client: ClientSession) -> AsyncIterator[None]:
+        """Take a place for the block.
+
+        Args:
+            client: session of the client whose script runs.
+
+        Raises:
+            RequestError: no place became free in time.
+        """
+        limits = {
+            ("client", client.id): _CLIENT_PLACES,
+            ("profile", client.profile.name): _PROFILE_PLACES,
+        }
+        with anyio.move_on_after(_PLACE_WAIT_S) as wait:
+            async with self._freed:
+                while any(self._taken[owner] >= limit for owner, limit in limits.items()):
+                    await self._freed.wait()
+                self._taken.update(limits.keys())
+        if wait.cancelled_caught:
+            raise RequestError(
+                f"run_code: {_CLIENT_PLACES} scripts of this client, or {_PROFILE_PLACES} of its "
+                "profile, are running and none ended; run it again later"
+            )
+        try:
+            yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                async with self._freed:
+                    self._taken.subtract(limits.keys())
+                    self._taken += Counter()  # without owners that have no place
+                    self._freed.notify_all()
 
 
 class _ClientChecks:

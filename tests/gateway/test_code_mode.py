@@ -14,12 +14,14 @@ from mcp import Client
 
 from shortlist.codemode import Flow
 from shortlist.errors import ConfigError
+from shortlist.gateway.meta_tools import run_code
 from shortlist.gateway.observe.observer import Observer
 from shortlist.gateway.profiles.gateway_settings import GatewaySettings, ProfileSettings
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
 
 from .fake_servers import DESTROY, READ, WRITE, FakeServer, fleet_of, text_of, tool
+from .talking import http_client, made_gateway, over_http, talking
 
 NUMBER = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
 
@@ -404,3 +406,38 @@ async def test_eight_busy_scripts_leave_other_requests_alone(tmp_path):
     # Each script works for a good while; searches go on between, and none waits for a script.
     assert len(took) >= 5
     assert sorted(took)[len(took) // 2] < 0.5
+
+
+SLEEPS = "import asyncio\nawait asyncio.sleep(200)"
+
+
+@pytest.mark.anyio
+async def test_sleeping_scripts_of_one_client_leave_places_for_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_code, "_PLACE_WAIT_S", 1.0)
+    profiles = {name: Profile(name, pass_through=0.0, code=True) for name in ("a", "b")}
+    made = made_gateway(tmp_path, [talking("one")], profiles=profiles)
+    answers: list = []
+
+    async def sleep(client):
+        result = await client.call_tool("run_code", {"code": SLEEPS})
+        answers.append(text_of(result))
+
+    async with (
+        over_http(made, {"a": "first", "b": "second"}) as url,
+        http_client(url, "first", mode="legacy") as first,
+        http_client(url, "first", mode="legacy") as same_profile,
+        http_client(url, "second", mode="legacy") as other,
+        anyio.create_task_group() as group,
+    ):
+        for client, count in ((first, 4), (same_profile, 2)):
+            for _ in range(10):
+                group.start_soon(sleep, client)
+            with anyio.fail_after(60):
+                while len(answers) < 10 - count:
+                    await anyio.sleep(0.05)
+            assert all("of its profile, are running" in text for text in answers)
+            answers.clear()
+            with anyio.fail_after(30):
+                result = await other.call_tool("run_code", {"code": "1 + 1"})
+                assert result.structured_content["result"] == 2
+        group.cancel_scope.cancel()
