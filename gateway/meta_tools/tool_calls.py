@@ -132,10 +132,8 @@ async def _run_checked(
         return result
     call_record.record_result(result)
     result = public_result(server, result)
-    chars = result_chars(fleet.listed.meta(tool.id))
-    return client.results.shorten(
-        result, tool.id, profile, tokens=profile.result_tokens, chars=chars
-    )
+    limits = profile.result_limits(result_chars(fleet.listed.meta(tool.id)))
+    return client.results.shorten(result, (tool.id,), profile, limits)
 
 
 def requires(recheck: Callable[[], Verdict]) -> Callable[[], None]:

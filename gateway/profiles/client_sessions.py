@@ -79,14 +79,20 @@ class ClientSession:
         """
         return self.views.permits_server(name, self.view())
 
-    def may_read(self, tool_id: str, permission: object) -> bool:
+    def may_read(self, tool_ids: tuple[str, ...], server: str, permission: object) -> bool:
         """Whether a stored result may be read.
 
         Args:
-            tool_id: id of the called tool.
+            tool_ids: ids of the called tools.
+            server: server of the resource or prompt that was read; "" for tools.
             permission: the profile at the time of the call.
         """
+        if server and not self.permits_server(server):
+            return False
         view = self.app_view()
+        return all(self._may_read(view, tool_id, permission) for tool_id in tool_ids)
+
+    def _may_read(self, view: View, tool_id: str, permission: object) -> bool:
         if not view.exists(tool_id):
             return False
         refusal = view.refusal(tool_id)

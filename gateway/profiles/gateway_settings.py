@@ -162,7 +162,10 @@ class GatewaySettings(Section):
         pass_through: all tools are shown directly if their definitions take less than this share
             of the context; 0 for never.
         context_tokens: size of the model's context window in tokens.
-        result_tokens: a result of more tokens is stored, and read in parts.
+        result_tokens: a result of more tokens is stored, and read in parts. Its text, structured
+            form and `_meta` each have this limit; a longer `_meta` is left out.
+        media_bytes: most bytes of the images and sounds in one result, and of a binary resource;
+            further ones are left out.
         split_call_tool: whether `call_tool` is replaced by one tool to read, one to write and one
             to destroy.
         catalog: server name to description. Such a server is found by its description only, and
@@ -190,6 +193,7 @@ class GatewaySettings(Section):
     pass_through: float = Field(default=0.03, ge=0, le=1)
     context_tokens: int = Field(default=200_000, ge=1)
     result_tokens: int = Field(default=10_000, ge=100)
+    media_bytes: int = Field(default=10_000_000, ge=0)
     split_call_tool: bool = False
     catalog: Annotated[dict[str, str], BeforeValidator(_description_table)] = Field(
         default_factory=dict

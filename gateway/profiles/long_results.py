@@ -1,4 +1,7 @@
-"""Stores long results for the client that made the call."""
+"""Keeps results within a client's limits, and stores long texts for the client that made the call.
+
+Text has a limit in tokens, images and sounds one in bytes.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from secrets import token_hex
 from time import monotonic
+from typing import Any
 
 import mcp.types as types
 
@@ -19,6 +23,10 @@ STORED_SECONDS = 3_600.0
 _MOST_CHARS, _LONGEST = 100_000_000, 50_000_000
 _PART_CHARS = 20_000
 _SHOWN_CHARS = 4_000
+#: Most characters of text for each token of a limit.
+_TOKEN_CHARS = 16
+#: Most images and sounds of one result, and most characters of the name of their type.
+_MOST_MEDIA, _MIME_CHARS = 100, 100
 
 
 @dataclass(slots=True)
@@ -30,6 +38,8 @@ class _StoredResult:
     permission: object
     text: str
     stored_at: float
+    #: The server whose resource or prompt it is, which must still be permitted; "" for tools.
+    server: str
     #: Number of characters that the client has read.
     read_chars: int = 0
 
@@ -62,6 +72,7 @@ class ResultStore:
         permission: object,
         text: str,
         read_chars: int,
+        server: str = "",
     ) -> str:
         """Store a text. The client has already seen its first `read_chars` characters.
 
@@ -71,7 +82,7 @@ class ResultStore:
         name = token_hex(6)
         text = text[: min(_LONGEST, self._most_chars)]
         self._stored[name] = _StoredResult(
-            owner, tool_ids, permission, text, self._clock(), read_chars
+            owner, tool_ids, permission, text, self._clock(), server, read_chars
         )
         self._chars += len(text)
         self.sweep()
@@ -102,6 +113,34 @@ class ResultStore:
         self._chars -= len(self._stored.pop(name).text)
 
 
+@dataclass(frozen=True, slots=True)
+class ResultLimits:
+    """The limits of one result.
+
+    Args:
+        tokens: most tokens of its text that is returned whole. The structured form may have as
+            many, and so may `_meta`.
+        media_bytes: most bytes of its images and sounds together.
+        chars: limit in characters from the tool's definition, which replaces `tokens`.
+    """
+
+    tokens: int
+    media_bytes: int
+    chars: int | None = None
+
+    def fits(self, text: str) -> bool:
+        """Whether a text is within the limit."""
+        if self.chars is not None:
+            return len(text) <= self.chars
+        # A token has at least one character, so most results need no counting. A text with more
+        # than 16 characters a token is mostly spaces; it is not counted, because its length counts.
+        if len(text) <= self.tokens:
+            return True
+        return len(text) <= self.tokens * _TOKEN_CHARS and (
+            bundled_counter().count(text) <= self.tokens
+        )
+
+
 class Results:
     """The long results of one client's session.
 
@@ -115,39 +154,100 @@ class Results:
     def shorten(
         self,
         result: types.CallToolResult,
-        tool_id: str,
+        tool_ids: tuple[str, ...],
         permission: object,
+        limits: ResultLimits,
         *,
-        tokens: int,
-        chars: int | None = None,
+        server: str = "",
     ) -> types.CallToolResult:
         """The whole result, or its beginning and an id to read the rest.
 
         Args:
             result: the server's result.
-            tool_id: id of the called tool.
+            tool_ids: id of the called tool; empty for a prompt.
             permission: the client's profile at the time of the call.
-            tokens: most tokens of a result that is returned whole.
-            chars: limit in characters from the tool's definition, which replaces `tokens`.
+            limits: limits of the result.
+            server: the server of a prompt.
         """
-        text = _text_of(result)
-        if _fits(text, tokens, chars):
+        content = _limit_media(result.content, limits.media_bytes)
+        if content is not result.content:
+            result = result.model_copy(update={"content": content})
+        result = _without_long_meta(result, limits)
+        text = _text_of(result.content)
+        structured = ""
+        if result.structured_content is not None:
+            structured = _json(result.structured_content)
+        if limits.fits(text) and limits.fits(structured):
             return result
-        # Never the whole text, which may be short if the limit is low.
-        first = min(_SHOWN_CHARS, len(text) // 2)
-        name = self._store.add(self, (tool_id,), permission, text, first)
-        note = (
-            f"[{len(text):,} characters, of which the first {first:,} are above. "
-            f'Read on with read_result {{"id": "{name}"}}.{_shape(result)}]'
-        )
-        others = [part for part in result.content if not isinstance(part, types.TextContent)]
+        # Most servers give the same content twice. Then the text is used.
+        if not text or len(structured) > 2 * len(text) + 1_000 or limits.fits(text):
+            text = f"{text}\n{structured}".strip()
+        beginning, note = self._store_rest(text, tool_ids, permission, server)
         return types.CallToolResult(
             content=[
-                types.TextContent(type="text", text=text[:first]),
-                types.TextContent(type="text", text=note),
-                *(part for part in others if not isinstance(part, types.EmbeddedResource)),
+                types.TextContent(type="text", text=beginning),
+                types.TextContent(type="text", text=note.format(_shape(result))),
+                *(_without_meta(part) for part in result.content if _media(part) is not None),
             ],
             is_error=result.is_error,
+        )
+
+    def shorten_read(
+        self,
+        result: types.ReadResourceResult,
+        server: str,
+        permission: object,
+        limits: ResultLimits,
+    ) -> types.ReadResourceResult:
+        """The whole content of a resource, or its beginning and an id to read the rest.
+
+        Args:
+            result: the server's answer, with the addresses for the client.
+            server: name of the server.
+            permission: the client's profile at the time of the request.
+            limits: limits of the result. Its binary content has the limit of images.
+        """
+        texts: list[types.TextResourceContents] = []
+        blobs: list[types.TextResourceContents | types.BlobResourceContents] = []
+        used = 0
+        for part in result.contents:
+            if isinstance(part, types.TextResourceContents):
+                texts.append(part)
+            elif (
+                used + _byte_count(part.blob) <= limits.media_bytes
+                and len(blobs) < _MOST_MEDIA
+                and len(part.mime_type or "") <= _MIME_CHARS
+            ):
+                used += _byte_count(part.blob)
+                blobs.append(part)
+        dropped = len(result.contents) - len(texts) - len(blobs)
+        if dropped:
+            sentence = _left_out_media(dropped, limits.media_bytes)
+            texts.append(types.TextResourceContents(uri=result.contents[0].uri, text=sentence))
+        metas = [result.meta, *(part.meta for part in result.contents)]
+        if any(metas) and not limits.fits(_json(metas)):
+            texts = [part.model_copy(update={"meta": None}) for part in texts]
+            blobs = [part.model_copy(update={"meta": None}) for part in blobs]
+            result = result.model_copy(update={"meta": None})
+        text = "\n".join(part.text for part in texts)
+        if len(texts) > 1:
+            text = "\n".join(f"{part.uri}\n{part.text}" for part in texts)
+        if limits.fits(text + "".join(part.mime_type or "" for part in texts)):
+            return result.model_copy(update={"contents": [*texts, *blobs]})
+        beginning, note = self._store_rest(text, (), permission, server)
+        shown = types.TextResourceContents(uri=texts[0].uri, text=f"{beginning}\n{note.format('')}")
+        return result.model_copy(update={"contents": [shown, *blobs]})
+
+    def _store_rest(
+        self, text: str, tool_ids: tuple[str, ...], permission: object, server: str
+    ) -> tuple[str, str]:
+        """The beginning of a text, and how to read on, with a place for a remark."""
+        # Never the whole text, which may be short if the limit is low.
+        first = min(_SHOWN_CHARS, len(text) // 2)
+        name = self._store.add(self, tool_ids, permission, text, first, server)
+        return text[:first], (
+            f"[{len(text):,} characters, of which the first {first:,} are above. "
+            f'Read on with read_result {{{{"id": "{name}"}}}}.{{}}]'
         )
 
     def store(self, text: str, tool_ids: tuple[str, ...], permission: object) -> str:
@@ -169,7 +269,7 @@ class Results:
         first: int | None = None,
         last: int | None = None,
         *,
-        readable: Callable[[str, object], bool],
+        readable: Callable[[tuple[str, ...], str, object], bool],
     ) -> str:
         """A part of a stored result.
 
@@ -177,16 +277,14 @@ class Results:
             name: id of the result.
             first: index of the first character; by default, the end of the last part.
             last: index after the last character.
-            readable: function of a tool's id and the profile at the call: whether the result may
-                still be read.
+            readable: function of the tools' ids, the server and the profile at the call: whether
+                the result may still be read.
 
         Raises:
             RequestError: there is no such result, or it may not be read.
         """
         stored = self._store.get(self, name)
-        if stored is None or not all(
-            readable(tool_id, stored.permission) for tool_id in stored.tool_ids
-        ):
+        if stored is None or not readable(stored.tool_ids, stored.server, stored.permission):
             raise RequestError(
                 f"read_result: no result {name!r:.40}; results are deleted after an hour: call "
                 "the tool again"
@@ -205,33 +303,101 @@ class Results:
         self._store.delete_all(self)
 
 
-def _fits(text: str, tokens: int, chars: int | None) -> bool:
-    if chars is not None:
-        return len(text) <= chars
-    # A token has at least one character, so most results need no counting.
-    return len(text) <= tokens or bundled_counter().count(text[: tokens * 16]) <= tokens
-
-
-def _text_of(result: types.CallToolResult) -> str:
-    """The texts of a result, and its structured content if that adds something."""
-    texts = [part.text for part in result.content if isinstance(part, types.TextContent)]
+def _without_long_meta(result: types.CallToolResult, limits: ResultLimits) -> types.CallToolResult:
+    """The result without `_meta` and annotations if they are longer than a result may be."""
+    metas: list[Any] = [result.meta]
     for part in result.content:
+        metas.append(part.meta)
+        if part.annotations is not None:
+            metas.append(part.annotations.model_dump(mode="json"))
         if isinstance(part, types.EmbeddedResource):
-            resource = part.resource
-            if isinstance(resource, types.TextResourceContents):
-                texts.append(resource.text)
-            else:
-                texts.append(resource.blob)
-    text = "\n".join(texts)
-    if result.structured_content is None:
-        return text
-    structured = json.dumps(result.structured_content, ensure_ascii=False)
-    # Most servers give the same content twice. Then the text is used.
-    return (
-        text
-        if text and len(structured) <= 2 * len(text) + 1_000
-        else f"{text}\n{structured}".strip()
+            metas.append(part.resource.meta)
+    if not any(metas) or limits.fits(_json(metas)):
+        return result
+    return result.model_copy(
+        update={"meta": None, "content": [_without_meta(part) for part in result.content]}
     )
+
+
+def _without_meta(part: types.ContentBlock) -> types.ContentBlock:
+    changes: dict[str, Any] = {"meta": None, "annotations": None}
+    if isinstance(part, types.EmbeddedResource):
+        changes["resource"] = part.resource.model_copy(update={"meta": None})
+    return part.model_copy(update=changes)
+
+
+def _limit_media(content: list[types.ContentBlock], most_bytes: int) -> list[types.ContentBlock]:
+    """The content with as many images and sounds as fit. A sentence replaces the others.
+
+    Args:
+        content: content of a result.
+        most_bytes: most bytes of all images and sounds together.
+    """
+    kept: list[types.ContentBlock] = []
+    used, media_count, dropped = 0, 0, 0
+    for part in content:
+        if (media := _media(part)) is None:
+            kept.append(part)
+            continue
+        size = _byte_count(media)
+        if used + size > most_bytes or media_count == _MOST_MEDIA or not _has_short_type(part):
+            dropped += 1
+            continue
+        used, media_count = used + size, media_count + 1
+        kept.append(part)
+    if dropped:
+        kept.append(types.TextContent(type="text", text=_left_out_media(dropped, most_bytes)))
+    return kept if dropped else content
+
+
+def _left_out_media(count: int, most_bytes: int) -> str:
+    """The sentence in place of images and sounds that are too large."""
+    parts = "1 image or sound is" if count == 1 else f"{count:,} images or sounds are"
+    return f"[{parts} left out: the limit of the gateway is {most_bytes:,} bytes (`media_bytes`)]"
+
+
+def _byte_count(data: str) -> int:
+    """Number of bytes that a base64 text encodes."""
+    return len(data) * 3 // 4
+
+
+def _media(part: types.ContentBlock) -> str | None:
+    """The base64 text of an image or a sound; None for other content."""
+    if isinstance(part, types.ImageContent | types.AudioContent):
+        return part.data
+    if isinstance(part, types.EmbeddedResource) and isinstance(
+        part.resource, types.BlobResourceContents
+    ):
+        media_type = part.resource.mime_type or ""
+        return part.resource.blob if media_type.startswith(("image/", "audio/")) else None
+    return None
+
+
+def _has_short_type(part: types.ContentBlock) -> bool:
+    resource = part.resource if isinstance(part, types.EmbeddedResource) else part
+    return len(getattr(resource, "mime_type", None) or "") <= _MIME_CHARS
+
+
+def _text_of(content: list[types.ContentBlock]) -> str:
+    """Everything in the content of a result that is text. Links are one line each."""
+    texts = []
+    for part in content:
+        if isinstance(part, types.TextContent):
+            texts.append(part.text)
+        elif isinstance(part, types.ResourceLink):
+            link = part.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"meta"})
+            texts.append(_json(link))
+        elif isinstance(part, types.EmbeddedResource):
+            texts.append(part.resource.uri)
+            if isinstance(part.resource, types.TextResourceContents):
+                texts.append(part.resource.text)
+            elif _media(part) is None:
+                texts.append(part.resource.blob)
+    return "\n".join(texts)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _shape(result: types.CallToolResult) -> str:

@@ -22,6 +22,7 @@ from ...loaders.render.provider_tools import provider_name
 from ...retrieval.catalog_index import Index
 from ...view import View
 from .gateway_settings import DEFAULT_PROFILE, GatewaySettings, ProfileSettings
+from .long_results import ResultLimits
 
 #: Names of the gateway's own tools.
 SEARCH, DETAILS, CALL = "search_tools", "get_tool_details", "call_tool"
@@ -90,6 +91,7 @@ class Profile:
             the context.
         context_tokens: size of the model's context window in tokens.
         result_tokens: a result of more tokens is stored, and read in parts.
+        media_bytes: most bytes of the images and sounds in one result.
         operator: text added to the description of `search_tools`.
         code: whether there is `run_code`.
         grants: which tools scripts may call. The first matching grant decides.
@@ -110,6 +112,7 @@ class Profile:
     pass_through: float = 0.03
     context_tokens: int = 200_000
     result_tokens: int = 10_000
+    media_bytes: int = 10_000_000
     operator: str = ""
     code: bool = False
     grants: tuple[Grant, ...] = ()
@@ -140,6 +143,7 @@ class Profile:
             pass_through=settings.pass_through,
             context_tokens=settings.context_tokens,
             result_tokens=settings.result_tokens,
+            media_bytes=settings.media_bytes,
             operator=settings.operator,
             code=code.on,
             grants=code.grants(),
@@ -159,6 +163,14 @@ class Profile:
         return [
             tool.id for tool in catalog if servers[tool.server] and granted(tool.id, self.tools)
         ]
+
+    def result_limits(self, chars: int | None = None) -> ResultLimits:
+        """The limits of one result.
+
+        Args:
+            chars: limit in characters from the tool's definition; None if it sets none.
+        """
+        return ResultLimits(self.result_tokens, self.media_bytes, chars)
 
     def names_server(self, name: str | None) -> bool:
         """Whether the profile's globs match a server."""

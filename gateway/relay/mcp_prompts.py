@@ -106,13 +106,7 @@ class Prompts:
         result = await relay(self._fleet, caller, params, server=server, subject=subject, send=send)
         if isinstance(result, types.InputRequiredResult):
             return result
-        messages = [
-            message.model_copy(update={"content": with_public_links(server, [message.content])[0]})
-            for message in result.messages
-        ]
-        return result.model_copy(
-            update={"messages": messages, "meta": public_meta(server, result.meta)}
-        )
+        return _limited(result, server, client)
 
     def locate(self, client: ClientSession, name: str) -> tuple[str, types.Prompt]:
         """The server of a prompt, and the server's definition of it.
@@ -156,6 +150,32 @@ class Prompts:
                 yield public_name(server, prompt.name), server, prompt
 
 
+def _limited(
+    result: types.GetPromptResult, server: str, client: ClientSession
+) -> types.GetPromptResult:
+    """A server's prompt with the addresses for the client, within the client's limits."""
+    contents = types.CallToolResult(
+        content=with_public_links(server, [message.content for message in result.messages]),
+        _meta=public_meta(server, result.meta),
+    )
+    limits = client.profile.result_limits()
+    limited = client.results.shorten(contents, (), client.profile, limits, server=server)
+    roles: list[types.Role] = [message.role for message in result.messages]
+    if limited.content is not contents.content:
+        # Its parts are no longer those of the messages.
+        roles = ["user"] * len(limited.content)
+    messages = [
+        types.PromptMessage(role=role, content=part)
+        for role, part in zip(roles, limited.content, strict=True)
+    ]
+    description = result.description
+    if description is not None and not limits.fits(description):
+        description = None
+    return types.GetPromptResult(description=description, messages=messages, _meta=limited.meta)
+
+
+#: Most completions of an argument, and most characters of one.
+_MAX_COMPLETIONS, _MAX_COMPLETION_CHARS = 100, 1_000
 _COMPLETE_ANSWER = TypeAdapter(types.CompleteResult)
 
 
@@ -212,4 +232,9 @@ class Completions:
                 return types.CompleteResult(completion=types.Completion(values=[]))
             return await upstream.requests.send(client, patience, request, _COMPLETE_ANSWER, caller)
 
-        return await upstream.request(send_if_able, caller=caller)
+        result = await upstream.request(send_if_able, caller=caller)
+        values = result.completion.values[:_MAX_COMPLETIONS]
+        completion = result.completion.model_copy(
+            update={"values": [value for value in values if len(value) <= _MAX_COMPLETION_CHARS]}
+        )
+        return types.CompleteResult(completion=completion)

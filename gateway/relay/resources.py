@@ -228,9 +228,11 @@ class Resources:
             )
             for part in result.contents
         ]
-        return result.model_copy(
+        public = result.model_copy(
             update={"contents": contents, "meta": public_meta(server, result.meta)}
         )
+        profile = client.profile
+        return client.results.shorten_read(public, server, profile, profile.result_limits())
 
     def locate(self, client: ClientSession, uri: str) -> tuple[str, str]:
         """The server of a resource, and the server's address of it.

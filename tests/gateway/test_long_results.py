@@ -8,7 +8,7 @@ import mcp.types as types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.gateway.profiles.long_results import Results, ResultStore
+from shortlist.gateway.profiles.long_results import ResultLimits, Results, ResultStore
 
 
 @settings(deadline=None)
@@ -17,7 +17,8 @@ def test_the_beginning_and_the_parts_read_on_are_the_whole_text(length: int, lim
     text = "".join(f"{at} " for at in range(length))[:length]
     results = Results(ResultStore())
     given = types.CallToolResult(content=[types.TextContent(type="text", text=text)])
-    given_back = results.shorten(given, "one/tool", "permission", tokens=limit)
+    limits = ResultLimits(limit, media_bytes=0)
+    given_back = results.shorten(given, ("one/tool",), "permission", limits)
     parts = [part.text for part in given_back.content]
     if parts == [text]:
         return

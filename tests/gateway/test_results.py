@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import mcp.types as types
 import pytest
+from mcp import Client, MCPError
 
 from shortlist.errors import RequestError
-from shortlist.gateway.profiles.long_results import STORED_SECONDS, Results, ResultStore
+from shortlist.gateway.profiles.long_results import (
+    STORED_SECONDS,
+    ResultLimits,
+    Results,
+    ResultStore,
+)
 from shortlist.gateway.profiles.profile import Profile
 
 from .fake_servers import FakeServer, gateway_of, text_of, tool
+from .talking import made_gateway, running, scripted
 
 LONG = "word and " * 5_000
 
@@ -20,7 +27,8 @@ def result(text="", structured=None, *others) -> types.CallToolResult:
 
 
 def shown(results: Results, given: types.CallToolResult, **limits) -> types.CallToolResult:
-    return results.shorten(given, "one/tool", "permission", **{"tokens": 1_000, **limits})
+    limits = ResultLimits(**{"tokens": 1_000, "media_bytes": 1_000, **limits})
+    return results.shorten(given, ("one/tool",), "permission", limits)
 
 
 def id_of(answer: types.CallToolResult) -> str:
@@ -103,6 +111,128 @@ def test_memory_is_bounded_over_all_sessions():
     name = id_of(shown(huge, result("x " * 200_000)))
     assert store.chars <= 100_000
     assert read(huge, name)
+
+
+MEGABYTES = {"repeat": "word and ", "times": 300_000}
+SPACES = {"repeat": " ", "times": 3_000_000}
+NOTE = {"type": "text", "text": "short"}
+LINK = {"type": "resource_link", "name": "a", "uri": "memo://1"}
+#: Results with more text than a result may have, in every place that holds text.
+LONG_ANSWERS = {
+    "error": {"error": {"code": -32603, "message": {"repeat": "word and ", "times": 2_200_000}}},
+    "data": {"error": {"code": -32603, "message": "x", "data": {"text": MEGABYTES}}},
+    "error_result": {"content": [{"type": "text", "text": MEGABYTES}], "isError": True},
+    "spaces": {"content": [{"type": "text", "text": SPACES}]},
+    "texts": {"content": [{"type": "text", "text": "a"}] * 20_000},
+    "links": {"content": [LINK] * 20_000},
+    "link": {"content": [LINK | {"description": MEGABYTES}]},
+    "embedded": {
+        "content": [{"type": "resource", "resource": {"uri": "memo://1", "text": MEGABYTES}}]
+    },
+    "blob": {"content": [{"type": "resource", "resource": {"uri": "memo://1", "blob": MEGABYTES}}]},
+    "address": {"content": [{"type": "resource", "resource": {"uri": MEGABYTES, "text": ""}}]},
+    "structured": {"content": [NOTE], "structuredContent": {"rows": MEGABYTES}},
+    "meta": {"content": [NOTE], "_meta": {"a": MEGABYTES}},
+    "part_meta": {"content": [NOTE | {"_meta": {"a": MEGABYTES}}]},
+    "annotations": {"content": [NOTE | {"annotations": {"lastModified": MEGABYTES}}]},
+    "image_type": {"content": [{"type": "image", "data": "aGk=", "mimeType": MEGABYTES}]},
+    "image": {
+        "content": [
+            {"type": "image", "data": {"repeat": "a", "times": 16_000_000}, "mimeType": "image/png"}
+        ]
+    },
+    "images": {
+        "content": [{"type": "image", "data": "aGk=", "mimeType": "image/png"}] * 20_000,
+    },
+}
+#: Most characters of an answer with a limit of 1,000 tokens. A stored text shows 4,000.
+ANSWER_CHARS = 12_000
+
+
+def as_answer(row: dict) -> dict:
+    return row if "error" in row else {"result": row}
+
+
+@pytest.fixture
+async def long_answers(tmp_path):
+    """A client of a gateway over a server whose answers are all too long."""
+    reads = {
+        "memo://text": {"contents": [{"uri": "memo://text", "text": MEGABYTES}]},
+        "memo://texts": {"contents": [{"uri": "memo://texts", "text": "a"}] * 20_000},
+        "memo://meta": {"contents": [{"uri": "memo://m", "text": "a", "_meta": {"a": MEGABYTES}}]},
+        "memo://blob": {
+            "contents": [{"uri": "memo://blob", "blob": {"repeat": "a", "times": 16_000_000}}]
+        },
+    }
+    said = {"role": "user", "content": {"type": "text", "text": MEGABYTES}}
+    prompts = {
+        "prompt": {"messages": [said]},
+        "described": {"messages": [], "description": MEGABYTES},
+        "metas": {"messages": [], "_meta": {"a": MEGABYTES}},
+    }
+    picture = {
+        "type": "image",
+        "data": {"repeat": "a", "times": 6_700_000},
+        "mimeType": "image/png",
+    }
+    others = {"screenshot": {"content": [NOTE, picture]}}
+    others["memo://error"] = LONG_ANSWERS["error"]
+    answers = {**LONG_ANSWERS, **reads, **prompts, **others}
+    spec = scripted(
+        tmp_path,
+        "one",
+        tools=[{"name": name, "inputSchema": {}} for name in (*LONG_ANSWERS, *others)],
+        resources=[{"uri": uri, "name": "a"} for uri in reads],
+        prompts=[{"name": name} for name in prompts],
+        answers={name: as_answer(row) for name, row in answers.items()},
+    )
+    profile = Profile(pass_through=0.0, result_tokens=1_000)
+    made = made_gateway(tmp_path, [spec], profile)
+    async with running(made), Client(made.server) as client:
+        yield client, made, reads, prompts
+
+
+@pytest.mark.anyio
+async def test_no_answer_has_more_text_than_the_limit(long_answers):
+    client, _, reads, prompts = long_answers
+    for name in LONG_ANSWERS:
+        answer = await client.call_tool("call_tool", {"name": f"one/{name}"})
+        assert len(answer.model_dump_json()) < ANSWER_CHARS, name
+        assert answer.is_error == name.startswith(("error", "data"))
+    for uri in reads:
+        answer = await client.read_resource(f"shortlist://one/{uri}")
+        assert len(answer.model_dump_json()) < ANSWER_CHARS, uri
+    for name in prompts:
+        answer = await client.get_prompt(f"one__{name}")
+        assert len(answer.model_dump_json()) < ANSWER_CHARS, name
+    with pytest.raises(MCPError) as caught:
+        await client.read_resource("shortlist://one/memo://error")
+    assert len(str(caught.value)) < ANSWER_CHARS
+
+
+@pytest.mark.anyio
+async def test_what_is_left_out_can_be_read_or_is_named(long_answers):
+    client, made, _, _ = long_answers
+    whole = "word and " * 300_000
+    read = await client.read_resource("shortlist://one/memo://text")
+    prompt = await client.get_prompt("one__prompt")
+    texts = [read.contents[0].text, "".join(message.content.text for message in prompt.messages)]
+    for text in texts:
+        name = text.split('{"id": "')[1].split('"')[0]
+        assert f"{len(whole):,} characters" in text
+        part = await client.call_tool("read_result", {"id": name, "range": [10, 50]})
+        assert text_of(part).startswith(whole[10:50])
+    screenshot = await client.call_tool("call_tool", {"name": "one/screenshot"})
+    assert len(screenshot.content[1].data) == 6_700_000
+    image = await client.call_tool("call_tool", {"name": "one/image"})
+    assert "1 image or sound is left out: the limit of the gateway is 10,000,000 bytes" in (
+        text_of(image)
+    )
+    images = await client.call_tool("call_tool", {"name": "one/images"})
+    assert "19,900 images or sounds are left out" in text_of(images)
+    # What was stored of a server goes with the permission for the server.
+    made.sessions.change(Profile(pass_through=0.0, servers=("two",)), {})
+    assert (await client.call_tool("read_result", {"id": name})).is_error
 
 
 @pytest.mark.anyio
