@@ -221,9 +221,7 @@ class Broker:
                 )
             running_call.status = "unapproved"
             try:
-                approved = await self._approve(
-                    ApprovalRequest(tool, verdict.arguments, self._code)
-                )
+                approved = await self._approve(ApprovalRequest(tool, verdict.arguments, self._code))
             except RequestError as error:
                 raise PermissionError(f"{name}: {error}") from None
             if not approved:

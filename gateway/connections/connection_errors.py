@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mcp import MCPError
 
+from ...catalog.text_cleaning import written_out
+
 
 def is_connection_end(error: Exception) -> bool:
     """Whether an error says that the connection or the server's MCP session has ended."""
@@ -19,7 +21,7 @@ def is_end_message(message: str) -> bool:
 
 
 def in_one_line(error: BaseException) -> str:
-    """The message of an error, in one line."""
+    """The message of an error, in one line, with control characters written out. For operators."""
     if isinstance(error, BaseExceptionGroup):
         return in_one_line(error.exceptions[0])
     if isinstance(error, TimeoutError):
@@ -27,7 +29,25 @@ def in_one_line(error: BaseException) -> str:
     if isinstance(error, FileNotFoundError) and error.filename:
         return f"no program {error.filename!r}; install it, or give its full path as `command`"
     lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:300]
+    return written_out((lines[0] if lines else type(error).__name__)[:300])
+
+
+#: Code to the sentence that clients see about a server that does not run. It quotes no server.
+PROBLEMS = {
+    "start_timeout": "it did not answer in time",
+    "no_program": "its program is not installed, or not found",
+    "failed": "it did not start, or its connection ended",
+    "list_unreadable": "its list changed and cannot be read",
+}
+
+
+def problem_code(error: BaseException) -> str:
+    """The key of `PROBLEMS` for an error of a connection."""
+    if isinstance(error, BaseExceptionGroup):
+        return problem_code(error.exceptions[0])
+    if isinstance(error, TimeoutError):
+        return "start_timeout"
+    return "no_program" if isinstance(error, FileNotFoundError) else "failed"
 
 
 class ConsentNeeded(Exception):

@@ -17,12 +17,10 @@ import mcp.types as types
 from ...catalog import Catalog, Tool
 from ...catalog.pattern import granted
 from ...catalog.tool_document import embedding_text
-from ...errors import ToolError
 from ...gating import Votes
 from ...gating.votes import VOTING_TOOL, Ballot, Vote, Voters
 from ...retrieval import Hit, Selection
 from ...text import terms
-from ...trust import scan
 from ...view import View
 from ..profiles.client_sessions import ClientSession
 from ..profiles.profile import Profile
@@ -31,28 +29,7 @@ from ..upstream.fleet import Fleet
 from ..upstream.server_connection import ServerState, UpstreamError
 from .meta_tool_definitions import Kind, kind_of
 
-#: Most characters of a server's instructions that are used.
-_READ_CHARS = 4_000
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-
-
-@lru_cache(512)
-def safe_instructions(server: str, text: str) -> str:
-    """A server's instructions, cleaned; empty if the scan finds anything in them.
-
-    Instructions are in every prompt, and no operator approves them. So even a warning removes them.
-
-    Args:
-        server: its name.
-        text: the server's text; its first 4,000 characters are used.
-    """
-    if not text.strip():
-        return ""
-    try:
-        as_tool = Tool("instructions", server, text[:_READ_CHARS])
-    except ToolError:
-        return ""
-    return "" if scan(as_tool) else as_tool.description.strip()
 
 
 def first_sentence(text: str, max_chars: int = 160) -> str:

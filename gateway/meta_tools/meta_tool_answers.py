@@ -20,8 +20,9 @@ from ...retrieval import Selection
 from ...view import View
 from ..profiles.client_sessions import ClientSession
 from ..upstream.fleet import Fleet
+from ..upstream.safe_texts import safe_instructions
 from ..upstream.server_connection import ServerState
-from .client_search import find_tools, first_sentence, safe_instructions
+from .client_search import find_tools, first_sentence
 from .meta_tool_definitions import CALLS, digest_tokens, kind_of
 
 #: Tokens of definitions in one answer.
@@ -186,7 +187,7 @@ def server_rows(fleet: Fleet, client: ClientSession, view: View) -> Iterable[dic
                 "tools": len(tools),
                 "topics": _topics(tuple(tools)),
                 "instructions": texts.get(name, ""),
-                "problem": None if upstream is None else upstream.problem,
+                "problem": None if upstream is None else upstream.problem_sentence,
             }
 
 

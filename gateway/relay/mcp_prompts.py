@@ -5,7 +5,7 @@ And completions of arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from ...loaders.render.provider_tools import provider_name
 from ..profiles.client_sessions import ClientSession, permitted_servers
 from ..upstream.caller import Caller, Context, TimeLimit, forwarded_meta
 from ..upstream.fleet import Fleet
+from ..upstream.server_lists import Offers
 from .forwarding import relay, with_safe_errors
 from .resources import Resources, public_meta, with_public_links
 
@@ -74,7 +75,9 @@ class Prompts:
     ) -> types.ListPromptsResult:
         by_name = {
             name: prompt.model_copy(update={"name": name, "meta": public_meta(server, prompt.meta)})
-            for name, server, prompt in self._prompts(self._client_of(context))
+            for name, server, prompt in self._prompts(
+                self._client_of(context), self._fleet.listed.safe_offers
+            )
         }
         return types.ListPromptsResult(prompts=list(by_name.values()))
 
@@ -118,7 +121,7 @@ class Prompts:
         Raises:
             RequestError: no permitted server has such a prompt.
         """
-        for prompt_name, server, prompt in self._prompts(client):
+        for prompt_name, server, prompt in self._prompts(client, self._fleet.listed.offers):
             if prompt_name == name:
                 return server, prompt
         raise RequestError(f"name: no prompt {name!r:.200}; prompts/list lists all prompts")
@@ -143,10 +146,11 @@ class Prompts:
                 "prompts/list, then try again"
             )
 
-    def _prompts(self, client: ClientSession) -> Iterator[tuple[str, str, types.Prompt]]:
+    def _prompts(
+        self, client: ClientSession, offers: Mapping[str, Offers]
+    ) -> Iterator[tuple[str, str, types.Prompt]]:
         for server in permitted_servers(self._fleet, client):
-            offers = self._fleet.listed.offers.get(server)
-            for prompt in offers.prompts if offers else ():
+            for prompt in offers[server].prompts if server in offers else ():
                 yield public_name(server, prompt.name), server, prompt
 
 

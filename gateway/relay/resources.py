@@ -171,8 +171,8 @@ class Resources:
                     }
                 )
                 for name in names
-                if name in self._fleet.listed.offers
-                for resource in self._fleet.listed.offers[name].resources
+                if name in self._fleet.listed.safe_offers
+                for resource in self._fleet.listed.safe_offers[name].resources
             ]
         )
 
@@ -191,8 +191,8 @@ class Resources:
                     }
                 )
                 for name in names
-                if name in self._fleet.listed.offers
-                for template in self._fleet.listed.offers[name].templates
+                if name in self._fleet.listed.safe_offers
+                for template in self._fleet.listed.safe_offers[name].templates
             ]
         )
 

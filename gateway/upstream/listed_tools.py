@@ -15,6 +15,7 @@ from ...catalog import Tool
 from ...errors import ShortlistError
 from ...gating.votes import VOTING_TOOL
 from ..connections.server_spec import ServerSpec
+from .safe_texts import safe_offers
 from .server_lists import Listing, Offers
 
 #: Most characters of a result, even if the tool's `_meta` allows more.
@@ -54,6 +55,7 @@ class ListedTools:
     Attributes:
         instructions: server to its instructions.
         offers: server to its capabilities besides tools.
+        safe_offers: the same as clients see them in lists, without hostile texts.
         problems: server to the problems of single tools.
         app_only: ids of the tools that are for user interfaces alone.
         voters: names of the servers with the tool `_tool_gating`.
@@ -62,6 +64,7 @@ class ListedTools:
     def __init__(self) -> None:
         self.instructions: dict[str, str] = {}
         self.offers: dict[str, Offers] = {}
+        self.safe_offers: dict[str, Offers] = {}
         self.problems: dict[str, list[str]] = {}
         self.app_only: frozenset[str] = frozenset()
         self.voters: frozenset[str] = frozenset()
@@ -83,6 +86,7 @@ class ListedTools:
         self.instructions[server] = listing.instructions
         self.offers[server] = listing.offers
         problems = list(listing.problems)
+        self.safe_offers[server] = safe_offers(server, listing.offers, problems)
         tools_by_name: dict[str, Tool] = {}
         metas: dict[str, dict[str, Any]] = {}
         for tool in listing.tools:
@@ -110,6 +114,7 @@ class ListedTools:
         """Remove the list of a server."""
         self.instructions.pop(server, None)
         self.offers.pop(server, None)
+        self.safe_offers.pop(server, None)
         self.problems.pop(server, None)
         self.voters -= {server}
         self._names = {

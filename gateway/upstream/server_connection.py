@@ -17,9 +17,11 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ...catalog.text_cleaning import written_out
 from ..connections.connection_errors import (
+    PROBLEMS,
     ConsentNeeded,
     in_one_line,
     is_connection_end,
+    problem_code,
     wants_login,
 )
 from ..connections.masking import redacted
@@ -111,6 +113,8 @@ class Upstream:
         front: receives messages of the server that belong to no request.
 
     Attributes:
+        problem: what is wrong, for operators; None if nothing is.
+        problem_code: key of `PROBLEMS`, if there is a problem and no login is required.
         noise: the last stdout lines that are not messages.
         noises: number of all such lines.
         requests: sends requests of clients, and receives messages and questions of the server.
@@ -130,6 +134,7 @@ class Upstream:
         self.spec = spec
         self.state = ServerState.CONFIGURED
         self.problem: str | None = None
+        self.problem_code = ""
         self.started_ms: float | None = None
         self.noise: deque[str] = deque(maxlen=_NOISE_LINES)
         self.noises = 0
@@ -367,6 +372,16 @@ class Upstream:
             await self.requests.lower_level(self._client, level)
 
     @property
+    def problem_sentence(self) -> str | None:
+        """What is wrong, for models: a fixed sentence with a code; None if nothing is."""
+        if self.problem is None:
+            return None
+        if self.state is ServerState.AWAITING_CONSENT:
+            return self.problem
+        sentence = PROBLEMS[self.problem_code]
+        return f"{self.problem_code}: {sentence}; the operator sees why with shortlist doctor"
+
+    @property
     def _is_connected(self) -> bool:
         return self._client is not None and not self._is_lost
 
@@ -375,7 +390,9 @@ class Upstream:
         return self._failures >= _FAILURE_LIMIT
 
     def _unavailable_error(self) -> UpstreamError:
-        reason = self.problem or f"it did not start within {self.spec.start_timeout_s:g} s"
+        reason = self.problem_sentence
+        if reason is None:
+            reason = f"it did not start within {self.spec.start_timeout_s:g} s"
         wait_s = self._retry_at - monotonic()
         next_try = (
             f"; it is tried again in {wait_s:.0f} s" if self._is_tripped and wait_s > 1 else ""
@@ -397,6 +414,7 @@ class Upstream:
         wait_s = min(_BACK_OFF * 2 ** (self._failures - 1), _MOST_BACK_OFF)
         self._retry_at = monotonic() + wait_s
         self.state, self.problem = ServerState.FAILED, redacted(in_one_line(error), self.spec)
+        self.problem_code = problem_code(error)
         if wants_login(error):
             self.state, self.problem = (
                 ServerState.AWAITING_CONSENT,
@@ -470,6 +488,7 @@ class Upstream:
             listing = await self._publish(client, pages)
         except (MCPError, TimeoutError, ValidationError) as error:
             self.problem = f"its list changed and cannot be read: {in_one_line(error)}"
+            self.problem_code = "list_unreadable"
             return last
         self.problem = None
         return listing

@@ -374,7 +374,7 @@ class RereadingSchedule:
                     async for _ in changes:
                         self.changed()
             except (MCPError, SubscriptionLost) as error:
-                _LOG.info("a server reports no list changes for now: %s", error)
+                _LOG.info("a server reports no list changes for now: %s", in_one_line(error))
             await anyio.sleep(wait_s)
             wait_s = min(wait_s * 2, _MOST_RELISTEN_S)
             # Changes in between were not reported.

@@ -28,8 +28,9 @@ from mcp.shared.message import SessionMessage
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter
 
-from ..connections.connection_errors import is_end_message
+from ..connections.connection_errors import in_one_line, is_end_message
 from .caller import LEVELS, Answer, Caller, Question, TimeLimit
+from .safe_texts import safe_message
 from .server_lists import Pages
 from .shown_questions import named_question, written_out_prompt
 
@@ -260,11 +261,18 @@ class ServerRequests:
             )
         caller.time_limit = time_limit
         await self.lower_level(client, caller.requested_log_level)
+
+        async def pass_progress_on(
+            progress: float, total: float | None, message: str | None
+        ) -> None:
+            safe = None if message is None else safe_message(self._server, message)
+            await caller.progress(progress, total, safe)
+
         # There must be no wait between this check and the sending.
         caller.check()
         with calling(caller):
             answer = await client.session.send_request(
-                request, result_type, progress_callback=time_limit.with_progress(caller.progress)
+                request, result_type, progress_callback=time_limit.with_progress(pass_progress_on)
             )
         await caller.wait_until_sent()
         return answer
@@ -290,7 +298,7 @@ class ServerRequests:
         try:
             await client.session.send_request(request, types.EmptyResult)
         except MCPError as error:
-            _LOG.warning("server %r: logging/setLevel: %s", self._server, error)
+            _LOG.warning("server %r: logging/setLevel: %s", self._server, in_one_line(error))
 
     async def resource_updated(self, uri: str) -> None:
         """Handle a server's message that a resource has changed."""
@@ -343,6 +351,11 @@ class ServerRequests:
 
     async def _pass_log_on(self, params: types.LoggingMessageNotificationParams) -> None:
         cause = cause_of_message()
+        params = types.LoggingMessageNotificationParams(
+            level=params.level,
+            logger=None if params.logger is None else safe_message(self._server, params.logger),
+            data=safe_message(self._server, params.data),
+        )
         if cause.caller is not None:
             await cause.caller.log(params)
         elif len(cause.client_ids) > 1:

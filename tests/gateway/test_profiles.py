@@ -223,12 +223,13 @@ async def test_tools_for_interfaces_alone_are_seen_by_no_model(tmp_path):
 
 
 async def test_tools_with_an_interface_are_shown_directly_with_their_meta(tmp_path):
-    meta = {"ui": {"resourceUri": "ui://board/view"}}
+    meta = {"ui": {"resourceUri": "ui://view"}}
+    public_meta = {"ui": {"resourceUri": "ui://board/view"}}
     long = "show_" + "very_" * 20 + "board"
     board = FakeServer("board", [tool("show_board", meta=meta), tool(long, meta=meta)])
     async with gateway_of(tmp_path, board, files()) as (client, _):
         shown = (await client.list_tools()).tools[5:]
-        assert [one.meta for one in shown] == [meta, meta]
+        assert [one.meta for one in shown] == [public_meta, public_meta]
         assert shown[0].name == "board__show_board"
         assert all(len(f"mcp__shortlist__{one.name}") <= 60 for one in shown)
         assert len({one.name for one in shown}) == 2
