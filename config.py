@@ -220,7 +220,7 @@ class Config(Section):
     """All settings of an engine.
 
     Args:
-        encoder: `bundled`, `static` (tables of token vectors, see `docs/instant.md`), a bundled
+        encoder: `bundled`, `static` (tables of token vectors, see `docs/speed.md`), a bundled
             model's name, a folder, a hub name, `sentence-transformers:NAME`, or a registered name;
             or a table of such a `name` and the model's settings (`threads`).
         reranker: model of the tier `rerank`, which exists only if this is set: a folder or a hub

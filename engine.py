@@ -124,7 +124,7 @@ class Engine:
             config: all settings; the defaults when absent.
             progress: called with (tools encoded, tools to encode).
             wait: whether to return only when all tools are encoded. With False, the first version
-                answers in the tier `fast` or below until then, see `docs/instant.md`.
+                answers in the tier `fast` or below until then, see `docs/speed.md`.
             settings: single settings of a Config, in place of `config`.
 
         Raises:

@@ -112,7 +112,7 @@ class Selection:
         unmatched: entries of the caller's `allowed` that match no tool of the catalog.
         vector: embedding of the query, shape (dim,); None if no stage needed it.
         pending: number of tools that had static vectors, as the encoder has not read them yet; see
-            `docs/instant.md`.
+            `docs/speed.md`.
         threshold: score below which the tier drops hits; None if it has no threshold.
         dropped: hits that the threshold dropped, best first.
 

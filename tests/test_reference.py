@@ -123,7 +123,7 @@ _RERANKING = (
     "- A model on the Hugging Face hub needs `pip install 'shortlist[hub]'`. It is downloaded once. A folder with an ONNX model needs",
     "  nothing, and `sentence-transformers:NAME` the extra `sentence-transformers`.",
     '- `tier="rerank"` takes the candidates of `hybrid`, and the model scores the best 40 again. That takes about 150 ms. If it does not',
-    "  fit the time budget or fails, the answer is that of `hybrid` ([budgets](budgets.md)).",
+    "  fit the time budget or fails, the answer is that of `hybrid` ([speed](speed.md)).",
     "- The weights of mxbai-rerank-xsmall-v1 were never run here, and the time is an estimate. Tests use a small random model of the",
     "  same layout. Measure it on your own queries with `shortlist eval --config` before you use it.",
     "- The bundled calibration judges no tier that reranks ([deciding](deciding.md)). `shortlist calibrate` fits one.",
@@ -204,48 +204,45 @@ def _named(param: Any) -> str:
     return f"`{shown} {param.metavar or _value(param)}`"
 
 
-def _reference(title: str, opening: str, wanted: Any) -> str:
-    lines = [f"# {title}", "", *opening.splitlines(), ""]
-    lines += [
-        "All commands that read take `--json`. Exit codes: 0 done, 1 error, 2 wrong usage, 3 a check failed."
-    ]
-    lines += [
-        "This page is generated from the code.",
+def commands() -> str:
+    """The page about all commands but those of the laboratory."""
+    lines = [
+        "# Commands",
         "",
-        "| command or option | what it does |",
-        "|---|---|",
+        "After this page you know every command and its options. This page is generated from the code.",
+        "All commands that read take `--json`. Exit codes: 0 done, 1 error, 2 wrong usage, 3 a check failed.",
     ]
+    sections: dict[str, Any] = {
+        "Catalogs and search": lambda name: name not in _GATEWAY_COMMANDS | _MEASURING,
+        "The [gateway](gateway.md)": lambda name: name in _GATEWAY_COMMANDS,
+        "[Evaluation](evaluation.md) and [deciding](deciding.md)": lambda name: (
+            name in _MEASURING - {"lab"}
+        ),
+    }
+    for title, wanted in sections.items():
+        lines += ["", f"## {title}", "", *_command_table(wanted)]
+    return "\n".join([*lines, ""])
+
+
+def _command_table(wanted: Any) -> list[str]:
+    lines = ["| command or option | what it does |", "|---|---|"]
     for path, command in _commands(typer.main.get_command(app), "shortlist"):
         if not wanted(path.split()[1]):
             continue
         first = re.sub(r"\s+", " ", (command.help or "").split("\n\n")[0]).strip()
         lines.append(f"| **`{path}`** | **{_cell(first)}** |")
-        for param in command.params:
-            if param.name != "help" and not param.hidden:
-                lines.append(f"| {_named(param)} | {_cell(getattr(param, 'help', None) or '')} |")
-    return "\n".join([*lines, ""])
+        lines += [
+            f"| {_named(param)} | {_cell(getattr(param, 'help', None) or '')} |"
+            for param in command.params
+            if param.name != "help" and not param.hidden
+        ]
+    return lines
 
 
 PAGES = {
     "configuration.md": configuration,
     "gateway-settings.md": gateway_settings,
-    "commands.md": lambda: _reference(
-        "Commands: catalogs and search",
-        "After this page you know every command that reads, indexes, searches and judges tool definitions.\n"
-        "See also [gateway commands](commands-gateway.md) and [measuring](commands-measuring.md).",
-        lambda name: name not in _GATEWAY_COMMANDS | _MEASURING,
-    ),
-    "commands-gateway.md": lambda: _reference(
-        "Commands: gateway",
-        "After this page you know every command around the [gateway](gateway.md).",
-        lambda name: name in _GATEWAY_COMMANDS,
-    ),
-    "commands-measuring.md": lambda: _reference(
-        "Commands: measuring",
-        "After this page you know the commands that measure and improve search on your own tools.\n"
-        "What they are for: [evaluation](evaluation.md), [deciding](deciding.md).",
-        lambda name: name in _MEASURING - {"lab"},
-    ),
+    "commands.md": commands,
 }
 
 

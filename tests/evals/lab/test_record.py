@@ -142,7 +142,7 @@ def test_markdown_shows_absent_cells_as_dashes() -> None:
         "docs/enrichment.md",
         "docs/code-mode.md",
         "docs/benchmarks-xlam.md",
-        "docs/tool-attention-results.md",
+        "docs/tool-attention.md",
         "models/training/README.md",
     ],
 )

@@ -1,4 +1,4 @@
-"""What docs/instant.md says, run."""
+"""What docs/speed.md says, run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import shortlist
 
-PAGE = (Path(shortlist.__file__).parent / "docs" / "instant.md").read_text(encoding="utf-8")
+PAGE = (Path(shortlist.__file__).parent / "docs" / "speed.md").read_text(encoding="utf-8")
 
 
 def test_the_examples_run() -> None:
     found: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
-        exec(compile(block, "instant.md", "exec"), found)  # the project's own page
+        exec(compile(block, "speed.md", "exec"), found)  # the project's own page
