@@ -3,6 +3,7 @@
 ShortlistError
 ├── CatalogError          a set of tools or a file of tools cannot be read or built
 │   ├── ToolError         one tool definition is bad: names the field and the reason
+│   ├── OperationError    a call cannot be made into an HTTP request: names the argument
 │   ├── PositionError     a position beyond the end of a catalog
 │   └── UnknownToolError  an id that is not in the catalog: names the nearest ones
 ├── ConfigError           a setting is unknown, contradictory or out of range
@@ -58,6 +59,25 @@ class ToolError(CatalogError):
         place = f"{where}: " if where else ""
         subject = f"tool {tool!r}: " if tool else ""
         super().__init__(f"{place}{subject}{field}: {reason}")
+
+
+class OperationError(CatalogError):
+    """A call of an OpenAPI tool cannot be made into an HTTP request.
+
+    Args:
+        operation: method and path of the operation.
+        argument: JSON pointer to the argument; "" if it is not about one argument.
+        expected: what is expected there.
+        actual: the actual value, shortened.
+    """
+
+    def __init__(self, operation: str, *, argument: str, expected: str, actual: str) -> None:
+        self.argument = argument
+        self.expected = expected
+        self.actual = actual
+        super().__init__(
+            f"{operation}: {argument or 'arguments'}: expected {expected}, got {actual}"
+        )
 
 
 class PositionError(CatalogError, IndexError):

@@ -361,6 +361,8 @@ class View:
             return Verdict("unknown", resolved.tool_id, nearest=resolved.nearest)
         values = {} if arguments is None else arguments
         problems = argument_problems(resolved.input_schema or {}, values)
+        if not problems and resolved.operation is not None and isinstance(values, Mapping):
+            problems = resolved.operation.problems(values)
         return Verdict(
             "invalid" if problems else "passed",
             name,

@@ -69,7 +69,7 @@ def argument_problems(schema: Mapping[str, Any], arguments: object) -> tuple[Arg
         arguments: arguments from the model.
     """
     if not isinstance(arguments, Mapping):
-        return (ArgumentProblem("", "an object", _short_json(arguments)),)
+        return (ArgumentProblem("", "an object", short_json(arguments)),)
     if not _is_within_limits(arguments):
         return (ArgumentProblem("", f"at most {MAX_VALUES:,} values", "more"),)
     errors = first_errors(schema, _to_dicts_and_lists(arguments), MAX_PROBLEMS)
@@ -83,7 +83,7 @@ def _problem_of(error: ValidationError) -> ArgumentProblem:
         error = best_match([_trim_branches(error)]) or error
     path = [str(part) for part in error.absolute_path]
     instance, value = error.instance, error.validator_value
-    actual = _short_json(instance)
+    actual = short_json(instance)
     keyword = str(error.validator)
     if keyword == "required":
         missing = _missing_name(error)
@@ -137,10 +137,10 @@ def _expected_value(keyword: str, value: Any) -> str:
         kinds = value if isinstance(value, list) else [value]
         return " or ".join(f"{kind!s:.{_SHOWN}}" for kind in kinds[:_CHOICES])
     if keyword == "enum" and isinstance(value, list):
-        choices = ", ".join(_short_json(choice, _CHOICE) for choice in value[:_CHOICES])
+        choices = ", ".join(short_json(choice, _CHOICE) for choice in value[:_CHOICES])
         return f"one of {choices}{', ...' if len(value) > _CHOICES else ''}"
     if keyword == "const":
-        return _short_json(value)
+        return short_json(value)
     words = {
         "minimum": "at least",
         "maximum": "at most",
@@ -154,13 +154,14 @@ def _expected_value(keyword: str, value: Any) -> str:
         "maxItems": "items, at most",
     }
     if keyword in words:
-        return f"{words[keyword]} {_short_json(value)}"
+        return f"{words[keyword]} {short_json(value)}"
     if keyword == "uniqueItems":
         return "no item twice"
     return f"what {keyword!r} asks for"
 
 
-def _short_json(value: object, most: int = _SHOWN) -> str:
+def short_json(value: object, most: int = _SHOWN) -> str:
+    """A value as JSON for a message, cut to a number of characters."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):

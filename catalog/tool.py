@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ToolError
 from .parameter import Parameter, flatten
@@ -22,14 +22,20 @@ from .text_cleaning import (
     clean_line,
 )
 
+if TYPE_CHECKING:
+    from .operation import Operation
+
 TAGS_LIMIT = 64
 """Tags kept for one tool."""
 #: Fields of a row besides the name.
-_OPTIONAL = "server description input_schema id title output_schema annotations tags".split()
+_OPTIONAL = (
+    "server description input_schema id title output_schema annotations tags operation"
+).split()
 #: What `to_saved` leaves out.
 _UNSET = {"server": None, "title": None, "tags": (), "cleaned": ()} | {
     "_output_schema": None,
     "_annotations": None,
+    "_operation": None,
 }
 _NO_PARAMETERS: Final = b'{"properties":{},"type":"object"}'
 
@@ -53,6 +59,7 @@ class Tool:
         output_schema: JSON Schema of the result.
         annotations: hints of the server about the tool, as in MCP.
         tags: words that group tools.
+        operation: the HTTP request behind a tool of an OpenAPI document, or its JSON form.
 
     Attributes:
         id: unique in a catalog.
@@ -85,6 +92,7 @@ class Tool:
     _input_schema: bytes
     _output_schema: bytes | None
     _annotations: bytes | None
+    _operation: bytes | None
 
     def __init__(
         self,
@@ -98,6 +106,7 @@ class Tool:
         output_schema: dict[str, Any] | None = None,
         annotations: dict[str, Any] | None = None,
         tags: Iterable[str] = (),
+        operation: Operation | Mapping[str, Any] | None = None,
     ) -> None:
         notes = Notes()
         raw_name = name if isinstance(name, str) else None
@@ -112,6 +121,7 @@ class Tool:
             schema = _frozen(input_schema, "input_schema", notes) or _NO_PARAMETERS
             output = _frozen(output_schema, "output_schema", notes)
             hints = _frozen(annotations, "annotations", notes)
+            call = None if operation is None else _frozen_operation(operation, notes)
         except ToolError as error:
             visible = clean_line(raw_name, "", Notes(), NAME_LIMIT) if raw_name else None
             raise ToolError(field=error.field, reason=error.reason, tool=visible) from None
@@ -123,11 +133,15 @@ class Tool:
             title=clean_title or None,
             description=text,
             tags=groups,
-            fingerprint=digest((words, schema, output or b"", hints or b"")),
+            fingerprint=digest(
+                # What a call does is part of the definition.
+                (words, schema, output or b"", hints or b"", *(() if call is None else (call,)))
+            ),
             cleaned=notes.as_tuple(),
             _input_schema=schema,
             _output_schema=output,
             _annotations=hints,
+            _operation=call,
         )
 
     def _set(self, **values: object) -> None:
@@ -154,6 +168,11 @@ class Tool:
     def annotations(self) -> dict[str, Any] | None:
         """Hints of the server about the tool, if any: a fresh copy."""
         return None if self._annotations is None else _thaw(self._annotations)
+
+    @property
+    def operation(self) -> Operation | None:
+        """The HTTP request behind a tool of an OpenAPI document; None for other tools."""
+        return None if self._operation is None else _operation(self._operation)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -185,6 +204,8 @@ class Tool:
         }
         if self.tags:
             row["tags"] = list(self.tags)
+        if self._operation is not None:
+            row["operation"] = _thaw(self._operation)
         return row | self._declared("title", "output_schema", "annotations")
 
     @classmethod
@@ -231,7 +252,7 @@ class Tool:
             values["server"] = sys.intern(values["server"])
         for field in ("tags", "cleaned"):
             values[field] = tuple(values[field])
-        for field in ("_input_schema", "_output_schema", "_annotations"):
+        for field in ("_input_schema", "_output_schema", "_annotations", "_operation"):
             values[field] = None if values[field] is None else values[field].encode()
         return cls._of(values)
 
@@ -269,6 +290,20 @@ class Tool:
 
 def _frozen(value: object, field: str, notes: Notes) -> bytes | None:
     return None if value is None else freeze(value, field, notes)
+
+
+def _frozen_operation(value: Operation | Mapping[str, Any], notes: Notes) -> bytes:
+    from .operation import Operation
+
+    operation = value if isinstance(value, Operation) else Operation.from_dict(value)
+    return freeze(operation.to_dict(), "operation", notes)
+
+
+@lru_cache(maxsize=64)
+def _operation(frozen: bytes) -> Operation:
+    from .operation import Operation
+
+    return Operation.from_dict(_thaw(frozen))
 
 
 @lru_cache(maxsize=8)

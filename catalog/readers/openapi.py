@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ...errors import CatalogError, ToolError
+from ..operation import METHODS
 from ..schema import References
 from ..tool import Tool
+from .openapi_request import Endpoint, annotations_of, prose, read_request
 from .reader import Document, Entry, object_at, short_value
 
 REFERENCE_DEPTH = 5
@@ -186,17 +188,14 @@ def _checked_key(key: object, field: str) -> str:
     return key
 
 
-METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
-"""The operations of a path item, in the order of the OpenAPI specification."""
-_BODY = "body"
+_METHODS = tuple(method.lower() for method in METHODS)
 _NOT_IN_NAMES = re.compile(r"[^0-9A-Za-z]+")
+_DEPRECATED = "deprecated"
 
 
 class _Operation(NamedTuple):
-    method: str
-    path: str
     definition: Any
-    shared: Any
+    endpoint: Endpoint
     expansion: Expansion
 
 
@@ -204,9 +203,8 @@ class OpenApiReader:
     """A document with `openapi: 3.x`.
 
     Name: operationId, else method and path. Description: summary, description, and a last line with
-    method and path. Arguments: parameters and the properties of the request body, references
-    followed; a body that is no object, or whose properties clash with parameters, is the argument
-    `body`.
+    method and path; a deprecated operation says so first, and has the tag `deprecated`. Arguments
+    and request: see `read_request`. Annotations: what the method promises.
     Server: the caller's, else info.title.
     """
 
@@ -233,12 +231,16 @@ class OpenApiReader:
         info = value.get("info")
         server = document.server_of(info.get("title") if isinstance(info, dict) else None)
         expansion = Expansion(value)
+        is_version_30 = str(version).startswith("3.0")
         entries: list[Entry] = []
         for path, item in paths.items():
             if not isinstance(path, str):
                 raise CatalogError(f"paths: keys must be text, got {short_value(path)}")
             if not path.startswith("x-"):
-                entries += _operations(path, item, expansion, server)
+                endpoint = Endpoint(
+                    "", path, None, (None, None, value.get("servers")), is_version_30
+                )
+                entries += _operations(item, endpoint, expansion, server)
         expansion.operations = len(entries)
         yield from entries
         if expansion.shortened:
@@ -252,13 +254,19 @@ class OpenApiReader:
         call = entry.value
         if not isinstance(call, _Operation):
             raise ToolError(field="definition", reason="must be an object with operations")
-        operation = object_at(call.definition, call.method)
-        operation_id = operation.get("operationId")
-        name = operation_id if operation_id is not None else _derived_name(call.method, call.path)
-        texts = (_prose(operation.get(key)) for key in ("summary", "description"))
-        prose = [text for text in dict.fromkeys(texts) if text]
+        method, path = call.endpoint.method, call.endpoint.path
+        definition = object_at(call.definition, method)
+        operation_id = definition.get("operationId")
+        name = operation_id if operation_id is not None else _derived_name(method, path)
+        texts = (prose(definition.get(key)) for key in ("summary", "description"))
+        lines = [text for text in dict.fromkeys(texts) if text]
+        is_deprecated = definition.get("deprecated") is True
+        tags = definition.get("tags")
+        if is_deprecated:
+            lines.insert(0, "Deprecated.")
+            tags = [*tags, _DEPRECATED] if isinstance(tags, list) else tags or [_DEPRECATED]
         try:
-            schema = _arguments(operation, call.shared, Inlining(call.expansion))
+            schema, operation = read_request(definition, call.endpoint, Inlining(call.expansion))
         except ToolError as error:
             valid_name = name if isinstance(name, str) else None
             raise ToolError(field=error.field, reason=error.reason, tool=valid_name) from None
@@ -266,16 +274,14 @@ class OpenApiReader:
             {
                 "name": name,
                 "server": entry.server,
-                "title": operation.get("summary"),
-                "description": "\n".join([*prose, f"{call.method.upper()} {call.path}"]),
+                "title": definition.get("summary"),
+                "description": "\n".join([*lines, f"{method.upper()} {path}"]),
                 "input_schema": schema,
-                "tags": operation.get("tags"),
+                "annotations": annotations_of(method),
+                "tags": tags,
+                "operation": operation,
             }
         )
-
-
-def _prose(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""
 
 
 def _derived_name(method: str, path: str) -> str:
@@ -283,8 +289,10 @@ def _derived_name(method: str, path: str) -> str:
     return _NOT_IN_NAMES.sub("_", f"{method} {path}").strip("_")
 
 
-def _operations(path: str, item: Any, expansion: Expansion, server: str | None) -> Iterator[Entry]:
-    place = f"paths.{path:.200}"
+def _operations(
+    item: Any, endpoint: Endpoint, expansion: Expansion, server: str | None
+) -> Iterator[Entry]:
+    place = f"paths.{endpoint.path:.200}"
     if isinstance(item, dict) and "$ref" in item:
         reference = item["$ref"]
         shared = expansion.references.find(reference) if isinstance(reference, str) else None
@@ -292,77 +300,13 @@ def _operations(path: str, item: Any, expansion: Expansion, server: str | None) 
     if not isinstance(item, dict):
         yield Entry(place, item, server)
         return
-    for method in METHODS:
+    for method in _METHODS:
         if method in item:
-            call = _Operation(method, path, item[method], item.get("parameters"), expansion)
-            yield Entry(f"{place}.{method}", call, server)
-
-
-def _arguments(operation: dict[str, Any], shared: Any, inlining: Inlining) -> dict[str, Any]:
-    """JSON Schema of an operation's parameters and request body."""
-    properties: dict[str, Any] = {}
-    required: dict[str, None] = {}
-    for field, listed in (("path.parameters", shared), ("parameters", operation.get("parameters"))):
-        for index, parameter in enumerate(_list(listed, field)):
-            place = f"{field}[{index}]"
-            resolved = inlining.target(parameter, place)
-            name = resolved.get("name")
-            if not isinstance(name, str):
-                raise ToolError(field=f"{place}.name", reason="must be text")
-            properties[name] = _parameter_schema(resolved, inlining, place)
-            required.pop(name, None)
-            if resolved.get("required") is True:
-                required[name] = None
-    if operation.get("requestBody") is not None:
-        _add_body(operation["requestBody"], properties, required, inlining)
-    schema: dict[str, Any] = {"type": "object", "properties": properties}
-    return schema | ({"required": list(required)} if required else {})
-
-
-def _parameter_schema(parameter: dict[str, Any], inlining: Inlining, place: str) -> dict[str, Any]:
-    declared = parameter.get("schema")
-    if declared is None:
-        declared = _media_schema(parameter.get("content"))
-    schema = inlining.schema(declared if declared is not None else {}, f"{place}.schema")
-    description = _prose(parameter.get("description"))
-    return schema | ({"description": description} if description else {})
-
-
-def _add_body(
-    request_body: Any, properties: dict[str, Any], required: dict[str, None], inlining: Inlining
-) -> None:
-    body = inlining.target(request_body, "requestBody")
-    declared = _media_schema(body.get("content"))
-    schema = inlining.schema(declared if declared is not None else {}, "requestBody.schema")
-    inner = schema.get("properties")
-    if isinstance(inner, dict) and inner and not inner.keys() & properties.keys():
-        properties.update(inner)
-        listed = schema.get("required")
-        if body.get("required") is True and isinstance(listed, list):
-            required.update((name, None) for name in listed if isinstance(name, str))
-        return
-    description = _prose(body.get("description"))
-    name = _BODY
-    while name in properties:
-        name = f"{name}_"
-    properties[name] = schema | ({"description": description} if description else {})
-    if body.get("required") is True:
-        required[name] = None
-
-
-def _media_schema(content: Any) -> Any:
-    """The schema of the JSON media type, else of the first one."""
-    if not isinstance(content, dict):
-        return None
-    media = [kind for kind in content if isinstance(kind, str)]
-    media.sort(key=lambda kind: "json" not in kind)
-    chosen = content[media[0]] if media else None
-    return chosen.get("schema") if isinstance(chosen, dict) else None
-
-
-def _list(value: Any, field: str) -> list[Any]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise ToolError(field=field, reason=f"must be a list, got {type(value).__name__}")
-    return value
+            definition = item[method]
+            own_servers = definition.get("servers") if isinstance(definition, dict) else None
+            called = endpoint._replace(
+                method=method,
+                parameters=item.get("parameters"),
+                servers=(own_servers, item.get("servers"), endpoint.servers[2]),
+            )
+            yield Entry(f"{place}.{method}", _Operation(definition, called, expansion), server)

@@ -103,6 +103,7 @@ def test_every_operation_is_a_tool() -> None:
             "at": {"type": "object"},
         },
         "required": ["id"],
+        "additionalProperties": False,
     }
 
 
@@ -124,7 +125,10 @@ def test_a_body_without_properties_is_one_argument() -> None:
     upload = Catalog.read(PETS).get("Pet Store/upload")
     assert upload.input_schema == {
         "type": "object",
-        "properties": {"body": {"description": "A photo"}},
+        "properties": {
+            "body": {"type": "string", "contentEncoding": "base64", "description": "A photo"}
+        },
+        "additionalProperties": False,
     }
 
 
@@ -146,7 +150,9 @@ def test_an_operation_overrides_the_parameters_of_its_path() -> None:
     own = {"name": "id", "in": "path", "schema": {"type": "string"}}
     document["paths"]["/pets/{id}"]["get"]["parameters"] = [own]
     schema = Catalog.read(document).get("Pet Store/getPet").input_schema
-    assert schema == {"type": "object", "properties": {"id": {"type": "string"}}}
+    # Without it there is no path, whatever the document says.
+    assert schema["required"] == ["id"]
+    assert schema["properties"] == {"id": {"type": "string"}}
 
 
 def test_yaml_and_the_server_argument(tmp_path: Path) -> None:
@@ -193,13 +199,17 @@ def test_references_in_a_fan_stay_bounded() -> None:
         ({"parameters": 3}, "parameters"),
         ({"parameters": [3]}, "parameters[0]"),
         ({"parameters": [{"in": "query"}]}, "parameters[0].name"),
-        ({"parameters": [{"name": "a", "schema": 3}]}, "parameters[0].schema"),
+        ({"parameters": [{"name": "a"}]}, "parameters[0].in"),
+        ({"parameters": [{"name": "a", "in": "body"}]}, "parameters[0].in"),
+        ({"parameters": [{"name": "a", "in": "path", "style": "form"}]}, "parameters[0].style"),
+        ({"parameters": [{"name": "a", "in": "query", "schema": 3}]}, "parameters[0].schema"),
+        ({"requestBody": {"content": {"a/b\r\nX: y": {}}}}, "requestBody.content.a/b\r\nX: y"),
         ({"parameters": [{"$ref": "#/nowhere"}]}, "parameters[0].$ref"),
         ({"parameters": [{"$ref": 3}]}, "parameters[0].$ref"),
         ({"parameters": [{"$ref": "#/loop"}]}, "parameters[0]"),
         ({"parameters": [{"$ref": "common.yaml#/Id"}]}, "parameters[0].$ref"),
         (
-            {"parameters": [{"name": "a", "schema": {"items": [{"$ref": "#/no"}]}}]},
+            {"parameters": [{"name": "a", "in": "query", "schema": {"items": [{"$ref": "#/no"}]}}]},
             "parameters[0].schema.items[0].$ref",
         ),
         ({"requestBody": 3}, "requestBody"),
@@ -220,15 +230,16 @@ def test_a_schema_nested_past_the_bound_is_refused() -> None:
     for _ in range(5000):
         schema = {"items": schema}
     with pytest.raises(ToolError, match="nested deeper"):
-        read_tools(with_operation({"parameters": [{"name": "a", "schema": schema}]}))
+        read_tools(with_operation({"parameters": [{"name": "a", "in": "query", "schema": schema}]}))
 
 
 def test_a_schema_past_the_budget_is_refused() -> None:
     shared: list[Any] = ["x"]
     for _ in range(40):
         shared = [shared, shared]
+    parameter = {"name": "a", "in": "query", "schema": {"enum": shared}}
     with pytest.raises(ToolError, match="holds more than"):
-        read_tools(with_operation({"parameters": [{"name": "a", "schema": {"enum": shared}}]}))
+        read_tools(with_operation({"parameters": [parameter]}))
 
 
 @pytest.mark.parametrize(
