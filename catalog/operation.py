@@ -113,8 +113,9 @@ class Operation:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ToolError(field="operation.method", reason=f"must be one of {', '.join(METHODS)}")
-        if not self.path.startswith("/"):
-            raise ToolError(field="operation.path", reason="must start with '/'")
+        if not (self.path.startswith("/") and self.path.isprintable()):
+            reason = "must start with '/' and have no control characters"
+            raise ToolError(field="operation.path", reason=reason)
         for row in self.arguments:
             field_name = f"operation.arguments.{row.argument:.80}"
             if row.place == "header" and not is_header(row.name):

@@ -13,9 +13,8 @@ _SINGLE = (
     "unevaluatedProperties"
 ).split()
 #: A schema without these keys is the same in a request.
-_CONVERTED = frozenset(
-    (*_DROPPED, *_MAPS, *_LISTS, *_SINGLE, "required", "nullable")
-    + ("exclusiveMinimum", "exclusiveMaximum")
+_CONVERTED = _DROPPED.union(
+    _MAPS, _LISTS, _SINGLE, "required nullable exclusiveMinimum exclusiveMaximum".split()
 )
 #: Keys of a schema that is nothing but an object with properties.
 _PLAIN = frozenset(

@@ -64,7 +64,7 @@ def status(config: _FileOption, as_json: JsonOption = False) -> None:
 
     rows: list[dict[str, Any]] = []
     for spec in client_config.servers:
-        if spec.transport != "stdio":
+        if spec.transport in ("http", "sse"):
             login = KeyringLogins(spec).login
             rows.append(
                 {

@@ -169,7 +169,7 @@ def expand_spec(spec: ServerSpec, references: References) -> ServerSpec:
 def _expanded_fields(spec: ServerSpec, references: References) -> Iterator[tuple[str, Any]]:
     field = ""
     try:
-        for field in ("command", "cwd", "env_file"):
+        for field in ("command", "cwd", "env_file", "openapi"):
             value = getattr(spec, field)
             yield field, None if value is None else references.path(value)
         field = "url"

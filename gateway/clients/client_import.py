@@ -28,6 +28,9 @@ def entry_of(spec: ServerSpec) -> dict[str, Any]:
     if spec.transport == "stdio":
         entry["command"] = spec.command
         entry["args"] = list(spec.args)
+    elif spec.transport == "openapi":
+        entry["openapi"] = spec.openapi
+        entry["url"] = spec.url
     else:
         entry["type"] = spec.transport
         entry["url"] = spec.url

@@ -25,6 +25,7 @@ _TRANSPORTS: Mapping[str, Transport | None] = {
     "streamablehttp": "http",
     "streamable_http": "http",
     "sse": "sse",
+    "openapi": "openapi",
     "remote": None,  # opencode: the address says which
 }
 #: Keys that only Cline writes. Its `timeout` is in seconds.
@@ -121,14 +122,16 @@ class _EntryReader:
         command, args, env = self._read_command()
         key, url = self._first_value("httpUrl", "serverUrl", "url")
         url = None if url is None else self._read_text(key, url)
+        openapi = self._read_openapi()
         return {
-            "transport": self._choose_transport(command, url, key),
+            "transport": "openapi" if openapi else self._choose_transport(command, url, key),
             "command": command,
             "args": args,
             "env": {**env, **self._read_env()},
             "env_file": self._read_path("envFile", "env_file"),
             "cwd": self._read_path("cwd", "working_dir", "workingDirectory", "working_directory"),
             "url": url,
+            "openapi": openapi,
             "headers": self._read_headers(),
             "disabled": self._is_disabled(),
             "description": self._read_description(),
@@ -251,6 +254,12 @@ class _EntryReader:
             return None
         text = self._read_text(key, value)
         return text if text.startswith(("~", "${")) else str(self.context.folder / text)
+
+    def _read_openapi(self) -> str | None:
+        path = self._read_path("openapi")
+        if path is not None and str(self.entry["openapi"]).startswith(("http://", "https://")):
+            raise EntryProblem("openapi", "must be a file; download the document and give its path")
+        return path
 
     def _is_disabled(self) -> bool:
         disabled, enabled = self.entry.get("disabled", False), self.entry.get("enabled", True)

@@ -41,6 +41,10 @@ async def log_in(spec: ServerSpec, show: Callable[[str], Awaitable[None]]) -> in
         raise ConfigError(
             f"server {spec.name!r}: it is a process on this machine and needs no login"
         )
+    if spec.transport == "openapi":
+        raise ConfigError(
+            f"server {spec.name!r}: it is an HTTP API without MCP; give its token in `headers`"
+        )
     async with _redirect_page() as (address, wait_for_redirect):
         with anyio.move_on_after(_LOGIN_TIMEOUT_S):
             logins = KeyringLogins(spec)

@@ -12,7 +12,7 @@ from .server_spec import ServerSpec, address_without_secrets
 MASK = "***"
 #: Keys whose values are shown; every other text is masked.
 _SHOWN_KEYS = frozenset(
-    "type transport command path cwd working_dir source description deferTools "
+    "type transport command path openapi cwd working_dir source description deferTools "
     "bearer_token_env_var envFile env_file".split()
 )
 #: Keys whose lists of texts are names.

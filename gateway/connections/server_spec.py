@@ -1,4 +1,4 @@
-"""One MCP server behind the gateway: how to start or reach it."""
+"""One server behind the gateway: how to start or reach it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pydantic import (
 from ...catalog.pattern import denied, granted
 from ...settings import Glob
 
-Transport = Literal["stdio", "http", "sse"]
+Transport = Literal["stdio", "http", "sse", "openapi"]
 
 CALL_TIMEOUT_S = 60.0
 START_TIMEOUT_S = 30.0
@@ -76,13 +76,15 @@ class ServerSpec(BaseModel):
 
     Args:
         name: unique name in the configuration.
-        transport: `stdio` starts a process; `http` (streamable HTTP) and `sse` reach a URL.
+        transport: `stdio` starts a process; `http` (streamable HTTP) and `sse` reach a URL;
+            `openapi` sends the requests of an OpenAPI document.
         command: program to start, for `stdio`.
         args: its arguments.
         env: environment variables for the process, added to the inherited ones.
         env_file: file of `NAME=value` lines added before `env`.
         cwd: working directory of the process.
-        url: address, for `http` and `sse`.
+        url: address, for `http`, `sse` and `openapi`.
+        openapi: file with the OpenAPI document, for `openapi`.
         headers: HTTP headers sent with every request.
         timeout_s: time limit of a call in seconds.
         start_timeout_s: time limit in seconds to start the server and list its tools.
@@ -108,6 +110,7 @@ class ServerSpec(BaseModel):
     env_file: Text | None = None
     cwd: Text | None = None
     url: Text | None = None
+    openapi: Text | None = None
     headers: dict[str, SecretStr] = Field(default_factory=dict)
     timeout_s: float = Field(default=CALL_TIMEOUT_S, gt=0, le=_MOST_TIMEOUT_S, allow_inf_nan=False)
     start_timeout_s: float = Field(
@@ -142,6 +145,8 @@ class ServerSpec(BaseModel):
         if self.transport == "stdio":
             if not (self.command or "").strip():
                 raise ValueError("command: a stdio server needs the program to start; add it")
+        elif self.transport == "openapi" and not (self.openapi or "").strip():
+            raise ValueError("openapi: the file with the OpenAPI document is missing; add it")
         elif self.url is None:
             raise ValueError(f"url: a server over {self.transport} needs an address; add it")
         elif "${" not in self.url:
@@ -162,6 +167,8 @@ class ServerSpec(BaseModel):
         if self.command is not None:
             yield "command", self.command
             yield "args", len(self.args)
+        if self.openapi is not None:
+            yield "openapi", self.openapi
         if self.url is not None:
             yield "url", address_without_secrets(self.url)
         if self.env:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ConfigError, MissingExtraError
 from .connection_errors import ConsentNeeded
+from .openapi_server import openapi_transport
 from .server_log import ServerLog
 from .server_process import MOST_BYTES, RunningProcesses, stdio_transport
 from .server_spec import ServerSpec
@@ -40,6 +41,8 @@ def transport_over(processes: RunningProcesses, *, auth: FindLogin | None = None
     ) -> AbstractAsyncContextManager[TransportStreams]:
         if spec.transport == "stdio":
             return stdio_transport(spec, log, noise, processes)
+        if spec.transport == "openapi":
+            return openapi_transport(spec, log)
         has_own_credentials = any(name.lower() == "authorization" for name in spec.headers)
         login = None if has_own_credentials else (auth or _stored_login)(spec)
         return _open_sse(spec, login) if spec.transport == "sse" else _open_http(spec, login)

@@ -271,7 +271,8 @@ class Fleet:
             self._open_log,
             self._apply_listing,
             transport=self._transport,
-            idle_s=self._idle_s,
+            # It is no process, and costs nothing to keep.
+            idle_s=None if spec.transport == "openapi" else self._idle_s,
             on_state=self._report_state,
             handlers=self.message_handlers,
         )
@@ -288,7 +289,9 @@ class Fleet:
     def _start_task(self, upstream: Upstream) -> None:
         if self._group is not None:
             self._group.start_soon(upstream.run)
-            if upstream.spec.name in self.starting:
+            name = upstream.spec.name
+            follows_file = upstream.spec.transport == "openapi" and name not in self._descriptions
+            if name in self.starting or follows_file:
                 upstream.start()
 
     def _remove_server(self, upstream: Upstream) -> None:

@@ -14,6 +14,7 @@ import mcp.types as types
 from ...catalog import Tool
 from ...errors import ShortlistError
 from ...gating.votes import VOTING_TOOL
+from ..connections.openapi_server import TOOL_META
 from ..connections.server_spec import ServerSpec
 from .safe_texts import safe_offers
 from .server_lists import Listing, Offers
@@ -93,7 +94,7 @@ class ListedTools:
             if not spec.tools.permits(tool.name):
                 continue
             try:
-                catalog_tool = _catalog_tool(server, tool)
+                catalog_tool = _catalog_tool(spec, tool)
             except ShortlistError as error:
                 problems.append(f"tool {tool.name!r:.80} is left out: {error}")
                 continue
@@ -102,7 +103,7 @@ class ListedTools:
                 continue
             tools_by_name[catalog_tool.name] = catalog_tool
             self._names[server, catalog_tool.name] = tool.name
-            if tool.meta and _is_short(tool.meta):
+            if tool.meta and spec.transport != "openapi" and _is_short(tool.meta):
                 metas[catalog_tool.id] = dict(tool.meta)
         self.problems[server] = problems
         has_voting_tool = any(tool.name == VOTING_TOOL for tool in listing.tools)
@@ -148,21 +149,28 @@ class ListedTools:
         )
 
 
-def _catalog_tool(server: str, listed: types.Tool) -> Tool:
+def _catalog_tool(spec: ServerSpec, listed: types.Tool) -> Tool:
     """A tool of the catalog from a server's list.
+
+    Only the gateway's own server for an OpenAPI document says which request a tool sends.
 
     Raises:
         ShortlistError: the definition is not valid.
     """
     hints = listed.annotations
+    more: dict[str, Any] = {}
+    if spec.transport == "openapi":
+        more = (listed.meta or {}).get(TOOL_META, {})
     return Tool(
         listed.name,
-        server,
+        spec.name,
         listed.description or "",
         listed.input_schema,
         title=listed.title,
         output_schema=listed.output_schema,
         annotations=hints.model_dump(by_alias=True, exclude_none=True) if hints else None,
+        tags=more.get("tags", ()),
+        operation=more.get("operation"),
     )
 
 

@@ -431,7 +431,8 @@ class Upstream:
     async def _serve(self) -> None:
         start_time = monotonic()
         self._schedule = RereadingSchedule(lambda: self._wakeup.set())
-        pages, causes = Pages(), QuestionCauses()
+        pages = Pages(with_problems=self.spec.transport == "openapi")
+        causes = QuestionCauses()
         with (
             self._open_log(self.spec.name) as log,
             anyio.fail_after(self.spec.start_timeout_s) as start_limit,

@@ -23,6 +23,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from ..connections.connection_errors import in_one_line
+from ..connections.openapi_server import PROBLEMS_META
 
 #: Most pages, and most entries, of one list; further ones are not read.
 _MOST_OFFER_PAGES, _MOST_ENTRIES = 200, 10_000
@@ -142,14 +143,19 @@ _MOST_PROBLEMS = 100
 class Pages:
     """Checks the pages of one connection.
 
+    Args:
+        with_problems: whether the server is a part of the gateway, whose pages name the problems
+            of their tools in `_meta`.
+
     Attributes:
         screened: whether malformed tools are removed. It is set after the SDK refused a page,
             because the check takes as long as reading the page.
         problems: one line for each tool that was left out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_problems: bool = False) -> None:
         self.screened = False
+        self.with_problems = with_problems
         self.problems: list[str] = []
         self._requested: set[types.RequestId] = set()
 
@@ -243,6 +249,8 @@ async def _read_tools(client: Client, pages: Pages) -> Listing:
         for tool in page.tools:
             _shorten_description(tool, problems)
         tools += page.tools
+        if pages.with_problems:
+            problems += (page.meta or {}).get(PROBLEMS_META, ())
         fresh_seconds.append(page.ttl_ms / 1e3)
         cursor = page.next_cursor
         if not cursor:

@@ -90,7 +90,9 @@ class Manifests:
     def _path(self, spec: ServerSpec) -> Path:
         """The file of a server. Each command, address or environment has its own file."""
         location = (spec.command, spec.args, spec.cwd, spec.url, sorted(spec.env))
-        parts = (spec.name, *location)
+        # Arguments for headers that the configuration sets are left out of the tools.
+        document = (spec.openapi, sorted(spec.headers)) if spec.openapi is not None else ()
+        parts = (spec.name, *location, *document)
         return self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}.json"
 
 

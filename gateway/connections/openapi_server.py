@@ -1,0 +1,372 @@
+"""An HTTP API with an OpenAPI document as an MCP server inside the gateway.
+
+The document says which requests there are, the configuration says where they go. So requests, with
+their secrets, go to the configured host only, whatever the document or an answer says.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin, urlsplit
+
+import anyio
+import httpx2
+import mcp.types as types
+import pydantic_core
+from mcp import MCPError
+from mcp.server.lowlevel import Server
+from mcp.shared.memory import create_client_server_memory_streams
+
+from ...catalog import Tool, read_tools
+from ...catalog.operation import Operation
+from ...catalog.request_body import is_json
+from ...errors import CatalogError, OperationError
+from .masking import redacted
+from .server_log import ServerLog
+from .server_process import MOST_BYTES
+from .server_spec import ServerSpec
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+
+#: Keys of `_meta` for the gateway: in a tool, what MCP has no field for; in a list, its problems.
+TOOL_META, PROBLEMS_META = "shortlist/tool", "shortlist/problems"
+#: Milliseconds after which the document is looked at again.
+_FRESH_MS = 60_000
+#: Most problems of a document that are passed on.
+_MOST_PROBLEMS = 100
+#: Redirects that are followed, all of them on the configured host.
+_MOST_REDIRECTS = 5
+#: Most bytes that are read of an error's answer, and most characters that are passed on.
+_ERROR_BYTES, _ERROR_CHARS = 64_000, 4_000
+#: Seconds that the server has to end before it is cancelled.
+_GRACE_S = 2.0
+_TEXT_TYPES = ("xml", "yaml", "javascript", "x-www-form-urlencoded", "graphql", "csv")
+
+
+@asynccontextmanager
+async def openapi_transport(spec: ServerSpec, log: ServerLog) -> AsyncIterator[TransportStreams]:
+    """A connection to the MCP server for an OpenAPI document.
+
+    Args:
+        spec: server with document, address and headers.
+        log: gets a line for each request.
+    """
+    # Calls have a time limit of their own.
+    timeout = httpx2.Timeout(None, connect=spec.start_timeout_s)
+    async with (
+        httpx2.AsyncClient(timeout=timeout) as http,
+        create_client_server_memory_streams() as (client_streams, server_streams),
+        anyio.create_task_group() as group,
+    ):
+        server = OpenApiServer(spec, http, log).server
+        ended = anyio.Event()
+
+        async def serve() -> None:
+            await server.run(*server_streams, server.create_initialization_options())
+            ended.set()
+
+        group.start_soon(serve)
+        try:
+            yield client_streams
+        finally:
+            for stream in (*client_streams, server_streams[1]):
+                await stream.aclose()
+            with anyio.move_on_after(_GRACE_S, shield=True):
+                await ended.wait()
+            group.cancel_scope.cancel()
+
+
+class OpenApiServer:
+    """The tools of an OpenAPI document, and the requests of their calls.
+
+    Args:
+        spec: server with document, address and headers.
+        http: sends the requests.
+        log: gets a line for each request.
+
+    Attributes:
+        server: the MCP server.
+    """
+
+    def __init__(self, spec: ServerSpec, http: httpx2.AsyncClient, log: ServerLog) -> None:
+        self._spec = spec
+        self._http = http
+        self._log = log
+        self._document = _Document(spec)
+        self._operations: dict[str, Operation] = {}
+        self.server: Server[Any] = Server(
+            spec.name, on_list_tools=self._list_tools, on_call_tool=self._call_tool
+        )
+
+    async def _list_tools(
+        self,
+        context: Any,  # noqa: ARG002
+        params: types.PaginatedRequestParams | None,  # noqa: ARG002
+    ) -> types.ListToolsResult:
+        try:
+            tools, problems = await anyio.to_thread.run_sync(self._document.read)
+        except CatalogError as error:
+            raise MCPError(types.INTERNAL_ERROR, str(error)) from error
+        self._operations = {tool.name: tool.operation for tool in tools if tool.operation}
+        return types.ListToolsResult(
+            tools=[_listed(tool) for tool in tools],
+            ttl_ms=_FRESH_MS,
+            _meta={PROBLEMS_META: list(problems)},
+        )
+
+    async def _call_tool(
+        self,
+        context: Any,  # noqa: ARG002
+        params: types.CallToolRequestParams,
+    ) -> types.CallToolResult:
+        operation = self._operations.get(params.name)
+        if operation is None:
+            return _error(f"{self._spec.name} has no operation {params.name!r:.200}")
+        start, line = monotonic(), f"{operation.method} {operation.path:.200}"
+        try:
+            request = self._request(operation, params.arguments or {})
+            result, status = await self._answer(request)
+        except OperationError as error:
+            result, status = _error(str(error)), "not sent"
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
+            result, status = self._failure(line, error), type(error).__name__
+        milliseconds = (monotonic() - start) * 1e3
+        await anyio.to_thread.run_sync(
+            self._write_log, f"{line} {status} {milliseconds:.0f} ms\n".encode()
+        )
+        return result
+
+    def _write_log(self, line: bytes) -> None:
+        try:
+            self._log.write(line)
+        except OSError:
+            return  # a full disk must not stop calls
+
+    def _request(self, operation: Operation, arguments: Mapping[str, Any]) -> httpx2.Request:
+        base_url = _base_url(operation, self._spec)
+        request = operation.request(arguments, base_url=base_url)
+        if _origin(str(request.url)) != _origin(self._spec.url or ""):
+            raise OperationError(
+                f"{operation.method} {operation.path:.200}",
+                argument="",
+                expected="an address of the configured host",
+                actual=_origin(str(request.url)),
+            )
+        request.headers.setdefault("Accept", "application/json, */*;q=0.8")
+        # The configuration's headers replace those of arguments.
+        request.headers.update(self._spec.plain_headers())
+        return request
+
+    async def _answer(self, request: httpx2.Request) -> tuple[types.CallToolResult, str]:
+        """The result of a request, and its status for the log."""
+        own_origin = _origin(self._spec.url or "")
+        for _ in range(_MOST_REDIRECTS + 1):
+            response = await self._http.send(request, stream=True, follow_redirects=False)
+            try:
+                following = response.next_request
+                if following is None:
+                    return await self._result(response), str(response.status_code)
+            finally:
+                await response.aclose()
+            if (origin := _origin(str(following.url))) != own_origin:
+                reason = (
+                    f"the server redirects to another host, {origin:.200}, which is not followed; "
+                    "if it is right, an operator gives that address as `url`"
+                )
+                return _error(reason), "redirect refused"
+            request = following
+        return _error(f"the server redirects more than {_MOST_REDIRECTS} times"), "redirects"
+
+    async def _result(self, response: httpx2.Response) -> types.CallToolResult:
+        status = response.status_code
+        if not response.is_success:
+            body, _ = await _read(response, _ERROR_BYTES)
+            text = redacted(_text(body, response), self._spec)[:_ERROR_CHARS]
+            return _error(f"HTTP {status} {_phrase(status)}\n{text}".strip())
+        body, is_whole = await _read(response, MOST_BYTES)
+        if not is_whole:
+            return _error(f"the server gave an answer of more than {MOST_BYTES:,} bytes")
+        return _content(body, response)
+
+    def _failure(self, line: str, error: Exception) -> types.CallToolResult:
+        """The result of a request without an answer."""
+        reason = redacted(str(error) or type(error).__name__, self._spec)[:_ERROR_CHARS]
+        sent = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+        unknown = "; it is not known whether the call had an effect" if sent else ""
+        return _error(f"{line}: no answer of server {self._spec.name!r}: {reason}{unknown}")
+
+
+class _Document:
+    """The tools of a document, read again when the file changes."""
+
+    def __init__(self, spec: ServerSpec) -> None:
+        self._spec = spec
+        self._version: tuple[int, int] | None = None
+        self._tools: list[Tool] = []
+        self._problems: list[str] = []
+
+    def read(self) -> tuple[list[Tool], list[str]]:
+        """The tools, and a line for each operation that is left out.
+
+        Raises:
+            CatalogError: the file cannot be read, or is no OpenAPI document.
+        """
+        path = Path(self._spec.openapi or "")
+        try:
+            state = path.stat()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise CatalogError(f"{path}: cannot be read: {reason}") from error
+        version = (state.st_mtime_ns, state.st_size)
+        if version != self._version:
+            self._tools, self._problems = _read_document(path, self._spec)
+            self._version = version
+        return self._tools, self._problems
+
+
+def _read_document(path: Path, spec: ServerSpec) -> tuple[list[Tool], list[str]]:
+    read = read_tools(path, format="openapi", server=spec.name, strict=False)
+    problems = [f"{path.name}: {row.where}: {row.field}: {row.reason}" for row in read.rejected]
+    problems += [note.removeprefix(f"{path}: ") for note in read.notes]
+    tools = []
+    for tool in read.tools:
+        operation = tool.operation
+        if operation is None:
+            continue
+        if _base_url(operation, spec) is None:
+            problems.append(
+                f"operation {tool.name!r:.80} is left out: the document has another server for it, "
+                f"{_origin(operation.server or ''):.200}; add an entry with that `url`"
+            )
+            continue
+        tools.append(_without_configured_headers(tool, operation, spec))
+    return tools, problems[:_MOST_PROBLEMS]
+
+
+def _without_configured_headers(tool: Tool, operation: Operation, spec: ServerSpec) -> Tool:
+    """The tool without the arguments for headers that the configuration sets."""
+    configured = {name.lower() for name in spec.headers}
+    names = frozenset(
+        row.argument
+        for row in operation.arguments
+        if (row.place == "header" and row.name.lower() in configured)
+        or (row.place == "cookie" and "cookie" in configured)
+    )
+    if not names:
+        return tool
+    schema = tool.input_schema
+    schema["properties"] = {
+        name: child for name, child in schema["properties"].items() if name not in names
+    }
+    schema["required"] = [name for name in schema.get("required", ()) if name not in names]
+    row = tool.to_dict() | {"input_schema": schema, "operation": operation.without(names)}
+    return Tool.from_dict(row)
+
+
+def _listed(tool: Tool) -> types.Tool:
+    """The tool as MCP lists it."""
+    operation = None if tool.operation is None else tool.operation.to_dict()
+    meta = {TOOL_META: {"operation": operation, "tags": list(tool.tags)}}
+    return types.Tool.model_validate(tool.to_mcp() | {"_meta": meta})
+
+
+def _base_url(operation: Operation, spec: ServerSpec) -> str | None:
+    """The address before an operation's path; None if it is not on the configured host."""
+    url = spec.url or ""
+    if not operation.has_own_server:
+        return url
+    own_url = urljoin(url, operation.server or "")
+    return own_url if _origin(own_url) == _origin(url) else None
+
+
+def _origin(url: str) -> str:
+    """Scheme, host and port of an address; "" if it is none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port}"
+
+
+async def _read(response: httpx2.Response, most: int) -> tuple[bytes, bool]:
+    """The decoded body, and whether it is all of it."""
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > most:
+            return bytes(body[:most]), False
+    return bytes(body), True
+
+
+def _content(body: bytes, response: httpx2.Response) -> types.CallToolResult:
+    """The result of a successful request."""
+    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not body:
+        return _text_result(f"HTTP {response.status_code} {_phrase(response.status_code)}")
+    if is_json(media_type):
+        text = _text(body, response)
+        try:
+            value = pydantic_core.from_json(text, allow_inf_nan=False)
+        except ValueError:
+            return _text_result(text)
+        return _text_result(text, value if isinstance(value, dict) else None)
+    data = base64.b64encode(body).decode()
+    if media_type.startswith("image/") and not media_type.endswith("xml"):
+        return types.CallToolResult(
+            content=[types.ImageContent(type="image", data=data, mime_type=media_type)]
+        )
+    if media_type.startswith("audio/"):
+        return types.CallToolResult(
+            content=[types.AudioContent(type="audio", data=data, mime_type=media_type)]
+        )
+    if _is_text(body, media_type):
+        return _text_result(_text(body, response))
+    contents = types.BlobResourceContents(
+        uri="openapi:answer", mime_type=media_type[:200] or None, blob=data
+    )
+    return types.CallToolResult(
+        content=[types.EmbeddedResource(type="resource", resource=contents)]
+    )
+
+
+def _is_text(body: bytes, media_type: str) -> bool:
+    if media_type.startswith("text/") or any(word in media_type for word in _TEXT_TYPES):
+        return True
+    if media_type:
+        return False
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _text(body: bytes, response: httpx2.Response) -> str:
+    try:
+        return body.decode(response.charset_encoding or "utf-8", "replace")
+    except LookupError:  # the server names no known encoding
+        return body.decode("utf-8", "replace")
+
+
+def _text_result(text: str, value: dict[str, Any] | None = None) -> types.CallToolResult:
+    content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
+    return types.CallToolResult(content=content, structured_content=value)
+
+
+def _error(text: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
