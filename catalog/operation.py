@@ -237,7 +237,9 @@ class Operation:
             parts = urlsplit("")
         plain = not re.search(r"[\x00-\x20\x7f\\]", url)
         if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
-            raise self._error("", "base_url, as http://HOST:PORT/PATH", None)
+            # A query, or what stands before the host, may be a secret.
+            without_secrets = url.partition("?")[0].rpartition("@")[2]
+            raise self._error("", "base_url, as http://HOST:PORT/PATH", without_secrets)
         path = quote(parts.path.rstrip("/"), safe=_PATH_CHARS)
         return f"{parts.scheme}://{parts.netloc}{path}", _quoted_query(parts.query)
 
