@@ -23,6 +23,7 @@ from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.shared.memory import create_client_server_memory_streams
 
+from ... import __version__
 from ...catalog import Tool, read_tools
 from ...catalog.operation import Operation
 from ...catalog.request_body import is_json
@@ -47,6 +48,12 @@ _MOST_REDIRECTS = 5
 _ERROR_BYTES, _ERROR_CHARS = 64_000, 4_000
 #: Seconds that the server has to end before it is cancelled.
 _GRACE_S = 2.0
+#: Headers of requests for which neither the call nor the configuration has another value.
+_HEADERS = {
+    "Accept": "application/json, */*;q=0.8",
+    "Accept-Encoding": "gzip, deflate",
+    "User-Agent": f"shortlist/{__version__}",
+}
 _TEXT_TYPES = ("xml", "yaml", "javascript", "x-www-form-urlencoded", "graphql", "csv")
 
 
@@ -159,7 +166,8 @@ class OpenApiServer:
                 expected="an address of the configured host",
                 actual=_origin(str(request.url)),
             )
-        request.headers.setdefault("Accept", "application/json, */*;q=0.8")
+        for name, value in _HEADERS.items():
+            request.headers.setdefault(name, value)
         # The configuration's headers replace those of arguments.
         request.headers.update(self._spec.plain_headers())
         return request

@@ -88,6 +88,7 @@ async def test_a_call_is_the_request_of_the_document(tmp_path, service):
     assert headers["cookie"] == "session=s%201%3Badmin=1"
     assert headers["authorization"] == f"Bearer {SECRET}"
     assert headers["x-tenant"] == "acme"
+    assert headers["user-agent"].startswith("shortlist/")
 
 
 async def test_what_the_configuration_sets_is_no_argument(tmp_path, service):

@@ -212,7 +212,7 @@ def _independent_requests(
 
 
 def _comparable(method: str, url: str, headers: dict[str, str], content: str) -> Any:
-    """The parts of a request. What can be written in two ways is decoded: encodings, JSON, order."""
+    """The parts of a request; what can be written in two ways is decoded: encodings and JSON."""
     parts = urlsplit(url)
     lowered = {key.lower(): value for key, value in headers.items()}
     own = {key: value for key, value in lowered.items() if key not in _CLIENTS_OWN}
