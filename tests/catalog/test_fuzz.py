@@ -95,7 +95,7 @@ VALID: list[Any] = [
             }
         },
         "components": {
-            "parameters": {"p": {"name": "p", "schema": {"type": "string"}}},
+            "parameters": {"p": {"name": "p", "in": "query", "schema": {"type": "string"}}},
             "schemas": {"s": {"properties": {"x": {"$ref": "#/components/schemas/s"}}}},
         },
     },

@@ -13,15 +13,19 @@ import httpx2
 from aiopenapi3 import OpenAPI
 
 
-def without_discriminators(value: Any) -> Any:
-    """The document without `discriminator`, which changes no request; it refuses some of them."""
+def usable(value: Any) -> Any:
+    """The document without what changes no request, and what this client does not do as specified.
+
+    It refuses some discriminators, and writes times in another form than it got them.
+    """
     if isinstance(value, dict):
         return {
-            key: without_discriminators(child)
+            key: usable(child)
             for key, child in value.items()
             if not (key == "discriminator" and isinstance(child, dict) and "propertyName" in child)
+            and (key, child) != ("format", "date-time")
         }
-    return [without_discriminators(child) for child in value] if isinstance(value, list) else value
+    return [usable(child) for child in value] if isinstance(value, list) else value
 
 
 def built(api: OpenAPI, call: dict[str, Any], session: httpx2.Client) -> dict[str, Any]:
@@ -42,7 +46,7 @@ def built(api: OpenAPI, call: dict[str, Any], session: httpx2.Client) -> dict[st
 
 def main() -> None:
     document = json.loads(Path(sys.argv[1]).read_text())
-    document = without_discriminators(document)
+    document = usable(document)
     # It chooses among several servers at random, and needs one.
     document["servers"] = document.get("servers", [{"url": "https://api.example"}])[:1]
     document["info"].setdefault("version", "1")

