@@ -25,7 +25,6 @@ _TRANSPORTS: Mapping[str, Transport | None] = {
     "streamablehttp": "http",
     "streamable_http": "http",
     "sse": "sse",
-    "openapi": "openapi",
     "remote": None,  # opencode: the address says which
 }
 #: Keys that only Cline writes. Its `timeout` is in seconds.

@@ -10,6 +10,7 @@ import base64
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -67,8 +68,10 @@ async def openapi_transport(spec: ServerSpec, log: ServerLog) -> AsyncIterator[T
     """
     # Calls have a time limit of their own.
     timeout = httpx2.Timeout(None, connect=spec.start_timeout_s)
+    # All clients of the gateway share the connection: no cookie of one is sent for another.
+    no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
     async with (
-        httpx2.AsyncClient(timeout=timeout) as http,
+        httpx2.AsyncClient(timeout=timeout, cookies=no_cookies) as http,
         create_client_server_memory_streams() as (client_streams, server_streams),
         anyio.create_task_group() as group,
     ):
@@ -189,6 +192,7 @@ class OpenApiServer:
                     "if it is right, an operator gives that address as `url`"
                 )
                 return _error(reason), "redirect refused"
+            following.headers.update(self._spec.plain_headers())
             request = following
         return _error(f"the server redirects more than {_MOST_REDIRECTS} times"), "redirects"
 
@@ -290,8 +294,11 @@ def _base_url(operation: Operation, spec: ServerSpec) -> str | None:
     url = spec.url or ""
     if not operation.has_own_server:
         return url
-    own_url = urljoin(url, operation.server or "")
-    return own_url if _origin(own_url) == _origin(url) else None
+    own_url = urljoin(url, operation.server or "").partition("?")[0]
+    query = urlsplit(url).query
+    if _origin(own_url) != _origin(url):
+        return None
+    return f"{own_url}?{query}" if query else own_url
 
 
 def _origin(url: str) -> str:

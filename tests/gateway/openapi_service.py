@@ -43,7 +43,7 @@ async def elsewhere(request: Request) -> Response:
 
 
 async def moved(request: Request) -> Response:
-    return RedirectResponse("/v1/echo/moved", 307)
+    return RedirectResponse("/v1/echo/moved", 307, {"set-cookie": "who=ann; path=/"})
 
 
 async def loop(request: Request) -> Response:

@@ -152,6 +152,7 @@ async def test_a_redirect_to_another_host_is_refused(tmp_path, service, other_ho
         followed = await call(fleet, "billing/moved")
         assert followed.structured_content["path"] == "/v1/echo/moved"
         assert followed.structured_content["headers"]["authorization"] == f"Bearer {SECRET}"
+        assert "cookie" not in followed.structured_content["headers"]
         endless = await call(fleet, "billing/loop")
         assert text_of(endless) == "the server redirects more than 5 times"
 
@@ -305,7 +306,6 @@ def test_the_entry_of_a_configuration(tmp_path):
     [
         ({"openapi": "spec.yaml"}, "url: a server over openapi needs an address; add it"),
         ({"openapi": "https://host/spec.json", "url": "https://host"}, "must be a file; download"),
-        ({"type": "openapi", "url": "https://host"}, "openapi: the file with the OpenAPI document"),
         ({"openapi": 3, "url": "ftp://host"}, "must start with http"),
     ],
 )
@@ -315,6 +315,20 @@ def test_a_wrong_entry_is_named(tmp_path, entry, reason):
     config = read_client_config(path)
     assert config.servers == ()
     assert reason in config.problems[0]
+
+
+def test_a_spec_needs_its_document():
+    with pytest.raises(ValueError, match="openapi: the file with the OpenAPI document is missing"):
+        ServerSpec(name="billing", transport="openapi", url="https://host")
+
+
+async def test_a_query_of_the_address_is_sent_with_every_request(tmp_path, service):
+    spec = billing(service, url=f"{service}/v1/?key=k-12345")
+    async with running(tmp_path, spec) as fleet:
+        sent = (await call(fleet, "billing/delete_invoices", id="a")).structured_content
+        own = (await call(fleet, "billing/own")).structured_content
+    assert (sent["path"], sent["query"]) == ("/v1/echo/customers/a/invoices", "key=k-12345")
+    assert (own["path"], own["query"]) == ("/v2/echo/own", "key=k-12345")
 
 
 async def test_a_document_that_cannot_be_read_is_its_servers_problem_only(tmp_path, service):
@@ -337,7 +351,7 @@ def test_doctor_knows_it(tmp_path, service, monkeypatch):
     path.write_text(mcp_json({"billing": entry_of(billing(service))}))
     answer = CliRunner().invoke(app, ["doctor", "--config", str(path), "--json"])
     (server,) = json.loads(answer.stdout)["servers"]
-    assert (server["name"], server["status"], server["tools"]) == ("billing", "warn", 13)
+    assert (server["name"], server["status"], server["tools"]) == ("billing", "warn", 14)
     assert any("'upload' is left out" in problem for problem in server["problems"])
     assert SECRET not in answer.output
 
