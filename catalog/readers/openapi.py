@@ -19,6 +19,8 @@ VALUE_BUDGET = 10_000
 """Maximum values copied for one operation. Beyond it, only the types of references are kept."""
 DOCUMENT_BUDGET = 300_000
 """Values copied for all operations of a document, beyond as many as it holds: half a second."""
+OBJECT_COST = 5
+"""Values that a parameter or body counts as, besides its schema: reading it takes as long."""
 NESTING_LIMIT = 64
 """Maximum nesting of a schema with its references replaced."""
 
@@ -111,7 +113,7 @@ class Inlining:
             ToolError: not an object, or a reference that leads out of the document, nowhere or
                 back to itself.
         """
-        self._expansion.take(1, field)
+        self._expansion.take(OBJECT_COST, field)
         for _ in range(REFERENCE_DEPTH):
             resolved = object_at(value, field)
             if "$ref" not in resolved:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple, Protocol, cast
 
 from ...errors import ToolError
@@ -14,6 +16,10 @@ from .openapi_schema import binary_as_base64, is_binary, plain_properties, reque
 from .reader import short_value
 
 _BODY = "body"
+#: Most media types of a body, and variables of a server, that are looked at.
+_MOST_ENTRIES = 100
+_ADDRESS_CHARS = 2_000
+_ENCODING_KEYS = ("style", "explode", "allowReserved")
 _BASE64 = {"type": "string", "contentEncoding": "base64"}
 
 
@@ -174,16 +180,16 @@ def _encoding(row: Mapping[str, Any], place: Place, field: str) -> Encoding:
 
 def _argument_names(parameters: list[_Parameter]) -> list[str]:
     """A name for each parameter: its own, or with its place where two have the same name."""
-    own_names = [row.name for row in parameters]
-    names: list[str] = []
+    own_names = Counter(row.name for row in parameters)
+    names: dict[str, None] = {}
     for row in parameters:
         name = row.name
-        if own_names.count(name) > 1:
+        if own_names[name] > 1:
             name = f"{name}_in_{row.place}"
             while name in own_names or name in names:
                 name += "_"
-        names.append(name)
-    return names
+        names[name] = None
+    return list(names)
 
 
 def _body(
@@ -224,7 +230,7 @@ def _body(
 
 def _preferred(content: Mapping[Any, Any]) -> str:
     """The media type that is sent: JSON, else a form, else text, else the first one."""
-    kinds = [kind for kind in content if isinstance(kind, str)]
+    kinds = [kind for kind in islice(content, _MOST_ENTRIES) if isinstance(kind, str)]
 
     def rank(kind: str) -> int:
         if is_json(kind):
@@ -263,17 +269,15 @@ def _form_fields(
     encodings: Any, schema: Mapping[str, Any], kind: str
 ) -> Iterator[tuple[str, Encoding]]:
     """How the properties of a form are written, where it is not the default."""
-    if kind == FORM and isinstance(encodings, dict):
-        for name, row in encodings.items():
-            keys = ("style", "explode", "allowReserved")
-            if isinstance(row, dict) and any(key in row for key in keys):
-                yield name, _encoding(row, "body", f"requestBody.encoding.{name:.80}.style")
     properties = schema.get("properties")
-    if kind == MULTIPART and isinstance(properties, dict):
-        for name, row in properties.items():
-            items = row.get("items") if isinstance(row, dict) else None
-            if is_binary(row) or is_binary(items):
+    for name, child in properties.items() if isinstance(properties, dict) else ():
+        row = encodings.get(name) if isinstance(encodings, dict) else None
+        items = child.get("items") if isinstance(child, dict) else None
+        if kind == MULTIPART:
+            if is_binary(child) or is_binary(items):
                 yield name, replace(default_encoding("body"), is_base64=True)
+        elif isinstance(row, dict) and any(key in row for key in _ENCODING_KEYS):
+            yield name, _encoding(row, "body", f"requestBody.encoding.{name:.80}.style")
 
 
 def _server(endpoint: Endpoint) -> tuple[str | None, bool]:
@@ -283,11 +287,15 @@ def _server(endpoint: Endpoint) -> tuple[str | None, bool]:
         url = first.get("url") if isinstance(first, dict) else None
         if not isinstance(url, str) or not url:
             continue
+        if len(url) > _ADDRESS_CHARS:
+            continue
         variables = first.get("variables") if isinstance(first, dict) else None
-        for name, row in variables.items() if isinstance(variables, dict) else ():
+        rows = variables.items() if isinstance(variables, dict) else ()
+        for name, row in islice(rows, _MOST_ENTRIES):
             default = row.get("default") if isinstance(row, dict) else None
-            url = url.replace(f"{{{name}}}", f"{default:.200}" if isinstance(default, str) else "")
-        return url[:2_000], index < 2
+            text = default if isinstance(default, str) else ""
+            url = url.replace(f"{{{name}}}", text[:_ADDRESS_CHARS])[:_ADDRESS_CHARS]
+        return url, index < 2
     return None, False
 
 

@@ -272,6 +272,17 @@ _TREE = {
     for depth in range(6)
 } | {"S6": {"type": "string"}}
 _LARGE = {"type": "object", "properties": {f"f{i}": {"type": "string"} for i in range(1_500)}}
+_PLACES = ("query", "cookie")
+_MANY = {
+    "get": {
+        "parameters": [{"name": f"p{i}", "in": place} for i in range(700) for place in _PLACES],
+        "servers": [{"url": "http://{a}", "variables": {f"v{i}": {} for i in range(5_000)}}],
+        "requestBody": {"content": {f"a/b{i}": {} for i in range(5_000)}},
+    }
+}
+_ALL_OF: dict[str, Any] = {"properties": {f"f{i}": {"readOnly": True} for i in range(1_000)}}
+for _ in range(25):
+    _ALL_OF = {"allOf": [_ALL_OF], "nullable": True}
 _REPEATED = {"post": {"requestBody": {"content": {"application/json": {"schema": _LARGE}}}}}
 
 
@@ -285,8 +296,14 @@ _REPEATED = {"post": {"requestBody": {"content": {"application/json": {"schema":
             "paths": {f"/p{i}": {"$ref": "#/x-base"} for i in range(2_000)},
             "x-base": _REPEATED,
         },
+        {
+            "openapi": "3.0.0",
+            "paths": {f"/p{i}": {"$ref": "#/x-base"} for i in range(2_000)},
+            "x-base": _MANY,
+        },
+        _posting(1_000, {"$ref": "#/components/schemas/A"}, {"schemas": {"A": _ALL_OF}}),
     ],
-    ids=["references that branch", "one large schema", "one path for all"],
+    ids=["references that branch", "one large schema", "one path for all", "lists", "allOf"],
 )
 @pytest.mark.no_cover
 def test_a_small_document_never_takes_long(document: dict[str, Any]) -> None:
