@@ -7,8 +7,8 @@ stream-safe format). Text is then normalised to NFC and cut to its bound.
 
 Kept, because scripts and emoji need them: one zero-width joiner or non-joiner after a letter or
 mark of a script that joins (Arabic, Indic, ...), a zero-width joiner between two emoji, and an
-emoji or text presentation selector after a symbol. Tag characters are always removed. So three
-regional flags become a plain black flag.
+emoji or text presentation selector after a symbol. Tag characters are always removed, also those
+of the three regional flags, which become a plain black flag. These are counted apart.
 """
 
 from __future__ import annotations
@@ -53,18 +53,23 @@ _REMOVED = {
     "control": r"\x00-\x08\x0b-\x1f\x7f-\x9f\u206a-\u206f\ufff9-\ufffb",
     "zero-width": r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200d\u2060-\u2065"
     r"\u3164\ufeff\uffa0",
-    "bidi": r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069",
+    "bidi": r"\u061c\u200e\u200f\u202a-\u202c\u2066-\u2069",
+    "bidi override": r"\u202d\u202e",
     "tag": r"\U000e0000-\U000e00ff\U000e01f0-\U000e0fff",
     "variation selector": r"\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef",
     "surrogate": r"\ud800-\udfff",
     "non-character": r"\ufdd0-\ufdef\ufff0-\ufff8"
     + "".join(rf"\U{p:04x}fffe\U{p:04x}ffff" for p in range(17)),
 }
+_FLAG_TAGS = (
+    "(?<=\U0001f3f4)\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067"
+    "|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f"
+)
 _INVISIBLE = re.compile(
-    f"({_KEPT})|" + "|".join(f"([{characters}])" for characters in _REMOVED.values())
+    f"({_KEPT})|({_FLAG_TAGS})|" + "|".join(f"([{characters}])" for characters in _REMOVED.values())
 )
 _SUSPECT = re.compile(f"[{''.join(_REMOVED.values())}]")
-_KINDS = ("", "", *_REMOVED)
+_KINDS = ("", "", "flag tag", *_REMOVED)
 _JOINERS = re.compile("[\u200c\u200d]")
 _LINE_ENDS = "\u2028\u2029"
 _UNSEEN = re.compile(f"({_KEPT})|[{''.join(_REMOVED.values())}{_LINE_ENDS}]")
@@ -160,7 +165,7 @@ def _strip(text: str, field: str, notes: Notes) -> str:
         group = match.lastindex or 0
         if group == 1:
             return match[0]
-        counts[_KINDS[group]] += 1
+        counts[_KINDS[group]] += len(match[0])
         return ""
 
     text = _NEWLINES.sub("\n", text)
@@ -179,7 +184,7 @@ def _strip(text: str, field: str, notes: Notes) -> str:
         if composed == text:
             break
         text = composed
-    for kind in (*_REMOVED, "combining"):
+    for kind in (*_REMOVED, "flag tag", "combining"):
         if count := counts[kind]:
             notes.add(field, f"{count} {kind} character{'s' if count > 1 else ''}")
     if recomposed:

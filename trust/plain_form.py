@@ -26,11 +26,16 @@ _ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})|%([0-9a-fA
 # Each begins with the characters it looks for, which `re` finds faster than what lies around them.
 _JOINED: Final = re.compile(r"[_.\-](?<=[a-z0-9].)[_.\-]*(?=[a-z0-9])")
 _HUMPS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_HYPHENATED: Final = re.compile(r"-\n(?<=[a-z0-9]-.)[^\S\n]*(?=[a-z0-9])")
 # Blanks that are more than one, or not a space.
-_BLANKS: Final = re.compile(r"[^\S\n](?:(?<! )|[^\S\n])[^\S\n]*")
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
-_HEX: Final = re.compile(r"\b(?:[0-9a-fA-F]{2}){16,}\b")
+_BLANKS: Final = re.compile(r"\s(?:(?<! )|\s)\s*")
+_LIST_MARK: Final = re.compile(r"[-*+•#] |\d{1,3}[.)] ")
+# Encoded text may continue on the next lines.
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{16,}(?:\n[A-Za-z0-9+/_-]{4,})*={0,2}")
+_HEX: Final = re.compile(r"(?:\b|0x)[0-9a-fA-F]{16,}(?:\n[0-9a-fA-F]{4,})*\b")
 _WORDS: Final = re.compile(r"[a-zA-Z]{2,30}(?:[ ,.'\n]{1,3}[a-zA-Z~/.]{1,30}){2}")
+_COMMAND: Final = re.compile(r"\b\w{2,12} (?:-\w|[~/$]|https?:)|[|(] ?\w|/\w+/\w+")
+_PRINTABLE: Final = re.compile(r"[ -~\n]{8,}")
 _END: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 _DECODED: Final = 4_096
 """Maximum number of decoded bytes of one encoded passage."""
@@ -56,16 +61,27 @@ def visible(text: str, *, identifier: bool = False) -> str:
 
 
 def plain(text: str) -> str:
-    """A `visible` text in small letters, with `_`, `-` and `.` inside words read as blanks."""
-    return _BLANKS.sub(" ", _JOINED.sub(" ", text.lower()))
+    """A `visible` text in small letters, with `_`, `-` and `.` inside words read as blanks.
+
+    A line break is a blank. It stays only before a new paragraph or an item of a list.
+    """
+    text = _HYPHENATED.sub("-", text.lower())
+    return _BLANKS.sub(_one_blank, _JOINED.sub(" ", text))
 
 
 def decoded(text: str) -> Iterator[str]:
-    """Decoded passages of base64 or hexadecimal that contain words."""
+    """Decoded passages of base64 or hexadecimal that contain words or a shell command."""
     for stretch in _BASE64.finditer(text):
-        yield from _words(_from_base64(stretch[0]))
+        yield from _words(_from_base64(stretch[0].replace("\n", "")))
     for stretch in _HEX.finditer(text):
-        yield from _words(bytes.fromhex(stretch[0][: 2 * _DECODED]))
+        digits = stretch[0].removeprefix("0x").replace("\n", "")[: 2 * _DECODED]
+        yield from _words(bytes.fromhex(digits[: len(digits) // 2 * 2]))
+
+
+def _one_blank(blanks: re.Match[str]) -> str:
+    line_breaks = blanks[0].count("\n")
+    item = line_breaks and _LIST_MARK.match(blanks.string, blanks.end())
+    return "\n" if line_breaks > 1 or item else " "
 
 
 def _character(escape: re.Match[str]) -> str:
@@ -89,7 +105,9 @@ def _from_base64(stretch: str) -> bytes:
 
 def _words(data: bytes) -> Iterator[str]:
     text = data.decode("utf-8", "ignore")
-    if len(text) > len(data) // 2 and _WORDS.search(text):
+    prose = len(text) > len(data) // 2 and _WORDS.search(text)
+    printable = max(_PRINTABLE.findall(text), key=len, default="")
+    if prose or (len(printable) > len(data) // 2 and _COMMAND.search(printable)):
         yield text
 
 

@@ -16,16 +16,21 @@ from .plain_form import decoded, plain, visible
 from .scan_rules import BLOCK, CONCEPTS, ORDERS, REACHING_ORDERS, RULES, ScanRule
 
 _END: Final = re.compile(r"(?<=[.!?;])['\")\]]?\s+|\n+|(?<=[。！？；])")
+# A first sentence without a full stop, and one more line that is not its continuation.
+_SECOND_LINE: Final = re.compile(r"[^.!?;]{0,400}?\n\s{0,20}[A-Z]")
 _INVISIBLE: Final = re.compile(
-    r"(\d+) (tag|bidi|zero-width|variation selector|combining) character"
+    r"(\d+) (tag|bidi override|bidi|zero-width|variation selector|combining) character"
 )
 _MOST_INVISIBLE: Final = {
-    "tag": 6,
+    "tag": 0,
+    "bidi override": 0,
     "bidi": 3,
     "zero-width": 15,
     "variation selector": 8,
     "combining": 60,
 }
+# Characters that no standard gives a meaning; Apple uses the last of the first block for its logo.
+_PRIVATE_USE: Final = re.compile("[\ue000-\uf8fe\U000f0000-\U0010ffff]")
 _OTHER_RULES: Final = tuple(rule for rule in RULES if not rule.encoded)
 _EXCERPT: Final = 160
 _MOST_FINDINGS: Final = 20
@@ -54,6 +59,10 @@ def scan(tool: Tool) -> tuple[Finding, ...]:
         text = visible(text_field.text[:characters_left], identifier=text_field.identifier)
         text = text[:MOST_CHARACTERS]
         scanned_texts.append(text_field._replace(text=text))
+        if not text.isascii() and _PRIVATE_USE.search(text):
+            findings.append(
+                Finding("hidden_text", "quarantine", text_field.where, "private-use characters")
+            )
         characters_left -= max(len(text_field.text), len(text))
     findings += _rule_findings(scanned_texts)
     for text_field in scanned_texts:
@@ -107,8 +116,11 @@ class _Passages:
 
     def __init__(self, fields: list[Text]) -> None:
         self._fields = fields
-        self._text = plain("\n".join(field.text for field in fields))
-        self._occurs = cache(partial(_concept_occurs, self._text))
+        self._plain_texts = [plain(field.text) for field in fields]
+        # Line breaks end sentences, but they do not separate the words of a concept.
+        self._text = "\n".join(self._plain_texts)
+        self._words = "\n".join(text.replace("\n", " ") for text in self._plain_texts)
+        self._occurs = cache(partial(_concept_occurs, self._words))
         self._sentences_by_concept: dict[str, frozenset[int]] = {}
 
     def matches(self, rule: ScanRule) -> Iterable[int]:
@@ -129,13 +141,13 @@ class _Passages:
 
     def blocks(self) -> Iterator[int]:
         """Numbers of the sentences that open a block of instructions in markup of a prompt."""
-        if "<" not in self._text:
+        if "<" not in self._words:
             return
-        for match in islice(BLOCK.finditer(self._text), _MOST_BLOCKS):
+        for match in islice(BLOCK.finditer(self._words), _MOST_BLOCKS):
             close = f"</{match[1] or match[2]}>"
-            end = self._text.find(close, match.end(), match.end() + _LONGEST_BLOCK)
+            end = self._words.find(close, match.end(), match.end() + _LONGEST_BLOCK)
             orders = ORDERS if match[1] else REACHING_ORDERS
-            if end > 0 and orders.search(self._text, match.end(), end):
+            if end > 0 and orders.search(self._words, match.end(), end):
                 yield self._sentence_at(match.start())
 
     def quoted(self, number: int) -> tuple[str, str]:
@@ -150,7 +162,7 @@ class _Passages:
         """Numbers of the sentences with a concept."""
         sentences = self._sentences_by_concept.get(name)
         if sentences is None:
-            matches = CONCEPTS[name].expression.finditer(self._text) if self._occurs(name) else ()
+            matches = CONCEPTS[name].expression.finditer(self._words) if self._occurs(name) else ()
             sentences = self._sentences_by_concept[name] = frozenset(
                 self._sentence_at(match.start()) for match in matches
             )
@@ -169,8 +181,8 @@ class _Passages:
             return frozenset()
         if field.loose and len(rule.needs) > 1:
             return frozenset()
-        if not rule.opening and field.where == "description":
-            sentences -= {bisect_right(self._sentence_starts, self._field_starts[field_number]) - 1}
+        if not rule.opening and field.where == "description" and not _SECOND_LINE.match(field.text):
+            sentences -= {self._sentence_at(self._field_starts[field_number])}
         return sentences
 
     def _sentence_at(self, position: int) -> int:
@@ -182,7 +194,7 @@ class _Passages:
     @cached_property
     def _field_starts(self) -> list[int]:
         """The start of each text."""
-        return [0, *accumulate(len(plain(field.text)) + 1 for field in self._fields[:-1])]
+        return [0, *accumulate(len(text) + 1 for text in self._plain_texts[:-1])]
 
     @cached_property
     def _sentence_starts(self) -> list[int]:

@@ -135,7 +135,8 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
     ),
     "override": (
         "ignore|disregard|forget|override|bypass|supersede|you are now|new instruction|from now on|"
-        "developer mode|jailbreak|do anything now|user",
+        "developer mode|jailbreak|do anything now|user|precedence|priority|restrict|limitations|"
+        "your |this point|unfilter|uncensor|you |refuse|decline|unrestricted",
         r"\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|bypass|do not follow|don't follow|stop "
         r"following) (?:\w+ ){0,2}(?:previous|prior|earlier|above|preceding|all|other|original|"
         r"your|"
@@ -150,10 +151,30 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
         r"\b(?:regardless of|whatever|no matter what|instead of what|rather than what) the (?:user|"
         r"customer) (?:has |have |had )?(?:said|says|asked|entered|named|requested|specified|wants|"
         r"wanted|objects|typed|chose)\b|"
+        r"\b(?:ignore|disregard|forget) (?:all |everything )?(?:of )?(?:the )?(?:above|previous|"
+        r"prior|"
+        r"preceding|earlier)(?= *(?:[.,;:!]|$| and | then ))|"
         r"\byou are now (?:an? |in |the |act|free|under|operating|my |unrestricted|dan\b)|"
-        r"\byour new (?:role|instructions?|goal|identity|objective) (?:is|are)\b|"
+        r"\byour (?:new|real|true|actual) (?:role|instructions?|goal|identity|objective|task|"
+        r"purpose) "
+        r"(?:is|are)\b|\bfrom (?:now|this point) (?:on|onwards?|forward),? (?:you|act|respond|"
+        r"ignore|"
+        r"do not|treat|behave)\b|\btakes? (?:precedence|priority) over (?:all |any |your |the )?"
+        rf"(?:\w+ )?(?:{_ORDERS}|user)\b|"
+        r"\b(?:act|behave|respond|answer|operate) (?:as|like) (?:an? )?(?:\w+ )?(?:unrestricted|"
+        r"unfiltered|uncensored|jailbroken)\b|\byou have no (?:\w+ )?(?:restrictions|limitations|"
+        r"guidelines)\b|\b(?:disable|bypass|suspend|ignore|forget|override|drop) (?:all )?(?:of "
+        r")?your "
+        r"(?:\w+ )?(?:rules|polic(?:y|ies)|restrictions|filters|constraints|training|"
+        r"programming)\b|"
+        r"\byou (?:must|will|shall) (?:now )?obey\b|\b(?:never|do not|must not) (?:refuse|decline) "
+        r"(?:any|this|these|the|to)\b|\b(?:assume|consider|treat) (?:that )?the user (?:has |as )?"
+        r"(?:already )?(?:approved|consented|confirmed|authori[sz]ed|an? admin\w*)\b|"
+        r"\b(?:this|these|the following|my) (?:\w+ )?(?:instructions?|directives?) (?:override|"
+        r"supersede|"
+        r"replace)s?\b|"
         r"\bnew (?:system )?instructions? ?:|\b(?:enter|enable|activate|now in) (?:developer|"
-        r"jailbreak|god|dan) mode\b|\bdo anything now\b|\bsystem override\b",
+        r"jailbreak|god|dan|unrestricted|override) mode\b|\bdo anything now\b|\bsystem override\b",
     ),
     "on_sight": (
         "when you|once you|if you|after you|as soon as you|reading this|read this",
@@ -179,7 +200,8 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
     ),
     "system_line": (
         "system:|system]|assistant:",
-        r"(?:^|[.!\n]) ?[#\[*]{0,3} ?(?:system|assistant)[\]*]{0,3}:?[\]*]{0,3} (?:you|ignore|"
+        r"(?:(?:^|[.!\n]) ?[#\[*]{0,3} ?(?:system|assistant)[\]*]{0,3}|\b(?:system|assistant):)"
+        r"[\]*]{0,3} (?:you|ignore|"
         r"disregard|always|"
         r"never|must|do not|when|after|from now)\b",
     ),
@@ -222,14 +244,78 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
         r"\b(?:to|in|into|with|call|use|of) (?:the )?send (?:e?mail|message)s?\b(?! to\b)",
     ),
     "redirect": (
-        "override|redirect|replace|bcc|recipient|cc |to address|all email",
-        r"\boverrides? the\b|\bredirects?\b|\bb?cc\b|\ball e?mails?\b|"
+        "override|redirect|reroute|divert|replace|bcc|recipient|cc |to address|all email",
+        r"\boverrides? the\b|\b(?:redirect|reroute|divert)s?\b|\bb?cc\b|\ball e?mails?\b|"
         r"\breplace the recipient|\brecipient (?:must|shall|should|is|to)\b",
     ),
+    # a definition that talks about such text: a linter, a test fixture, a detector
     "guard": (
-        "inject|jailbreak|detect|scan|phrases|malicious|attack|suspicious|moderat",
+        "",
         r"\b(?:injections?|jailbreaks?|detects?|detection|scans?|phrases|malicious|attacks?|"
-        r"suspicious|moderation)\b",
+        r"suspicious|moderation|fixtures?|linters?|corpus|corpora|prevents?|attempts)\b|"
+        r"\b(?:checks?|tests?|verif(?:y|ies)|analy[sz]es?|classif(?:y|ies)|flags?|lints?|decides|"
+        r"labels|scores|rates|reports|finds|rejects|blocks|filters|strips|counts|warns) "
+        r"(?:\w+ ){0,3}(?:whether|if|when|that|prompts?|texts?|inputs?|messages?|descriptions?|"
+        r"definitions?|strings?|documents?|lines?|commands?)\b|"
+        r"\b(?:expected|mock(?:ed)?|sample|canned|fake|dummy|test|training|illustrative|recorded) "
+        r"(?:\w+ )?(?:outputs?|responses?|reply|replies|texts?|strings?|prompts?|inputs?|cases?|"
+        r"data|messages?|content)\b",
+    ),
+    "ship": (
+        "send|sent|post|upload|transmit|forward|submit|leak|pipe|report|deliver|relay|mirror|"
+        "stream",
+        r"\b(?:sen[dt]s?|sending|posts?|posting|uploads?|transmits?|forwards?|submits?|leaks?|"
+        r"pipes?|"
+        r"reports?|delivers?|relays?|mirrors?|streams?)\b",
+    ),
+    "outside": (
+        "host|server|endpoint|collector|site|address|attacker|webhook|domain|://|@",
+        r"\b(?:external|remote|third party|outside|unknown|foreign|attacker(?:'s)?) (?:\w+ ){0,2}"
+        r"(?:hosts?|servers?|endpoints?|collectors?|sites?|address(?:es)?|webhooks?|domains?)\b|"
+        rf"\battacker(?:'s)?\b|\b(?:to|at|via) (?:https?://|{_MAIL})",
+    ),
+    "exfiltrate": ("exfiltrat", r"\bexfiltrat(?:es?|ing)\b"),
+    "copy": ("copy|copies|also|addition", r"\b(?:a copy|copies|also|additionally|in addition)\b"),
+    "order_to_read": (
+        "read|open|load|cat |fetch|collect|grab|dump|harvest|access",
+        r"(?<=[.;:!>] )(?:read|open|load|cat|fetch|collect|grab|dump|harvest|access)\b|"
+        r"\b(?:must|please|always|first,?|also|then|should|additionally|and) "
+        r"(?:(?:read|open|load|collect|grab|dump|harvest)s?|cat|fetch(?:es)?|access(?:es)?)\b",
+    ),
+    "own_login": (
+        "auth|login|log in|connect|default|unless|present|exist|if ",
+        r"\b(?:for (?:\w+ )?(?:auth\w*|login)|to (?:authenticate|log in|connect|sign)|"
+        r"by default|unless|if (?:it|one|present|set|no|none|the file))\b",
+    ),
+    "user_data": (
+        "user|customer|all |every|each ",
+        r"\b(?:users?'s?|customers?'s?|user|customer) (?:\w+ ){0,2}(?:data|messages?|prompts?|"
+        r"quer(?:y|ies)|files?|inputs?|documents?|conversations?|emails?|records?|arguments)\b|"
+        r"\b(?:all|every|each) (?:\w+ ){0,2}(?:messages?|prompts?|inputs?|arguments|quer(?:y|ies)|"
+        r"results?|responses?)\b",
+    ),
+    "takes_over": (
+        "route |its |their |tool's ",
+        r"\b(?:re)?(?:route|direct|send) (?:all|every|any|each) (?:\w+ ){0,3}(?:requests?|calls?|"
+        r"queries|"
+        r"operations?|actions?) (?:here|(?:to|through|via) this (?:tool|server))\b|"
+        r"\b(?:replace|override|overwrite|substitute|discard) (?:its|their|(?:that|the|the "
+        r"other) tool's) "
+        r"(?:\w+ )?(?:outputs?|results?|responses?|answers?|values?)\b",
+    ),
+    "hidden_order": (
+        "hidden |secret ",
+        r"\b(?:hidden|secret) (?:directive|instruction|order|command|policy|payload)s?:",
+    ),
+    "shell": (
+        "",
+        r"/bin/\w{0,3}sh\b|/dev/tcp/|\| ?(?:sudo )?(?:ba|z|da)?sh\b|"
+        r"\b(?:curl|wget|nc|ncat|netcat|socat|telnet|scp|ssh|rsync|chmod|rm|dd|mkfifo|crontab|sudo|"
+        r"eval|exec|source|(?:ba|z)?sh|python3?|perl|ruby|php|node|powershell|pwsh|cmd(?: exe)?|"
+        r"iex|iwr|"
+        r"certutil|mshta)(?: exe)?(?: -{1,2}\w| \+x| [~/$\"'(]| \w+://| \d{1,3}(?: \d{1,3}){3}\b)|"
+        r"\b(?:os system|eval|exec|subprocess \w+)\(|\bimport os\b|\binvoke (?:expression|"
+        r"webrequest)\b",
     ),
     # loud, and often honest
     "use_me": (
@@ -330,11 +416,27 @@ RULES: Final = (
         opening=False,
     ),
     ScanRule("moves_secrets", "quarantine", ("secret", "known_to_model", "give", "always")),
+    ScanRule(
+        "moves_secrets",
+        "quarantine",
+        ("key_file", "order_to_read"),
+        ("guard", "example", "own_login"),
+    ),
+    ScanRule("moves_secrets", "quarantine", ("key_file", "ship", "outside"), ("guard", "example")),
+    ScanRule(
+        "moves_secrets", "quarantine", ("known_to_model", "secret", "ship", "outside"), ("guard",)
+    ),
+    ScanRule("moves_secrets", "quarantine", ("exfiltrate",), ("guard", "example")),
     ScanRule("moves_secrets", "quarantine", ("leak_prompt",), ("guard", "example")),
+    ScanRule("copies_results", "quarantine", ("copy", "ship", "outside"), ("guard", "example")),
     ScanRule(
         "moves_conversation", "quarantine", ("chat", "hand_over", "pretext"), opening=False, span=2
     ),
     ScanRule("moves_conversation", "quarantine", ("chat", "given", "pretext"), opening=False),
+    ScanRule("moves_conversation", "quarantine", ("chat", "ship", "outside"), ("guard", "example")),
+    ScanRule(
+        "moves_conversation", "quarantine", ("user_data", "ship", "outside"), ("guard", "example")
+    ),
     ScanRule("hides_from_user", "quarantine", ("hide",), ("guard",)),
     ScanRule("overrides", "quarantine", ("override",), ("guard", "example")),
     ScanRule("overrides", "quarantine", ("on_sight",)),
@@ -349,7 +451,10 @@ RULES: Final = (
         "misuses_other_tools", "quarantine", ("other_tool", "always", "address"), ("example",)
     ),
     ScanRule("misuses_other_tools", "quarantine", ("send", "always", "mail"), ("example",)),
+    ScanRule("misuses_other_tools", "quarantine", ("takes_over",), ("example",), span=2),
+    ScanRule("hidden_text", "quarantine", ("hidden_order",), ("guard", "example")),
     ScanRule("hidden_text", "quarantine", ("terminal_codes",)),
+    ScanRule("hidden_text", "quarantine", ("shell",), encoded=True),
     ScanRule("hidden_text", "quarantine", ("chat", "give"), encoded=True),
     ScanRule("hidden_text", "quarantine", ("key_file",), encoded=True),
     ScanRule("hidden_text", "quarantine", ("address", "send"), encoded=True),

@@ -1,4 +1,4 @@
-"""`shortlist lab record`: an evaluation, run and kept with commit, machine and command."""
+"""`shortlist lab record` and `shortlist lab scan`: figures kept with their origin."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ _PASSED_ON = {
 def register(app: typer.Typer) -> None:
     """Add the command to an application."""
     app.command("record", context_settings=_PASSED_ON)(record_evaluation)
+    app.command("scan")(record_scan)
 
 
 def record_evaluation(
@@ -67,4 +68,34 @@ def record_evaluation(
     path = write_record(
         Record(file.stem, title or file.stem, table_of(held), held, origin), file.parent
     )
+    note(f"{path}: written")
+
+
+def record_scan(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="File of the record.")],
+    data: Annotated[
+        Path, typer.Option("--data", metavar="FOLDER", help="Folder of the data sets.")
+    ],
+    listings: Annotated[
+        Path | None,
+        typer.Option(
+            "--listings",
+            metavar="FOLDER",
+            help="Folder of tools/list answers of installed servers, one file each.",
+        ),
+    ] = None,
+) -> None:
+    """Count the definitions that the scan quarantines, and record the figures."""
+    from ...evals.lab.record import Record, provenance, running_command, write_record
+    from ...evals.lab.scan_figures import scan_table, scanned_sets
+    from ..eval import show_table
+
+    sets = list(scanned_sets(data, listings))
+    table = scan_table(sets)
+    figures = {"sets": [scanned.to_dict() for scanned in sets]}
+    origin = provenance(running_command())
+    path = write_record(
+        Record(file.stem, "Definitions quarantined", table, figures, origin), file.parent
+    )
+    show_table("Definitions quarantined", table)
     note(f"{path}: written")

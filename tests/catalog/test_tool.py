@@ -158,7 +158,7 @@ def test_text_inside_schemas_is_cleaned_keys_included() -> None:
     assert tool.input_schema == {"properties": {"name": prose}}
     assert tool.cleaned == (
         "input_schema.properties (key): 1 zero-width character",
-        "input_schema.properties.name.description: 1 bidi character",
+        "input_schema.properties.name.description: 1 bidi override character",
         "input_schema.properties.name.enum[0]: 1 zero-width character",
         f"input_schema.properties.name.title: cut from 20,000 to {DESCRIPTION_LIMIT:,} characters",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import textwrap
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from shortlist import Catalog, Tool
 from shortlist.catalog import read_tools
+from shortlist.evals.lab.scan_figures import scanned_sets
 from shortlist.trust import Trust, scan
 
 TRAINING = ("mcp", "mcp_crawl", "metatool", "sealtools", "stabletoolbench", "toolrl")
@@ -96,6 +98,13 @@ def test_hidden_instructions_and_benign_tools_beside_them(shared_data):
     assert sum(benign) == 0
 
 
+def test_peer_scan_in_two_halves(shared_data):
+    figures = {scanned.name: scanned for scanned in scanned_sets(shared_data)}
+    for half, least in (("read", 26), ("unread", 15)):
+        assert len(figures[f"`peer_scan`, malicious, {half} half"].quarantined) >= least
+        assert len(figures[f"`peer_scan`, benign, {half} half"].quarantined) == 0
+
+
 @pytest.mark.parametrize(
     ("name", "most"),
     [
@@ -114,14 +123,25 @@ def test_benign_definitions_that_look_like_attacks(cases, name, most):
 @pytest.mark.parametrize(
     ("name", "least"),
     [
-        ("attacks", 28),
-        ("attacks_held_out", 5),
-        ("attacks_second", 17),
-        ("attacks_second_held_out", 8),
-        ("attacks_third", 6),
+        ("attacks", 30),
+        ("attacks_held_out", 6),
+        ("attacks_second", 19),
+        ("attacks_second_held_out", 9),
+        ("attacks_third", 7),
         ("attacks_fourth", 10),
         ("attacks_fourth_held_out", 11),
     ],
 )
 def test_subtle_attacks_of_which_most_are_not_found(cases, name, least):
     assert len(quarantined(cases(name))) >= least
+    for columns in (20, 40):
+        wrapped = [
+            Tool(
+                tool.name,
+                tool.server,
+                "\n".join(textwrap.wrap(tool.description, columns, break_long_words=False)),
+                tool.input_schema,
+            )
+            for tool in cases(name)
+        ]
+        assert len(quarantined(wrapped)) >= least

@@ -143,6 +143,7 @@ def test_markdown_shows_absent_cells_as_dashes() -> None:
         "docs/code-mode.md",
         "docs/benchmarks-xlam.md",
         "docs/tool-attention.md",
+        "docs/trust.md",
         "models/training/README.md",
     ],
 )
