@@ -1,15 +1,18 @@
-"""Text files: reads only regular files of limited size, and writes in one step."""
+"""Files: reads only regular files of limited size, and writes in one step."""
 
 from __future__ import annotations
 
 import os
 import stat
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import CatalogError, ShortlistError
 
+OWNER_ONLY = 0o600
+"""Mode of a file that only its owner may read."""
 FILE_BYTES = 1 << 28
 """Maximum bytes of a file, 256 MiB. A catalog of 50,000 tools takes about 50 MB."""
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
@@ -73,29 +76,60 @@ def read_text_file(
         ) from cause
 
 
-def replace_text_file(path: Path, lines: Iterable[str]) -> None:
-    """Write a text file in one step: an interruption leaves the old file or the new one.
+def replace_file(
+    path: Path,
+    parts: Iterable[bytes],
+    *,
+    mode: int | None = OWNER_ONLY,
+    several_writers: bool = False,
+) -> None:
+    """Write a file in one step: an interruption leaves the old file or the new one.
 
-    A process that is killed meanwhile leaves a file beside it, which the next write replaces. Two
-    writers of the same file need a lock.
+    A failure, such as a full disk, leaves no other file. A process that is killed meanwhile leaves
+    a file beside it, which the next write replaces unless there are several writers.
 
     Args:
         path: the file.
-        lines: the new lines, each with its line end.
+        parts: the new content.
+        mode: permissions of the file; None for those of new files (umask).
+        several_writers: whether others may write the file at the same time without a lock. The
+            last one wins.
 
     Raises:
         OSError: the file cannot be written.
     """
-    partial = path.with_name(f".{path.name}.partial")
+    writer = f"{os.getpid()}-{threading.get_ident()}." if several_writers else ""
+    partial = path.with_name(f".{path.name}.{writer}partial")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
     try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.writelines(lines)
+        descriptor = os.open(partial, flags, 0o666 if mode is None else OWNER_ONLY)
+        with os.fdopen(descriptor, "wb") as file:
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
+        if mode is not None:
+            partial.chmod(mode)
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def replace_text_file(path: Path, lines: Iterable[str], *, mode: int | None = None) -> None:
+    """The same for lines of UTF-8 text, each with its line end. By default others may read it."""
+    replace_file(path, (line.encode("utf-8") for line in lines), mode=mode)
+
+
+def make_private_folder(path: Path) -> None:
+    """Create a folder, and the missing folders above it, that only their owner may open.
+
+    Raises:
+        OSError: a folder cannot be created.
+    """
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    path.mkdir(exist_ok=True)  # an error if there is a file of this name
 
 
 def _check(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from .sandbox import NotPlainError, as_json
 from .script_names import EXTRACT, NO_SERVER, ToolNames, nearest
 from .stubs import argument_names
 
+_LOG = logging.getLogger("shortlist.codemode")
 #: Most characters of a tool's error message in a script.
 _MAX_ERROR_CHARACTERS = 4_000
 
@@ -224,6 +226,10 @@ class Broker:
                 approved = await self._approve(ApprovalRequest(tool, verdict.arguments, self._code))
             except RequestError as error:
                 raise PermissionError(f"{name}: {error}") from None
+            except Exception as error:  # noqa: BLE001 - the function is the user's
+                _LOG.warning("asking for approval of %s failed", tool.id, exc_info=True)
+                problem = f"the question failed ({type(error).__name__})"
+                raise PermissionError(f"{name}: {problem}") from None
             if not approved:
                 raise PermissionError(f"{name}: the call was not approved")
             present_verdict = self._checks.recheck(verdict)
@@ -256,8 +262,10 @@ class Broker:
         except ToolCallError as error:
             running_call.status = "tool_error"
             raise RuntimeError(f"{name}: {str(error)[:_MAX_ERROR_CHARACTERS]}") from None
-        except ShortlistError as error:
-            raise RuntimeError(f"{name}: {str(error)[:_MAX_ERROR_CHARACTERS]}") from None
+        except Exception as error:  # noqa: BLE001 - the function is the user's
+            # Its text is for whoever runs the host: it may hold paths, addresses or keys.
+            _LOG.warning("a script's call of %s failed", tool.id, exc_info=True)
+            raise RuntimeError(f"{name}: the call failed ({type(error).__name__})") from None
         finally:
             # The text of an error is data of the server too.
             self._servers_read.add(tool.server or NO_SERVER)

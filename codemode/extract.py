@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import inspect
 import json
+import logging
 import os
 import signal
 from collections.abc import Awaitable, Callable
@@ -15,6 +16,7 @@ from typing import Any, TypeAlias
 from ..errors import RequestError
 from .sandbox import NotPlainError, as_json
 
+_LOG = logging.getLogger("shortlist.codemode")
 ExtractModel: TypeAlias = str | Callable[[str], str] | Callable[[str], Awaitable[str]]
 """A shell command that reads a prompt on stdin and answers on stdout, or a function of a prompt."""
 #: The stub of `extract` for the check of scripts.
@@ -115,9 +117,12 @@ class Extractor:
                 return str(await answer if inspect.isawaitable(answer) else answer)
         except TimeoutError:
             raise RuntimeError(f"extract: no answer within {_TIMEOUT_SECONDS} seconds") from None
+        except _CommandError as error:
+            raise RuntimeError(f"extract: the model failed: {error}") from None
         except Exception as error:  # noqa: BLE001 - the function is the user's
-            text = f"extract: the model failed: {type(error).__name__}: {error}"
-            raise RuntimeError(text[:_MAX_ANSWER_CHARACTERS]) from None
+            # Its text is for whoever runs the host, as of the broker's calls.
+            _LOG.warning("the model of extract failed", exc_info=True)
+            raise RuntimeError(f"extract: the model failed ({type(error).__name__})") from None
 
 
 def kind_schema(kind: object, depth: int = 0) -> dict[str, Any]:
@@ -243,6 +248,10 @@ def _kill_process(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
             process.kill()
 
 
+class _CommandError(Exception):
+    """The command of a model failed; the message is for the script."""
+
+
 async def _run_command(command: str, prompt: str) -> str:
     """The answer of a shell command, which is ended if the call is cancelled."""
     pipe = asyncio.subprocess.PIPE
@@ -264,5 +273,6 @@ async def _run_command(command: str, prompt: str) -> str:
         raise
     if process.returncode:
         lines = stderr.decode("utf-8", "replace").strip().splitlines() or ["nothing on stderr"]
-        raise OSError(f"the command exited with {process.returncode}: {lines[-1][:200]}")
+        _LOG.warning("the command of extract exited with %d: %.200s", process.returncode, lines[-1])
+        raise _CommandError(f"the command exited with {process.returncode}")
     return stdout.decode("utf-8", "replace")

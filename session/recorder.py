@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
-from ..catalog.text_file import open_file
+from ..catalog.text_file import OWNER_ONLY, open_file
 from ..errors import EventError, RequestError
 from .event import CallEvent, Event, Place, PromptEvent, TurnEvent
 
@@ -179,7 +179,8 @@ class JsonLines:
     processes on a local disk, are not mixed. The file is never rotated or cut.
 
     Args:
-        path: the file; created if it does not exist. Its folder must exist.
+        path: the file. If it does not exist, one is created that only its owner may read. Its
+            folder must exist.
 
     Raises:
         EventError: the file cannot be opened.
@@ -198,7 +199,7 @@ class JsonLines:
         self.path = Path(path)
         self._lock = Lock()
         try:
-            self._file = os.open(self.path, os.O_APPEND | os.O_CREAT | os.O_RDWR, 0o644)
+            self._file = os.open(self.path, os.O_APPEND | os.O_CREAT | os.O_RDWR, OWNER_ONLY)
             self._end_last_line()
         except (OSError, ValueError) as error:
             raise EventError(f"{self.path}: cannot be opened for events: {error}") from error

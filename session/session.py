@@ -415,6 +415,10 @@ class Session:
         """
         with self._lock:
             data, history = self._data, self._data.history
+            if not isinstance(ok, bool):
+                raise RequestError(
+                    f"ok: {ok!r:.80} is not True or False; say whether the call succeeded"
+                )
             if not isinstance(tool_id, str) or history.waiting[tool_id] < 1:
                 raise RequestError(
                     f"tool_id: no call of {tool_id!r:.200} waits for a result; `check` the call "

@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..catalog import Catalog, Tool
-from ..catalog.text_file import read_text_file, replace_text_file
+from ..catalog.text_file import (
+    OWNER_ONLY,
+    make_private_folder,
+    read_text_file,
+    replace_text_file,
+)
 from ..errors import PinsError
 from .change import DefinitionChange, changed_parts
 
@@ -80,7 +85,9 @@ class Pins:
         return cls({tool_id: _pin(path, tool_id, row) for tool_id, row in _rows(path, text)})
 
     def save(self, path: str | Path) -> None:
-        """Write the file atomically. Processes that may do so at the same time use `change_pins`.
+        """Write the file in one step; only its owner may read it.
+
+        Processes that may do so at the same time use `change_pins`.
 
         Raises:
             PinsError: the file cannot be written.
@@ -96,8 +103,8 @@ class Pins:
         }
         text = json.dumps({"format": _FORMAT, "tools": rows}, indent=1, ensure_ascii=False)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            replace_text_file(path, [f"{text}\n"])
+            make_private_folder(path.parent)
+            replace_text_file(path, [f"{text}\n"], mode=OWNER_ONLY)
         except OSError as error:
             raise PinsError(f"{path}: cannot be written: {error}") from error
 
@@ -158,8 +165,8 @@ def change_pins(path: str | Path, change: Callable[[Pins], Pins]) -> Pins:
 
     path = Path(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{path}.lock", timeout=_LOCK_SECONDS):
+        make_private_folder(path.parent)
+        with FileLock(f"{path}.lock", timeout=_LOCK_SECONDS, mode=OWNER_ONLY):
             before = Pins.read(path, missing_ok=True)
             after = change(before)
             if after != before or not path.exists():

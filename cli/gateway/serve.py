@@ -157,7 +157,10 @@ async def _stopped_by_signal(scope: CancelScope, fleet: Fleet, *, at_once: bool)
 
     if sys.platform == "win32":
         return
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as received:
+    stopping = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        stopping.append(signal.SIGHUP)
+    with anyio.open_signal_receiver(*stopping) as received:
         async for _ in received:
             scope.cancel()
             if at_once:

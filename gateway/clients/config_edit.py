@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import getitem
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
+from ...catalog.text_file import OWNER_ONLY, replace_file
 from ...errors import ConfigError, MissingExtraError
 from .config_document import ConfigDocument, Member, comments, members, parse_document, plain_json
 
@@ -249,8 +249,6 @@ def _comments_after(item: tomlkit.items.Item) -> str:
 
 
 _BACKUP_SUFFIX = ".shortlist-backup"
-#: Only the owner may read a new file, because it may contain secrets.
-_OWNER_ONLY = 0o600
 
 
 @dataclass(frozen=True)
@@ -309,8 +307,9 @@ def apply_change(change: FileChange, *, backup: bool = True) -> Path | None:
         if change.after is None:
             path.unlink(missing_ok=True)
         else:
-            mode = _OWNER_ONLY if change.before is None else path.stat().st_mode & 0o7777
-            _write_file(path, change.after, mode)
+            # A new file may contain secrets.
+            mode = OWNER_ONLY if change.before is None else path.stat().st_mode & 0o7777
+            replace_file(path, [change.after], mode=mode)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from None
     return backup_path
@@ -333,28 +332,13 @@ def _backups(path: Path) -> list[Path]:
 
 def _back_up(path: Path, data: bytes) -> Path:
     backup_path = _backups(path)[-1]
-    with os.fdopen(
-        os.open(backup_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY), "wb"
-    ) as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    return backup_path
-
-
-def _write_file(path: Path, data: bytes, mode: int) -> None:
-    temporary: Path | None = None
+    descriptor = os.open(backup_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
     try:
-        with NamedTemporaryFile(
-            "wb", dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as file:
-            temporary = Path(file.name)
+        with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(mode)
-        temporary.replace(path)
-    except OSError:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+    except BaseException:
+        backup_path.unlink(missing_ok=True)
         raise
+    return backup_path

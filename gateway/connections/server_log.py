@@ -16,9 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from ...catalog.text_file import OWNER_ONLY
 from .masking import redacted
 from .server_spec import ServerSpec
-from .user_folders import state_folder
+from .user_folders import own_folder, state_folder
 
 #: Size in bytes at which a new log begins. One old log is kept.
 ROTATED_FROM = 1_000_000
@@ -42,7 +43,7 @@ class ServerLog(RotatingFileHandler):
     """A log file of bounded size. When it is full, a new one starts, also while the server runs.
 
     At most two files of `ROTATED_FROM` bytes are kept: the log and `*.old.log` before it. Only the
-    user may read them.
+    user may read them and open their folder.
 
     Args:
         path: path of the log. Its folder is created.
@@ -55,7 +56,7 @@ class ServerLog(RotatingFileHandler):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
+        own_folder(path.parent)
         # In Latin-1 a character is a byte: the file gets what the server wrote.
         super().__init__(path, maxBytes=ROTATED_FROM, backupCount=1, encoding="latin-1")
         self.namer = lambda _: str(path.with_suffix(".old.log"))
@@ -86,7 +87,7 @@ class ServerLog(RotatingFileHandler):
 
 
 def _open_privately(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    return os.open(path, flags, OWNER_ONLY)
 
 
 def log_opener(folder: Path | None = None) -> Callable[[str], ServerLog]:

@@ -28,9 +28,10 @@ from mcp.client.stdio import get_default_environment
 from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 
+from ...catalog.text_file import replace_file
 from .server_log import ServerLog
 from .server_spec import ServerSpec
-from .user_folders import state_folder
+from .user_folders import own_folder, state_folder
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -266,14 +267,14 @@ class RunningProcesses:
         Raises:
             OSError: the file cannot be written.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
+        own_folder(self._folder)
         record = {
             "pid": pid,
             "started": _start_time(pid),
             "owner": os.getpid(),
             "owner_started": _start_time(os.getpid()),
         }
-        self._path(pid).write_text(json.dumps(record), encoding="utf-8")
+        replace_file(self._path(pid), [json.dumps(record).encode()])
 
     def stopped(self, pid: int) -> None:
         """Remove a process from the record."""

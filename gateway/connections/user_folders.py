@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...catalog.text_file import make_private_folder
 from ...errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -33,6 +34,20 @@ def cache_folder() -> Path:
         MissingExtraError: the extra `gateway` is not installed.
     """
     return Path(_platform_folders().user_cache_dir)
+
+
+def own_folder(path: Path) -> Path:
+    """A folder for the gateway's files, created if needed, that only the user may open.
+
+    An existing folder that others may open, as earlier versions created it, is closed to them.
+
+    Raises:
+        OSError: the folder cannot be created.
+    """
+    make_private_folder(path)
+    if path.stat().st_mode & 0o077:
+        path.chmod(0o700)
+    return path
 
 
 def _platform_folders() -> PlatformDirs:

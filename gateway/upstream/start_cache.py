@@ -8,16 +8,16 @@ import logging
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import mcp.types as types
 
 from ...catalog import Tool
+from ...catalog.text_file import replace_file
 from ...engine import Engine
 from ...errors import StoreError
 from ..connections.server_spec import ServerSpec
-from ..connections.user_folders import cache_folder
+from ..connections.user_folders import cache_folder, own_folder
 from .server_lists import Listing, Offers
 
 _FORMAT = 3
@@ -65,7 +65,7 @@ class Manifests:
         Raises:
             OSError: the file cannot be written.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        own_folder(self.folder)
         tools = [
             tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listing.tools
         ]
@@ -81,11 +81,7 @@ class Manifests:
         text = json.dumps(document)
         if len(text) > _MOST_BYTES:
             return
-        with NamedTemporaryFile(
-            "w", encoding="utf-8", dir=self.folder, suffix=".new", delete=False
-        ) as file:
-            file.write(text)
-        Path(file.name).replace(self._path(spec))
+        replace_file(self._path(spec), [text.encode("utf-8")], several_writers=True)
 
     def _path(self, spec: ServerSpec) -> Path:
         """The file of a server. Each command, address or environment has its own file."""
@@ -131,7 +127,7 @@ class SavedIndex:
     def save(self, engine: Engine) -> None:
         """Save an engine's index. If that fails, the next start encodes more tools."""
         try:
-            self._folder.parent.mkdir(parents=True, exist_ok=True)
-            engine.save(self._folder)
+            # The files of an index are as private as its folder.
+            engine.save(own_folder(self._folder))
         except (StoreError, OSError) as error:
             _LOG.info("the index cannot be saved: %s", error)

@@ -126,14 +126,21 @@ class Vectors:
             OSError: the version was removed, or the disk refuses.
         """
         folder = version / _ENCODED
-        folder.mkdir(exist_ok=True)
+        mode = version.stat().st_mode & 0o777
+        if not folder.exists():
+            folder.mkdir(mode, exist_ok=True)
         number = 1 + max((int(path.stem) for path in folder.glob("[0-9]*.npz")), default=0)
         # Other processes may encode for the same version.
         unfinished = folder / f"unfinished-{os.getpid()}"
         keys = np.frombuffer(b"".join(self.keys), np.uint8).reshape(-1, 16)
-        with unfinished.open("wb") as file:
-            np.savez(file, values=self.values, keys=keys, model=self.model)
-        unfinished.rename(folder / f"{number:06d}.npz")
+        try:
+            with unfinished.open("wb") as file:
+                np.savez(file, values=self.values, keys=keys, model=self.model)
+            unfinished.chmod(mode & 0o666)
+            unfinished.rename(folder / f"{number:06d}.npz")
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
 
 
 def text_key(text: str) -> bytes:

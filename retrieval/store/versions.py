@@ -139,7 +139,8 @@ def save(
     except (OSError, ValueError) as error:
         raise StoreError(f"{str(folder)!r}: cannot be written: {error}") from error
     try:
-        with FileLock(folder / "LOCK", timeout=_LOCK_SECONDS):
+        mode = folder.stat().st_mode & 0o666
+        with FileLock(folder / "LOCK", timeout=_LOCK_SECONDS, mode=mode):
             version = folder / f"v-{max(versions(folder), default=0) + 1:06d}"
             current_name, readable = _remove_unfinished(folder)
             try:
@@ -277,6 +278,7 @@ def _discard(version: Path) -> None:
 def _make_current(version: Path) -> None:
     marker = version.parent / "CURRENT.new"
     marker.write_text(version.name, encoding="ascii")
+    _share_like_folder(marker, version.parent)
     _flush(marker)
     marker.replace(version.parent / "CURRENT")
     _flush(version.parent)
@@ -343,8 +345,16 @@ def _write(
     }
     (version / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     for path in version.rglob("*"):
+        _share_like_folder(path, version.parent)
         _flush(path)
+    _share_like_folder(version, version.parent)
     _flush(version)
+
+
+def _share_like_folder(path: Path, folder: Path) -> None:
+    """Let those read a file or folder of the index who may open the folder of all versions."""
+    mode = folder.stat().st_mode & 0o777
+    path.chmod(mode if path.is_dir() else mode & 0o666)
 
 
 def _flush(path: Path) -> None:

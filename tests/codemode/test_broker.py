@@ -11,7 +11,7 @@ import pytest
 
 from shortlist import Engine, Tool
 from shortlist.codemode import CodeRunner, Flow, Grant, Limits, run_code
-from shortlist.errors import RequestError
+from shortlist.errors import CatalogError, RequestError
 from shortlist.loaders.counting import bundled_counter
 from shortlist.tests.codemode.servers import ALLOWED, ENGINE, Servers, new_session
 
@@ -152,6 +152,32 @@ def test_every_call_is_recorded():
     assert result.calls[0].chars == len('"500"')
     assert result.calls[2].arguments == {"title": "t"}
     assert all(one.ms > 0 for one in result.calls)
+
+
+def test_an_exception_of_the_callers_function_does_not_reach_the_script(caplog):
+    async def call(_tool, _arguments):
+        raise failure
+
+    code = (
+        "try:\n    await logs.count_lines()\nexcept RuntimeError as error:\n    x = str(error)\nx"
+    )
+    for failure in (OSError("/home/ann/key: secret"), CatalogError("/home/ann/key: secret")):
+        caplog.clear()
+        result = asyncio.run(run_code(new_session(), code, call))
+        assert result.value == f"logs.count_lines: the call failed ({type(failure).__name__})"
+        assert [record.status for record in result.calls] == ["server_error"]
+        assert "secret" in caplog.text
+
+
+def test_an_exception_of_the_function_that_asks_does_not_reach_the_script(caplog):
+    async def approve(_request):
+        raise OSError("/home/ann/key: secret")
+
+    code = f"try:\n    {DELETE}\nexcept PermissionError as error:\n    x = str(error)\nx"
+    result = ran(code, approve=approve)
+    assert result.value == "issues.delete: the question failed (OSError)"
+    assert [record.status for record in result.calls] == ["unapproved"]
+    assert "secret" in caplog.text
 
 
 def test_effects_before_a_failure_are_reported():

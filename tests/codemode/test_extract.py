@@ -101,17 +101,19 @@ def test_what_cannot_be_extracted(code, words):
     assert words in result.error.message
 
 
-def test_a_model_that_fails_is_an_error_of_the_script():
+def test_a_model_that_fails_is_an_error_of_the_script_and_its_text_is_logged(caplog):
     code = "try:\n    await extract('t', int)\nexcept RuntimeError as error:\n    x = str(error)\nx"
-    assert "the model failed: OSError: no disk" in ran(code, Model(OSError("no disk"))).value
+    assert ran(code, Model(OSError("no disk"))).value == "extract: the model failed (OSError)"
+    assert "no disk" in caplog.text
 
 
-def test_a_command_and_an_async_function():
+def test_a_command_and_an_async_function(caplog):
     program = "import json,sys; sys.stdout.write(json.dumps(len(sys.stdin.read())))"
     command = shlex.join([sys.executable, "-c", program])
     assert ran("await extract('t', int)", command).value > 100
     said = ran("await extract('t', int)", "echo no model >&2; exit 3").error.message
-    assert "exited with 3: no model" in said
+    assert said.endswith("the command exited with 3")
+    assert "no model" in caplog.text
 
     async def model(prompt):
         return json.dumps(7)

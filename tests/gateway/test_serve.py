@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -50,6 +51,8 @@ async def test_a_client_starts_it_and_calls_through(tmp_path):
     assert (tmp_path / "s" / "shortlist" / "logs" / "sums.log").exists()
     rows = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     assert [one["ok"] for one in rows if one["kind"] == "call"] == [True]
+    assert modes(tmp_path / "events.jsonl") == {0o600}
+    assert modes(tmp_path / "s") == modes(tmp_path / "c") == {0o600, 0o700}
 
 
 @pytest.mark.anyio
@@ -128,11 +131,31 @@ async def test_over_http_it_serves_metrics_to_who_has_their_token(tmp_path):
 
 
 @pytest.mark.parametrize("over_http", [False, True])
-def test_it_stops_its_servers_when_it_is_asked_to_stop(tmp_path, over_http):
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+def test_it_stops_its_servers_when_it_is_asked_to_stop(tmp_path, name, over_http):
     with started(tmp_path, over_http=over_http) as (gateway, server):
-        gateway.terminate()
-        gateway.wait(20)
+        gateway.send_signal(getattr(signal, name))
+        assert gateway.wait(20) == 0
         assert not _runs(server)
+    running = tmp_path / "s" / "shortlist" / "running"
+    assert list(running.iterdir()) == []
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
+def test_under_nohup_the_end_of_a_terminal_does_not_stop_it(tmp_path):
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with started(tmp_path, over_http=True) as (gateway, server):
+            gateway.send_signal(signal.SIGHUP)
+            with pytest.raises(subprocess.TimeoutExpired):
+                gateway.wait(1)
+            assert _runs(server)
+            gateway.terminate()
+            gateway.wait(20)
+    finally:
+        signal.signal(signal.SIGHUP, ignored)
 
 
 def test_what_a_killed_gateway_left_is_ended_by_the_next(tmp_path):
@@ -228,6 +251,12 @@ def started(tmp_path, *, over_http=False):
             yield gateway, int((notes / "pid").read_text())
         finally:
             gateway.kill()
+
+
+def modes(path):
+    """The permissions of a file, or of all that lies in a folder."""
+    paths = path.rglob("*") if path.is_dir() else [path]
+    return {one.stat().st_mode & 0o777 for one in paths}
 
 
 def _runs(pid):

@@ -28,6 +28,18 @@ def test_a_result_needs_a_call_that_passed(engine: Engine) -> None:
         session.result("mail/list_message", "x")
 
 
+@pytest.mark.parametrize("ok", ["false", "", 0, 1, None])
+def test_whether_a_call_succeeded_is_a_bool(engine: Engine, ok: Any) -> None:
+    session = engine.session(k=3)
+    session.turn("list mail messages")
+    assert session.check("mail/list_message", {"id": "1"}).passed
+    for report in (session.record_call, lambda tool_id, ok: session.result(tool_id, "x", ok=ok)):
+        with pytest.raises(RequestError, match=r"ok: .* is not True or False"):
+            report("mail/list_message", ok=ok)
+    assert session.state.called == ()
+    session.result("mail/list_message", "x", ok=False)
+
+
 def test_a_call_that_failed_unlocks_nothing(fresh_engine: Callable[..., Engine]) -> None:
     confirm = Provides(milestones=("confirmed",))
     engine = fresh_engine(
