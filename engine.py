@@ -98,7 +98,7 @@ class Engine:
             index = builder.finish(build)
         else:
             index = builder.make_provisional(build)
-        self._originals = builder.originals(self._catalog)
+        self._originals = build.originals
         self._quarantine = Quarantine(quarantined)
         self._offer(index, flags=builder.flags(self._catalog))
         if index.provisional:
@@ -355,7 +355,7 @@ class Engine:
             is_whole = index.is_whole(catalog)
             if not is_whole and not wait and (index.provisional or not index.built):
                 # No tier finds more yet than a first version does.
-                build = self._builder.begin(catalog, index, self._partial_vectors())
+                build = self._builder.begin(catalog, index, self._partial_vectors(), originals)
                 index = self._builder.make_provisional(build)
             else:
                 index = replace(index, encoded=0)
@@ -639,7 +639,9 @@ class Engine:
                 return False
             build = self._build
             if build is None or build.catalog is not catalog:
-                build = self._build = self._builder.begin(catalog, index, self._partial_vectors())
+                build = self._build = self._builder.begin(
+                    catalog, index, self._partial_vectors(), self._originals
+                )
             encoded = build.encode_some(progress)
             self._remaining = build.remaining
             if encoded is not None:

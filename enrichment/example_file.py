@@ -111,7 +111,10 @@ def is_hostile(text: str) -> bool:
     from ..catalog import Catalog, Tool
     from ..trust import Trust, quarantined
 
-    return bool(quarantined(Trust().flags(Catalog([Tool("example_queries", None, text)]))))
+    # Each line is a text of its own, and the scan reads a line break inside one as a blank.
+    description = text.replace("\n", "\n\n")
+    tool = Tool("example_queries", None, description)
+    return bool(quarantined(Trust().flags(Catalog([tool]))))
 
 
 def read_example_queries(paths: Iterable[str | Path]) -> tuple[ExampleQueryRow, ...]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
+from math import inf
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 from ..catalog import Tool
 from ..catalog.schema import canonical_json, digest
 from ..retrieval.example_queries import ExampleQueries
 from .example_file import MAX_QUERIES, ExampleQueryRow, read_example_queries
-from .library import Library
+from .library import Library, LibraryMatch
 
 #: Names the package's own rows in a configuration.
 LIBRARY = "library"
@@ -43,6 +45,8 @@ class ExampleQueryMatcher:
         self, rows: Iterable[ExampleQueryRow] = (), library: Library | None = None
     ) -> None:
         self._library = library
+        # Finding a row takes a millisecond: the matches of the last version are kept.
+        self._library_matches: dict[str, tuple[str, LibraryMatch | None]] = {}
         self._by_id: dict[str, list[ExampleQueryRow]] = defaultdict(list)
         self._by_fingerprint: dict[str, list[ExampleQueryRow]] = defaultdict(list)
         for row in rows:
@@ -76,8 +80,9 @@ class ExampleQueryMatcher:
 
     def match(self, tool: Tool) -> ExampleQueries | None:
         """The example queries of a tool; None if it has none."""
-        if not self:
-            return None
+        return self._match(tool, self._library_match(tool)) if self else None
+
+    def _match(self, tool: Tool, library_match: LibraryMatch | None) -> ExampleQueries | None:
         fresh = [*self._by_fingerprint.get(tool.fingerprint, ())]
         stale: list[ExampleQueryRow] = []
         for row in self._by_id.get(tool.id, ()):
@@ -86,7 +91,6 @@ class ExampleQueryMatcher:
             elif row.fingerprint != tool.fingerprint and _same_parameters(row, tool):
                 stale.append(row)
         summary = next((row.summary for row in fresh if row.summary), "")
-        library_match = None if self._library is None else self._library.find(tool)
         if library_match is not None:
             (fresh if library_match.exact else stale).append(library_match.row)
         rows = fresh or stale
@@ -103,12 +107,50 @@ class ExampleQueryMatcher:
             queries[:MAX_QUERIES], when, sources, not fresh, mean, summary=summary
         )
 
-    def match_all(self, tools: Iterable[Tool]) -> dict[str, ExampleQueries]:
-        """Tool id to example queries, for each tool of the catalog that has some."""
+    def match_all(
+        self, tools: Iterable[Tool], originals: Mapping[str, int] = MappingProxyType({})
+    ) -> dict[str, ExampleQueries]:
+        """Tool id to example queries, for each tool of the catalog that has some.
+
+        Args:
+            tools: the tools.
+            originals: ids of trusted tools, and the ages of their pins. Of several tools that a row
+                of the library fits, only those of the lowest age get it. Without ages, all do.
+        """
         if not self:
             return {}
-        matches = {tool.id: self.match(tool) for tool in tools}
+        tools = tuple(tools)
+        library_matches = {tool.id: self._library_match(tool) for tool in tools}
+        self._library_matches = {
+            tool.id: (tool.fingerprint, library_matches[tool.id]) for tool in tools
+        }
+        if originals:
+            library_matches = _of_oldest(library_matches, originals)
+        matches = {tool.id: self._match(tool, library_matches[tool.id]) for tool in tools}
         return {tool_id: queries for tool_id, queries in matches.items() if queries is not None}
+
+    def _library_match(self, tool: Tool) -> LibraryMatch | None:
+        if self._library is None:
+            return None
+        fingerprint, match = self._library_matches.get(tool.id, ("", None))
+        return match if fingerprint == tool.fingerprint else self._library.find(tool)
+
+
+def _of_oldest(
+    matches: Mapping[str, LibraryMatch | None], originals: Mapping[str, int]
+) -> dict[str, LibraryMatch | None]:
+    """Tool id to its match, None where an older tool has the same one."""
+    lowest_ages: dict[str, float] = {}
+    for tool_id, match in matches.items():
+        if match is not None:
+            source = match.row.tool
+            lowest_ages[source] = min(originals.get(tool_id, inf), lowest_ages.get(source, inf))
+    return {
+        tool_id: match
+        if match is not None and originals.get(tool_id, inf) <= lowest_ages[match.row.tool]
+        else None
+        for tool_id, match in matches.items()
+    }
 
 
 def _same_parameters(row: ExampleQueryRow, tool: Tool) -> bool:

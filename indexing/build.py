@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,8 @@ class Build:
         lexical: the lexical stage, if it was saved.
         dense_folder: folder of the saved dense stage, for the case that nothing has to be encoded.
         learned: what usage taught; left out of an index with another encoder.
+        queries_source: hash of the rows and pins that decided on `queries`.
+        originals: trusted tools and the ages of their pins, see `Builder.originals`.
 
     Attributes:
         catalog: the version.
@@ -66,12 +69,16 @@ class Build:
         lexical: LexicalIndex | None = None,
         dense_folder: Path | None = None,
         learned: LearnedChange | None = None,
+        queries_source: str = "",
+        originals: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.catalog = catalog
+        self.originals = originals
         self.encoded = 0
         self._stages = stages
         self._tools = rows_of(catalog)
         self._queries = queries
+        self._queries_source = queries_source
         self._beside_searches = previous is not None and bool(previous.built)
         self._lexical = lexical
         self._dense_folder = dense_folder
@@ -202,6 +209,7 @@ class Build:
             lexical,
             rerankers=self._stages.make_rerankers(self._tools),
             example_queries=self._queries,
+            queries_source=self._queries_source,
         )
 
     def _find_pending(self, encoder: Encoder) -> _PendingTexts:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Catalog, Tool
+from ..catalog.schema import canonical_json, digest
 from ..config import Config, TrustConfig
 from ..enrichment import ExampleQueryMatcher
 from ..errors import ConfigError, ModelError, StoreError
@@ -27,7 +28,7 @@ from ..retrieval.catalog_index import Index, rows_of
 from ..retrieval.example_queries import ExampleQueries
 from ..retrieval.learning import DEPTH
 from ..retrieval.search.searcher import Searcher
-from ..retrieval.search.twins import Twins
+from ..retrieval.search.twins import Copies, Twins
 from ..retrieval.store.vectors import Vectors
 from ..retrieval.store.versions import SavedVersion, current, folder_of, read, save
 from ..retrieval.usage import LearnedChange
@@ -90,7 +91,11 @@ class Builder:
         return self._stages.has_dense and self._stages.models.spec != "static"
 
     def begin(
-        self, catalog: Catalog, previous: Index | None = None, vectors: Vectors | None = None
+        self,
+        catalog: Catalog,
+        previous: Index | None = None,
+        vectors: Vectors | None = None,
+        originals: Mapping[str, int] | None = None,
     ) -> Build:
         """Begin the build of a catalog version. Only texts without a known vector are encoded.
 
@@ -98,11 +103,16 @@ class Builder:
             catalog: the version.
             previous: the version that is searched now.
             vectors: vectors by text; by default those of `previous`.
+            originals: see `originals`; read now when absent.
         """
         catalog = without_voting_tools(catalog)
         tools = rows_of(catalog)
-        unchanged = set() if previous is None else set(map(id, previous.built))
-        queries = self._match_queries([tool for tool in tools if id(tool) not in unchanged])
+        originals = self.originals(catalog) if originals is None else originals
+        unchanged = set()
+        if previous is not None and not originals:
+            unchanged = set(map(id, previous.built))
+        new_tools = [tool for tool in tools if id(tool) not in unchanged]
+        queries = self._match_queries(new_tools, originals)
         if previous is not None:
             earlier = previous.example_queries
             queries |= {
@@ -120,6 +130,8 @@ class Builder:
             earlier_vectors=vectors,
             previous=previous,
             learned=learned,
+            queries_source=self._queries_source(originals),
+            originals=originals,
         )
 
     @paused_gc()
@@ -188,14 +200,16 @@ class Builder:
             _LOG.warning("%s: gone; the example queries in the saved index are used", files)
             self._saved_queries = saved.example_queries
         tools = rows_of(catalog)
+        originals = self.originals(catalog)
+        queries_source = self._queries_source(originals)
         if (
             is_saved_catalog
             and saved.vectors is not None
-            and saved.settings.get("example_queries") == self.example_queries.fingerprint
+            and saved.settings.get("example_queries") == queries_source
         ):
             queries = saved.example_queries
         else:
-            queries = self._match_queries(tools)
+            queries = self._match_queries(tools, originals)
         lexical = dense_folder = None
         arranged = False
         if is_saved_catalog and queries == saved.example_queries:
@@ -214,11 +228,21 @@ class Builder:
             lexical=lexical,
             dense_folder=dense_folder,
             learned=saved.learned,
+            queries_source=queries_source,
+            originals=originals,
         )
 
-    def _match_queries(self, tools: Sequence[Tool]) -> dict[str, ExampleQueries]:
+    def _queries_source(self, originals: Mapping[str, int]) -> str:
+        """Hash of what decides on example queries: the rows, and the ages of pins."""
+        rows = self.example_queries.fingerprint
+        ages = canonical_json(dict(originals)).encode("utf-8", "replace")
+        return digest((rows.encode(), ages)) if originals else rows
+
+    def _match_queries(
+        self, tools: Sequence[Tool], originals: Mapping[str, int]
+    ) -> dict[str, ExampleQueries]:
         """Tool id to example queries; those that only a saved index has, if their file is gone."""
-        matched = self.example_queries.match_all(tools)
+        matched = self.example_queries.match_all(tools, originals)
         saved = {
             tool.id: self._saved_queries[tool.id]
             for tool in tools
@@ -240,7 +264,7 @@ class Builder:
         """
         settings = {
             **self._stages.settings(),
-            "example_queries": self.example_queries.fingerprint,
+            "example_queries": index.queries_source,
             "config": self.config.remembered(),
         }
         return save(
@@ -279,28 +303,31 @@ class Builder:
         warn_of_quarantine(flags, previous or {})
         return flags
 
-    def originals(self, catalog: Catalog) -> frozenset[str]:
-        """Ids of the tools that are approved or pinned as they are; no copy ranks before them.
+    def originals(self, catalog: Catalog) -> Mapping[str, int]:
+        """The tools that are approved or pinned as they are, and the ages of their pins.
+
+        No younger copy ranks before them, or has their example queries.
 
         Raises:
             PinsError: the file of pins is missing or cannot be read.
         """
         trust = self.config.trust
         if self.trust is None or not (trust.approved or trust.pins is not None):
-            return frozenset()
+            return {}
         return self.trust.originals(catalog)
 
-    def rank_copies_behind(self, index: Index, originals: frozenset[str]) -> Index:
+    def rank_copies_behind(self, index: Index, originals: Mapping[str, int]) -> Index:
         """The index in which copies of other servers' tools rank behind these originals.
 
         Args:
             index: any version.
-            originals: ids of tools, see `originals`.
+            originals: tools and the ages of their pins, see `originals`.
         """
-        if not originals:
-            return replace(index, copies={})
+        if len({originals.get(tool.id) for tool in index.tools}) < 2:
+            return replace(index, copies=Copies())
         twins = index.twins or Twins.of(index.tools, index.tool_vectors)
-        return replace(index, twins=twins, copies=twins.copies(index.tools, originals))
+        copies = Copies.of(index.tools, twins.copies(index.tools, originals))
+        return replace(index, twins=twins, copies=copies)
 
 
 def _trust(settings: TrustConfig) -> Trust | None:

@@ -21,7 +21,7 @@ from .id_lookup import Names
 from .search.query_run import RerankStage
 from .search.retrievers import DenseRetriever, LexicalRetriever
 from .search.stage_guard import Guard
-from .search.twins import Twins
+from .search.twins import Copies, Twins
 from .store.vectors import Vectors
 from .usage import LearnedChange
 
@@ -67,6 +67,7 @@ class Index:
         static: the static stage, or None when no tier needs it.
         rerankers: the rerank stages by name.
         example_queries: tool id to the example queries of the tool, see `Documents`.
+        queries_source: hash of the rows and pins that decided on `example_queries`.
         vectors: vectors by text; with a dense stage, arranged as `Vectors.of_tools` says.
         encoded: how many tools had to be encoded to make this index.
         provisional: whether the dense stage is still to come: the first version of an engine that
@@ -76,7 +77,7 @@ class Index:
         learned: the learned adjustments of the dense index, or None.
         missing: stage name to why there is no such stage now.
         twins: tools that say nearly the same; None where nobody asked for them.
-        copies: row of each copy to the rows of its originals, see `Twins.copies`.
+        copies: the copies among the tools, and their originals.
     """
 
     catalog: Catalog
@@ -88,6 +89,7 @@ class Index:
     static: StaticRetriever | None = None
     rerankers: Mapping[str, RerankStage] = field(default_factory=dict)
     example_queries: Mapping[str, ExampleQueries] = field(default_factory=dict)
+    queries_source: str = ""
     vectors: Vectors | None = None
     encoded: int = 0
     provisional: bool = False
@@ -95,7 +97,7 @@ class Index:
     learned: LearnedChange | None = None
     missing: Mapping[str, Exception] = field(default_factory=dict)
     twins: Twins | None = None
-    copies: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    copies: Copies = field(default_factory=Copies)
 
     @cached_property
     def retrievers(self) -> Mapping[str, Retriever]:

@@ -31,16 +31,20 @@ class Pin:
         fingerprint: fingerprint of the definition.
         definition: the definition in row form, to show changes.
         approved: whether someone read and approved it. An approval lifts a quarantine by the scan.
+        age: when the id got its first pin: tools pinned together have one number, later ones a
+            higher one. 0 for pins of earlier versions. Of two tools that say the same, the one with
+            the lower number is the original.
     """
 
     fingerprint: str
     definition: Mapping[str, Any]
     approved: bool = False
+    age: int = 0
 
     @classmethod
-    def of(cls, tool: Tool, *, approved: bool = False) -> Self:
+    def of(cls, tool: Tool, age: int, *, approved: bool = False) -> Self:
         """A pin of a tool's present definition."""
-        return cls(tool.fingerprint, tool.to_dict(), approved)
+        return cls(tool.fingerprint, tool.to_dict(), approved, age)
 
     def change(self, tool: Tool) -> DefinitionChange | None:
         """The differences between a definition and the pin; None if there are none."""
@@ -97,6 +101,7 @@ class Pins:
             tool_id: {
                 "fingerprint": pin.fingerprint,
                 "approved": pin.approved,
+                "age": pin.age,
                 "definition": pin.definition,
             }
             for tool_id, pin in sorted(self._pins.items())
@@ -138,14 +143,35 @@ class Pins:
             return ()
         return tuple(change for tool in catalog if (change := self.change(tool)) is not None)
 
-    def pin(self, tools: Iterable[Tool]) -> Pins:
-        """A copy with a pin added for each tool that has none."""
-        fresh = {tool.id: Pin.of(tool) for tool in tools if tool.id not in self._pins}
+    @property
+    def next_age(self) -> int:
+        """A number higher than the age of every pin."""
+        return 1 + max((pin.age for pin in self._pins.values()), default=0)
+
+    def age(self, tool_id: str) -> int | None:
+        """The age of a tool's pin; None if it has no pin."""
+        pin = self._pins.get(tool_id)
+        return None if pin is None else pin.age
+
+    def pin(self, tools: Iterable[Tool], age: int | None = None) -> Pins:
+        """A copy with a pin added for each tool that has none.
+
+        Args:
+            tools: the tools.
+            age: age of the new pins; `next_age` when absent.
+        """
+        new_age = self.next_age if age is None else age
+        fresh = {tool.id: Pin.of(tool, new_age) for tool in tools if tool.id not in self._pins}
         return Pins(self._pins | fresh)
 
     def approve(self, tools: Iterable[Tool]) -> Pins:
         """A copy in which these tools are approved with their present definitions."""
-        return Pins(self._pins | {tool.id: Pin.of(tool, approved=True) for tool in tools})
+        new_age = self.next_age
+        ages = {tool_id: pin.age for tool_id, pin in self._pins.items()}
+        approved = {
+            tool.id: Pin.of(tool, ages.get(tool.id, new_age), approved=True) for tool in tools
+        }
+        return Pins(self._pins | approved)
 
 
 def change_pins(path: str | Path, change: Callable[[Pins], Pins]) -> Pins:
@@ -192,5 +218,8 @@ def _rows(path: str | Path, text: str) -> Iterable[tuple[str, Any]]:
 def _pin(path: str | Path, tool_id: str, row: Any) -> Pin:
     match row:
         case {"fingerprint": str(), "definition": dict(), "approved": bool()}:
-            return Pin(row["fingerprint"], row["definition"], row["approved"])
+            age = row.get("age", 0)
+            if isinstance(age, bool) or not isinstance(age, int) or age < 0:
+                raise PinsError(f"{path}: {tool_id!r}: age: {age!r:.80} is not a number from 0 on")
+            return Pin(row["fingerprint"], row["definition"], row["approved"], age)
     raise PinsError(f"{path}: {tool_id!r}: lacks fingerprint, definition or approved")

@@ -76,8 +76,11 @@ class Trust:
         """Tool id to the fixed sentence of its flag, for each tool that is quarantined."""
         return {id_: flag.sentence for id_, flag in quarantined(self.flags(catalog)).items()}
 
-    def originals(self, catalog: Catalog) -> frozenset[str]:
-        """Ids of tools that are approved, or whose definition equals its pin.
+    def originals(self, catalog: Catalog) -> dict[str, int]:
+        """Each tool that is approved, or whose definition equals its pin, and the age of its pin.
+
+        Of two such tools that say the same, the one with the lower age is the original. A tool that
+        the scan quarantines is none.
 
         Args:
             catalog: the tools.
@@ -87,11 +90,17 @@ class Trust:
         """
         pins = self._current_pins()
         self._last_pins = (catalog, pins)
-        return frozenset(
-            tool.id
+        findings_by_key = self._findings(catalog) if self._scans else {}
+        return {
+            tool.id: pins.age(tool.id) or 0
             for tool in catalog
-            if self._approves(tool, pins) or (tool.id in pins and pins.change(tool) is None)
-        )
+            if self._approves(tool, pins)
+            or (
+                tool.id in pins
+                and pins.change(tool) is None
+                and not _hides_instructions(findings_by_key.get(_findings_key(tool), ()))
+            )
+        }
 
     def to_dict(self, catalog: Catalog) -> dict[str, Any] | None:
         """JSON form of the scan's findings; None without scanning."""
@@ -156,11 +165,15 @@ class Trust:
 
 def _build_flag(findings: tuple[Finding, ...], change: str) -> Flag:
     """The flag of a tool with findings, a change, or both."""
-    if any(finding.level == "quarantine" for finding in findings):
+    if _hides_instructions(findings):
         return Flag("quarantine", HIDDEN_INSTRUCTION, findings, change)
     if change:
         return Flag("quarantine", CHANGED, findings, change)
     return Flag("warn", UNUSUAL, findings)
+
+
+def _hides_instructions(findings: tuple[Finding, ...]) -> bool:
+    return any(finding.level == "quarantine" for finding in findings)
 
 
 def _findings_key(tool: Tool) -> str:

@@ -45,9 +45,39 @@ class FirstUse:
         self._last_stamp = 0
         self._last_pins = Pins()
         self.pin(())
+        # Servers start in any order. What they list first in one run of the gateway has one age.
+        self._age_at_start = self._last_pins.next_age
+        self._not_listed: set[str] = set()
 
-    def pin(self, tools: Iterable[Tool]) -> None:
+    def start(self, servers: Iterable[str], tools: Iterable[Tool]) -> None:
+        """Pin the tools that are known at the start.
+
+        Args:
+            servers: the configured servers; they may list more tools soon.
+            tools: their tools that are known already.
+
+        Raises:
+            PinsError: the file cannot be read or written.
+        """
+        self._not_listed = set(servers)
+        self.pin(tools, self._age_at_start)
+
+    def pin_first_list(self, server: str, tools: Iterable[Tool]) -> None:
+        """Pin the tools of a server, with the age of this start if it has not listed any since.
+
+        Raises:
+            PinsError: the file cannot be read or written.
+        """
+        is_first = server in self._not_listed
+        self._not_listed.discard(server)
+        self.pin(tools, self._age_at_start if is_first else None)
+
+    def pin(self, tools: Iterable[Tool], age: int | None = None) -> None:
         """Pin each definition that has no pin. Existing pins stay.
+
+        Args:
+            tools: the tools.
+            age: age of the new pins, see `Pin`; higher than all others when absent.
 
         Raises:
             PinsError: the file cannot be read or written.
@@ -57,7 +87,7 @@ class FirstUse:
             if not pins and self._last_pins:
                 _LOG.warning("the file of pins was deleted; it is written again: %s", self.path)
                 pins = self._last_pins
-            return pins.pin(tools)
+            return pins.pin(tools, age)
 
         self._last_pins = change_pins(self.path, with_new_pins)
         self._last_stamp = self._stamp()

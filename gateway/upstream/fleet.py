@@ -124,7 +124,7 @@ class Fleet:
         tools = [tool for spec in specs if not spec.disabled for tool in self._add_server(spec)]
         settings = dict(engine_settings or {})
         if pins is not None:
-            pins.pin(Catalog(tools))
+            pins.start(self.upstreams, Catalog(tools))
             settings["trust"] = {**settings.get("trust", {}), "pins": pins.path}
         self._index = SavedIndex(self._manifests.folder / "index", self.upstreams, settings)
         self.engine = self._index.engine(tools)
@@ -339,7 +339,7 @@ class Fleet:
             return
         if self._pins is not None:
             # As in the catalog: a second tool with the same name gets another id.
-            self._pins.pin(Catalog(tools))
+            self._pins.pin_first_list(server, Catalog(tools))
         # A client that learns of the change must find the tools: at once in a first version,
         # otherwise when the next version is built.
         self.engine.update(tools, server=server, wait=self.engine.ready.done)

@@ -20,7 +20,7 @@ from .answer import below_threshold, best_denied_rows, hits_of, keep_permitted, 
 from .explanation import Explanation, explain
 from .query_run import Run, Strategy, deadline
 from .tiers import Tiers
-from .twins import behind_originals, spare_row_count
+from .twins import spare_row_count
 
 
 class AdmittedIndex(Protocol):
@@ -223,7 +223,8 @@ class Searcher:
         ranking, ran, reason = self._tiers.rank(run, name, strategy)
         index = admitted.index
         ranking = keep_permitted(ranking, admitted.mask, len(index.tools))
-        return behind_originals(ties_by_row(ranking), index.copies), ran, reason
+        ranking = index.copies.behind_originals(ties_by_row(ranking), admitted.mask)
+        return ranking, ran, reason
 
     def count(self, k: int | None) -> int:
         """The number of hits that a request gets which asks for `k`.

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
-from math import ceil
+from math import ceil, inf
 from typing import Self
 
 import numpy as np
@@ -66,59 +66,105 @@ class Twins:
         """Rows that are twins of one another or of a third, ascending; the largest group first."""
         return connected(self.pairs)
 
-    def copies(self, tools: Sequence[Tool], originals: Collection[str]) -> dict[int, _Rows]:
+    def copies(self, tools: Sequence[Tool], originals: Mapping[str, int]) -> dict[int, _Rows]:
         """Row of each copy to the rows of its originals.
 
         Args:
             tools: tools by row.
-            originals: ids of tools that are trusted; none of them is a copy.
+            originals: ids of trusted tools, and the ages of their pins. Of two twins the trusted
+                one, or the one with the lower age, is the original. With equal ages, none is.
         """
+        ages = [originals.get(tool.id, inf) for tool in tools]
         rows_of_originals: dict[int, set[int]] = {}
         for first, second in self.pairs:
             for copy, original in ((first, second), (second, first)):
-                if tools[original].id in originals and tools[copy].id not in originals:
+                if ages[original] < ages[copy]:
                     rows_of_originals.setdefault(copy, set()).add(original)
         return {copy: tuple(sorted(rows)) for copy, rows in sorted(rows_of_originals.items())}
 
 
-def behind_originals(ranking: Ranking, copies: Mapping[int, Sequence[int]]) -> Ranking:
-    """The ranking with each copy that ranks before an original of its right behind that one.
-
-    A copy gets the original's score. One that has no original in the ranking, or ranks behind it
-    already, stays where it is.
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """The copies of one catalog version, in rows.
 
     Args:
-        ranking: best first.
-        copies: row of a copy to its originals, see `Twins.copies`.
+        originals: row of each copy to the rows of its originals, see `Twins.copies`.
+        accounts: row of each original to its copies with the same name, text and parameters, as
+            those of a second account.
     """
-    if not copies:
-        return ranking
-    rows = ranking.rows.tolist()
-    places = {row: place for place, row in enumerate(rows)}
-    copies_to_move: dict[int, list[int]] = {}
-    for place, row in enumerate(rows):
-        original_places = [
-            places[original] for original in copies.get(row, ()) if original in places
-        ]
-        if original_places and min(original_places) > place:
-            first_original = rows[min(original_places)]
-            copies_to_move.setdefault(first_original, []).append(row)
-    if not copies_to_move:
-        return ranking
-    moved = {copy for copies_of_row in copies_to_move.values() for copy in copies_of_row}
-    new_rows: list[int] = []
-    score_places: list[int] = []
-    for place, row in enumerate(rows):
-        if row not in moved:
-            group = [row, *copies_to_move.get(row, ())]
-            new_rows += group
-            score_places += [place] * len(group)
-    return Ranking(np.array(new_rows, np.int64), ranking.scores[score_places], ranking.rest)
+
+    originals: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    accounts: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tools: Sequence[Tool], originals: Mapping[int, Sequence[int]]) -> Self:
+        """The copies among tools.
+
+        Args:
+            tools: tools by row.
+            originals: row of each copy to the rows of its originals.
+        """
+        accounts: dict[int, list[int]] = {}
+        for copy, rows in originals.items():
+            for row in rows:
+                if _have_one_definition(tools[copy], tools[row]):
+                    accounts.setdefault(row, []).append(copy)
+        return cls(originals, accounts)
+
+    def behind_originals(
+        self, ranking: Ranking, permitted: NDArray[np.bool_] | None = None
+    ) -> Ranking:
+        """The ranking with copies behind the first of their originals, and with its score.
+
+        A copy that ranks before its originals moves right behind the first of them, and so does one
+        of another account wherever it ranks: the original has example queries for it too. Other
+        copies stay where they are.
+
+        Args:
+            ranking: best first.
+            permitted: rows that may be added, shape (n,); None for all.
+        """
+        if not self.originals:
+            return ranking
+        rows = ranking.rows.tolist()
+        present = set(rows)
+        waiting: dict[int, list[int]] = {}
+        places: dict[int, int] = {}  # row to the place of its score, in the new order
+        for place, row in enumerate(rows):
+            originals = present.intersection(self.originals.get(row, ()))
+            if originals and places.keys().isdisjoint(originals):
+                for original in originals:
+                    waiting.setdefault(original, []).append(row)
+                continue
+            rows_to_rank = [row]
+            while rows_to_rank:
+                next_row = rows_to_rank.pop()
+                if next_row not in places:
+                    places[next_row] = place
+                    accounts = [
+                        copy
+                        for copy in self.accounts.get(next_row, ())
+                        if permitted is None or permitted[copy]
+                    ]
+                    followers = dict.fromkeys((*waiting.get(next_row, ()), *accounts))
+                    rows_to_rank += reversed(followers)
+        if list(places) == rows:
+            return ranking
+        new_rows = np.array(list(places), np.int64)
+        return Ranking(new_rows, ranking.scores[list(places.values())], ranking.rest)
 
 
-def spare_row_count(copies: Mapping[int, Sequence[int]]) -> int:
+def _have_one_definition(first: Tool, second: Tool) -> bool:
+    return (first.name, first.description, first.input_schema) == (
+        second.name,
+        second.description,
+        second.input_schema,
+    )
+
+
+def spare_row_count(copies: Copies) -> int:
     """Rows to read beyond an answer's length, so that copies do not push their original out."""
-    return min(len(copies), _MOST_SPARE)
+    return min(len(copies.originals), _MOST_SPARE)
 
 
 def _normalised(name: str) -> str:

@@ -313,9 +313,9 @@ class TestChange:
         engine = Engine.from_tools(TOOLS, index=settings)
         engine.save(tmp_path / "index")
         matched: list[object] = []
-        match = ExampleQueryMatcher.match
+        match = ExampleQueryMatcher._match
         monkeypatch.setattr(
-            ExampleQueryMatcher, "match", lambda *given: matched.append(given) or match(*given)
+            ExampleQueryMatcher, "_match", lambda *given: matched.append(given) or match(*given)
         )
         opened = Engine.open(tmp_path / "index", index=settings)
         assert not matched

@@ -81,6 +81,28 @@ async def test_a_deleted_file_of_pins_lets_no_changed_definition_pass(tmp_path):
         assert "mail/new_mail" in Pins.read(path)
 
 
+async def test_servers_of_one_start_have_one_age_and_what_comes_later_a_higher_one(tmp_path):
+    server, path = files(), tmp_path / "pins.json"
+    mail = FakeServer("mail", [tool("send_mail", "Send a mail.")])
+    copy = tool("send_mail", "Send a mail.")
+
+    def ages():
+        pins = Pins.read(path)
+        return {tool_id: pins.age(tool_id) for tool_id in pins}
+
+    async with gateway_of(tmp_path, server, mail, pins=FirstUse(path)) as (client, made):
+        assert set(ages().values()) == {1}
+        await relisted(made, server, *server.tools, copy)
+        assert (ages()["mail/send_mail"], ages()["files/send_mail"]) == (1, 2)
+        assert (await found_by(client, "please send a mail with files"))[:2] == [
+            "mail/send_mail",
+            "files/send_mail",
+        ]
+    later = FakeServer("later", [copy])
+    async with fleet_of(tmp_path, server, mail, later, pins=FirstUse(path)):
+        assert ages()["later/send_mail"] == 3
+
+
 async def test_a_change_while_the_gateway_did_not_run_is_seen(tmp_path):
     server, path = files(), tmp_path / "pins.json"
     async with fleet_of(tmp_path, server, pins=FirstUse(path)):

@@ -101,6 +101,32 @@ def test_only_what_was_approved_as_it_is_is_approved():
     assert not pins.approves(Tool("add", "math", "Adds and sends."))
 
 
+def test_later_pins_have_a_higher_age_and_an_approval_changes_none(tmp_path):
+    pins = Pins().pin([ADD]).pin([ADD, SUB])
+    assert [pins.age(tool.id) for tool in (ADD, SUB)] == [1, 2]
+    assert pins.age("none") is None
+    pins = pins.approve([SUB])
+    assert (pins.age(SUB.id), pins.approves(SUB)) == (2, True)
+    pins.save(tmp_path / "pins.json")
+    assert Pins.read(tmp_path / "pins.json") == pins
+    assert Pins().pin([ADD], age=7).approve([SUB]).age(SUB.id) == 8
+
+
+def test_pins_of_earlier_versions_are_the_oldest(tmp_path):
+    path = tmp_path / "pins.json"
+    Pins().pin([ADD]).save(path)
+    document = json.loads(path.read_text())
+    del document["tools"][ADD.id]["age"]
+    path.write_text(json.dumps(document))
+    pins = Pins.read(path).pin([SUB])
+    assert [pins.age(tool.id) for tool in (ADD, SUB)] == [0, 1]
+    for wrong in ("1", -1, True, 1.5):
+        document["tools"][ADD.id]["age"] = wrong
+        path.write_text(json.dumps(document))
+        with pytest.raises(PinsError, match=r"age: .* is not a number from 0 on"):
+            Pins.read(path)
+
+
 def test_the_file_holds_what_was_pinned(tmp_path):
     path = tmp_path / "deep" / "pins.json"
     assert Pins.read(path, missing_ok=True) == Pins()
