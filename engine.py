@@ -24,7 +24,7 @@ from .indexing.background import BackgroundBuild, BuildProgress
 from .indexing.build import Build, Progress
 from .indexing.builder import Builder, search_many_with
 from .indexing.configured_tiers import rerankers, thresholds
-from .processes import GuardedLock
+from .processes import GuardedLock, return_freed_memory
 from .retrieval import Selection, Strategy
 from .retrieval.catalog_index import Index
 from .retrieval.search.searcher import Searcher
@@ -235,6 +235,7 @@ class Engine:
                 if index.is_as_built:
                     version = self._builder.save(index, folder, quarantine.operator_reasons)
                     self._folder = None if self._wait else version
+                    return_freed_memory()
                     return
             # Not under the lock: what a build encodes is saved under it.
             self._finish()
@@ -651,7 +652,9 @@ class Engine:
             with self._updating:
                 # An update may have come since: what it removed stays removed.
                 self._offer(finished.showing(self._catalog))
-                return not self._index.is_whole(self._catalog)
+                has_more = not self._index.is_whole(self._catalog)
+            return_freed_memory()
+            return has_more
 
     def _partial_vectors(self) -> Vectors | None:
         """Vectors of the build that is not done, if there is one."""

@@ -1,14 +1,16 @@
-"""What concerns the whole process: its forks, and its garbage collection.
+"""What concerns the whole process: its forks, its garbage collection, and its freed memory.
 
 Objects that work only in the process that made them raise an error in a forked copy.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from threading import Lock, RLock
 
 from .errors import ProcessError
@@ -79,3 +81,24 @@ def paused_gc() -> Iterator[None]:
     finally:
         if collects:
             gc.enable()
+
+
+def return_freed_memory() -> None:
+    """Return freed memory of native libraries to the system, where the C library can do that.
+
+    glibc keeps freed memory in an arena for each thread. A library that works in threads of its own
+    leaves its largest need in each of them: 200 builds of an index over 17 tools left 130 MB.
+    """
+    malloc_trim = _malloc_trim()
+    if malloc_trim is not None:
+        malloc_trim(0)
+
+
+@cache
+def _malloc_trim() -> Callable[[int], int] | None:
+    """`malloc_trim` of glibc; None in another C library."""
+    try:
+        function: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    except (OSError, TypeError):
+        return None  # Windows opens no library without a name
+    return function

@@ -37,6 +37,9 @@ from .shown_questions import named_question, written_out_prompt
 _LOG_MESSAGE, _CANCEL = "notifications/message", "notifications/cancelled"
 #: Code of the error by which some servers confirm that a call was cancelled.
 _CANCELLED = -32800
+#: Most calls without an answer that a connection records one by one. A server need not answer a
+#: cancelled call, so there may be any number.
+_MOST_CALLS = 1_000
 
 
 @dataclass(eq=False, slots=True)
@@ -116,12 +119,17 @@ class QuestionCauses:
     def __init__(self) -> None:
         #: Calls without an answer, oldest first, by the id of their request.
         self._calls: dict[types.RequestId, ClientCall] = {}
+        #: Clients of abandoned calls that are no longer in `_calls`: two of them at most, which
+        #: are enough to know that a question fits several clients.
+        self._forgotten_client_ids: set[str] = set()
 
     def record_sent(self, message: types.JSONRPCMessage) -> None:
         """Record a request that is sent as a call, or the cancellation of one."""
         if isinstance(message, types.JSONRPCRequest):
             call = _CALL.get()
             if call is not None:
+                if len(self._calls) >= _MOST_CALLS:
+                    self._forget_abandoned_calls()
                 self._calls[message.id] = call
         elif isinstance(message, types.JSONRPCNotification) and message.method == _CANCEL:
             request_id = cancelled_request_id_from_params(message.params)
@@ -159,9 +167,9 @@ class QuestionCauses:
             named_call: the call on whose response stream the question arrives, if any.
         """
         calls = list(self._calls.values())
+        client_ids = frozenset(call.client_id for call in calls) | self._forgotten_client_ids
         if named_call is not None and named_call in calls:
-            calls = [named_call]
-        client_ids = frozenset(call.client_id for call in calls)
+            calls, client_ids = [named_call], frozenset([named_call.client_id])
         callers = [call.caller for call in calls if call.caller is not None]
         return Cause(client_ids, callers[0] if callers and len(client_ids) == 1 else None)
 
@@ -174,9 +182,16 @@ class QuestionCauses:
             client_id: id of the client's session.
         """
         calls = self._calls.values()
-        return all(call.caller is None for call in calls) and any(
-            call.client_id != client_id for call in calls
-        )
+        client_ids = self._forgotten_client_ids.union(call.client_id for call in calls)
+        return all(call.caller is None for call in calls) and bool(client_ids - {client_id})
+
+    def _forget_abandoned_calls(self) -> None:
+        """Keep only the clients of abandoned calls. Their answers change nothing any more."""
+        for request_id, call in list(self._calls.items()):
+            if call.caller is None:
+                del self._calls[request_id]
+                if len(self._forgotten_client_ids) < 2:
+                    self._forgotten_client_ids.add(call.client_id)
 
 
 def _is_answer(message: types.JSONRPCResponse | types.JSONRPCError) -> bool:

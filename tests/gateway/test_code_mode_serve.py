@@ -45,7 +45,8 @@ def test_a_script_over_two_real_servers_and_a_clean_end(tmp_path):
     repository = tmp_path / "repository"
     repository.mkdir()
     _repository(repository)
-    command, environment = serving(tmp_path, own={"code": True}, git=GIT, time=CLOCK)
+    own = {"code": True, "engine": {"tiers": ["lexical"]}}
+    command, environment = serving(tmp_path, own=own, git=GIT, time=CLOCK)
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe) as gateway:
         _ask(gateway, 1, "initialize", **_HELLO)

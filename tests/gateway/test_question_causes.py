@@ -253,6 +253,26 @@ def test_a_call_is_a_possible_cause_until_it_is_answered():
     assert not causes.must_reconnect("bob")
 
 
+def test_abandoned_calls_stay_possible_causes_and_take_no_more_memory():
+    causes = QuestionCauses()
+    for number in range(5_000):
+        _, waits = sent(causes, number, "ann")
+        waits.__exit__(None, None, None)
+    assert len(causes._calls) <= 1_000
+    assert causes.cause_of_question().client_ids == {"ann"}
+    assert not causes.must_reconnect("ann")
+    assert causes.must_reconnect("bob")
+    _, bob_waits = sent(causes, 5_000, "bob")
+    # The question may be that of an abandoned call, whatever the server still answers.
+    for number in range(5_000):
+        answered(causes, number)
+    assert causes.cause_of_question().client_ids == {"ann", "bob"}
+    assert causes.cause_of_question().caller is None
+    assert not causes.must_reconnect("bob")
+    bob_waits.__exit__(None, None, None)
+    assert causes.must_reconnect("bob")
+
+
 def test_a_refused_call_is_no_possible_cause_any_more():
     causes = QuestionCauses()
     _, ann_waits = sent(causes, 1, "ann")

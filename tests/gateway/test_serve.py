@@ -242,7 +242,9 @@ def started(tmp_path, *, over_http=False):
     notes.mkdir(exist_ok=True)
     args = [str(Path(SERVER).parent / "rough_server.py"), "stays", str(notes)]
     more = ("--http", "127.0.0.1:0") if over_http else ()
-    command, environment = serving(tmp_path, *more, one={"command": sys.executable, "args": args})
+    entry = {"command": sys.executable, "args": args}
+    own = {"engine": {"tiers": ["lexical"]}}
+    command, environment = serving(tmp_path, *more, own=own, one=entry)
     pipe = subprocess.PIPE
     manifests = tmp_path / "c" / "shortlist" / "manifests"
     with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe) as gateway:

@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+#: Lines of the gateway's stderr that are kept.
+_FIRST_LINES, _LAST_LINES = 50, 50
+
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -106,6 +109,8 @@ def over_http(setup: Setup, seconds: float = 60) -> Iterator[Served]:
         assert process.stderr
         for line in process.stderr:
             lines.append(line.strip())
+            # The first lines have the address, the last ones the reason if it ends.
+            del lines[_FIRST_LINES:-_LAST_LINES]
             if "/mcp" in line:
                 ready.set()
         ready.set()
@@ -118,6 +123,7 @@ def over_http(setup: Setup, seconds: float = 60) -> Iterator[Served]:
         assert addresses, lines
         yield Served(addresses[0], process.pid)
     finally:
+        ended_with = process.poll()
         process.send_signal(signal.SIGINT)
         try:
             process.wait(timeout=30)
@@ -127,3 +133,4 @@ def over_http(setup: Setup, seconds: float = 60) -> Iterator[Served]:
         reader.join(timeout=10)
         if process.stderr:
             process.stderr.close()
+        assert ended_with is None, f"the gateway ended by itself, {ended_with}: {lines[-20:]}"

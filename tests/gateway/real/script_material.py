@@ -100,6 +100,8 @@ class Wrong:
 SETTINGS = {
     "pass_through": 0,
     "result_tokens": 2_000,
+    # No script searches, so nothing waits for an encoder.
+    "engine": {"tiers": ["lexical"]},
     "code": {
         "allow": ["filesystem/write_file", "filesystem/edit_file"],
         "deny": ["git/git_commit"],
