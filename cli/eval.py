@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import RequestError
-from .console import fitted, note, note_first, plain_table, progress, show, steps, write_json
-from .options import ConfigOption, JsonOption, TierOption, ToolsOption
-from .tool_source import read_config, tiers_of
+from ..errors import EvaluationError, RequestError
+from .console import (
+    counted,
+    fitted,
+    note,
+    note_first,
+    plain_table,
+    progress,
+    show,
+    steps,
+    write_json,
+)
+from .options import ConfigOption, IndexOption, JsonOption, TierOption, ToolsOption
+from .tool_source import open_engine, read_config, tiers_of
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
@@ -39,6 +49,7 @@ KOption = Annotated[
 def evaluate(
     context: typer.Context,
     tools: ToolsOption = None,
+    index: IndexOption = None,
     queries: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="Labelled queries, JSONL; repeatable.")
     ] = None,
@@ -59,7 +70,9 @@ def evaluate(
     ] = None,
     baseline: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Earlier JSON result; fail if a metric is worse."),
+        typer.Option(
+            metavar="FILE", help="Earlier JSON result of the same rows; fail if a metric is worse."
+        ),
     ] = None,
     max_drop: Annotated[
         float, typer.Option(metavar="VALUE", min=0.0, max=1.0, help="How far a metric may fall.")
@@ -81,18 +94,24 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE", help="With --session: file that `shortlist calibrate` wrote."),
     ] = None,
+    lenient: Annotated[
+        bool,
+        typer.Option("--lenient", help="Measure the other rows if some rows or tools are bad."),
+    ] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure search on labelled queries.
 
-    Needs --tools and --queries. No definition is quarantined here; `shortlist doctor` lists those
-    that would be.
+    Needs --queries, and --tools or --index. Tools of files are not quarantined here; `shortlist
+    doctor` lists those that would be. An index is measured as it is, with what it learned.
     """
     if context.invoked_subcommand is not None:
         return
-    if not tools or not queries:
-        raise typer.BadParameter("give both --tools and --queries, or a command such as xlam")
+    if not queries or (index is None) == (not tools):
+        raise typer.BadParameter(
+            "give --queries, and either --tools or --index; or a command such as xlam"
+        )
     if decision and not session:
         raise typer.BadParameter("--decision: only with --session, which decides")
     if pool not in ("catalog", "queries"):
@@ -105,7 +124,11 @@ def evaluate(
     except RequestError as error:
         raise typer.BadParameter(str(error)) from error
     before = None if baseline is None else regression.read_figures(baseline)
-    catalog, bad_tools = read_tool_files(tools)
+    if index is not None:
+        engine = open_engine(index, None, config, None, decision)
+        catalog, bad_tools = engine.catalog, ()
+    else:
+        catalog, bad_tools = read_tool_files(tools or ())
     pooled = pool == "queries"
     read = dataset.read_queries(queries, catalog, pooled=pooled)
     if by is not None and not any(by in query.fields for query in read.queries):
@@ -114,7 +137,14 @@ def evaluate(
         raise typer.BadParameter(f"--by {by!r}: no row has this field; {advice}")
     malformed = (*bad_tools, *read.malformed)
     _tell_malformed(malformed)
-    engine = _indexed(catalog, config, decision)
+    if not lenient:
+        _check_complete(malformed)
+    measured = {"rows": read.digest, "k": k, "pool": pool, "session": session}
+    if before is not None and baseline is not None:
+        queries_measured = {"queries": len(read.queries)}
+        regression.check_comparable(baseline, before, measured | queries_measured)
+    if index is None:
+        engine = _indexed(catalog, config, decision)
     outcomes = {}
     for name in tiers_of(engine, tier, "auto"):
         method = (
@@ -126,7 +156,7 @@ def evaluate(
             outcomes[name] = runner.measure(method, read.queries, progress=advance)
     result = report.EvaluationResult(len(catalog), outcomes, malformed, by)
     misses_by_tier = _missed(engine, outcomes, k, pooled) if misses else None
-    figures = report.to_json(result) | ({"session": True} if session else {})
+    figures = report.to_json(result) | measured
     if misses_by_tier is not None:
         figures["misses"] = {
             name: [miss.to_dict() for miss in tier_misses]
@@ -264,12 +294,11 @@ def _tell_difference(
     *,
     quiet: bool,
 ) -> None:
-    """Print the difference to a baseline; where quiet, only whether it is of the same data."""
+    """Print the difference to a baseline; where quiet, only whether the catalog changed."""
     from ..evals.report import difference_table
 
-    for side in ("tools", "queries"):
-        if before.get(side) != now[side]:
-            note(f"note: the baseline is of {before.get(side)} {side}, this run of {now[side]}")
+    if before.get("tools") != now["tools"]:
+        note(f"note: the baseline is of {before.get('tools')} tools, this run of {now['tools']}")
     if not quiet:
         show_table("against the baseline", difference_table(changes))
 
@@ -284,10 +313,24 @@ def show_table(title: str, table: Table) -> None:
     show("", title, shown)
 
 
+def _check_complete(malformed: Sequence[Malformed]) -> None:
+    """Refuse to measure without the rows that were left out: figures may only look better.
+
+    Raises:
+        EvaluationError: a row or a tool was left out.
+    """
+    dropped = [row for row in malformed if row.dropped]
+    if dropped:
+        raise EvaluationError(
+            f"{counted(len(dropped), 'row')} cannot be used, first {dropped[0]}. Correct the rows, "
+            "or use --lenient to measure without them"
+        )
+
+
 def _tell_malformed(malformed: Sequence[Malformed]) -> None:
     """Say how many rows were bad, and name some."""
     if not malformed:
         return
     dropped = sum(row.dropped for row in malformed)
-    note(f"{len(malformed)} malformed rows, {dropped} left out:")
+    note(f"{counted(len(malformed), 'malformed row')}, {dropped} left out:")
     note_first(map(str, malformed), _SHOWN, "--json names all")

@@ -183,11 +183,22 @@ def holds_index(path: Path) -> bool:
 
 
 def open_engine(
-    index: Path | None, tools: list[Path] | None, config: Path | None, tier: str | None
+    index: Path | None,
+    tools: list[Path] | None,
+    config: Path | None,
+    tier: str | None,
+    decision: Path | None = None,
 ) -> Engine:
     """An engine that answers in the asked tier, over a saved index or over files.
 
     Over files, only what the tier and those it falls back to need is built.
+
+    Args:
+        index: folder of a saved index.
+        tools: files of tools.
+        config: file of settings; what it sets replaces the settings of the index.
+        tier: name of the tier; None for all.
+        decision: file of a calibration, in place of the setting `decision`.
 
     Raises:
         BadParameter: both or neither is given, or there is no such tier.
@@ -196,6 +207,8 @@ def open_engine(
 
     _check_one_source(index, tools)
     settings = read_config(config)
+    if decision is not None:
+        settings = settings.model_copy(update={"decision": decision})
     if index is not None:
         from ..retrieval.store.versions import saved_settings
 

@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +75,18 @@ class Malformed:
 
 @dataclass(frozen=True, slots=True)
 class QuerySet:
-    """The usable rows of one or more files, and those that are not."""
+    """The usable rows of one or more files, and those that are not.
+
+    Args:
+        queries: the usable rows.
+        malformed: rows that were left out or repaired.
+        digest: hash of the usable rows as written, in any order: what is asked, which tools are
+            right, and the pools where queries are limited to them.
+    """
 
     queries: tuple[LabelledQuery, ...]
     malformed: tuple[Malformed, ...]
+    digest: str
 
 
 class RowError(Exception):
@@ -125,16 +134,19 @@ def read_queries(
     """
     queries: list[LabelledQuery] = []
     malformed: list[Malformed] = []
+    measured_rows: list[str] = []
     files = [Path(path) for path in paths]
     for path in files:
         ids: dict[str, int] = {}
         for row, line in file_lines(path):
             try:
-                query, repairs = _read_row(line, catalog, pooled, path.name, row)
+                fields = parse_object(line)
+                query, repairs = _read_row(fields, catalog, pooled, path.name, row)
             except RowError as error:
                 malformed.append(Malformed(path.name, row, str(error)))
                 continue
             queries.append(query)
+            measured_rows.append(_measured_part(fields, pooled))
             first = ids.setdefault(query.fields.get("id", ""), row)
             if "id" in query.fields and first != row:
                 repairs.append(f"id: {query.fields['id']!r} was row {first}'s too")
@@ -143,7 +155,8 @@ def read_queries(
         names = ", ".join(str(path) for path in files)
         problem = f"; first problem: {malformed[0]}" if malformed else ""
         raise EvaluationError(f"{names}: no usable query{problem}")
-    return QuerySet(tuple(queries), tuple(malformed))
+    digest = blake2b("\n".join(sorted(measured_rows)).encode(), digest_size=16).hexdigest()
+    return QuerySet(tuple(queries), tuple(malformed), digest)
 
 
 def parse_object(line: bytes | str) -> dict[str, Any]:
@@ -176,10 +189,15 @@ def file_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise EvaluationError(f"{path}: cannot be read: {error.strerror}") from error
 
 
+def _measured_part(row: Mapping[str, Any], pooled: bool) -> str:
+    """The fields of a row that its figures depend on, as JSON."""
+    names = _RESERVED if pooled else _RESERVED - {"pool"}
+    return json.dumps({name: row[name] for name in names & row.keys()}, sort_keys=True)
+
+
 def _read_row(
-    line: bytes, catalog: Catalog, pooled: bool, source: str, number: int
+    row: Mapping[str, Any], catalog: Catalog, pooled: bool, source: str, number: int
 ) -> tuple[LabelledQuery, list[str]]:
-    row = parse_object(line)
     repairs: list[str] = []
     names = [row["tool"]] if "tool" in row else row.get("relevant")
     relevant = _resolve("relevant", names, catalog, repairs)
@@ -265,7 +283,7 @@ def read_tool_files(paths: Sequence[str | Path]) -> tuple[Catalog, tuple[Malform
         fate = "is the same" if collision.identical else f"is held as {collision.kept_as!r}"
         reason = f"id: {collision.id!r} was an earlier tool's; this one {fate}"
         source = sources[collision.id].pop(1)
-        malformed.append(Malformed(source, None, reason, dropped=collision.identical))
+        malformed.append(Malformed(source, None, reason, dropped=False))
     return catalog, tuple(malformed)
 
 

@@ -99,6 +99,41 @@ def read_figures(path: Path) -> dict[str, Any]:
     return dict(content)
 
 
+_OPTIONS = {
+    "k": "another --k",
+    "pool": "another --pool",
+    "session": "the other choice of --session",
+}
+"""Keys of a result that say how it was measured, and what differs if they do."""
+
+
+def check_comparable(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse a baseline of other rows, or one that was measured with other options.
+
+    A key that the baseline lacks, because an earlier release wrote it, is not compared.
+
+    Args:
+        path: file of the baseline.
+        before: its result.
+        now: keys of this run's result: `queries`, `rows` and those of the options.
+
+    Raises:
+        EvaluationError: the two cannot be compared.
+    """
+    differences = [
+        difference
+        for key, difference in _OPTIONS.items()
+        if key in before and before[key] != now[key]
+    ]
+    if before.get("queries") != now["queries"] or before.get("rows", now["rows"]) != now["rows"]:
+        differences.append(f"other rows ({before.get('queries')} queries, now {now['queries']})")
+    if differences:
+        raise EvaluationError(
+            f"{path}: the baseline is of {' and '.join(differences)}, so that its figures cannot "
+            "be compared: use the rows and options it was recorded with, or record it again"
+        )
+
+
 def compare(before: Figures, now: Figures) -> list[MetricChange]:
     """Every compared metric of every tier on either side.
 

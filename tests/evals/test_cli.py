@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from shortlist import Engine
 from shortlist.cli.app import app
 
 from .conftest import QUERIES
@@ -15,7 +17,8 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["eval", *arguments])
 
 
-COMMON = ("--tools", "tools.jsonl", "--queries", "queries.jsonl", "--config", "lexical.toml")
+STRICT = ("--tools", "tools.jsonl", "--queries", "queries.jsonl", "--config", "lexical.toml")
+COMMON = (*STRICT, "--lenient")
 
 
 def test_json_alone_on_stdout(files: Path) -> None:
@@ -57,14 +60,85 @@ def test_a_baseline_is_compared_and_gated(files: Path) -> None:
     assert "+0.00" in same.stdout
     better = json.loads(old)
     better["tiers"]["lexical"]["mrr"] += 0.1
-    better["queries"] = 99
+    better["tools"] = 99
     (files / "old.json").write_text(json.dumps(better))
     worse = run(*COMMON, "--baseline", "old.json", "--json")
     assert worse.exit_code == 3
     assert "mrr fell" in worse.stderr
-    assert "the baseline is of 99 queries, this run of 4" in worse.stderr
+    assert "the baseline is of 99 tools, this run of 5" in worse.stderr
     assert json.loads(worse.stdout)["difference"]["lexical"]["mrr"] == pytest.approx(-0.1)
     assert run(*COMMON, "--baseline", "old.json", "--max-drop", "0.1").exit_code == 0
+
+
+def test_a_row_whose_tool_vanished_fails(files: Path) -> None:
+    result = run(*STRICT, "--json")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert "1 row cannot be used, first queries.jsonl, row 5" in result.stderr
+    assert "--lenient" in result.stderr
+    rows = [json.dumps(row) for row in QUERIES[:4]]
+    (files / "queries.jsonl").write_text("\n".join(rows))
+    assert run(*STRICT).exit_code == 0
+    tools = (files / "tools.jsonl").read_text()
+    (files / "tools.jsonl").write_text(tools.replace('"read_file"', '"open_file"'))
+    renamed = run(*STRICT, "--min", "hit@1=0.1")
+    assert renamed.exit_code == 1
+    assert "row 2: relevant: no tool has the id or name 'read_file'" in renamed.stderr
+
+
+def test_a_tool_that_cannot_be_read_fails_but_a_copy_does_not(files: Path) -> None:
+    (files / "queries.jsonl").write_text(json.dumps(QUERIES[0]))
+    tools = (files / "tools.jsonl").read_text()
+    (files / "tools.jsonl").write_text(tools + tools.splitlines()[0] + "\n")
+    assert run(*STRICT).exit_code == 0
+    (files / "tools.jsonl").write_text(tools + '{"name": ""}\n')
+    result = run(*STRICT)
+    assert result.exit_code == 1
+    assert "tools.jsonl, row 6" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "difference"),
+    [
+        (lambda rows: rows[:3], (), "other rows (4 queries, now 3)"),
+        (lambda rows: [*rows[:3], {"query": "yyy", "relevant": []}], (), "other rows"),
+        (lambda rows: [rows[0] | {"relevant": ["close_issue"]}, *rows[1:]], (), "other rows"),
+        (lambda rows: rows, ("--k", "3"), "another --k"),
+        (lambda rows: rows, ("--session",), "the other choice of --session"),
+    ],
+)
+def test_a_baseline_of_other_rows_or_options_is_an_error(
+    files: Path, change: Any, options: tuple[str, ...], difference: str
+) -> None:
+    def write(rows: list[dict[str, Any]]) -> None:
+        (files / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    write(QUERIES[:4])
+    (files / "old.json").write_text(run(*STRICT, "--json").stdout)
+    # The order of the rows, and fields that are not measured, may change.
+    write([row | {"style": "new"} for row in reversed(QUERIES[:4])])
+    assert run(*STRICT, "--baseline", "old.json").exit_code == 0
+    write(change(QUERIES[:4]))
+    result = run(*STRICT, "--baseline", "old.json", *options)
+    assert result.exit_code == 1
+    assert difference in result.stderr
+
+
+def test_a_saved_index_is_measured_with_what_it_keeps(files: Path) -> None:
+    (files / "queries.jsonl").write_text(json.dumps(QUERIES[0]))
+    made = CliRunner().invoke(
+        app, ["index", "tools.jsonl", "--out", "saved", "--config", "lexical.toml"]
+    )
+    assert made.exit_code == 0, made.output
+    measured = ("--index", "saved", "--queries", "queries.jsonl", "--json")
+    assert json.loads(run(*measured).stdout)["tiers"]["lexical"]["hit@1"] == 1.0
+    engine = Engine.open("saved")
+    engine.quarantine({"github/create_issue": "under review"})
+    engine.save("saved")
+    figures = json.loads(run(*measured).stdout)
+    assert (figures["tools"], list(figures["tiers"])) == (5, ["lexical"])
+    assert figures["tiers"]["lexical"]["recall@10"] == 0.0
+    assert run(*STRICT, "--index", "saved").exit_code == 2
 
 
 @pytest.mark.parametrize(

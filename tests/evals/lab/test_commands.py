@@ -22,7 +22,8 @@ from shortlist.evals.report import Table
 from shortlist.models.training import stock
 
 TRAINING = ("mcp", "mcp_crawl", "metatool", "sealtools", "stabletoolbench", "toolrl")
-COMMON = ("--tools", "tools.jsonl", "--queries", "queries.jsonl", "--config", "lexical.toml")
+COMMON = ("--lenient", "--tools", "tools.jsonl", "--queries", "queries.jsonl")
+COMMON += ("--config", "lexical.toml")
 
 
 def run(*arguments: str) -> Result:
