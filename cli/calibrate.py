@@ -93,12 +93,13 @@ def calibrate(
 def encoder_of(engine: Engine) -> Encoder | None:
     """The engine's encoder, where a tier uses one."""
     from ..models import load_encoder
+    from ..models.checked_models import CheckedEncoder
 
     settings = engine.config
     if all("dense" not in tier.retrievers for tier in settings.tiers.values()):
         return None
     spec, arguments = settings.model_arguments(settings.encoder)
-    return load_encoder(spec, **arguments)
+    return CheckedEncoder(load_encoder(spec, **arguments))
 
 
 def _figures_by_tier(result: Calibration) -> dict[str, object]:

@@ -9,6 +9,7 @@ from typing import Any
 from ..config import Config
 from ..errors import MissingExtraError, ModelError
 from ..models import DEFAULT_ENCODER, Encoder, Reranker, load_encoder, load_reranker
+from ..models.checked_models import CheckedEncoder, CheckedReranker
 from ..models.loading import check_model
 from ..retrieval.search.stage_guard import Guard
 from .configured_tiers import chosen_reranker
@@ -16,6 +17,8 @@ from .configured_tiers import chosen_reranker
 
 class StageModels:
     """Encoder and rerankers of an engine; loads each on its first use, from any thread.
+
+    Every answer of theirs is checked.
 
     Args:
         config: the settings, which name the models.
@@ -49,7 +52,9 @@ class StageModels:
     def encoder(self) -> Encoder:
         """The encoder of the dense stage."""
         spec, arguments = self._config.model_arguments(self._config.encoder)
-        encoder: Encoder = self._model("encoder", lambda: load_encoder(spec, **arguments))
+        encoder: Encoder = self._model(
+            "encoder", lambda: CheckedEncoder(load_encoder(spec, **arguments))
+        )
         return encoder
 
     @property
@@ -66,7 +71,7 @@ class StageModels:
         """A reranker that a tier names."""
         spec, arguments = self._config.model_arguments(self._rerankers[name])
         reranker: Reranker = self._model(
-            f"reranker {name}", lambda: load_reranker(spec, **arguments)
+            f"reranker {name}", lambda: CheckedReranker(load_reranker(spec, **arguments))
         )
         return reranker
 

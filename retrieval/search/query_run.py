@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import ConfigError, ModelError, RequestError
+from ...errors import ConfigError, ModelError, RequestError, ShortlistError
 from ..backends.protocols import Fusion, Retriever
 from ..query import Query, Ranking
 from ..selection import StageResult
@@ -154,9 +154,18 @@ class Run:
 
     @contextmanager
     def _recorded(self, stage: str) -> Iterator[None]:
+        """Record the time of a stage. A failure of any kind lets the tier fall back.
+
+        Raises:
+            ModelError: the stage raised an error that is not a ShortlistError.
+        """
         start = perf_counter()
         try:
             yield
+        except ShortlistError:
+            raise
+        except Exception as error:
+            raise ModelError(f"stage {stage!r} failed: {type(error).__name__}: {error}") from error
         finally:
             self.timings[stage] = self.timings.get(stage, 0.0) + (perf_counter() - start) * 1e3
 

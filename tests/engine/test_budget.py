@@ -129,10 +129,10 @@ def test_a_failure_at_run_time_is_remembered(registered: Any) -> None:
     engine = registered("breaks")
     for _ in range(20):
         assert "connection lost" in str(engine.search(QUERY, tier="rerank").tier_reason)
-    assert engine._builder._stages.models.reranker("breaks").calls == 1
+    assert engine._builder._stages.models.reranker("breaks").model.calls == 1
     engine.update(list(engine.catalog)[:50])
     engine.search(QUERY, tier="rerank")
-    calls = engine._builder._stages.models.reranker("breaks").calls
+    calls = engine._builder._stages.models.reranker("breaks").model.calls
     assert calls == 1, "an update forgets no failure"
 
 

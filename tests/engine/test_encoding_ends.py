@@ -14,6 +14,7 @@ import pytest
 from shortlist import Engine, demo
 from shortlist.errors import ModelError
 from shortlist.indexing import stage_models
+from shortlist.indexing.build import Build
 from shortlist.retrieval.usage import UsageEvent as Used
 
 from .fakes import make_tools
@@ -40,9 +41,12 @@ def test_a_failure_is_told_and_tried_again(
 
 
 def test_a_bug_is_told_and_the_tools_are_searched_on(
-    other: HeldEncoder, caplog: pytest.LogCaptureFixture
+    other: HeldEncoder, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other.broken = ZeroDivisionError("by zero")
+    def broken(build: Build) -> None:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr(Build, "index", broken)
     other.let.set()
     engine = Engine.from_tools(make_tools(), **OTHER, wait=False)
     assert engine.wait(60).error == "ZeroDivisionError: by zero"
