@@ -358,7 +358,12 @@ class View:
         if isinstance(resolved, Refusal):
             return Verdict("denied", name, refusal=resolved)
         if isinstance(resolved, UnknownToolError):
-            return Verdict("unknown", resolved.tool_id, nearest=resolved.nearest)
+            return Verdict(
+                "unknown",
+                resolved.tool_id,
+                nearest=resolved.nearest,
+                ambiguous=self.admission.is_ambiguous(name),
+            )
         values = {} if arguments is None else arguments
         problems = argument_problems(resolved.input_schema or {}, values)
         if not problems and resolved.operation is not None and isinstance(values, Mapping):

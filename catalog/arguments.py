@@ -101,7 +101,7 @@ def _problem_of(error: ValidationError) -> ArgumentProblem:
         hint = f"; did you mean {similar[0]!r}?" if similar else ""
         listed = ", ".join(f"{name!s:.{_SHOWN}}" for name in names[:_CHOICES]) or "none"
         return ArgumentProblem(
-            _pointer([*path, extra]), f"no such parameter (known: {listed}){hint}", "it"
+            _pointer([*path, extra]), f"no parameter of this name (known: {listed}){hint}", "one"
         )
     return ArgumentProblem(_pointer(path), _expected_value(keyword, value), actual)
 
@@ -148,16 +148,20 @@ def _expected_value(keyword: str, value: Any) -> str:
         "exclusiveMaximum": "less than",
         "multipleOf": "a multiple of",
         "pattern": "a text that matches",
-        "minLength": "characters, at least",
-        "maxLength": "characters, at most",
-        "minItems": "items, at least",
-        "maxItems": "items, at most",
     }
     if keyword in words:
         return f"{words[keyword]} {short_json(value)}"
+    counts = {
+        "minLength": "at least {} characters",
+        "maxLength": "at most {} characters",
+        "minItems": "at least {} items",
+        "maxItems": "at most {} items",
+    }
+    if keyword in counts:
+        return counts[keyword].format(short_json(value))
     if keyword == "uniqueItems":
         return "no item twice"
-    return f"what {keyword!r} asks for"
+    return f"a value that fits {keyword!r} of the schema"
 
 
 def short_json(value: object, most: int = _SHOWN) -> str:

@@ -225,13 +225,32 @@ class Admission:
         row = self._row(name)
         if row is not None or not isinstance(name, str):
             return row
-        catalog = self.index.catalog
-        ids = [catalog[position].id for position in catalog.named(name)]
-        rows = [row for tool_id in ids if (row := self._row(tool_id)) is not None]
-        admitted = [row for row in rows if self.mask is None or self.mask[row]]
+        admitted = self._permitted_rows_named(name)
         if len(admitted) > 1:
             return None
-        return min(admitted or rows, key=lambda row: self.index.tools[row].id, default=None)
+        rows = admitted or self._rows_named(name)
+        return min(rows, key=lambda row: self.index.tools[row].id, default=None)
+
+    def _rows_named(self, name: str) -> list[int]:
+        catalog = self.index.catalog
+        ids = [catalog[position].id for position in catalog.named(name)]
+        return [row for tool_id in ids if (row := self._row(tool_id)) is not None]
+
+    def _permitted_rows_named(self, name: object) -> list[int]:
+        rows = self._rows_named(name) if isinstance(name, str) else []
+        return [row for row in rows if self.mask is None or self.mask[row]]
+
+    def is_ambiguous(self, name: str) -> bool:
+        """Whether several permitted tools have a name, which is not an id.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("search", "mail"), Tool("search", "wiki")]
+            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view()
+            >>> view.admission.is_ambiguous("search"), view.admission.is_ambiguous("mail/search")
+            (True, False)
+        """
+        return self._row(name) is None and len(self._permitted_rows_named(name)) > 1
 
     def unknown(self, name: str) -> UnknownToolError:
         """The error for an unknown id or name. It lists only permitted tools.

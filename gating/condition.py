@@ -114,6 +114,16 @@ class Condition:
         """
         raise NotImplementedError
 
+    def describe_negated(self) -> str:
+        """What the opposite of the condition requires, in words that follow "needs".
+
+        Example:
+            >>> from shortlist.gating import milestone
+            >>> milestone("confirmed").describe_negated()
+            "the milestone 'confirmed' not to be reached yet"
+        """
+        return f"the opposite of {self.clause()}"
+
     def label(self) -> str:
         """The name of the condition in error reports.
 

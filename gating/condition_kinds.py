@@ -69,6 +69,9 @@ class Scope(_Member):
     refusal = "scope"
     state_field = "scopes"
 
+    def describe_negated(self) -> str:
+        return f"the scope {self.name!r} not to be granted"
+
     @classmethod
     def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
         names = value if isinstance(value, list | tuple) else [value]
@@ -97,6 +100,9 @@ class After(Condition):
     def describe(self) -> str:
         return f"a call of {self.pattern.text!r} first"
 
+    def describe_negated(self) -> str:
+        return f"no earlier call of {self.pattern.text!r}"
+
     def evaluate(self, request: ConditionInput) -> Truth:
         return request.called(self.pattern)
 
@@ -114,6 +120,9 @@ class Milestone(_Member):
 
     key = "milestone"
     state_field = "milestones"
+
+    def describe_negated(self) -> str:
+        return f"the milestone {self.name!r} not to be reached yet"
 
 
 @register
@@ -152,6 +161,11 @@ class Fact(Condition):
     def describe(self) -> str:
         value = "" if self.equals is None else f" to be {_json_literal(self.equals)}"
         return f"the fact {self.name!r}{value}"
+
+    def describe_negated(self) -> str:
+        if self.equals is None:
+            return f"the fact {self.name!r} to be unknown or false"
+        return f"the fact {self.name!r} not to be {_json_literal(self.equals)}"
 
     def evaluate(self, request: ConditionInput) -> Truth:
         value = request.state.facts.get(self.name)
@@ -194,6 +208,9 @@ class Annotation(Condition):
     def describe(self) -> str:
         return f"the annotation {self.name!r} to be {_json_literal(self.value)}"
 
+    def describe_negated(self) -> str:
+        return f"the annotation {self.name!r} not to be {_json_literal(self.value)}"
+
     def evaluate(self, request: ConditionInput) -> Truth:
         return self.fixed(request.catalog)
 
@@ -232,6 +249,9 @@ class Predicate(Condition):
     def describe(self) -> str:
         return f"the predicate {self.name!r} to hold"
 
+    def describe_negated(self) -> str:
+        return f"the predicate {self.name!r} not to hold"
+
     def evaluate(self, request: ConditionInput) -> Truth:
         answer = self.function(request.state)
         if not isinstance(answer, bool | np.bool_):
@@ -245,6 +265,7 @@ class Several(Condition):
 
     parts: tuple[Condition, ...]
     joint: ClassVar[str]
+    negated_joint: ClassVar[str]
 
     def __post_init__(self) -> None:
         _check_parts(self.key, self.parts)
@@ -261,6 +282,9 @@ class Several(Condition):
     def describe(self) -> str:
         return self.joint.join(part.clause() for part in self.parts)
 
+    def describe_negated(self) -> str:
+        return self.negated_joint.join(Not(part).clause() for part in self.parts)
+
     def clause(self) -> str:
         return f"({self.describe()})"
 
@@ -275,6 +299,7 @@ class AllOf(Several):
 
     key = "all_of"
     joint = " and "
+    negated_joint = " or "
 
     def combine(self, parts: Sequence[Truth]) -> Truth:
         return _truth_of_all(parts)
@@ -287,6 +312,7 @@ class AnyOf(Several):
 
     key = "any_of"
     joint = " or "
+    negated_joint = " and "
 
     def combine(self, parts: Sequence[Truth]) -> Truth:
         fails, holds = _truth_of_all([(fails, holds) for holds, fails in parts])
@@ -312,7 +338,14 @@ class Not(Condition):
         return {"not": self.part.to_dict()}
 
     def describe(self) -> str:
-        return f"not {self.part.clause()}"
+        return self.part.describe_negated()
+
+    def describe_negated(self) -> str:
+        return self.part.describe()
+
+    def clause(self) -> str:
+        several = isinstance(self.part, Several) and len(self.part.parts) > 1
+        return f"({self.describe()})" if several else self.describe()
 
     def composed_of(self) -> tuple[Condition, ...]:
         return (self.part,)
@@ -497,6 +530,6 @@ def not_(condition: Condition) -> Condition:
     Example:
         >>> from shortlist.gating import fact, not_
         >>> not_(fact("suspended")).describe()
-        "not the fact 'suspended'"
+        "the fact 'suspended' to be unknown or false"
     """
     return Not(condition)

@@ -11,12 +11,12 @@ import numpy as np
 from ..retrieval.refusal import Refusal
 from .compiled_gate import GateEvaluation
 from .condition import REFUSALS, Condition, Mask, Values, simple_conditions
-from .condition_kinds import After, AllOf, AnyOf
+from .condition_kinds import After, AllOf, AnyOf, Not, Several
 from .matcher import Rows
 
 #: Tools named as leading to another, at most.
 UNLOCKING = 5
-_HIDDEN = "a tool that may not be used here"
+_HIDDEN = "a tool that you may not use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,21 +104,34 @@ class Reasons:
 
     def _condition_detail(self, condition: Condition) -> dict[str, Any]:
         """JSON form of a condition that does not hold."""
-        form = condition.to_dict()
-        if self._names_hidden(condition):
-            form["after"] = _HIDDEN
+        form = self._form_without_hidden_ids(condition)
         for part in self._unanswered(condition):
             form |= {**part.to_dict(), "error": self._evaluation.errors[part]}
         if unlocked_by := self._ids(self._unlocking_rows(condition)):
             form["unlocked_by"] = list(unlocked_by)
         return form
 
+    def _form_without_hidden_ids(self, condition: Condition) -> dict[str, Any]:
+        """JSON form of a condition without patterns that match only denied tools."""
+        if isinstance(condition, Not):
+            return {condition.key: self._form_without_hidden_ids(condition.part)}
+        if isinstance(condition, Several):
+            return {condition.key: list(map(self._form_without_hidden_ids, condition.parts))}
+        form = condition.to_dict()
+        if self._names_hidden(condition):
+            form["after"] = _HIDDEN
+        return form
+
     def _without_hidden_ids(self, text: str, conditions: Iterable[Condition]) -> str:
-        """The reason without patterns that match only denied tools: they may be ids."""
+        """The reason without patterns that match only denied tools: they may be ids.
+
+        Such a call is not one that the model can make, or has to avoid from now on.
+        """
         for condition in conditions:
             for part in simple_conditions(condition):
                 if isinstance(part, After) and self._names_hidden(part):
-                    text = text.replace(repr(part.pattern.text), _HIDDEN)
+                    text = text.replace(part.describe(), f"an earlier call of {_HIDDEN}")
+                    text = text.replace(part.describe_negated(), f"no earlier call of {_HIDDEN}")
         return text
 
     def _names_hidden(self, condition: Condition) -> bool:

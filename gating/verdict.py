@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 Status = Literal["passed", "promoted", "invalid", "denied", "unknown"]
 
 
+#: What the model can do about a tool that no call makes permitted, by kind of refusal.
+_MENDING = {
+    "scope": "No call changes that: tell the user what is missing.",
+    "precondition": "No call that you may make changes that: tell the user what is missing.",
+    "predicate_error": "No call changes that: tell the user.",
+    "annotation": "Use another tool.",
+    "not_allowed": "Use another tool.",
+    "quarantined": "Use another tool.",
+    "excluded": "Use another tool, or try again in a later turn.",
+}
+
 #: Tokens of the definition that a `promoted` verdict shows. A definition may hold ten times as
 #: many, and a stranger writes it.
 DEFINITION_TOKENS = 3_500
@@ -43,6 +54,7 @@ class Verdict:
         append: messages to add to the conversation after the tools' answers: the definition of a
             promoted tool, in a session with a format.
         renamed: whether `asked` is the name by which the model calls the tool.
+        ambiguous: whether the tool is unknown because several permitted tools have the name.
         rebuilt: whether `append` replaces all messages about tools that were added before.
 
     Example:
@@ -63,6 +75,7 @@ class Verdict:
     append: tuple[dict[str, Any], ...] = ()
     rebuilt: bool = False
     renamed: bool = False
+    ambiguous: bool = False
 
     @property
     def _definition(self) -> ShortDefinition:
@@ -75,24 +88,26 @@ class Verdict:
 
     @property
     def message(self) -> str:
-        """Message for the model, in one or two sentences."""
+        """Message for the model, in a few sentences: what is wrong, and what would mend it."""
         name = self.asked if self.renamed or self.tool is None else self.tool.id
         if self.status == "passed":
             return f"{name} may be called."
         if self.status == "promoted":
             return (
-                f"{name} was not among the tools offered. It is now: call it again with "
-                "arguments that fit its input_schema."
+                f"{name} was not called: you had not seen its present definition in full. You "
+                "have it now: call it again with arguments that fit its input_schema."
             ) + (_SHORTENED if self._definition.shortened else "")
         if self.status == "invalid":
             listed = "; ".join(map(str, self.problems))
             return f"The arguments do not fit: {listed}. Correct them and call again."
         if self.refusal is not None:
-            unlocking = ", ".join(self.refusal.unlocked_by)
-            advice = f" Call {unlocking} first." if unlocking else ""
-            return f"{self.refusal.label} may not be used now: {self.refusal.reason}.{advice}"
-        nearest = f" Nearest: {', '.join(self.nearest)}." if self.nearest else ""
-        return f"There is no tool {self.asked!r}.{nearest}"
+            reason = self.refusal.reason.rstrip(".")
+            return f"{self.refusal.label} may not be used now: {reason}. {_mending(self.refusal)}"
+        listed = ", ".join(self.nearest)
+        if self.ambiguous:
+            return f"Several tools are named {self.asked!r}. Call one by its full name: {listed}."
+        advice = f"Nearest: {listed}." if listed else "Call one of the tools that you were shown."
+        return f"There is no tool {self.asked!r}. {advice}"
 
     def named(self, name_of: Callable[[str], str]) -> Verdict:
         """A copy with the names that the model uses instead of ids.
@@ -163,6 +178,18 @@ class CallRefusedError(ShortlistError):
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict.message)
         self.verdict = verdict
+
+
+def _mending(refusal: Refusal) -> str:
+    """What the model can do about a denied tool, as a sentence."""
+    tool_ids = ", ".join(refusal.unlocked_by)
+    if not tool_ids:
+        return _MENDING.get(refusal.kind, "Use another tool.")
+    if len(refusal.unlocked_by) == 1:
+        return f"Call {tool_ids} first."
+    if len(refusal.detail.get("unmet", ())) == 1:
+        return f"Call one of these first: {tool_ids}."
+    return f"Calls of these tools change that: {tool_ids}."
 
 
 def _rename_refusal(refusal: Refusal, name_of: Callable[[str], str]) -> Refusal:

@@ -307,7 +307,10 @@ class Session:
             call: tuple[str, object] = (name, arguments)
             if self._tools.prompt is not None and isinstance(name, str):
                 call = self._tools.prompt.tool_id(name, arguments)
-            verdict = self._tools.judge(view, view.check(*call), self._data.turn)
+            verdict = view.check(*call)
+            if verdict.status == "unknown" and self._tools.prompt is not None:
+                verdict = self._tools.prompt.own_tool_verdict(*call) or verdict
+            verdict = self._tools.judge(view, verdict, self._data.turn)
             if verdict.passed and verdict.tool is not None:
                 self._data.history.waiting[verdict.tool.id] += 1
             if self._events is not None:

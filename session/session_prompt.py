@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from ..catalog import Tool
+from ..catalog.arguments import argument_problems
 from ..config import SessionConfig
 from ..errors import RequestError, UnknownToolError
+from ..gating.verdict import Verdict
 from ..loaders.detail import Detail
 from ..loaders.history import SeenLevel, ToolHistory
 from ..loaders.pool import PoolLevel, PoolWriter
 from ..loaders.prompt import Prompt, PromptTurn
 from ..loaders.render import renderer_for
+from ..loaders.render.anthropic_tools import SEARCH_TOOL
 from ..loaders.render.call_tool import CALL_TOOL
 from ..loaders.schemas import SchemaLoader
 from ..loaders.summaries import Summaries, shared_summaries
 from ..loaders.working_set import WorkingSet, pool_beside
+from ..retrieval.refusal import Refusal
 
 if TYPE_CHECKING:
     from ..gating.condition import Mask
@@ -143,6 +147,25 @@ class SessionPrompt:
             if isinstance(inner_name, str) and CALL_TOOL.id not in self._prompt.catalog:
                 return inner_name, arguments.get("arguments")
         return self._find_tool_id(name), arguments
+
+    def own_tool_verdict(self, name: str, arguments: object) -> Verdict | None:
+        """The verdict on a call of a tool that the prompt lists beside those of the catalog.
+
+        Args:
+            name: a name that no tool of the catalog has.
+            arguments: the arguments of the call.
+
+        Returns:
+            `call_tool` without the name of a tool is invalid. `search_tools` is refused, because
+            the search has been made. None for any other name.
+        """
+        if name == CALL_TOOL.name:
+            problems = argument_problems(CALL_TOOL.input_schema, arguments)
+            return Verdict("invalid", name, problems=problems, renamed=True) if problems else None
+        if name == SEARCH_TOOL.name:
+            reason = "the tools for this turn are loaded already; call one of those you were shown"
+            return Verdict("denied", name, refusal=Refusal(name, "not_allowed", reason))
+        return None
 
     def _find_tool_id(self, name: str) -> str:
         """The id of the tool with this provider's name, or the name itself."""

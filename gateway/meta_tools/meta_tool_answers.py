@@ -257,6 +257,9 @@ def describe_tool(tool: Tool, detail: str, summaries: Summaries) -> str:
     return summaries.of(tool)
 
 
+_NEXT_SEARCH = "Answer without a tool, or search again in other words."
+
+
 def _search_text(selection: Selection, detail: str, content: Mapping[str, Any]) -> str:
     """Hits grouped by server, best server first, and notes for the model."""
     groups: dict[str, list[str]] = {}
@@ -265,9 +268,10 @@ def _search_text(selection: Selection, detail: str, content: Mapping[str, Any]) 
         groups.setdefault(row["server"] or "", []).append(line)
     parts = [f"{server}\n" + "\n".join(lines) for server, lines in groups.items()]
     if selection.abstained:
-        parts.append(f"No tool fits: {selection.reason}.")
+        reason = str(selection.reason).removeprefix("no tool fits: ")
+        parts.append(f"No tool fits: {reason}. {_NEXT_SEARCH}")
     elif not groups:
-        parts.append("No tool was found.")
+        parts.append(f"No tool was found. {_NEXT_SEARCH}")
     if content["starting"]:
         parts.append(f"Still starting, search again soon: {', '.join(content['starting'])}.")
     if content["quarantined"]:

@@ -64,7 +64,7 @@ class TestReasons:
             (milestone("m"), "precondition", "needs the milestone 'm'"),
             (fact("f"), "precondition", "needs the fact 'f'"),
             (fact("f", equals=True), "precondition", "needs the fact 'f' to be true"),
-            (not_(fact("g")), "precondition", "needs not the fact 'g'"),
+            (not_(fact("g")), "precondition", "needs the fact 'g' to be unknown or false"),
             (
                 annotation("readOnlyHint"),
                 "annotation",
@@ -83,7 +83,7 @@ class TestReasons:
             (
                 not_(predicate(broken)),
                 "predicate_error",
-                "needs not the predicate 'broken' to hold; 'broken' gives no answer",
+                "needs the predicate 'broken' not to hold; 'broken' gives no answer",
             ),
             (
                 any_of(requires_scope("w"), all_of(milestone("m"), fact("f"))),
@@ -92,7 +92,11 @@ class TestReasons:
             ),
             (all_of(requires_scope("w"), milestone("m")), "scope", "needs the scope 'w' and the"),
             (any_of(annotation("readOnlyHint"), requires_scope("w")), "scope", "needs the annot"),
-            (not_(any_of(fact("g"), fact("f"))), "precondition", "needs not (the fact 'g' or the"),
+            (
+                not_(any_of(fact("g"), fact("f"))),
+                "precondition",
+                "needs the fact 'g' to be",
+            ),
         ],
     )
     def test_of_a_condition(self, admit: Admit, condition: Any, kind: str, reason: str) -> None:
@@ -343,11 +347,43 @@ def test_what_a_caller_may_not_see_is_named_only_if_it_asks_for_exactly_that() -
         assert "secret/token'" not in repr(found)
     assert view.check("token").status == "denied"
     assert view.check("secret/token").refusal is not None
-    assert "a call of a tool that may not be used here" in view.check("mail/send").message
+    assert "an earlier call of a tool that you may not use" in view.check("mail/send").message
     for call in (view.explain, lambda _, asked: view.refusal(asked)):
         with pytest.raises(UnknownToolError) as caught:
             call("send", "secret/tokex")
         assert caught.value.nearest == ()
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [
+        (after("secret/token"), "needs an earlier call of a tool that you may not use"),
+        (not_(after("secret/token")), "needs no earlier call of a tool that you may not use"),
+        (
+            not_(any_of(after("secret/token"), milestone("m"))),
+            "needs no earlier call of a tool that you may not use and the milestone 'm' not to be "
+            "reached yet",
+        ),
+        (
+            all_of(not_(all_of(after("secret/token"), requires_scope("w"))), fact("f")),
+            "needs (no earlier call of a tool that you may not use or the scope 'w' not to be "
+            "granted) and the fact 'f'",
+        ),
+        (not_(not_(requires_scope("x"))), "needs the scope 'x'"),
+    ],
+)
+def test_a_negated_rule_says_what_it_needs_without_hidden_ids(condition: Any, reason: str) -> None:
+    gate = Gate([Rule(condition, tools="mail/send", name="sending")])
+    tools = [Tool("token", "secret"), Tool("send", "mail")]
+    engine = Engine.from_tools(tools, tiers=["lexical"], gate=gate)
+    state = State(called=("secret/token",), milestones={"m"}, scopes={"w"})
+    if condition == after("secret/token"):
+        state = State()
+    verdict = engine.view(state, allowed=["mail/*"]).check("mail/send")
+    assert verdict.refusal is not None
+    assert verdict.refusal.reason == reason
+    assert "secret" not in verdict.text
+    assert "tell the user" in verdict.message
 
 
 def test_a_pinned_tool_that_is_not_there_names_no_hidden_one() -> None:

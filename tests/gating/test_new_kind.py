@@ -87,7 +87,7 @@ def test_it_is_a_part_of_other_conditions() -> None:
     assert engine.view().admission.admits(CLOCK)
     refusal = engine.view(State(called=("web/fetch",))).admission.refusal(CLOCK)
     assert refusal is not None
-    assert refusal.reason == "needs the scope 'w' or not 1 calls first"
+    assert refusal.reason == "needs the scope 'w' or the opposite of 1 calls first"
 
 
 @pytest.mark.parametrize("needs", [{"calls": 1}, {"not": {"calls": 1}}])

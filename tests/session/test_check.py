@@ -5,9 +5,18 @@ from collections.abc import Callable
 
 import pytest
 
-from shortlist import Engine
+from shortlist import Engine, Gate, Tool
 from shortlist.errors import RequestError
-from shortlist.gating import Rule, State, after
+from shortlist.gating import (
+    Rule,
+    State,
+    after,
+    all_of,
+    annotation,
+    milestone,
+    requires_scope,
+)
+from shortlist.gating.verdict import Verdict
 
 
 def test_an_active_tool_with_fitting_arguments_passes(engine: Engine) -> None:
@@ -98,3 +107,100 @@ def test_a_check_keeps_to_the_tools_allowed(engine: Engine) -> None:
 def test_a_state_must_be_one(engine: Engine) -> None:
     with pytest.raises(RequestError, match="state"):
         engine.session().state = {}  # type: ignore[assignment]
+
+
+def sentence(verdict: Verdict) -> str:
+    return verdict.message.removeprefix(f"{verdict.asked} may not be used now: ")
+
+
+def test_each_refusal_says_what_would_mend_it() -> None:
+    def tools(*names: str) -> list[Tool]:
+        return [Tool(name, "mail") for name in names]
+
+    gate = Gate(
+        [
+            Rule(after("mail/find"), tools="mail/read"),
+            Rule(after("mail/list_*"), tools="mail/open"),
+            Rule(all_of(after("mail/find"), after("mail/list_a")), tools="mail/move"),
+            Rule(requires_scope("send"), tools="mail/send"),
+            Rule(milestone("confirmed"), tools="mail/drop"),
+            Rule(annotation("readOnlyHint"), tools="mail/wipe"),
+        ]
+    )
+    names = ("find", "list_a", "list_b", "read", "open", "move", "send", "drop", "wipe", "hold")
+    engine = Engine.from_tools([*tools(*names), Tool("far", "away")], tiers=["lexical"], gate=gate)
+    engine.quarantine({"mail/hold": "under review"})
+    view = engine.view(allowed=["mail/*"])
+    endings = {
+        "mail/read": "needs a call of 'mail/find' first. Call mail/find first.",
+        "mail/open": "Call one of these first: mail/list_a, mail/list_b.",
+        "mail/move": "Calls of these tools change that: mail/find, mail/list_a.",
+        "mail/send": "No call changes that: tell the user what is missing.",
+        "mail/drop": "No call that you may make changes that: tell the user what is missing.",
+        "mail/wipe": "Use another tool.",
+        "mail/hold": "It waits for an operator's approval. Use another tool.",
+        "away/far": "it is not among the tools this request may use. Use another tool.",
+    }
+    for tool_id, ending in endings.items():
+        verdict = view.check(tool_id)
+        assert verdict.status == "denied"
+        assert sentence(verdict).endswith(ending), verdict.message
+
+
+def test_a_name_of_several_tools_is_not_said_to_be_unknown() -> None:
+    engine = Engine.from_tools([Tool("search", "mail"), Tool("search", "wiki")], tiers=["lexical"])
+    assert engine.view().check("search").message == (
+        "Several tools are named 'search'. Call one by its full name: mail/search, wiki/search."
+    )
+    session = engine.session(format="openai")
+    session.turn("search the mail")
+    assert (
+        "Call one by its full name: mail__search, wiki__search."
+        in session.check("search").named(lambda tool_id: tool_id.replace("/", "__")).message
+    )
+    assert "There is no tool 'x/search'. Nearest:" in session.check("x/search").message
+    assert session.check("qqqqqq").message.endswith("Call one of the tools that you were shown.")
+
+
+@pytest.mark.parametrize("format_name", ["openai_call_tool", "anthropic_call_tool", "openai"])
+def test_call_tool_without_a_tool_is_told_what_it_lacks(engine: Engine, format_name: str) -> None:
+    session = engine.session(format=format_name)
+    session.turn("list mail messages")
+    for arguments in ({}, None, {"name": "mail/list_message"}, {"tool": 7, "arguments": {}}):
+        verdict = session.check("call_tool", arguments)
+        assert (verdict.status, verdict.asked) == ("invalid", "call_tool")
+        assert "There is no tool" not in verdict.message
+        assert "/tool: expected string" in verdict.message or arguments is None
+        assert "Correct them and call again" in verdict.message
+    assert session.check("call_tool", {"tool": "none", "arguments": {}}).asked == "none"
+
+
+def test_the_search_of_the_prompt_is_not_said_to_be_missing(engine: Engine) -> None:
+    session = engine.session(format="anthropic_search")
+    turn = session.turn("list mail messages")
+    assert "search_tools" in [tool["name"] for tool in turn.tools]
+    verdict = session.check("search_tools", {"query": "mail"})
+    assert verdict.status == "denied"
+    assert "There is no tool" not in verdict.message
+    assert "call one of those you were shown" in verdict.message
+
+
+def test_a_promoted_tool_that_had_a_line_is_not_said_to_be_new(engine: Engine) -> None:
+    session = engine.session(k=1)
+    session.turn("list mail messages")
+    message = session.check("share_song", {}).message
+    assert message.startswith("music/share_song was not called: you had not seen its present")
+
+
+def test_problems_read_as_sentences() -> None:
+    schema = {
+        "properties": {"to": {"minLength": 3}, "cc": {"type": "array", "maxItems": 1}},
+        "additionalProperties": False,
+    }
+    view = Engine.from_tools([Tool("send", "mail", "", schema)], tiers=["lexical"]).view()
+    problems = view.check("send", {"to": "a", "cc": [1, 2], "bcc": 1}).problems
+    assert sorted(map(str, problems)) == [
+        "/bcc: expected no parameter of this name (known: cc, to); did you mean 'cc'?, got one",
+        "/cc: expected at most 1 items, got [1, 2]",
+        '/to: expected at least 3 characters, got "a"',
+    ]

@@ -108,7 +108,7 @@ def test_a_call_of_call_tool_is_read_as_the_call_it_carries(engine):
     assert verdict.passed
     assert (verdict.tool.id, verdict.arguments) == (FEED, FITTING)
     assert session.check("call_tool", {"tool": "none", "arguments": {}}).status == "unknown"
-    assert session.check("call_tool", {}).status == "unknown"
+    assert session.check("call_tool", {}).status == "invalid"
 
 
 def test_a_providers_name_is_understood(engine):
