@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -18,10 +19,12 @@ from pydantic import (
 )
 
 # First, because numpy then loads before the settings models: measured, 40 ms less in all.
+from . import registry
 from .catalog.text_file import read_text_file
 from .errors import ConfigError
 from .gating.declaration import GateSetting
 from .gating.rules import Gate
+from .models.hub import bundled_names
 from .sections import (
     AUTO,
     BUILT_IN_TIERS,
@@ -44,6 +47,9 @@ from .settings import joined
 CONFIG_BYTES = 1 << 22
 """Bytes of a configuration file, 4 MiB."""
 
+
+_NAMES_FOR_PATHS = ("library", "bundled", "off")
+"""Values of settings for paths that are no paths."""
 
 REMEMBERED = frozenset(
     {"encoder", "reranker", "lexical", "dense", "fusion", "tiers", "default_tier", "index"}
@@ -445,6 +451,8 @@ class Config(Section):
     def read(cls, source: str | Path | Mapping[str, Any]) -> Self:
         """A config from a TOML or JSON file, or from a mapping.
 
+        Paths in a file are relative to its folder; those of a mapping to the working directory.
+
         Raises:
             ConfigError: the file cannot be read or parsed, or a setting is wrong.
 
@@ -466,9 +474,77 @@ class Config(Section):
         if not isinstance(settings, dict):
             raise ConfigError(f"{path}: a configuration is a table of settings")
         try:
-            return cls(**settings)
+            return cls(**resolve_paths(settings, path.absolute().parent))
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from error
+
+
+def resolve_paths(settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Settings of a file, with relative paths taken from the folder of the file.
+
+    A model is a path if its name starts with a dot, or if it is a folder there.
+
+    Args:
+        settings: the settings as the file has them. Values of a wrong type stay as they are.
+        folder: the folder of the file.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from shortlist.config import resolve_paths
+        >>> resolve_paths({"decision": "bundled", "trust": {"pins": "pins.json"}}, Path("/tools"))
+        {'decision': 'bundled', 'trust': {'pins': '/tools/pins.json'}}
+    """
+
+    def changed(table: Any, **resolvers: Callable[[Any], Any]) -> Any:
+        """A table with some values resolved."""
+        if not isinstance(table, Mapping):
+            return table
+        return {key: resolvers.get(key, _unchanged)(value) for key, value in table.items()}
+
+    def path(value: Any) -> Any:
+        if not isinstance(value, str) or value in _NAMES_FOR_PATHS:
+            return value
+        return str(_from(folder, value))
+
+    def paths(value: Any) -> Any:
+        return list(map(path, value)) if isinstance(value, list) else value
+
+    def model(value: Any, kind: str) -> Any:
+        if isinstance(value, Mapping):
+            return changed(value, name=partial(model, kind=kind), model=partial(model, kind=kind))
+        if not isinstance(value, str):
+            return value
+        name = registry.resolve(kind, value)[1].get("model", "")
+        if not name or name in bundled_names():
+            return value
+        is_path = name.startswith(".") or _from(folder, name).is_dir()
+        return value.removesuffix(name) + str(_from(folder, name)) if is_path else value
+
+    def tiers(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {name: changed(tier, reranker=reranker) for name, tier in value.items()}
+
+    reranker = partial(model, kind="reranker")
+    resolved: dict[str, Any] = changed(
+        settings,
+        encoder=partial(model, kind="encoder"),
+        reranker=reranker,
+        tiers=tiers,
+        index=partial(changed, example_queries=paths),
+        trust=partial(changed, pins=path),
+        decision=path,
+        session=partial(changed, summaries=path, events=path),
+    )
+    return resolved
+
+
+def _from(folder: Path, path: str) -> Path:
+    return folder / Path(path).expanduser()
+
+
+def _unchanged(value: Any) -> Any:
+    return value
 
 
 def _list(names: Any) -> str:

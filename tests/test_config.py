@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import example, given, settings
@@ -329,3 +329,104 @@ def test_a_dump_reads_back() -> None:
     for config in (Config(), Config(**SAME), Config(**TABLES)):
         assert Config(**config.model_dump()) == config
         assert Config.read(json.loads(config.model_dump_json())) == config
+
+
+class TestPathsOfAFile:
+    SETTINGS: ClassVar[dict[str, Any]] = {
+        "encoder": "models/mine",
+        "reranker": {"name": "./judge", "threads": 1},
+        "tiers": {"rerank": {"reranker": "models/mine"}},
+        "index": {"example_queries": ["library", "asked.jsonl", "/srv/all.jsonl"]},
+        "trust": {"pins": "../pins.json"},
+        "decision": "decision.json",
+        "session": {"summaries": "s.json", "pool": "summaries", "events": "~/e.jsonl"},
+    }
+
+    @pytest.mark.parametrize("suffix", [".json", ".toml"])
+    def test_they_start_at_its_folder(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+    ) -> None:
+        folder, elsewhere = tmp_path / "settings", tmp_path / "elsewhere"
+        (folder / "models" / "mine").mkdir(parents=True)
+        elsewhere.mkdir()
+        file = folder / f"shortlist{suffix}"
+        file.write_text(json.dumps(self.SETTINGS) if suffix == ".json" else PATHS_TOML)
+        monkeypatch.chdir(elsewhere)
+        for path in (file, Path("..") / "settings" / file.name):
+            config = Config.read(path)
+            assert Path(str(config.encoder)).samefile(folder / "models" / "mine")
+            judge = config.model_arguments(config.reranker or "")[0]
+            assert Path(judge).resolve() == folder / "judge"
+            assert Path(str(config.tiers["rerank"].reranker)).samefile(folder / "models" / "mine")
+            library, near, absolute = config.index.example_queries
+            assert (library, absolute) == ("library", Path("/srv/all.jsonl"))
+            assert Path(near).resolve() == folder / "asked.jsonl"
+            assert Path(str(config.trust.pins)).resolve() == tmp_path / "pins.json"
+            assert Path(config.decision).resolve() == folder / "decision.json"
+            assert Path(str(config.session.summaries)).resolve() == folder / "s.json"
+            assert config.session.events == Path.home() / "e.jsonl"
+
+    def test_names_and_mappings_stay_as_they_are(self, tmp_path: Path) -> None:
+        (tmp_path / "shortlist-embed").mkdir()
+        named = {"encoder": "shortlist-embed", "reranker": "some/model", "decision": "off"}
+        file = tmp_path / "c.json"
+        file.write_text(json.dumps(named))
+        config = Config.read(file)
+        assert (config.encoder, config.reranker, config.decision) == tuple(named.values())
+        assert Config.read({"trust": {"pins": "pins.json"}}).trust.pins == Path("pins.json")
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            {"trust": {"pins": 7}},
+            {"index": {"example_queries": [7]}},
+            {"index": 7},
+            {"tiers": {"hybrid": 7}},
+            {"encoder": 7},
+            {"decision": 7},
+        ],
+    )
+    def test_wrong_values_are_still_named(self, tmp_path: Path, values: dict[str, Any]) -> None:
+        (tmp_path / "c.json").write_text(json.dumps(values))
+        with pytest.raises(ConfigError, match=f"c.json: {next(iter(values))}"):
+            Config.read(tmp_path / "c.json")
+
+    def test_an_engine_is_made_in_another_folder(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder, elsewhere = tmp_path / "settings", tmp_path / "elsewhere"
+        folder.mkdir()
+        elsewhere.mkdir()
+        row = {"tool": "billing/list", "requests": ["who owes us money"]}
+        (folder / "asked.jsonl").write_text(json.dumps(row))
+        (folder / "c.toml").write_text(
+            'tiers = ["lexical"]\n[index]\nexample_queries = ["asked.jsonl"]\n'
+        )
+        monkeypatch.chdir(elsewhere)
+        engine = Engine.from_config("../settings/c.toml", TOOLS_OF_PATHS)
+        assert engine.search("who owes us money").ids == ("billing/list",)
+
+
+TOOLS_OF_PATHS = [Tool("list", "billing"), Tool("send", "mail")]
+PATHS_TOML = """
+encoder = "models/mine"
+decision = "decision.json"
+
+[reranker]
+name = "./judge"
+threads = 1
+
+[tiers.rerank]
+reranker = "models/mine"
+
+[index]
+example_queries = ["library", "asked.jsonl", "/srv/all.jsonl"]
+
+[trust]
+pins = "../pins.json"
+
+[session]
+summaries = "s.json"
+pool = "summaries"
+events = "~/e.jsonl"
+"""

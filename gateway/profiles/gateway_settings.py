@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator
 
 from ...codemode.grants import Grant
-from ...config import Config
+from ...config import Config, resolve_paths
 from ...errors import ConfigError
 from ...gating.declaration import read_gate, rule_problems
 from ...gating.rules import Gate
@@ -181,7 +181,8 @@ class GatewaySettings(Section):
             `/metrics` answers on this machine only, and only if no profile has a token.
         timeouts: id or glob of tools to the seconds that a call may take without progress. The
             first match replaces the timeout of the server.
-        engine: settings of the search engine, see `Config`.
+        engine: settings of the search engine, see `Config`. Paths are relative to the folder of the
+            file that has them.
 
     Example:
         >>> GatewaySettings.make({"pinned": ["github/get_*"]}).pinned
@@ -275,10 +276,10 @@ def read_gateway_settings(
     Raises:
         ConfigError: a setting is wrong. The message never quotes a token.
     """
-    values = dict(config.shortlist)
+    values = _with_resolved_paths(config.shortlist, config.path)
     place = f"{config.path}: shortlist"
     if settings is not None:
-        values.update(read_document(settings).values)
+        values |= _with_resolved_paths(read_document(settings).values, Path(settings))
         place = str(settings)
     try:
         parsed = GatewaySettings.make(values)
@@ -289,6 +290,14 @@ def read_gateway_settings(
         return _expand_tokens(parsed, references)
     except ConfigError as error:
         raise ConfigError(f"{place}: {error}") from None
+
+
+def _with_resolved_paths(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Settings of a file, with the paths of `engine` taken from its folder."""
+    engine = values.get("engine")
+    if not isinstance(engine, Mapping):
+        return dict(values)
+    return {**values, "engine": resolve_paths(engine, path.absolute().parent)}
 
 
 def _expand_tokens(settings: GatewaySettings, references: References) -> GatewaySettings:

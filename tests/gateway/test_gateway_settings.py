@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,3 +100,14 @@ def test_tokens():
     ):
         with pytest.raises(ConfigError, match=message):
             read_gateway_settings(of(profiles=profiles), environment=environment, home=HOME)
+
+
+def test_paths_of_the_engine_start_at_the_file_that_has_them(tmp_path: Path) -> None:
+    engine = {"trust": {"pins": "pins.json"}, "decision": "decision.json"}
+    config = replace(of(engine=engine), path=tmp_path / "client" / "mcp.json")
+    made = read_gateway_settings(config, environment={}, home=HOME)
+    assert made.pins == tmp_path / "client" / "pins.json"
+    assert made.engine_config().decision == str(tmp_path / "client" / "decision.json")
+    (tmp_path / "shortlist.json").write_text(json.dumps({"engine": engine}))
+    made = read_gateway_settings(config, tmp_path / "shortlist.json", environment={}, home=HOME)
+    assert made.pins == tmp_path / "pins.json"

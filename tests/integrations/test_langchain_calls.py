@@ -31,7 +31,7 @@ def test_a_tool_that_was_not_offered_is_promoted_with_its_schema(tools, engine, 
     assert told["error"] == "tool_not_available"
     assert told["status"] == "promoted"
     assert told["tool"] == "create_backup"
-    assert told["message"].startswith("create_backup was not among the tools offered.")
+    assert told["message"].startswith("create_backup was not called: you had not seen")
     assert "database/" not in told["message"]
     assert told["input_schema"] == engine.catalog.get("database/create_backup").input_schema
     assert model.offered[1][: len(model.offered[0])] == model.offered[0]
