@@ -34,12 +34,14 @@ class Query:
             returned. Stages search *inside* it.
         vector: the encoded text, shape (dim,), when it was encoded beforehand in a batch.
         due: `perf_counter()` value by which the answer is due; None for no limit.
+        queued_ms: milliseconds that the request waited until the encoder began.
     """
 
     text: str
     allowed: NDArray[np.bool_] | None = None
     vector: NDArray[np.float32] | None = None
     due: float | None = None
+    queued_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,10 @@ class BudgetExceeded(RequestError):
     """A stage would not finish in the time budget; a cheaper tier should run."""
 
 
+class StageBusy(BudgetExceeded):
+    """A stage did not begin in the time budget, so that nothing was measured."""
+
+
 def deadline(start: float, budget_ms: float | None) -> float | None:
     """The time at which the stages must be done, for a search that began at `start`.
 

@@ -13,12 +13,8 @@ from ...models import Reranker
 from ..query import Ranking
 from .query_run import Run
 from .stage_guard import Guard
+from .time_estimate import TimeEstimate
 
-# Weight of the newest measurement in the running cost of a candidate.
-_SMOOTHING = 0.2
-# What the running cost loses with each request that it turned away: one slow call must not shut the
-# stage out for good, and what is truly too slow must not be tried often.
-_FORGETTING = 0.05
 # Share of the time left that a rerank may plan with; the rest absorbs the estimate's error.
 _MARGIN = 0.8
 # Candidates scored to learn the cost of one, when a budget is set before anything was measured.
@@ -48,7 +44,7 @@ class ModelRerank:
         self._guard = guard or Guard()
         self._model: Reranker | None = None
         self._lock = Lock()
-        self._ms_each: float | None = None
+        self._time_each = TimeEstimate()
 
     def rank(self, run: Run, rows: NDArray[np.int64]) -> Ranking:
         """The rows by score, ties by row.
@@ -67,22 +63,17 @@ class ModelRerank:
                 self._model = self._load()
         start = perf_counter()
         scores = self._model.score(run.query.text, self._texts(rows))
-        ms_spent = (perf_counter() - start) * 1e3 / len(rows)
-        ms_before = self._ms_each
-        self._ms_each = (
-            ms_spent if ms_before is None else ms_before + _SMOOTHING * (ms_spent - ms_before)
-        )
+        self._time_each.record((perf_counter() - start) * 1e3 / len(rows))
         return Ranking.best(rows, scores, len(rows))
 
     def affordable(self, run: Run, rows: NDArray[np.int64]) -> int:
         """How many of the rows can be scored before the run's deadline, by the measured cost."""
         if run.deadline is None or not len(rows):
             return len(rows)
-        if self._ms_each is None:
+        if self._time_each.ms is None:
             self.rank(run, rows[:_PROBE])
-        ms_left = (run.deadline - perf_counter()) * 1e3
-        ms_each = self._ms_each or 1e-6
-        count = min(len(rows), max(0, int(_MARGIN * ms_left / ms_each)))
-        if count < 2 and ms_left > 0:
-            self._ms_each = ms_each * (1 - _FORGETTING)
-        return count
+        ms_left = _MARGIN * (run.deadline - perf_counter()) * 1e3
+        if not self._time_each.allows(ms_left / 2):
+            return 0
+        ms_each = self._time_each.ms or 1e-6
+        return min(len(rows), max(2, int(ms_left / ms_each)))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import RequestError
 from ...models import Encoder
@@ -50,15 +53,21 @@ class DenseRetriever:
         """The query with its vector."""
         if query.vector is not None:
             return query
-        encode = partial(self.encoder.encode, [query.text], query=True)
+        requested = began = perf_counter()
+
+        def encode() -> NDArray[np.float32]:
+            nonlocal began
+            began = perf_counter()
+            return self.encoder.encode([query.text], query=True)
+
         # The first call is slow in every encoder. Later ones of an encoder that runs in this
         # process are so quick and even that a thread for each would only cost.
         quick = self._guard.succeeded and getattr(self.encoder, "in_process", False)
         try:
             vectors = self._guard.call(encode, None if quick else query.due)
         except BudgetExceeded as error:
-            raise BudgetExceeded(f"encoder: {error}") from error
-        return replace(query, vector=vectors[0])
+            raise type(error)(f"encoder: {error}") from error
+        return replace(query, vector=vectors[0], queued_ms=(began - requested) * 1e3)
 
     def search(self, query: Query, depth: int) -> Ranking:
         """Nearest tools by inner product."""

@@ -10,7 +10,7 @@ from time import monotonic, perf_counter
 from typing import Any, TypeVar
 
 from ...errors import MissingExtraError, ModelError
-from .query_run import BudgetExceeded
+from .query_run import BudgetExceeded, StageBusy
 
 Result = TypeVar("Result")
 
@@ -61,8 +61,8 @@ class Guard:
 
         Raises:
             ModelError: the stage failed before and is not due for another attempt.
-            BudgetExceeded: the work is not finished at the deadline, or the stage is still busy
-                with work that was not.
+            BudgetExceeded: the work is not finished at the deadline.
+            StageBusy: it did not begin: the stage is still busy with earlier work.
             Exception: whatever `work` raises.
         """
         earlier_error = self._begin_attempt()
@@ -112,10 +112,10 @@ class Guard:
     def _run_until(self, work: Callable[[], Result], due: float) -> Result:
         with self._state:
             if self._overdue is not None:
-                raise BudgetExceeded("still busy with an earlier request")
+                raise StageBusy("still busy with an earlier request")
         seconds_left = _seconds_until(due)
         if seconds_left <= 0 or not self._worker.acquire(timeout=seconds_left):
-            raise BudgetExceeded("takes more than the time left")
+            raise StageBusy("takes more than the time left")
         task: Future[Result] = Future()
         _running.add(task)
         thread = Thread(
@@ -126,7 +126,7 @@ class Guard:
         except RuntimeError as error:
             self._worker.release()
             _running.discard(task)
-            raise BudgetExceeded(f"no thread to run in: {error}") from error
+            raise StageBusy(f"no thread to run in: {error}") from error
         wait((task,), max(0.0, _seconds_until(due)))
         with self._state:
             if not task.done():

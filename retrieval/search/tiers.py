@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from time import perf_counter
 
 from ...errors import MissingExtraError, ModelError, RequestError
 from ...sections import AUTO, BUILT_IN_TIERS, RERANK, RERANKER_MISSING
 from ..query import Ranking
-from .query_run import BudgetExceeded, Run, Strategy
-
-# Weight of the newest request in a tier's running time.
-_SMOOTHING = 0.2
-# What the running time loses with each request that it turned away: one slow request must not shut
-# the tier out for good, and what is truly too slow must not be tried often.
-_FORGETTING = 0.05
+from .query_run import BudgetExceeded, Run, StageBusy, Strategy
+from .time_estimate import TimeEstimate
 
 
 class Tiers:
@@ -35,7 +31,7 @@ class Tiers:
         self._best = next(
             (name for name in reversed([*BUILT_IN_TIERS]) if name in strategies), default
         )
-        self._ms: dict[str, float] = {}
+        self._times: defaultdict[str, TimeEstimate] = defaultdict(TimeEstimate)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,15 +93,11 @@ class Tiers:
                 ready = _ready(strategy, run)
                 if fallback is not None and not ready:
                     self._check_budget(name, run)
-                start, rerank_ms_before = perf_counter(), run.timings.get("rerank", 0.0)
-                try:
+                if ready or run.query.vector is not None:
+                    # What was done before says nothing of what the tier takes otherwise.
                     ranking = strategy.rank(run)
-                finally:
-                    # Also where it failed: its time until then was spent. What was ready says
-                    # nothing of what the tier takes otherwise.
-                    if not ready:
-                        rerank_ms = run.timings.get("rerank", 0.0) - rerank_ms_before
-                        self._record_time(name, start, rerank_ms)
+                else:
+                    ranking = self._rank_measured(run, name, strategy)
                 return ranking, name, "; ".join(reasons) or None
             except (ModelError, MissingExtraError, BudgetExceeded) as error:
                 reached = run.reached if isinstance(error, BudgetExceeded) else None
@@ -120,23 +112,47 @@ class Tiers:
 
     def _describe_time(self, name: str, run: Run) -> str:
         """Measured time of a tier, and the remaining time of a request."""
-        takes = f"{self._ms[name]:.1f} ms here" if name in self._ms else "not measured yet"
+        ms = self._times[name].ms
+        takes = "not measured yet" if ms is None else f"{ms:.1f} ms here"
         if run.deadline is None:
             return f"{takes}, no budget"
         return f"{takes}, {max(0.0, run.deadline - perf_counter()) * 1e3:.1f} ms left"
 
     def _check_budget(self, name: str, run: Run) -> None:
-        expected = self._ms.get(name, 0.0)
-        if run.deadline is not None and perf_counter() + expected / 1e3 > run.deadline:
-            self._ms[name] = expected * (1 - _FORGETTING)
-            takes = f"takes {expected:.1f} ms here" if expected else "has no time left"
+        if run.deadline is None:
+            return
+        ms_left = (run.deadline - perf_counter()) * 1e3
+        estimate = self._times[name]
+        if ms_left <= 0 or not estimate.allows(ms_left):
+            takes = f"takes {estimate.ms:.1f} ms here" if estimate.ms else "has no time left"
             raise BudgetExceeded(f"tier {name!r} {takes}")
 
-    def _record_time(self, name: str, start: float, rerank_ms: float) -> None:
-        # Without the reranker's share, which adapts to the time left by itself.
-        spent_ms = (perf_counter() - start) * 1e3 - rerank_ms
-        average_ms = self._ms.get(name, spent_ms)
-        self._ms[name] = average_ms + _SMOOTHING * (spent_ms - average_ms)
+    def _rank_measured(self, run: Run, name: str, strategy: Strategy) -> Ranking:
+        """The ranking of a tier, whose time is recorded if its stages ran.
+
+        The time is that of the retrievers: a reranker adapts to the time left by itself, and what
+        a request waited for others says nothing of the tier.
+        """
+        start, others_ms, reached = perf_counter(), _other_ms(run), run.reached
+        finished = False
+        try:
+            ranking = strategy.rank(run)
+            finished = True
+        except BudgetExceeded as error:
+            finished = run.reached is not reached
+            if not finished and not isinstance(error, StageBusy):
+                self._times[name].record_unfinished((perf_counter() - start) * 1e3)
+            raise
+        finally:
+            if finished:
+                spent_ms = (perf_counter() - start) * 1e3
+                self._times[name].record(spent_ms - (_other_ms(run) - others_ms))
+        return ranking
+
+
+def _other_ms(run: Run) -> float:
+    """Milliseconds of a run so far that are not the retrievers' own: reranking and waiting."""
+    return run.timings.get("rerank", 0.0) + run.query.queued_ms
 
 
 def _ready(strategy: Strategy, run: Run) -> bool:

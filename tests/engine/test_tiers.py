@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from shortlist.retrieval import Pipeline, Ranking, Run, Strategy
 from shortlist.retrieval.backends.exact import ExactIndex
 from shortlist.retrieval.backends.tantivy import TantivyIndex
 from shortlist.retrieval.search import stage_guard as guard
+from shortlist.retrieval.search import time_estimate
+from shortlist.retrieval.search.time_estimate import TimeEstimate
 
 from .conftest import TIERS, Models
 from .fakes import OverlapReranker, make_tools
@@ -377,18 +380,75 @@ class TestAuto:
     def test_with_a_budget_it_is_the_best_that_fits(self, make_engine: MakeEngine) -> None:
         engine = make_engine()
         for tier, ms in (("rerank", 900_000.0), ("hybrid", 700_000.0), ("fast", 0.1)):
-            engine._tiers._ms[tier] = ms
+            engine._tiers._times[tier].record(ms)
         found = engine.search(QUERY, tier="auto", budget_ms=60_000)
         assert found.tier == "fast"
         reason = str(found.tier_reason)
         assert reason.startswith("auto -> rerank: 900000.0 ms here, ")
         assert "rerank -> hybrid: tier 'rerank' takes 900000.0 ms here" in reason
         assert "hybrid -> fast: tier 'hybrid' takes 700000.0 ms here" in reason
-        engine._tiers._ms["hybrid"] = 0.1
+        engine._tiers._times["hybrid"] = TimeEstimate()
         assert engine.search(QUERY, tier="auto", budget_ms=60_000).tier == "hybrid"
 
-    def test_a_tier_that_is_too_slow_is_not_tried_often(self, make_engine: MakeEngine) -> None:
+    def test_a_tier_that_is_too_slow_is_not_tried_often(
+        self, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        now = [1_000.0]
+        monkeypatch.setattr(time_estimate, "monotonic", lambda: now[0])
         engine = make_engine()
-        engine._tiers._ms["hybrid"] = 120_000.0
-        ran = [engine.search(QUERY, tier="hybrid", budget_ms=60_000).tier for _ in range(15)]
-        assert ran == ["fast"] * 14 + ["hybrid"]
+        estimate = engine._tiers._times["hybrid"]
+        estimate.record(120_000.0)
+
+        def tiers_of_a_burst() -> set[str]:
+            return {engine.search(QUERY, tier="hybrid", budget_ms=60_000).tier for _ in range(100)}
+
+        assert tiers_of_a_burst() == {"fast"}
+        assert estimate.ms == 120_000.0, "a refused search teaches nothing"
+        now[0] += 1.5
+        assert tiers_of_a_burst() == {"hybrid"}, "one slow search is not remembered for good"
+
+    def test_searches_that_fail_at_once_or_wait_for_others_teach_nothing(
+        self, make_engine: MakeEngine, models: Models
+    ) -> None:
+        engine = make_engine()
+        encode, release = models.encoder.encode, Event()
+        started = Event()
+
+        def slow(*arguments: Any, **options: Any) -> Any:
+            started.set()
+            assert release.wait(60)
+            return encode(*arguments, **options)
+
+        estimate = engine._tiers._times["hybrid"]
+        models.encoder.encode = slow  # type: ignore[method-assign]
+        first = Thread(target=lambda: engine.search(QUERY, tier="hybrid", budget_ms=60_000))
+        first.start()
+        assert started.wait(60)
+        assert engine.search(QUERY, tier="hybrid", budget_ms=30).tier in ("fast", "lexical")
+        assert estimate.ms is None, "it only waited for the other"
+        release.set()
+        first.join()
+        measured = estimate.ms
+        assert measured is not None
+        models.encoder.encode = encode  # type: ignore[method-assign]
+        models.encoder.broken = ModelError("session lost")
+        for _ in range(50):
+            assert engine.search(QUERY, tier="hybrid", budget_ms=60_000).tier == "fast"
+        assert estimate.ms == measured
+        models.encoder.broken = None
+        engine.view().search_many([QUERY] * 50, tier="hybrid")
+        assert estimate.ms == measured, "the encoder's time is missing in those"
+
+    def test_a_burst_of_searches_does_not_make_a_reranker_look_fast(
+        self, make_engine: MakeEngine, models: Models, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        now = [1_000.0]
+        monkeypatch.setattr(time_estimate, "monotonic", lambda: now[0])
+        models.rerankers["overlap"] = OverlapReranker(ms_each=30)
+        engine = make_engine()
+        engine.search(QUERY, tier="rerank")
+        stage = engine._index.rerankers["overlap"]
+        measured = stage._time_each.ms
+        for _ in range(100):
+            assert engine.search(QUERY, tier="rerank", budget_ms=40).tier != "rerank"
+        assert stage._time_each.ms == measured

@@ -51,6 +51,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     for module in ("stage_guard", "rerank", "query_run"):
         monkeypatch.setattr(f"shortlist.retrieval.search.{module}.perf_counter", clock)
+    monkeypatch.setattr("shortlist.retrieval.search.time_estimate.monotonic", clock)
     return clock
 
 
@@ -190,6 +191,7 @@ def test_one_slow_call_does_not_shut_a_budgeted_stage_out_for_good(clock: Clock)
             break
         except BudgetExceeded:
             refused += 1
+            clock.now += 0.1
     assert 5 < refused < 60
     run = Run(Query("q"), 5, {}, {"model": stage}, clock() + 200)
     run.rerank("model", ranking(50), 40)
