@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .console import counted, plain_table, show, write_json
+from ..errors import EvaluationError
+from .console import counted, note, plain_table, show, write_json
 from .options import ConfigOption, JsonOption
 from .tool_source import open_engine, read_labelled_queries
 
@@ -16,17 +17,22 @@ if TYPE_CHECKING:
 
     from ..engine import Engine
     from ..retrieval.learning import LearningReport
+    from ..retrieval.usage import UsageEvent
 
 _REFUSED = 3
+_WITH_CONTENT = (
+    "record the texts with `Recorder(..., content=True)`, or with `event_content` in the gateway"
+)
 
 
 def learn(
     index: Annotated[Path, typer.Option(metavar="FOLDER", help="Index to improve.")],
     events: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Argument(
             metavar="EVENTS",
-            help='JSONL of queries and the tools that were right: {"query": ..., "tool": id}.',
+            help="Events that sessions or the gateway recorded with content, or JSONL of queries "
+            'and the tools that were right: {"query": ..., "tool": id}.',
         ),
     ] = None,
     config: ConfigOption = None,
@@ -35,16 +41,17 @@ def learn(
 ) -> None:
     """Improve an index from queries and the tools that were right.
 
-    The index changes only if held-out events are answered better; otherwise the exit code is 3.
-    What was learned before is replaced, so give all events.
+    The index changes only if held-out queries of tools with events are answered better and none
+    are shown to be answered worse; otherwise the exit code is 3. What was learned before is
+    replaced, so give all events.
     """
-    if (events is None) != forget:
+    if bool(events) == forget:
         raise typer.BadParameter("give either EVENTS or --forget")
     engine = open_engine(index, None, config, None)
-    if events is None:
+    if not events:
         _forget(engine, index, as_json)
         return
-    report = engine.learn(read_labelled_queries(engine, [events]))
+    report = engine.learn([event for path in events for event in _usage(engine, path)])
     if report.accepted:
         engine.save(index)
     if as_json:
@@ -53,6 +60,37 @@ def learn(
         _tell(report, index)
     if not report.accepted:
         raise typer.Exit(_REFUSED)
+
+
+def _usage(engine: Engine, path: Path) -> list[UsageEvent]:
+    """The queries of a file, of either form, and the tools that were right.
+
+    Raises:
+        EvaluationError: the file cannot be read, or has nothing to learn from.
+    """
+    from ..evals.dataset import file_lines
+    from ..session import read_events, usage_of_events
+
+    first_line = next(file_lines(path), (0, b""))[1]
+    if b'"turn_id"' not in first_line:
+        return read_labelled_queries(engine, [path])
+    usage = usage_of_events(read_events(path))
+    for problem in usage.problems:
+        note(f"note: {problem}")
+    if usage.without_text:
+        queries = counted_queries(usage.without_text)
+        note(f"note: {path}: {queries} recorded as a hash only; {_WITH_CONTENT}")
+    if usage.without_call:
+        note(f"note: {path}: {counted_queries(usage.without_call)} without a successful call")
+    if not usage.events:
+        advice = f"; {_WITH_CONTENT}" if usage.without_text else ""
+        raise EvaluationError(f"{path}: no query with a tool that served it{advice}")
+    return usage.events
+
+
+def counted_queries(number: int) -> str:
+    """A number of queries, with the noun."""
+    return f"{number:,} query" if number == 1 else f"{number:,} queries"
 
 
 def _forget(engine: Engine, index: Path, as_json: bool) -> None:

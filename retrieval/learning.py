@@ -22,8 +22,6 @@ DEPTH = 10
 METRICS = ("hit@1", "recall@10")
 #: Held-out requests, of each kind, below which nothing can be said.
 LEAST = 20
-#: Share by which a metric may seem to fall on unseen tools when that is within noise.
-SLACK = 0.005
 _RESAMPLES = 2_000
 
 
@@ -141,25 +139,37 @@ class Comparison:
 def rejection_reason(seen: Comparison, unseen: Comparison) -> str | None:
     """Why what was learned is not taken, or None if it is.
 
-    Two conditions must hold. On held-out requests of tools with events, the mean of the metrics
-    rises beyond noise and neither metric falls. On requests of tools without events, neither falls
-    beyond noise, or by more than `SLACK`.
+    Harm must be shown, and so must the gain: a fall within noise is no reason. On held-out requests
+    of tools with events, the mean of the metrics rises beyond noise. Neither metric falls beyond
+    noise there, nor on requests of tools without events.
     """
-    for name, kind in (("seen", seen), ("unseen", unseen)):
+    kinds = (("with events", seen), ("without events", unseen))
+    for name, kind in kinds:
         if kind.events < LEAST:
             return (
-                f"too few events: {kind.events} held-out requests of {name} tools, "
-                f"{LEAST} are needed to tell"
+                f"too few events: {kind.events} held-out requests of tools {name}, {LEAST} are "
+                "needed to tell; record more"
             )
-    for metric, change in zip(METRICS, seen.change, strict=True):
-        if change < 0:
-            return f"{metric} of tools with events falls by {-change:.1%} on held-out requests"
+    for name, kind in kinds:
+        for metric, change, low, high in zip(
+            METRICS, kind.change, kind.low, kind.high, strict=True
+        ):
+            if high < 0:
+                return (
+                    f"{metric} of tools {name} falls by {-change:.1%} on held-out requests "
+                    f"(95 % interval {_points(low)} to {_points(high)})"
+                )
     if seen.gain[0] <= 0:
-        return "no rise beyond noise on held-out requests of tools with events"
-    for metric, change, high in zip(METRICS, unseen.change, unseen.high, strict=True):
-        if high < 0 or change < -SLACK:
-            return f"{metric} of tools without events falls by {-change:.1%} on held-out requests"
+        return (
+            "no rise beyond noise on held-out requests of tools with events: the mean of "
+            f"{' and '.join(METRICS)} changes by {_points(seen.gain[0])} to "
+            f"{_points(seen.gain[1])} (95 % interval); record more events"
+        )
     return None
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:+.1f} points"
 
 
 #: In place of a rival, where a request has fewer.

@@ -4,6 +4,7 @@ from ..catalog.arguments import ArgumentProblem
 from ..gating.verdict import Verdict
 from .conversation import Conversation, Message
 from .event import CallEvent, Event, PromptEvent, TurnEvent
+from .event_usage import RecordedUsage, usage_of_events
 from .recorder import EventSink, JsonLines, Recorder, read_events
 from .session import Session
 from .toolset import Departure
@@ -19,10 +20,12 @@ __all__ = [
     "JsonLines",
     "Message",
     "PromptEvent",
+    "RecordedUsage",
     "Recorder",
     "Session",
     "Turn",
     "TurnEvent",
     "Verdict",
     "read_events",
+    "usage_of_events",
 ]

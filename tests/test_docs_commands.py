@@ -16,6 +16,7 @@ from shortlist.cli.app import app
 
 DOCS = Path(shortlist.__file__).parent / "docs"
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _INVOICES = {"type": "object", "properties": {"status": {"type": "string"}}}
 _TOOLS = [
     {"server": "billing", "name": name, "description": about, "input_schema": _INVOICES}
@@ -88,6 +89,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_commands_of_a_page_run(page: Path, folder: Path) -> None:
     if page.name == "deciding.md":
         run(["shortlist", "index", "tools.json", "--out", "index/"], folder)
+    if page.name == "learning.md":
+        exec(compile("\n".join(_PYTHON.findall(page.read_text())), page.name, "exec"), {})
     for words in commands(page):
         run(words, folder)
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from shortlist import Engine
+from shortlist import Engine, Tool
+from shortlist.session import JsonLines, Recorder
 
 # A request's word decides its tool, in words no definition holds.
 PLACES = ("north", "south", "east", "west")
@@ -114,6 +115,50 @@ def test_a_refusal_writes_nothing(run, run_json, shop, tmp_path):
     assert "row 2: relevant: no tool has the id or name 'gone' (left out)" in result.stderr
     assert run_json("learn", events, "--index", shop, code=3)["accepted"] is False
     assert [(shop / "CURRENT").read_text(), *sorted(shop.glob("v-*"))] == before
+
+
+def recorded(folder: Path, rows: list[dict], *, content: bool) -> Path:
+    """Events of sessions in which each query led to a successful call of its tool."""
+    path = folder / f"events-{content}.jsonl"
+    tools = [Tool(name) for name in dict.fromkeys(row["tool"] for row in rows)]
+    engine = Engine.from_tools(tools, tiers=["lexical"])
+    with JsonLines(path) as log:
+        recorder = Recorder(log, content=content)
+        for number, row in enumerate(rows):
+            session = engine.session(events=recorder, session_id=str(number), must_offer=False)
+            session.turn(row["query"])
+            verdict = session.check(row["tool"], {})
+            session.result(verdict.tool.id, "done")
+            failed = session.check(tools[0].id, {})
+            session.result(failed.tool.id, "failed", ok=False)
+    return path
+
+
+def test_events_of_sessions_are_learned_from(run, run_json, shop, jargon, tmp_path):
+    rows = [json.loads(line) for line in jargon.read_text().splitlines()]
+    path = recorded(tmp_path, rows, content=True)
+    report = run_json("learn", path, "--index", shop)
+    assert report["accepted"]
+    assert (report["events"], report["tools"]) == (128, 32)
+    measured = ("eval", "--index", shop, "--queries", jargon, "--tier", "embed")
+    after = run_json(*measured)["tiers"]["embed"]["hit@1"]
+    run("learn", "--forget", "--index", shop)
+    assert after > run_json(*measured)["tiers"]["embed"]["hit@1"] + 0.2
+
+
+def test_hashed_events_name_the_setting_that_records_texts(run, shop, jargon, tmp_path):
+    rows = [json.loads(line) for line in jargon.read_text().splitlines()[:3]]
+    result = run("learn", recorded(tmp_path, rows, content=False), "--index", shop, code=1)
+    assert "no query with a tool that served it" in result.stderr
+    assert "content=True" in result.stderr
+
+
+def test_several_files_are_learned_from_together(run_json, shop, jargon, tmp_path):
+    rows = [json.loads(line) for line in jargon.read_text().splitlines()]
+    (tmp_path / "rest.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[64:]))
+    first = recorded(tmp_path, rows[:64], content=True)
+    report = run_json("learn", first, tmp_path / "rest.jsonl", "--index", shop)
+    assert report["events"] == 128
 
 
 def test_wrong_usage_and_bad_files(run, shop, jargon, tmp_path):

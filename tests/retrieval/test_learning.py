@@ -201,6 +201,11 @@ class TestRefused:
         assert "no rise" in (rejection_reason(stays, rises) or "")
         assert "with events falls by 10.0%" in (rejection_reason(falls, rises) or "")
         assert "without events falls by 10.0%" in (rejection_reason(rises, falls) or "")
+        noise = np.random.default_rng(0).choice([-1.0, 0.0, 1.0], 60, p=[0.14, 0.75, 0.11])
+        both = np.repeat(noise[:, None], 2, axis=1)
+        noisy = Comparison.of(np.zeros((60, 2)), both, np.arange(60))
+        assert noisy.low[0] < -0.1 < noisy.change[0] < -0.02 < 0.03 < noisy.high[0]
+        assert rejection_reason(rises, noisy) is None, "a fall within noise is no harm"
         few = Comparison.of(same[: LEAST - 1], better[: LEAST - 1], groups[: LEAST - 1])
         assert "too few events: 19" in (rejection_reason(few, rises) or "")
         none = Comparison.of(same[:0], same[:0], groups[:0])
