@@ -39,7 +39,9 @@ from ...retrieval.store.vectors import Vectors, text_key
 from .decision_networks import balanced, fit_network, fit_network_tier
 from .deployments import Deployment, Labelled, Source
 
-NO_TOOL = Path(models.__file__).parent / "training" / "requests" / "no_tool.jsonl"
+_REQUESTS = Path(models.__file__).parent / "training" / "requests"
+NO_TOOL = _REQUESTS / "no_tool.jsonl"
+PERSONAL = _REQUESTS / "personal.jsonl"
 SETS = ("mcp", "mcp_crawl")
 DEPLOYMENTS = 80
 UNSEEN = 0.14
@@ -225,6 +227,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Fit the bundled decision, and write it.")
     parser.add_argument("--data", type=Path, required=True, help="folder of the training sets")
     parser.add_argument("--no-tool", type=Path, default=NO_TOOL, help="queries that no tool fits")
+    parser.add_argument(
+        "--personal", type=Path, default=PERSONAL, help="queries for tools that keep what is said"
+    )
     parser.add_argument("--out", type=Path, default=BUNDLED_FILE, help="file to write")
     parser.add_argument("--deployments", type=int, default=DEPLOYMENTS)
     parser.add_argument(
@@ -232,12 +237,12 @@ def main() -> None:
     )
     asked = parser.parse_args()
     folders = [asked.data / name for name in SETS]
-    source = Source.read(folders, asked.no_tool)
+    source = Source.read(folders, asked.no_tool, asked.personal)
     decider = bundle(source, deployments=asked.deployments, only=asked.tier)
     files = [folder / name for folder in folders for name in ("tools.jsonl", "queries.jsonl")]
     digests = {
         f"{path.parent.name}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-        for path in (*files, asked.no_tool)
+        for path in (*files, asked.no_tool, asked.personal)
     }
     decider = replace(decider, origin={**decider.origin, "files": digests})
     if asked.tier:
