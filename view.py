@@ -340,7 +340,8 @@ class View:
 
         Args:
             name: id of a tool, or a name that one permitted tool has.
-            arguments: the arguments of the call by name; None if there are none.
+            arguments: the arguments as the provider gives them: an object, its JSON text, or None
+                or an empty text if there are none.
 
         Returns:
             A verdict with status `passed`, `invalid`, `denied` or `unknown`.
@@ -351,7 +352,7 @@ class View:
             >>> view.check("billing/get_invoice", {}).status
             'passed'
         """
-        from .catalog.arguments import argument_problems
+        from .catalog.arguments import argument_problems, read_arguments
 
         self._guard.check()
         resolved = self.admission.resolve(name)
@@ -364,8 +365,11 @@ class View:
                 nearest=resolved.nearest,
                 ambiguous=self.admission.is_ambiguous(name),
             )
-        values = {} if arguments is None else arguments
-        problems = argument_problems(resolved.input_schema or {}, values)
+        values, problem = read_arguments(arguments)
+        if problem is None:
+            problems = argument_problems(resolved.input_schema or {}, values)
+        else:
+            problems = (problem,)
         if not problems and resolved.operation is not None and isinstance(values, Mapping):
             problems = resolved.operation.problems(values)
         return Verdict(

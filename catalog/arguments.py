@@ -77,6 +77,45 @@ def argument_problems(schema: Mapping[str, Any], arguments: object) -> tuple[Arg
     return tuple(problems)
 
 
+def read_arguments(arguments: object) -> tuple[object, ArgumentProblem | None]:
+    """The arguments of a call as a JSON value, from the form in which a provider gives them.
+
+    Args:
+        arguments: an object, its JSON text, or None or an empty text for no arguments.
+
+    Returns:
+        The value, `{}` for no arguments, and None; or for a text that is not JSON the text and the
+        problem.
+    """
+    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+        return {}, None
+    if not isinstance(arguments, str):
+        return arguments, None
+    try:
+        # Models write line breaks into texts as they are.
+        value = json.loads(arguments, strict=False, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        is_cut = error.pos >= len(arguments.rstrip()) or error.msg.startswith("Unterminated string")
+        if is_cut:
+            shown = short_json(arguments[-_CUT_SHOWN:])
+            return arguments, ArgumentProblem("", _COMPLETE_JSON, f"text cut off after {shown}")
+        reason = f"text that is not JSON at character {error.pos + 1:,}: {error.msg}"
+        return arguments, ArgumentProblem("", "a JSON object", reason)
+    except (ValueError, RecursionError) as error:
+        reason = f"text that cannot be read as JSON: {error!s:.{_SHOWN}}"
+        return arguments, ArgumentProblem("", "a JSON object", reason)
+    return ({} if value is None else value), None
+
+
+_COMPLETE_JSON = "a complete JSON object, closed with }"
+#: Characters shown of the end of a text that was cut off.
+_CUT_SHOWN = 40
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
 def _problem_of(error: ValidationError) -> ArgumentProblem:
     """The problem that is easiest to correct. Of alternatives, the one that fits best."""
     if error.context:

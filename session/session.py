@@ -285,7 +285,8 @@ class Session:
         Args:
             name: the name in the model's call: an id, a provider's name, or a name that only one
                 permitted tool has. For `call_tool`, the inner call is checked.
-            arguments: arguments of the call; None if there are none.
+            arguments: the arguments as the provider gives them: an object, its JSON text, or None
+                or an empty text if there are none. A text that is cut off is `invalid`.
             votes: votes of the servers about their own tools, for this step.
 
         Returns:
@@ -304,13 +305,7 @@ class Session:
         start = perf_counter()
         with self._lock:
             view = self.view(votes)
-            call: tuple[str, object] = (name, arguments)
-            if self._tools.prompt is not None and isinstance(name, str):
-                call = self._tools.prompt.tool_id(name, arguments)
-            verdict = view.check(*call)
-            if verdict.status == "unknown" and self._tools.prompt is not None:
-                verdict = self._tools.prompt.own_tool_verdict(*call) or verdict
-            verdict = self._tools.judge(view, verdict, self._data.turn)
+            verdict = self._tools.check(view, name, arguments, self._data.turn)
             if verdict.passed and verdict.tool is not None:
                 self._data.history.waiting[verdict.tool.id] += 1
             if self._events is not None:

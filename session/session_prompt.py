@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from ..catalog import Tool
-from ..catalog.arguments import argument_problems
+from ..catalog.arguments import argument_problems, read_arguments
 from ..config import SessionConfig
 from ..errors import RequestError, UnknownToolError
 from ..gating.verdict import Verdict
@@ -142,10 +142,10 @@ class SessionPrompt:
 
     def tool_id(self, name: str, arguments: object) -> tuple[str, object]:
         """The tool id and the arguments of a call, from the name that the model used."""
-        if name == CALL_TOOL.name and isinstance(arguments, Mapping):
-            inner_name = arguments.get("tool")
-            if isinstance(inner_name, str) and CALL_TOOL.id not in self._prompt.catalog:
-                return inner_name, arguments.get("arguments")
+        if name == CALL_TOOL.name and CALL_TOOL.id not in self._prompt.catalog:
+            values, _ = read_arguments(arguments)
+            if isinstance(values, Mapping) and isinstance(values.get("tool"), str):
+                return values["tool"], values.get("arguments")
         return self._find_tool_id(name), arguments
 
     def own_tool_verdict(self, name: str, arguments: object) -> Verdict | None:
@@ -160,7 +160,10 @@ class SessionPrompt:
             the search has been made. None for any other name.
         """
         if name == CALL_TOOL.name:
-            problems = argument_problems(CALL_TOOL.input_schema, arguments)
+            values, problem = read_arguments(arguments)
+            problems = (
+                argument_problems(CALL_TOOL.input_schema, values) if problem is None else (problem,)
+            )
             return Verdict("invalid", name, problems=problems, renamed=True) if problems else None
         if name == SEARCH_TOOL.name:
             reason = "the tools for this turn are loaded already; call one of those you were shown"

@@ -207,6 +207,22 @@ class Toolset:
         added += history.activate(tools_that_fit(history, offered_tools, limit), number)
         return removed + evicted, tuple(tool.id for tool in changed), added
 
+    def check(self, view: View, name: str, arguments: object, number: int) -> Verdict:
+        """The verdict on a call, see `judge`.
+
+        Args:
+            view: the tools that may be used now.
+            name: the name in the model's call.
+            arguments: as for `View.check`.
+            number: number of the turn.
+        """
+        if self.prompt is not None and isinstance(name, str):
+            name, arguments = self.prompt.tool_id(name, arguments)
+        verdict = view.check(name, arguments)
+        if verdict.status == "unknown" and self.prompt is not None:
+            verdict = self.prompt.own_tool_verdict(name, arguments) or verdict
+        return self.judge(view, verdict, number)
+
     def judge(self, view: View, verdict: Verdict, number: int) -> Verdict:
         """The final verdict on a call. It also depends on the definition that the model has seen.
 
