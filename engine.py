@@ -471,9 +471,9 @@ class Engine:
         """A new session for one conversation.
 
         Args:
-            format: the provider's format in which tools are rendered: `openai`, `anthropic`,
-                `anthropic_search`, `openai_call_tool`, `anthropic_call_tool` or `text`; nothing is
-                rendered if absent.
+            format: the provider's format in which tools are rendered: `openai`, `openai_responses`,
+                `anthropic`, each also with `_call_tool` at its end, `anthropic_search`, or `text`;
+                nothing is rendered if absent.
             state: scopes, earlier calls, milestones and facts of the agent; empty when absent.
             allowed: ids or globs the session is limited to; all tools when absent.
             schemas: where definitions come from, in place of the catalog: an object with the method

@@ -12,6 +12,8 @@ ShortlistError
 ├── StoreError            a saved index is missing, damaged or locked
 ├── ProcessError          an engine or session is used in a fork of the process that made it
 ├── RequestError          an argument of a search is out of range or of the wrong type
+├── StepLimitError        the model calls tools without end
+├── ToolCallError         a tool failed, with a message for the model
 ├── SummaryError          a file of summaries cannot be read, or a model writes no example queries
 ├── SchemaError           a source does not have a tool's definition, or has another one
 ├── PinsError             a file of pinned definitions cannot be read or written
@@ -132,6 +134,17 @@ class ProcessError(ShortlistError):
 
 class RequestError(ShortlistError):
     """An argument of a search is out of range or of the wrong type."""
+
+
+class StepLimitError(ShortlistError):
+    """The model called tools in more replies to one message than the caller allows."""
+
+
+class ToolCallError(ShortlistError):
+    """A tool failed, with a message that is meant for the model. Raise it in your tools.
+
+    Of any other exception, the model reads only that the tool failed.
+    """
 
 
 class SummaryError(ShortlistError):

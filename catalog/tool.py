@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -219,6 +219,40 @@ class Tool:
             raise ToolError(field="name", reason="is missing")
         optional = {field: row[field] for field in _OPTIONAL if row.get(field) is not None}
         return cls(row["name"], **optional)
+
+    @classmethod
+    def from_function(
+        cls, function: Callable[..., Any], *, server: str | None = None, name: str | None = None
+    ) -> Tool:
+        """A tool of a Python function.
+
+        Its name is the function's, its description and the texts of its arguments come from the
+        docstring, and its schema from the annotations. To have it called, give `Session.handle` the
+        function under its name.
+
+        Args:
+            function: a function whose parameters can be given by name; may be async.
+            server: the server that the tool belongs to.
+            name: another name.
+
+        Raises:
+            ToolError: it is no function, or a parameter has no JSON schema.
+
+        Example:
+            >>> from shortlist import Tool
+            >>> def refund(invoice: str, amount: float = 0.0) -> str:
+            ...     '''Pay an invoice back.'''
+            >>> tool = Tool.from_function(refund, server="billing")
+            >>> tool.id, tool.description, tool.input_schema["required"]
+            ('billing/refund', 'Pay an invoice back.', ['invoice'])
+        """
+        from .python_function import definition_of
+
+        if not callable(function):
+            reason = f"must be a function, got {type(function).__name__}"
+            raise ToolError(field="function", reason=reason)
+        definition = definition_of(function)
+        return cls.from_dict(definition | {"server": server} | ({"name": name} if name else {}))
 
     def to_saved(self) -> dict[str, Any]:
         """A JSON form that `from_saved` reads without checks.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..lazy import public
 
 if TYPE_CHECKING:
-    from .broker import CallRecord, ToolCallError
+    from .broker import CallRecord
     from .code_result import CodeResult
     from .code_runner import CodeRunner, run_code
     from .grants import ApprovalRequest, Flow, Grant
@@ -28,7 +28,6 @@ _HOMES = {
     "Sandbox": ".sandbox",
     "ScriptError": ".sandbox",
     "Stubs": ".stubs",
-    "ToolCallError": ".broker",
     "ToolNames": ".script_names",
     "run_code": ".code_runner",
 }
@@ -45,7 +44,6 @@ __all__ = [
     "Sandbox",
     "ScriptError",
     "Stubs",
-    "ToolCallError",
     "ToolNames",
     "run_code",
 ]

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from ..catalog import Tool
 from ..catalog.pattern import denied
-from ..errors import RequestError, ShortlistError
+from ..errors import RequestError, ShortlistError, ToolCallError
 from ..gating.verdict import CallRefusedError, Verdict
 from ..view import View
 from .diagnostics import name_hint
@@ -25,10 +25,6 @@ from .stubs import argument_names
 _LOG = logging.getLogger("shortlist.codemode")
 #: Most characters of a tool's error message in a script.
 _MAX_ERROR_CHARACTERS = 4_000
-
-
-class ToolCallError(ShortlistError):
-    """A tool answered with an error. The script gets a RuntimeError with the same text."""
 
 
 class CallChecks(Protocol):
@@ -46,7 +42,7 @@ class CallChecks(Protocol):
         """The verdict on a call that passed, after a wait."""
         ...
 
-    def result(self, tool_id: str, content: object, *, ok: bool = True) -> object:
+    def result(self, call: str, content: object, *, ok: bool = True) -> object:
         """Record the outcome of a call."""
         ...
 

@@ -188,6 +188,10 @@ class Admission:
             raise self.unknown(tool_id)
         return None if self.mask is None or self.mask[row] else self._refusal_of_row(row)
 
+    def waits_for_calls(self, tool_id: str) -> bool:
+        """Whether the outcome of a call may change what a rule says about this tool."""
+        return self._evaluation.catalog.waits_for_calls(tool_id)
+
     def resolve(self, name: str) -> Tool | Refusal | UnknownToolError:
         """The tool with an id, or with a name that only one permitted tool has.
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..catalog import Tool
 from ..catalog.pattern import Pattern
 from ..retrieval.id_lookup import Names
-from .condition import NO, UNKNOWN, YES, Condition, Mask, Truth, Unanswered
+from .condition import NO, UNKNOWN, YES, Condition, Mask, Truth, Unanswered, simple_conditions
 from .matcher import Matcher, Rows
 from .rules import KINDS_PROVIDED, Gate, Rule
 from .state import Scalar, State
@@ -116,6 +116,20 @@ class CompiledGate:
             if kind == "milestones" and row is not None and mask[row]
         ]
         return state.after_call(tool_id).reached(*reached)
+
+    def waits_for_calls(self, tool_id: str) -> bool:
+        """Whether the outcome of a call may change what a rule says about this tool.
+
+        True for a rule that asks for earlier calls, for milestones or for a predicate, and for one
+        that asks for a scope or a fact which a call provides.
+        """
+        row = self.rows.get(tool_id)
+        return row is not None and any(
+            part.reads_calls or part.provided_by() in self.providers
+            for rule, _, mask in self.demands
+            if mask[row] and rule.condition is not None
+            for part in simple_conditions(rule.condition)
+        )
 
     def _add(self, rule: Rule) -> None:
         if rule.condition is not None:

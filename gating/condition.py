@@ -70,6 +70,7 @@ class Condition:
     Attributes:
         key: the key of its JSON form.
         refusal: the kind of refusal when it does not hold, one of `REFUSALS`.
+        reads_calls: whether the earlier calls or the milestones of a state can change it.
 
     Example:
         >>> from shortlist.gating import Condition, requires_scope
@@ -80,6 +81,7 @@ class Condition:
     __slots__ = ()
     key: ClassVar[str]
     refusal: ClassVar[str] = "precondition"
+    reads_calls: ClassVar[bool] = True
 
     @classmethod
     def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:

@@ -67,6 +67,7 @@ class Scope(_Member):
 
     key = "scope"
     refusal = "scope"
+    reads_calls = False
     state_field = "scopes"
 
     def describe_negated(self) -> str:
@@ -135,6 +136,7 @@ class Fact(Condition):
     """
 
     key = "fact"
+    reads_calls = False
     name: str
     equals: Scalar | None = field(default=None, compare=False)
     compared: tuple[bool, Scalar] | None = field(init=False, repr=False)
@@ -189,6 +191,7 @@ class Annotation(Condition):
 
     key = "annotation"
     refusal = "annotation"
+    reads_calls = False
     name: str
     value: Scalar = field(default=True, compare=False)
     compared: tuple[bool, Scalar] = field(init=False, repr=False)

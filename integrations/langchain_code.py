@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..catalog import Tool
-from ..codemode import Flow, Grant, Limits, ToolCallError, run_code
+from ..codemode import Flow, Grant, Limits, run_code
 from ..codemode.description import description
 from ..codemode.extract import ExtractModel
 from ..codemode.grants import Approve
@@ -19,7 +19,7 @@ from ..codemode.sandbox import NotPlainError, as_json
 from ..codemode.script_names import ToolNames
 from ..codemode.stubs import Stubs
 from ..engine import Engine
-from ..errors import MissingExtraError
+from ..errors import MissingExtraError, ToolCallError
 from ..gating import State
 from ..session import Session
 from .hosted_sessions import Conversations

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..catalog import Catalog
 from ..config import Config, SessionConfig
-from ..errors import RequestError, ShortlistError
-from ..gating import State, Votes
+from ..errors import RequestError, ShortlistError, StepLimitError
+from ..gating import Refusal, State, Votes
 from ..gating.verdict import Verdict
+from ..loaders.render import renderer_for
 from ..processes import GuardedLock
 from ..sections import AUTO
 from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
 from .recorder import recorder_for
+from .reply import read_reply
+from .reply_handler import ReplyHandler, Run
 from .session_data import SessionData, checked_allowed
 from .session_prompt import check_format
 from .toolset import Toolset, tools_per_turn
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
     from ..loaders.prompt import PromptTurn
     from ..loaders.schemas import DefinitionSource
 
+#: Replies with calls to one message of the user that are handled by default.
+STEPS = 30
 #: Weight of the search that reads a tool's answer, beside the one for the request alone.
 _RESULT_WEIGHT = 0.5
 
@@ -65,9 +71,11 @@ class Views(Protocol):
 class Session:
     """One conversation. `Engine.session` makes one; `Engine.resume` continues a saved one.
 
-    `turn` finds the tools for a user's message, `check` checks a call by the model, `result`
-    records the result of the call. Each step uses the present catalog, quarantine, `state` and
-    `allowed`. Several threads may use one session; its steps then run one after the other.
+    `turn` finds the tools for a user's message, `request` makes the next request to the model, and
+    `handle` does what its reply asks for: it checks the calls, runs them, and answers. In place of
+    `handle`, `check` checks one call and `result` records its result. Each step uses the present
+    catalog, quarantine, `state` and `allowed`. Several threads may use one session; its steps then
+    run one after the other.
 
     Args:
         engine: engine that makes the views.
@@ -86,7 +94,7 @@ class Session:
         >>> session.turn("list the invoices").ids
         ('billing/list_invoices',)
         >>> verdict = session.check("billing/list_invoices", {})
-        >>> session.result(verdict.tool.id, "INV-7").called
+        >>> session.result(verdict, "INV-7").called
         'billing/list_invoices'
     """
 
@@ -275,12 +283,16 @@ class Session:
                 if not conversation.request:
                     raise RequestError("messages: the last user message is missing or empty")
             self._data.conversation = conversation
-            return self._run_turn(conversation.in_context, votes)
+            self._data.replies = 0
+            turn = self._run_turn(conversation.in_context, votes)
+            return replace(turn, request=messages) if isinstance(messages, str) else turn
 
     def check(self, name: str, arguments: object = None, *, votes: Votes | None = None) -> Verdict:
         """Whether a call by the model may run, and if not, what the model should change.
 
-        The check records no call; `result` does. Arguments are never changed.
+        The check records no call; `result` does. Arguments are never changed. A call that passed
+        and has no result yet may succeed: a rule that its success would break, such as "only once",
+        denies further calls until the result is recorded.
 
         Args:
             name: the name in the model's call: an id, a provider's name, or a name that only one
@@ -306,6 +318,8 @@ class Session:
         with self._lock:
             view = self.view(votes)
             verdict = self._tools.check(view, name, arguments, self._data.turn)
+            if refusal := self._refusal_after_waiting_calls(view, verdict, votes):
+                verdict = Verdict("denied", name, refusal=refusal)
             if verdict.passed and verdict.tool is not None:
                 self._data.history.waiting[verdict.tool.id] += 1
             if self._events is not None:
@@ -353,7 +367,12 @@ class Session:
             return present_verdict
 
     def result(
-        self, tool_id: str, content: object, *, ok: bool = True, votes: Votes | None = None
+        self,
+        call: Verdict | str,
+        content: object,
+        *,
+        ok: bool = True,
+        votes: Votes | None = None,
     ) -> Turn:
         """Record the result of a call, and search again with it.
 
@@ -361,7 +380,8 @@ class Session:
         puts the tool's server in use.
 
         Args:
-            tool_id: the tool, `verdict.tool.id` of a check that passed.
+            call: the verdict of a check that passed, the id of its tool, or the name by which the
+                model called it.
             content: the result of the call, a text or JSON. Only the beginning is used for the
                 search.
             ok: whether the call succeeded.
@@ -376,12 +396,12 @@ class Session:
             >>> session = engine.session()
             >>> turn = session.turn("list the invoices")
             >>> verdict = session.check("billing/list_invoices", {})
-            >>> turn = session.result(verdict.tool.id, "INV-7, INV-9")
+            >>> turn = session.result(verdict, "INV-7, INV-9")
             >>> session.state.called
             ('billing/list_invoices',)
         """
         with self._lock:
-            self.record_call(tool_id, ok=ok)
+            tool_id = self.record_call(call, ok=ok)
             result_text = as_text(content).strip()[:CONTEXT_CHARS]
             conversation = self._data.conversation
             if not result_text:
@@ -390,14 +410,17 @@ class Session:
                 f"{conversation.request}\n{result_text}", votes, (tool_id, ok), _RESULT_WEIGHT
             )
 
-    def record_call(self, tool_id: str, *, ok: bool = True) -> None:
+    def record_call(self, call: Verdict | str, *, ok: bool = True) -> str:
         """Record the outcome of a call without a turn: nothing is searched, rendered or dropped.
 
         For hosts whose model searches by itself, such as the gateway. Otherwise use `result`.
 
         Args:
-            tool_id: the tool, `verdict.tool.id` of a check that passed.
+            call: as for `result`.
             ok: whether the call succeeded. Only then it counts as made, see `result`.
+
+        Returns:
+            The id of the tool.
 
         Raises:
             RequestError: no call of this tool has passed `check` and waits for its result.
@@ -407,7 +430,8 @@ class Session:
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
             >>> session = engine.session(must_offer=False)
             >>> verdict = session.check("billing/list_invoices", {})
-            >>> session.record_call(verdict.tool.id)
+            >>> session.record_call(verdict)
+            'billing/list_invoices'
             >>> session.state.called, session.conversation.messages
             (('billing/list_invoices',), ())
         """
@@ -417,17 +441,129 @@ class Session:
                 raise RequestError(
                     f"ok: {ok!r:.80} is not True or False; say whether the call succeeded"
                 )
-            if not isinstance(tool_id, str) or history.waiting[tool_id] < 1:
-                raise RequestError(
-                    f"tool_id: no call of {tool_id!r:.200} waits for a result; `check` the call "
-                    "first, and report each call that passed once"
-                )
+            tool_id = self._waiting_tool_id(call)
             history.waiting[tool_id] -= 1
             if ok:
                 data.state = self._engine.after_call(data.state, tool_id)
                 history.called = tuple(dict.fromkeys((*history.called, tool_id)))
                 if self._tools.prompt is not None:
                     self._tools.prompt.called(tool_id)
+            return tool_id
+
+    def request(self, messages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        """The arguments of the next request to the model, in the session's format.
+
+        Args:
+            messages: the conversation so far, without a system prompt.
+
+        Returns:
+            `messages` and `tools` for OpenAI's chat completions; `instructions`, `input` and
+            `tools` for its responses; `system`, `messages` and `tools` for Anthropic's messages.
+            Keys without content are left out.
+
+        Raises:
+            RequestError: the session has no format.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session(format="openai")
+            >>> messages = [*session.turn("list the invoices").messages]
+            >>> list(session.request(messages))
+            ['messages', 'tools']
+        """
+        if self.format is None:
+            raise RequestError("request: the session has no format; make it with format=...")
+        with self._lock:
+            passing = () if self.shown is None else self.shown.passing
+            return renderer_for(self.format).request(self.system, self.tools, [*messages, *passing])
+
+    def handle(
+        self, reply: object, run: Run, *, steps: int = STEPS, parallel: bool = True
+    ) -> list[dict[str, Any]]:
+        """Do what a model's reply asks for: check its calls, run those that pass, and answer.
+
+        Calls run at the same time. A call that a rule makes dependent on others waits for them.
+        A tool that raises an exception counts as failed: the exception is logged, and the model
+        reads a fixed sentence, or the message of a `ToolCallError`.
+
+        Args:
+            reply: a reply of OpenAI's chat completions or responses, or of Anthropic's messages,
+                as the object of the provider's package or as a dict; of a stream, its final
+                object.
+            run: runs a tool: a function of the `Tool` and its arguments, or a mapping of ids or
+                names to functions of the arguments. It returns a text, JSON, a result of the MCP
+                SDK, or a list of the provider's content blocks. It may be async.
+            steps: replies with calls to one message of the user. The calls of a further one are not
+                run: the model is told to answer.
+            parallel: whether calls may run at the same time, in threads.
+
+        Returns:
+            The messages to add to the conversation: the reply, the answers to its calls, and
+            definitions of newly found tools. Empty if the reply has no calls: its text is the
+            answer, and the session remembers it.
+
+        Raises:
+            RequestError: it is no reply, or not one of the session's provider.
+            StepLimitError: the model goes on calling after it was told to answer.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> def list_invoices() -> list[str]:
+            ...     return ["INV-7"]
+            >>> engine = Engine.from_tools([Tool.from_function(list_invoices)], tiers=["lexical"])
+            >>> session = engine.session(format="openai")
+            >>> messages = [*session.turn("list the invoices").messages]
+            >>> function = {"name": "list_invoices", "arguments": "{}"}
+            >>> call = {"id": "call_1", "type": "function", "function": function}
+            >>> reply = {"role": "assistant", "content": None, "tool_calls": [call]}
+            >>> messages += session.handle(reply, {"list_invoices": list_invoices})
+            >>> messages[-1]["content"]
+            '["INV-7"]'
+        """
+        handler, messages = self._handler(reply, run, steps, parallel)
+        return messages if handler is None else handler.handle()
+
+    async def ahandle(
+        self, reply: object, run: Run, *, steps: int = STEPS, parallel: bool = True
+    ) -> list[dict[str, Any]]:
+        """`handle` for event loops. Async functions run in the loop, others in threads.
+
+        Example:
+            >>> import asyncio
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session()
+            >>> asyncio.run(session.ahandle({"role": "assistant", "content": "None."}, {}))
+            []
+        """
+        handler, messages = await asyncio.to_thread(self._handler, reply, run, steps, parallel)
+        return messages if handler is None else await handler.ahandle()
+
+    def waits_for_calls(self, name: str, arguments: object = None) -> bool:
+        """Whether the outcome of other calls may change whether this call is permitted.
+
+        True if a rule on the tool asks for earlier calls, or for what a call provides.
+
+        Args:
+            name: as for `check`.
+            arguments: as for `check`.
+
+        Example:
+            >>> from shortlist import Engine, Gate, Rule, Tool
+            >>> from shortlist.gating import after
+            >>> tools = [Tool("list_invoices", "billing"), Tool("pay", "billing")]
+            >>> gate = Gate([Rule(after("billing/list_*"), tools="billing/pay")])
+            >>> session = Engine.from_tools(tools, gate=gate, tiers=["lexical"]).session()
+            >>> session.waits_for_calls("list_invoices"), session.waits_for_calls("pay")
+            (False, True)
+        """
+        with self._lock:
+            admission = self.view().admission
+            if self._tools.prompt is not None and isinstance(name, str):
+                name, _ = self._tools.prompt.tool_id(name, arguments)
+            row = admission.find(name)
+            return row is not None and admission.waits_for_calls(admission.tools[row].id)
 
     def refresh(self) -> None:
         """Update `system`, `tools` and `active` to the present permissions.
@@ -495,7 +631,12 @@ class Session:
         return await asyncio.to_thread(self.check, name, arguments, votes=votes)
 
     async def aresult(
-        self, tool_id: str, content: object, *, ok: bool = True, votes: Votes | None = None
+        self,
+        call: Verdict | str,
+        content: object,
+        *,
+        ok: bool = True,
+        votes: Votes | None = None,
     ) -> Turn:
         """`result` in a worker thread, for event loops.
 
@@ -505,10 +646,10 @@ class Session:
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
             >>> session = engine.session(must_offer=False)
             >>> verdict = session.check("list_invoices", {})
-            >>> asyncio.run(session.aresult(verdict.tool.id, "INV-7", ok=False)).ok
+            >>> asyncio.run(session.aresult(verdict, "INV-7", ok=False)).ok
             False
         """
-        return await asyncio.to_thread(self.result, tool_id, content, ok=ok, votes=votes)
+        return await asyncio.to_thread(self.result, call, content, ok=ok, votes=votes)
 
     async def run_code(self, code: str, call: CallTool, **options: Any) -> CodeResult:
         """Run a model's script over the tools; see `codemode.run_code`, also for the options.
@@ -552,6 +693,78 @@ class Session:
         """
         with self._lock:
             return self._tools.save(self.view())
+
+    def _handler(
+        self, reply: object, run: Run, steps: int, parallel: bool
+    ) -> tuple[ReplyHandler | None, list[dict[str, Any]]]:
+        """What handles a reply; or None, and the messages of a reply without calls to run."""
+        if not isinstance(steps, int) or steps < 1:
+            raise RequestError(f"steps: a number from 1, not {steps!r:.80}")
+        read = read_reply(reply)
+        own = None if self.format is None else renderer_for(self.format).providers
+        if own is not None and read.provider not in own:
+            raise RequestError(
+                f"reply: of {read.provider}, but the session has the format {self.format!r}"
+            )
+        handler = ReplyHandler(self, read, run, parallel=parallel)
+        if not read.calls and not read.is_paused:
+            self.answered(read.text)
+            return None, []
+        with self._lock:
+            self._data.replies += 1
+            replies = self._data.replies
+        if replies > steps + 1:
+            raise StepLimitError(
+                f"the model called tools in {replies} replies to one message, also after it was "
+                f"told to answer; handle(steps={steps}) allows {steps}"
+            )
+        if not read.calls:
+            return None, read.messages
+        return (handler, []) if replies <= steps else (None, handler.refuse())
+
+    def _waiting_tool_id(self, call: Verdict | str) -> str:
+        """The tool of a call that passed and waits for its result.
+
+        Raises:
+            RequestError: there is none.
+        """
+        waiting = self._data.history.waiting
+        name = call
+        if isinstance(call, Verdict):
+            name = call.tool.id if call.passed and call.tool is not None else call.asked
+        if isinstance(name, str):
+            candidates = [name]
+            if self._tools.prompt is not None and waiting[name] < 1:
+                candidates.append(self._tools.prompt.tool_id(name, None)[0])
+            catalog = self._engine.catalog
+            same_name = {catalog[place].id for place in catalog.named(name)}
+            candidates += sorted(same_name) if len(same_name) == 1 else []
+            for tool_id in candidates:
+                if waiting[tool_id] > 0:
+                    return tool_id
+        raise RequestError(
+            f"call: no call of {name!r:.200} waits for a result; `check` the call first, and "
+            "report each call that passed once"
+        )
+
+    def _refusal_after_waiting_calls(
+        self, view: View, verdict: Verdict, votes: Votes | None
+    ) -> Refusal | None:
+        """Why a call would be denied if the calls without a result succeeded; None if it would not.
+
+        A call that passed just now is not among them.
+        """
+        tool = verdict.tool
+        waiting_ids = [tool_id for tool_id, count in self._data.history.waiting.items() if count]
+        if not verdict.passed or tool is None or not waiting_ids:
+            return None
+        if not view.admission.waits_for_calls(tool.id):
+            return None
+        state = self._data.state
+        for tool_id in waiting_ids:
+            state = self._engine.after_call(state, tool_id)
+        later = self._engine.view(state, allowed=self._data.allowed, votes=votes)
+        return later.admission.refusal(tool.id) if tool.id in later.catalog else None
 
     def _run_turn(
         self,

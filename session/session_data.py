@@ -13,7 +13,7 @@ from ..gating import State
 from ..loaders.history import ToolHistory
 from .conversation import Conversation
 
-VERSION = 3
+VERSION = 4
 
 
 def new_id() -> str:
@@ -44,6 +44,7 @@ class SessionData:
         state: the state of the agent, with its successful calls.
         allowed: ids or globs the session is limited to; None for all tools.
         turn: number of the last turn.
+        replies: number of replies with calls since the user's last message.
         conversation: the messages.
         history: what the model has seen of the tools, and its calls.
         prompt: JSON form of the prompt to continue from, until the first step.
@@ -54,6 +55,7 @@ class SessionData:
     state: State = field(default_factory=State)
     allowed: tuple[str, ...] | None = None
     turn: int = 0
+    replies: int = 0
     conversation: Conversation = field(default_factory=Conversation)
     history: ToolHistory = field(default_factory=ToolHistory)
     prompt: Mapping[str, Any] | None = None
@@ -79,6 +81,7 @@ class SessionData:
             "state": self.state.to_dict(),
             "allowed": None if self.allowed is None else list(self.allowed),
             "turn": self.turn,
+            "replies": self.replies,
             "messages": self.conversation.to_dict(),
             "history": self.history.to_dict(without=in_prefix),
             "prompt": prompt,
@@ -108,6 +111,7 @@ class SessionData:
             state=State.from_dict(values["state"]),
             allowed=None if allowed is None else tuple(map(str, allowed)),
             turn=int(values["turn"]),
+            replies=int(values["replies"]),
             conversation=Conversation.of(values["messages"]),
             history=ToolHistory.from_dict(values["history"]),
             prompt=None if prompt is None else {"layout": prompt["layout"], "late": prompt["late"]},

@@ -39,6 +39,7 @@ class Turn:
         unmatched: entries of `allowed` that match no tool of the catalog.
         shown: the rendered tools; None without a format.
         timings: milliseconds: `search` in the engine, `session` for the rest.
+        request: the user's message, if `turn` was given it as a text.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -69,6 +70,7 @@ class Turn:
     unmatched: tuple[str, ...] = ()
     shown: PromptTurn | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
+    request: str | None = None
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -92,6 +94,13 @@ class Turn:
         If `rebuilt`, these are all messages about tools: those added earlier may be dropped.
         """
         return () if self.shown is None else self.shown.appended
+
+    @property
+    def messages(self) -> tuple[dict[str, Any], ...]:
+        """Messages to add to the conversation: the user's message, then `append`."""
+        if self.request is None:
+            return self.append
+        return ({"role": "user", "content": self.request}, *self.append)
 
     @property
     def transient(self) -> tuple[dict[str, Any], ...]:

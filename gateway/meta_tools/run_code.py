@@ -14,10 +14,10 @@ import mcp.types as types
 
 from ...catalog import Tool
 from ...catalog.text_cleaning import written_out
-from ...codemode import ApprovalRequest, CodeResult, CodeRunner, ToolCallError
+from ...codemode import ApprovalRequest, CodeResult, CodeRunner
 from ...codemode.grants import destroys
 from ...codemode.monty import MAX_SCRIPTS
-from ...errors import RequestError
+from ...errors import RequestError, ToolCallError
 from ...gating.verdict import CallRefusedError, Verdict
 from ...view import View
 from ..observe.gateway_events import CallRecord

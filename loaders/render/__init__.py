@@ -8,7 +8,7 @@ from functools import cache
 from ...errors import RequestError
 from .anthropic_tools import AnthropicTools, AnthropicToolSearch
 from .call_tool import CALL_TOOL, MessageRenderer
-from .openai_tools import OpenAITools
+from .openai_tools import OpenAIResponsesTools, OpenAITools
 from .renderer import RenderedPrompt, Renderer
 
 __all__ = ["FORMATS", "RenderedPrompt", "Renderer", "renderer_for"]
@@ -16,9 +16,11 @@ __all__ = ["FORMATS", "RenderedPrompt", "Renderer", "renderer_for"]
 FORMATS: Mapping[str, Callable[[], Renderer]] = {
     "text": lambda: MessageRenderer(OpenAITools()),
     "openai": OpenAITools,
+    "openai_responses": OpenAIResponsesTools,
     "anthropic": AnthropicTools,
     "anthropic_search": AnthropicToolSearch,
     "openai_call_tool": lambda: MessageRenderer(OpenAITools(), CALL_TOOL),
+    "openai_responses_call_tool": lambda: MessageRenderer(OpenAIResponsesTools(), CALL_TOOL),
     "anthropic_call_tool": lambda: MessageRenderer(AnthropicTools(), CALL_TOOL),
 }
 """Name to renderer."""

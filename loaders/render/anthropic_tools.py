@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from ...catalog import Tool
@@ -36,6 +36,7 @@ class AnthropicTools(ProviderTools):
     """
 
     name_length: ClassVar[int] = ANTHROPIC_LENGTH
+    providers: ClassVar[tuple[str, ...]] = ("anthropic",)
 
     def tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         """A tool."""
@@ -49,6 +50,18 @@ class AnthropicTools(ProviderTools):
     def message(self, text: str) -> dict[str, Any]:
         """A message with text about tools."""
         return {"role": "user", "content": [{"type": "text", "text": text}]}
+
+    def request(
+        self,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """`system`, `messages` and `tools`."""
+        request = {"system": system, "tools": list(tools)}
+        return {name: value for name, value in request.items() if value} | {
+            "messages": list(messages)
+        }
 
     def marked(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
         """The tool with a cache breakpoint."""

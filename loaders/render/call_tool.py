@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from ...catalog import Tool
@@ -41,6 +42,7 @@ class MessageRenderer:
 
     def __init__(self, provider: ProviderTools, *listed: Tool) -> None:
         self._provider = provider
+        self.providers = provider.providers
         tools = [provider.tool(tool.name, tool.description, tool.input_schema) for tool in listed]
         self._definitions = list(map(dump, tools))
         self._listed = list(map(provider.marked, tools))
@@ -52,6 +54,15 @@ class MessageRenderer:
     def message(self, text: str) -> dict[str, Any]:
         """A message with text about tools."""
         return self._provider.message(text)
+
+    def request(
+        self,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """The arguments of a request to the model."""
+        return self._provider.request(system, tools, messages)
 
     def render(self, layout: Layout) -> RenderedPrompt:
         """The prefix and resident tools as system prompt, and a message per batch."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, ClassVar
 
@@ -22,6 +22,7 @@ class ProviderTools:
     """
 
     name_length: ClassVar[int]
+    providers: ClassVar[tuple[str, ...]]
 
     def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A tool of the provider if the level is callable, otherwise a line of text.
@@ -48,6 +49,15 @@ class ProviderTools:
     def message(self, text: str) -> dict[str, Any]:
         """A message with text about tools."""
         return {"role": "system", "content": text}
+
+    def request(
+        self,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """The arguments of a request to the model."""
+        raise NotImplementedError
 
     def marked(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
         """The last tool of the list, with a cache breakpoint if the provider needs one."""

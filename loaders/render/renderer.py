@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
@@ -57,6 +57,11 @@ class Renderer(Hashable, Protocol):
         """Characters of a tool's name that the provider allows; None where ids stay as they are."""
         ...
 
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """The providers whose replies fit the format, as `session.reply.Reply` names them."""
+        ...
+
     def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A tool at a level of detail, as it is counted and as the provider takes it."""
         ...
@@ -67,6 +72,21 @@ class Renderer(Hashable, Protocol):
 
     def render(self, layout: Layout) -> RenderedPrompt:
         """A layout."""
+        ...
+
+    def request(
+        self,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """The arguments of a request to the model.
+
+        Args:
+            system: the system prompt, in the provider's shape.
+            tools: the provider's list of tools.
+            messages: the conversation.
+        """
         ...
 
 

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from shortlist import Engine, State, Tool
-from shortlist.codemode import ToolCallError
+from shortlist.errors import ToolCallError
 
 READS = {"readOnlyHint": True}
 DESTROYS = {"destructiveHint": True}

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shortlist import Engine, Tool
-from shortlist.codemode import CodeRunner, Flow, MontySandbox, ToolCallError, ToolNames
+from shortlist.codemode import CodeRunner, Flow, MontySandbox, ToolNames
+from shortlist.errors import ToolCallError
 from shortlist.gateway.profiles.gateway_settings import GatewaySettings
 from shortlist.gateway.profiles.profile import Profile, ProfileViews
 from shortlist.session import Session

@@ -39,6 +39,10 @@ def validate(rendered: RenderedPrompt, style: str) -> None:
         types = pytest.importorskip("anthropic.types")
         tool, message = types.ToolParam, types.MessageParam
         system = list[types.TextBlockParam]
+    elif style.startswith("openai_responses"):
+        types = pytest.importorskip("openai.types.responses")
+        tool, message = types.FunctionToolParam, types.ResponseInputItemParam
+        system = str
     else:
         types = pytest.importorskip("openai.types.chat")
         tool, message = types.ChatCompletionToolParam, types.ChatCompletionMessageParam

@@ -255,7 +255,7 @@ def test_a_damaged_session_is_refused(engine: Engine, damage: dict[str, Any]) ->
 
 def test_a_session_saved_in_another_form_is_refused_by_its_version(engine: Engine) -> None:
     saved = engine.session().save() | {"version": 2}
-    with pytest.raises(RequestError, match="version 2, not 3: start a new one"):
+    with pytest.raises(RequestError, match="version 2, not 4: start a new one"):
         engine.resume(saved)
 
 

@@ -1,0 +1,273 @@
+"""Handles a model's reply: checks its calls, runs those that pass, and answers all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from ..catalog import Tool
+from ..catalog.mcp_listing import is_model
+from ..catalog.python_function import call_function
+from ..errors import RequestError, ToolCallError
+from ..gating.verdict import Verdict
+from .reply import CallAnswer, Messages, ModelCall, Reply
+from .turn import Turn
+
+_LOG = logging.getLogger(__name__)
+
+Run: TypeAlias = Callable[[Tool, dict[str, Any]], object] | Mapping[str, Any]
+"""Runs tools: a function of a tool and its arguments, or a mapping of ids or names to functions of
+the arguments. Functions may be async."""
+
+#: Calls that run at the same time in threads.
+_THREADS = 16
+_FAILED = (
+    "The tool failed and gave no message. Try other arguments or another tool, or tell the user."
+)
+_NO_MORE_CALLS = (
+    "This call was not made: too many calls for one request. Answer the user now, with what is "
+    "known, and call no more tools."
+)
+
+
+class CallSession(Protocol):
+    """The part of a session that handles calls."""
+
+    def check(self, name: str, arguments: object = None) -> Verdict:
+        """The verdict on a call."""
+        ...
+
+    def result(self, call: Verdict | str, content: object, *, ok: bool = True) -> Turn:
+        """Record the result of a call."""
+        ...
+
+    def waits_for_calls(self, name: str, arguments: object) -> bool:
+        """Whether the outcome of other calls may change whether this call is permitted."""
+        ...
+
+
+@dataclass(slots=True)
+class PassedCall:
+    """A call that passed the check.
+
+    Args:
+        place: its place among the calls of the reply.
+        tool: the tool to run.
+        verdict: result of the check.
+        value: what the tool returned.
+        error: the exception that it raised.
+    """
+
+    place: int
+    tool: Tool
+    verdict: Verdict
+    value: object = None
+    error: Exception | None = None
+
+
+class ReplyHandler:
+    """Handles the calls of one reply.
+
+    Calls run at the same time. A call whose permission may depend on the outcome of an earlier
+    call of the reply waits until that outcome is recorded, and is checked then. So the verdicts are
+    those of calls made one after the other.
+
+    Args:
+        session: checks the calls and records their results.
+        reply: the reply.
+        run: runs the tools.
+        parallel: whether calls may run at the same time.
+    """
+
+    def __init__(self, session: CallSession, reply: Reply, run: Run, *, parallel: bool) -> None:
+        if not isinstance(run, Mapping) and not callable(run):
+            raise RequestError(
+                "run: a function of a tool and its arguments, or a mapping of names to functions, "
+                f"not {type(run).__name__}"
+            )
+        self._session = session
+        self._reply = reply
+        self._run = run
+        self._parallel = parallel
+        self._answers: dict[int, CallAnswer] = {}
+        self._about_tools: Messages = []
+
+    def handle(self) -> Messages:
+        """The messages that follow the reply, with the reply; waits for the tools."""
+        if self._is_async() and _in_event_loop():
+            raise RequestError("run: is async; in an event loop use: await session.ahandle(...)")
+        for batch in self._batches():
+            if len(batch) == 1:
+                self._run_call(batch[0])
+                continue
+            with ThreadPoolExecutor(min(len(batch), _THREADS), "shortlist-tool") as threads:
+                for running in [
+                    threads.submit(copy_context().run, self._run_call, call) for call in batch
+                ]:
+                    running.result()
+        return self._messages()
+
+    async def ahandle(self) -> Messages:
+        """`handle` for event loops. Functions that are not async run in threads."""
+        batches = self._batches()
+        while batch := await asyncio.to_thread(next, batches, None):
+            await asyncio.gather(*map(self._run_call_async, batch))
+        return await asyncio.to_thread(self._messages)
+
+    def refuse(self) -> Messages:
+        """The messages that answer each call with a request to stop calling."""
+        answers = [CallAnswer(call, _NO_MORE_CALLS, ok=False) for call in self._reply.calls]
+        return [*self._reply.messages, *self._reply.answer(answers)]
+
+    def _batches(self) -> Iterator[list[PassedCall]]:
+        """Calls to run at the same time, batch by batch. Records the outcomes of the batch before.
+
+        A caller runs the calls of a batch before it asks for the next.
+        """
+        batch: list[PassedCall] = []
+        for place, call in enumerate(self._reply.calls):
+            if batch and (
+                not self._parallel or self._session.waits_for_calls(call.name, call.arguments)
+            ):
+                yield batch
+                self._record(batch)
+                batch = []
+            verdict = self._session.check(call.name, call.arguments)
+            if verdict.passed and verdict.tool is not None:
+                batch.append(PassedCall(place, verdict.tool, verdict))
+            else:
+                self._answers[place] = CallAnswer(call, verdict.text, ok=False)
+                self._append(verdict.append, rebuilt=verdict.rebuilt)
+        if batch:
+            yield batch
+            self._record(batch)
+
+    def _record(self, batch: Sequence[PassedCall]) -> None:
+        """Record the outcomes of calls that ran, in the order of the calls."""
+        for passed in batch:
+            call = self._reply.calls[passed.place]
+            answer = _answer_of(call, passed)
+            self._answers[passed.place] = answer
+            turn = self._session.result(passed.verdict, answer.content, ok=answer.ok)
+            self._append(turn.append, rebuilt=turn.rebuilt)
+
+    def _append(self, messages: Sequence[dict[str, Any]], *, rebuilt: bool) -> None:
+        if rebuilt:
+            # They repeat what was appended before.
+            self._about_tools.clear()
+        self._about_tools += messages
+
+    def _messages(self) -> Messages:
+        # Providers take the answers to all calls right after the reply.
+        answers = [self._answers[place] for place in range(len(self._reply.calls))]
+        return [*self._reply.messages, *self._reply.answer(answers), *self._about_tools]
+
+    def _is_async(self) -> bool:
+        functions = self._run.values() if isinstance(self._run, Mapping) else (self._run,)
+        return any(map(_is_async_function, functions))
+
+    def _call(self, passed: PassedCall) -> object:
+        """The value of a call, or an awaitable of it."""
+        tool, arguments = passed.tool, dict(passed.verdict.arguments)
+        if not isinstance(self._run, Mapping):
+            return self._run(tool, arguments)
+        function = self._run.get(tool.id, self._run.get(tool.name))
+        if function is None:
+            raise RequestError(f"run: has no function under {tool.id!r} or {tool.name!r}")
+        return call_function(function, arguments)
+
+    def _run_call(self, passed: PassedCall) -> None:
+        """Run a call in this thread, and note what it returned or raised."""
+        try:
+            value = self._call(passed)
+            passed.value = asyncio.run(_result_of(value)) if inspect.isawaitable(value) else value
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises, the model is answered
+            passed.error = error
+
+    async def _run_call_async(self, passed: PassedCall) -> None:
+        """Run a call in this event loop, or in a thread if its function is not async."""
+        function: object = self._run
+        if isinstance(function, Mapping):
+            function = function.get(passed.tool.id, function.get(passed.tool.name))
+        try:
+            if _is_async_function(function):
+                value = self._call(passed)
+            else:
+                value = await asyncio.to_thread(self._call, passed)
+            passed.value = await value if inspect.isawaitable(value) else value
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises, the model is answered
+            passed.error = error
+
+
+def _answer_of(call: ModelCall, passed: PassedCall) -> CallAnswer:
+    """The answer to a call that ran. The exception of a tool is logged, and not shown."""
+    error = passed.error
+    if error is None:
+        return CallAnswer(call, *_content_of(passed.value))
+    message = str(error) if isinstance(error, ToolCallError) else ""
+    if not message:
+        _LOG.error("%s: the tool failed", passed.tool.id, exc_info=error)
+    answer = {"error": "tool_failed", "tool": passed.tool.id, "message": message or _FAILED}
+    return CallAnswer(call, _encodable(json.dumps(answer, ensure_ascii=False)), ok=False)
+
+
+def _content_of(value: object) -> tuple[str | list[Any], bool]:
+    """What the model reads of a result, and whether the call succeeded.
+
+    A text, and a list of content blocks, stay as they are. Of a result of the MCP SDK, the model
+    reads the texts. Everything else becomes JSON.
+    """
+    if isinstance(value, str):
+        return _encodable(value), True
+    if is_model(value) and hasattr(value, "content") and hasattr(value, "is_error"):
+        blocks = value.content if isinstance(value.content, list) else []
+        texts = [getattr(block, "text", None) for block in blocks]
+        text = "\n".join(text for text in texts if isinstance(text, str))
+        structured = getattr(value, "structured_content", None)
+        return _encodable(text or _json_text(structured)), not value.is_error
+    if isinstance(value, list) and value and all(map(_is_content_block, value)):
+        return value, True
+    return _json_text(value), True
+
+
+def _is_content_block(value: object) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("type"), str)
+
+
+def _json_text(value: object) -> str:
+    from pydantic_core import PydanticSerializationError, to_json
+
+    try:
+        return to_json(value, fallback=str, bytes_mode="base64").decode()
+    except (PydanticSerializationError, ValueError, RecursionError):
+        return _encodable(repr(value))
+
+
+def _encodable(text: str) -> str:
+    # Half of a surrogate pair, which no provider takes.
+    return text.encode("utf-8", "replace").decode()
+
+
+def _is_async_function(function: object) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - an object with an async `__call__`
+    )
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+async def _result_of(value: Awaitable[object]) -> object:
+    return await value
