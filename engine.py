@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .decision import Decider
     from .loaders import DefinitionSource
     from .retrieval.learning import LearningReport
+    from .retrieval.search.explanation import Explanation
     from .session import Session
     from .trust import Flag
 
@@ -49,7 +50,7 @@ class Engine:
 
     Make one with `from_tools`, `from_config` or `open`. With `wait=False` these return at once: the
     first version answers without the encoder, and a thread builds the whole one; see `ready`,
-    `wait` and `close`. An engine may be used from many threads while `update` replaces its catalog:
+    `wait` and `close`. An engine may be used from many threads while `replace` changes its catalog:
     a search uses one version. It belongs to the process that made it: in a fork of that process its
     methods raise `ProcessError`.
 
@@ -139,7 +140,7 @@ class Engine:
             1
         """
         builder = Builder(Config.of(config, settings))
-        return cls(builder, builder.begin(_catalog(tools)), progress=progress, wait=wait)
+        return cls(builder, builder.begin(_as_catalog(tools)), progress=progress, wait=wait)
 
     @classmethod
     def from_config(
@@ -206,7 +207,7 @@ class Engine:
             _LOG.info("%s: given in place of saved settings: %s", folder, ", ".join(replaced))
         same_files = merged.remembered().get("index") == saved_config.get("index")
         builder = Builder(merged, files_may_be_gone=same_files)
-        build, saved = builder.open(folder, None if tools is None else _catalog(tools))
+        build, saved = builder.open(folder, None if tools is None else _as_catalog(tools))
         quarantined = saved.quarantined
         return cls(builder, build, quarantined, saved.folder, progress=progress, wait=wait)
 
@@ -304,52 +305,136 @@ class Engine:
         """Names of the tiers that a search can ask for."""
         return self._tiers.names
 
-    def update(
+    def replace(
         self,
         tools: Tools,
         *,
-        server: str | None = None,
         quarantined: Mapping[str, str] | None = None,
         progress: Progress | None = None,
         wait: bool | None = None,
     ) -> None:
-        """Replace the catalog, or the tools of one server. Only changed texts are encoded.
+        """Replace the whole catalog. Only changed texts are encoded.
 
         From the return on, removed tools are not found, changed ones are shown as they are now, and
         the quarantine holds. New tools are found once the new version is built. Until then searches
         use the version before, in all its tiers.
 
         Args:
-            tools: the whole new catalog, or with `server` all tools of that server.
-            server: replace only the tools of this server. They take the position of its first tool.
-                An empty list removes the server.
+            tools: the new catalog, as for `from_tools`.
             quarantined: tool id to reason. Replaces the tools given to `quarantine`, in the same
                 step as the catalog; None keeps them. Trust checks the new definitions in any case.
             progress: called with (tools encoded, tools to encode), if this call waits.
             wait: whether to return only when the new version is built. Otherwise a thread builds
-                it, with updates that arrive meanwhile; as the engine was made, when absent.
+                it, with changes that arrive meanwhile; as the engine was made, when absent.
 
         Raises:
-            ModelError: the encoder fails. New tools are not found then; the next update tries
+            ModelError: the encoder fails. New tools are not found then; the next change tries
                 again.
             RequestError: `quarantined` is not a mapping of ids to reasons.
-            CatalogError: a tool belongs to another server than `server`.
             PinsError: the file of pins is missing or cannot be read. Nothing has changed in that
                 case.
 
         Example:
             >>> from shortlist import Engine, Tool
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> engine.update([Tool("pay_invoice", "billing")], server="billing")
+            >>> engine.replace([Tool("send_mail", "mail")])
             >>> [tool.id for tool in engine.catalog]
-            ['billing/pay_invoice']
+            ['mail/send_mail']
         """
+        self._change(lambda _: _as_catalog(tools), quarantined, progress, wait)
+
+    def replace_server(
+        self,
+        server: str,
+        tools: Tools,
+        *,
+        add: bool = False,
+        quarantined: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+        wait: bool | None = None,
+    ) -> None:
+        """Replace the tools of one server; the others stay. Otherwise like `replace`.
+
+        Args:
+            server: name of the server.
+            tools: all its tools now, as for `from_tools`. They take the position of its first tool.
+                An empty list removes the server.
+            add: whether a server that the catalog lacks is added, at the end.
+            quarantined: as for `replace`.
+            progress: as for `replace`.
+            wait: as for `replace`.
+
+        Raises:
+            CatalogError: the catalog has no such server and `add` is false, or a tool belongs to
+                another server.
+            ModelError, RequestError, PinsError: as for `replace`.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+            >>> engine = Engine.from_tools(tools, tiers=["lexical"])
+            >>> engine.replace_server("billing", [Tool("pay_invoice", "billing")])
+            >>> [tool.id for tool in engine.catalog]
+            ['billing/pay_invoice', 'mail/send_mail']
+        """
+        self._change(
+            lambda newest: newest.replace_server(server, tools, add=add),
+            quarantined,
+            progress,
+            wait,
+        )
+
+    async def areplace(self, tools: Tools, *, quarantined: Mapping[str, str] | None = None) -> None:
+        """`replace` in a worker thread, for event loops; returns when the version is built.
+
+        Example:
+            >>> import asyncio
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> asyncio.run(engine.areplace([Tool("send_mail", "mail")]))
+            >>> engine.catalog[0].id
+            'mail/send_mail'
+        """
+        import asyncio  # 30 ms of a start
+
+        await asyncio.to_thread(self.replace, tools, quarantined=quarantined, wait=True)
+
+    async def areplace_server(
+        self,
+        server: str,
+        tools: Tools,
+        *,
+        add: bool = False,
+        quarantined: Mapping[str, str] | None = None,
+    ) -> None:
+        """`replace_server` in a worker thread, for event loops; returns when the version is built.
+
+        Example:
+            >>> import asyncio
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> asyncio.run(engine.areplace_server("mail", [Tool("send", "mail")], add=True))
+            >>> len(engine.catalog)
+            2
+        """
+        import asyncio  # 30 ms of a start
+
+        await asyncio.to_thread(
+            self.replace_server, server, tools, add=add, quarantined=quarantined, wait=True
+        )
+
+    def _change(
+        self,
+        change: Callable[[Catalog], Catalog],
+        quarantined: Mapping[str, str] | None,
+        progress: Progress | None,
+        wait: bool | None,
+    ) -> None:
+        """Use another catalog, made of the newest one; see `replace`."""
         reasons = None if quarantined is None else Quarantine(quarantined).reasons
         wait = (self._wait if wait is None else wait) or not self._builder.waits_for_model
         with self._updating:
-            newest = self._catalog
-            catalog = _catalog(tools) if server is None else newest.replace_server(server, tools)
-            catalog = without_voting_tools(catalog)
+            catalog = without_voting_tools(change(self._catalog))
             originals = self._builder.originals(catalog)
             flags = self._builder.flags(catalog, self._quarantine.flags)
             index = self._index.showing(catalog)
@@ -569,6 +654,46 @@ class Engine:
             admission, query, tier=tier, k=k, budget_ms=budget_ms, start=start
         )
 
+    async def asearch(
+        self,
+        query: str,
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+        budget_ms: float | None = None,
+    ) -> Selection:
+        """`search` in a worker thread, for event loops.
+
+        Example:
+            >>> import asyncio
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> asyncio.run(engine.asearch("overdue invoices")).ids
+            ('billing/list_invoices',)
+        """
+        return await self.view().asearch(query, tier=tier, k=k, budget_ms=budget_ms)
+
+    def explain(
+        self,
+        query: str,
+        name: str,
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+    ) -> Explanation:
+        """The rank of one tool in each stage of a search, and why it is found or not.
+
+        The arguments and errors are those of `View.explain`, for an agent without scopes or earlier
+        calls.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> engine.explain("overdue invoices", "list_invoices").reason
+            'offered: 1 of 1'
+        """
+        return self.view().explain(query, name, tier=tier, k=k)
+
     def quarantine(self, reasons: Mapping[str, str]) -> None:
         """Deny these tools until an operator approves them.
 
@@ -713,5 +838,6 @@ class Engine:
                 self._remaining = index.pending
 
 
-def _catalog(tools: Tools) -> Catalog:
+def _as_catalog(tools: Tools) -> Catalog:
+    """The tools as a catalog; a catalog as it is."""
     return tools if isinstance(tools, Catalog) else Catalog(tools)

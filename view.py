@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .catalog import Catalog, Tool
 from .decision.decider import judge_selection
@@ -262,8 +262,16 @@ class View:
         """
         return self._searcher.search_many(self.admission, queries, tier=tier, k=k)
 
-    async def asearch(self, query: str, **options: Any) -> Selection:
-        """`search` in a worker thread, for use in an event loop; takes the same options.
+    async def asearch(
+        self,
+        query: str,
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+        budget_ms: float | None = None,
+        decide: bool = False,
+    ) -> Selection:
+        """`search` in a worker thread, for event loops; takes the same options.
 
         Example:
             >>> import asyncio
@@ -276,7 +284,8 @@ class View:
         import asyncio  # 30 ms of a start
 
         # The budget counts from here, not from when a thread is free.
-        return await asyncio.to_thread(partial(self._search, perf_counter(), query, **options))
+        search = partial(self._search, tier=tier, k=k, budget_ms=budget_ms, decide=decide)
+        return await asyncio.to_thread(search, perf_counter(), query)
 
     def explain(
         self,

@@ -43,6 +43,10 @@ class CatalogDiff:
         return bool(self.added or self.removed or self.changed)
 
 
+LISTED_SERVERS = 20
+"""Servers that an error about a missing one lists."""
+
+
 class Catalog:
     """An ordered, immutable set of tools, each with its own id.
 
@@ -266,17 +270,19 @@ class Catalog:
         removed = frozenset(self.ordinals(ids).tolist())
         return Catalog(tool for i, tool in enumerate(self._tools) if i not in removed)
 
-    def replace_server(self, server: str, tools: Tools) -> Catalog:
+    def replace_server(self, server: str, tools: Tools, *, add: bool = False) -> Catalog:
         """A new catalog in which the tools of one server are replaced.
 
         The new tools take the position of the server's first tool, or the end for a new server.
 
         Args:
-            server: the server's name; it need not be in the catalog yet.
+            server: the server's name.
             tools: all the tools the server has now. An empty list removes the server.
+            add: whether a server that the catalog lacks is added.
 
         Raises:
-            CatalogError: a tool belongs to another server.
+            CatalogError: there is no such server and `add` is false, or a tool belongs to another
+                server.
 
         Example:
             >>> from shortlist import Catalog, Tool
@@ -285,6 +291,13 @@ class Catalog:
             >>> [tool.id for tool in newer]
             ['billing/list_invoices', 'mail/read_mail']
         """
+        if not add and server not in self.servers:
+            listed = ", ".join(self.servers[:LISTED_SERVERS]) or "none"
+            more = ", ..." if len(self.servers) > LISTED_SERVERS else ""
+            raise CatalogError(
+                f"server: no {server!r:.80} in the catalog, which has: {listed}{more}; add=True "
+                "adds it"
+            )
         fresh = checked_tools(tools, server)
         for tool in fresh:
             if tool.server != server:

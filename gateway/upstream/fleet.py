@@ -342,7 +342,7 @@ class Fleet:
             self._pins.pin_first_list(server, Catalog(tools))
         # A client that learns of the change must find the tools: at once in a first version,
         # otherwise when the next version is built.
-        self.engine.update(tools, server=server, wait=self.engine.ready.done)
+        self.engine.replace_server(server, tools, add=True, wait=self.engine.ready.done)
         if self.on_change is not None:
             self.on_change(server)
 
@@ -358,8 +358,8 @@ class Fleet:
         if self._pins is None or not self._pins.has_changed():
             return
         async with self._update_lock:
-            update = self.engine.update
+            replace = self.engine.replace
             try:
-                await anyio.to_thread.run_sync(lambda: update(self.engine.catalog))
+                await anyio.to_thread.run_sync(lambda: replace(self.engine.catalog))
             except PinsError as error:
                 _LOG.warning("the file of pins cannot be read: %s", error)

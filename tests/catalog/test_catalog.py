@@ -112,10 +112,12 @@ def test_a_server_is_replaced_where_it_stood() -> None:
     new = catalog.replace_server("fs", [Tool("copy", "fs"), Tool("read", "fs")])
     assert [tool.id for tool in new] == ["fs/copy", "fs/read", "db/read", "now"]
     assert [tool.id for tool in catalog.replace_server("fs", [])] == ["db/read", "now"]
-    assert [tool.id for tool in catalog.replace_server("web", [Tool("get", "web")])][
+    assert [tool.id for tool in catalog.replace_server("web", [Tool("get", "web")], add=True)][
         -1
     ] == "web/get"
     assert len(catalog) == 4
+    with pytest.raises(CatalogError, match=r"no 'web' in the catalog, which has: fs, db; add=True"):
+        catalog.replace_server("web", [])
     with pytest.raises(CatalogError, match="belongs to server 'db', not 'fs'"):
         catalog.replace_server("fs", [Tool("read", "db")])
 

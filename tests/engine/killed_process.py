@@ -22,7 +22,7 @@ if __name__ == "__main__":
     for number in count(int(first)):
         sys.stdout.write(f"{number}\n")
         sys.stdout.flush()
-        engine.update(make_tools(200 + number % 30, note=f"note {number}"))
+        engine.replace(make_tools(200 + number % 30, note=f"note {number}"))
         engine.save(folder)
         engine = Engine.open(folder, **settings)
         # As where the folder is read-only.

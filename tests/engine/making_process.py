@@ -18,7 +18,7 @@ if __name__ == "__main__":
     tools = make_tools(20)
     for _ in range(rounds):
         engine = Engine.from_tools(tools, tiers=["lexical"])
-        engine.update(tools[:5])
+        engine.replace(tools[:5])
         engine.save(folder)
         engine = Engine.open(folder, tools, tiers=["lexical"])
         engine.session(format="openai").turn("create an issue")

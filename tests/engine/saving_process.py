@@ -21,7 +21,7 @@ if __name__ == "__main__":
     stage_models.load_encoder = lambda *_, **__: BagEncoder()  # type: ignore[assignment]
     engine = Engine.from_tools([], tiers=["lexical", "embed"], dense={"backend": backend})
     for number in islice(count(int(first)), int(total) or None):
-        engine.update(make_tools(5 + number % 30, note=f"note {number}"))
+        engine.replace(make_tools(5 + number % 30, note=f"note {number}"))
         engine.save(folder)
         sys.stdout.write(f"{number}\n")
         sys.stdout.flush()

@@ -130,7 +130,7 @@ def test_a_failure_at_run_time_is_remembered(registered: Any) -> None:
     for _ in range(20):
         assert "connection lost" in str(engine.search(QUERY, tier="rerank").tier_reason)
     assert engine._builder._stages.models.reranker("breaks").model.calls == 1
-    engine.update(list(engine.catalog)[:50])
+    engine.replace(list(engine.catalog)[:50])
     engine.search(QUERY, tier="rerank")
     calls = engine._builder._stages.models.reranker("breaks").model.calls
     assert calls == 1, "an update forgets no failure"
@@ -207,7 +207,7 @@ class TestOnMissing:
             answer = engine.search(QUERY, tier=tier)
             assert answer.tier == "fast"
             assert "no encoder here" in str(answer.tier_reason)
-        engine.update(make_tools(40))
+        engine.replace(make_tools(40))
         assert engine.search(QUERY).ids == engine.search(QUERY, tier="fast").ids
         assert [one.tier for one in engine.view().search_many([QUERY])] == ["fast"]
 

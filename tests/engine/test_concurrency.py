@@ -55,7 +55,7 @@ def test_every_answer_belongs_to_one_version(make_engine: Callable[..., Engine])
     for thread in threads:
         thread.start()
     for version in versions[1:]:
-        engine.update(version)
+        engine.replace(version)
     stop.set()
     for thread in threads:
         thread.join(timeout=60)
@@ -100,7 +100,7 @@ def test_answers_are_of_one_version_while_one_server_is_replaced(
     for thread in threads:
         thread.start()
     for version in range(1, 60):
-        engine.update(tools(version), server="s")
+        engine.replace_server("s", tools(version), add=True)
     stop.set()
     for thread in threads:
         thread.join(timeout=60)
@@ -109,7 +109,7 @@ def test_answers_are_of_one_version_while_one_server_is_replaced(
 
 def test_the_batch_is_of_one_version(make_engine: Callable[..., Engine]) -> None:
     engine = make_engine(catalog(0))
-    updates = Thread(target=lambda: [engine.update(catalog(number)) for number in range(1, 20)])
+    updates = Thread(target=lambda: [engine.replace(catalog(number)) for number in range(1, 20)])
     updates.start()
     while updates.is_alive():
         batch = engine.view().search_many([f"issue {number}" for number in range(8)])

@@ -31,7 +31,7 @@ def test_a_failure_is_told_and_tried_again(
         assert engine.wait(60).error == "the model's host is down"
     assert "the build failed: the model's host is down" in caplog.text
     with pytest.raises(ModelError, match="host is down"):
-        engine.update(make_tools(101), wait=True)
+        engine.replace(make_tools(101), wait=True)
     with pytest.raises(ModelError, match="host is down"):
         engine.learn([Used("create an issue", (make_tools()[0].id,))])
     assert len(engine.catalog) == 101
@@ -75,7 +75,7 @@ def test_close_stops_and_the_engine_answers_on(other: HeldEncoder) -> None:
     assert active_count() == before
     assert engine.ready.encoded == 64
     assert engine.search("create an issue").tier == "fast"
-    engine.update(make_tools(101))
+    engine.replace(make_tools(101))
     assert encoding_threads() == 0
     engine.close()
 

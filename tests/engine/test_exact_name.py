@@ -51,7 +51,7 @@ def test_a_name_that_reads_like_an_id_never_outranks_it(tier: str) -> None:
     ]
     engine = cheap_engine([*fakes, *make_tools(30)])
     assert engine.search("github/list_repositories", tier=tier).ids[0].endswith("repositories")
-    engine.update([*fakes, real, *make_tools(30)])
+    engine.replace([*fakes, real, *make_tools(30)])
     for query in (
         "github/list_repositories",
         "GitHub/List_Repositories",
@@ -140,5 +140,5 @@ def test_a_new_name_counts_from_the_update_on(
 ) -> None:
     engine = make_engine()
     fresh = Tool("brand_new", "x", "Unrelated text")
-    engine.update(engine.catalog.add([fresh]))
+    engine.replace(engine.catalog.add([fresh]))
     assert engine.search("brand_new", tier=tier, k=1).ids == ("x/brand_new",)

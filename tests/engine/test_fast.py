@@ -94,7 +94,7 @@ def test_updates_are_as_if_built_as_a_whole(versions: list[set[int]]) -> None:
     engine = Engine.from_tools([], tiers=tiers)
     for version in versions:
         chosen = [tools[place] for place in sorted(version)]
-        engine.update(chosen)
+        engine.replace(chosen)
         whole = Engine.from_tools(chosen, tiers=tiers)
         mine, theirs = (
             {hit.id: hit.stages["static"].score for hit in one.search("create an issue", k=50)}

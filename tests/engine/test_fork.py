@@ -61,8 +61,8 @@ CALLS = [
     lambda: engine.view(State()),
     lambda: engine.session(),
     lambda: engine.resume({}),
-    lambda: engine.update([]),
-    lambda: engine.update([], quarantined={}),
+    lambda: engine.replace([]),
+    lambda: engine.replace([], quarantined={}),
     lambda: engine.learn([]),
     lambda: engine.forget(),
     lambda: engine.quarantine({}),
@@ -110,7 +110,7 @@ holder.join()
 in_fork(all_refused)
 assert engine.search("open an issue", tier="hybrid").ids == expected
 session.turn("list the issues")
-engine.update(catalog)
+engine.replace(catalog)
 """
 AFTER = """
 def works():
@@ -118,7 +118,7 @@ def works():
         assert made.search("open an issue", tier="hybrid").ids == expected
         turn = made.session(format="openai").turn("open an issue")
         assert turn.ids
-        made.update(list(made.catalog)[:-1])
+        made.replace(list(made.catalog)[:-1])
         made.save(folder.with_name("child"))
 
 in_fork(works)

@@ -57,7 +57,7 @@ class PublicMethods(RuleBasedStateMachine):
     @initialize(format=st.sampled_from([None, "openai", "anthropic", "text"]))
     def begin(self, format: str | None) -> None:  # noqa: A002 - the field's word
         """From the same catalog every time."""
-        ENGINE.update(TOOLS, quarantined={})
+        ENGINE.replace(TOOLS, quarantined={})
         self.view = ENGINE.view()
         self.session = ENGINE.session(format=format, session_id="fuzz")
         self.catalog = ENGINE.catalog
@@ -173,7 +173,10 @@ class PublicMethods(RuleBasedStateMachine):
     @rule(tools=DEFINITIONS, server=SERVER, reasons=either(None, {"mail/list_message": "why"}))
     def update(self, tools: Any, server: Any, reasons: Any) -> None:
         """Under a view and a session that go on."""
-        self._try(lambda: ENGINE.update(tools, server=server, quarantined=reasons))
+        if server is None:
+            self._try(lambda: ENGINE.replace(tools, quarantined=reasons))
+        else:
+            self._try(lambda: ENGINE.replace_server(server, tools, add=True, quarantined=reasons))
         self.catalog = ENGINE.catalog
 
     @rule(
@@ -226,7 +229,7 @@ class PublicMethods(RuleBasedStateMachine):
             lambda: Catalog(tools),
             lambda: self.catalog.add(tools),
             lambda: self.catalog.remove(many),
-            lambda: self.catalog.replace_server(server, tools),
+            lambda: self.catalog.replace_server(server, tools, add=True),
         ):
             made = self._try(call)
             if made is not None:

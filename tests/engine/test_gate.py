@@ -196,7 +196,7 @@ class TestOneDecision:
         engine = make_engine(TOOLS, gate=Gate([Rule(requires_scope("w"), tools="delete_*")]))
         before = engine.catalog.fingerprint
         admission = engine.view()
-        engine.update([*TOOLS, Tool("create_issue_now", "new", "Create an issue")])
+        engine.replace([*TOOLS, Tool("create_issue_now", "new", "Create an issue")])
         old = admission.search("create an issue", k=70)
         assert old.catalog == before
         assert "new/create_issue_now" not in old.ids
@@ -231,7 +231,7 @@ class TestQuarantine:
         engine = make_engine(TOOLS)
         engine.quarantine({IDS[0]: "changed", "new/tool": "never seen"})
         assert not engine.view().permits(IDS[0])
-        engine.update([*TOOLS, Tool("tool", "new")])
+        engine.replace([*TOOLS, Tool("tool", "new")])
         assert [refusal.tool_id for refusal in engine.view().admission.refusals] == [
             IDS[0],
             "new/tool",
@@ -241,7 +241,7 @@ class TestQuarantine:
     def test_it_is_replaced_with_the_catalog(self, make_engine: MakeEngine) -> None:
         engine = make_engine(TOOLS)
         engine.quarantine({IDS[0]: "changed"})
-        engine.update(TOOLS, quarantined={IDS[1]: "new text"})
+        engine.replace(TOOLS, quarantined={IDS[1]: "new text"})
         assert [refusal.tool_id for refusal in engine.view().admission.refusals] == [IDS[1]]
 
     def test_no_state_and_no_permission_lifts_it(self, make_engine: MakeEngine) -> None:
@@ -271,7 +271,7 @@ class TestQuarantine:
         try:
             for number in range(1, 15):
                 bad = Tool(f"bad_{number}", "s", "find it")
-                engine.update([bad, Tool("good", "s", "find it")], quarantined={bad.id: "bad"})
+                engine.replace([bad, Tool("good", "s", "find it")], quarantined={bad.id: "bad"})
         finally:
             stop.set()
             for reader in readers:

@@ -62,7 +62,7 @@ def test_an_update_is_found_once_it_is_built(held: HeldEncoder) -> None:
     held.let.clear()
     before = engine.view()
     known = engine.search(QUERIES[0])
-    engine.update([NEW], server="kitchen", wait=False)
+    engine.replace_server("kitchen", [NEW], add=True, wait=False)
     assert (engine.ready.total, engine.ready.encoded) == (121, 120)
     assert NEW.id in engine.catalog
     for tier in engine.tiers:
@@ -90,10 +90,12 @@ def test_updates_that_arrive_during_a_build_are_taken_together(held: HeldEncoder
         return built(build)
 
     engine._builder.finish = counted  # type: ignore[method-assign]
-    engine.update([NEW], server="kitchen", wait=False)
+    engine.replace_server("kitchen", [NEW], add=True, wait=False)
     until(held.waiting.is_set)
     for number in range(5):
-        engine.update([Tool("brew", f"s{number}", "Brew")], server=f"s{number}", wait=False)
+        engine.replace_server(
+            f"s{number}", [Tool("brew", f"s{number}", "Brew")], add=True, wait=False
+        )
     held.let.set()
     assert engine.wait(60).done
     assert catalogs == [126]
@@ -103,7 +105,7 @@ def test_updates_that_arrive_during_a_build_are_taken_together(held: HeldEncoder
 def test_an_update_may_wait_where_the_engine_did_not(held: HeldEncoder) -> None:
     held.let.set()
     engine = Engine.from_tools(demo.load_catalog()[:20], wait=False)
-    engine.update(demo.load_catalog()[:40], wait=True)
+    engine.replace(demo.load_catalog()[:40], wait=True)
     assert engine.ready.done
     same_answers(engine, Engine.from_tools(demo.load_catalog()[:40]))
 

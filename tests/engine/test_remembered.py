@@ -51,7 +51,7 @@ def test_a_file_of_example_queries_may_be_gone(
     engine = Engine.open(folder)
     assert "the example queries in the saved index are used" in caplog.text
     assert engine.search("overweight").ids[0] == "health/bmi"
-    engine.update([*TOOLS, Tool("clock", "time", "The time of day")])
+    engine.replace([*TOOLS, Tool("clock", "time", "The time of day")])
     assert engine.search("overweight").ids[0] == "health/bmi"
     assert Engine.open(folder, index={"example_queries": [queries]}).search("overweight").ids
     with pytest.raises(ConfigError, match=r"other\.jsonl"):

@@ -136,7 +136,7 @@ class TestVersions:
     ) -> None:
         engine = make_engine()
         for count in (10, 20, 30):
-            engine.update(make_tools(count))
+            engine.replace(make_tools(count))
             engine.save(saved)
             assert len(open_engine(saved).catalog) == count
         assert len(list(saved.glob("v-*"))) == 2
@@ -189,7 +189,7 @@ class TestVersions:
         class SlowToLoad(dict[str, Any]):
             def __getitem__(self, spec: str) -> Any:
                 for count in saves:
-                    engine.update(make_tools(count))
+                    engine.replace(make_tools(count))
                     engine.save(tmp_path)
                 return load_encoder[spec]
 

@@ -104,7 +104,7 @@ class TestFailures:
         (saved / "CURRENT").unlink()
         if content is not None:
             (saved / "CURRENT").write_bytes(content)
-        engine.update(make_tools(30))
+        engine.replace(make_tools(30))
         engine.save(saved)
         assert len(open_engine(saved).catalog) == 30
         # Either of the complete versions may have been the current one.
@@ -183,7 +183,7 @@ engine = Engine.from_tools(make_tools(200), **settings)
 engine.save(folder)
 size = int(sys.argv[3])
 resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-engine.update(make_tools(210))
+engine.replace(make_tools(210))
 for _ in range(3):
     try:
         engine.save(folder)

@@ -81,7 +81,7 @@ class TestRerank:
         assert models.loaded == ["bundled"]
         for _ in range(3):
             engine.search(QUERY, tier="rerank")
-        engine.update(list(engine.catalog)[:50])
+        engine.replace(list(engine.catalog)[:50])
         engine.search(QUERY, tier="rerank")
         assert models.loaded == ["bundled", "overlap"]
 

@@ -104,9 +104,9 @@ class TestScan:
         other = Tool("gag", "fun", JOKER.description)
         with caplog.at_level(logging.WARNING, "shortlist.trust"):
             engine = make_engine(TOOLS)
-            engine.update([*TOOLS, Tool("new", "fun", "Something new")])
+            engine.replace([*TOOLS, Tool("new", "fun", "Something new")])
             assert len(caplog.records) == 1
-            engine.update([*TOOLS, other])
+            engine.replace([*TOOLS, other])
         first, second = (record.getMessage() for record in caplog.records)
         assert first.startswith("1 tool is quarantined")
         assert second.startswith("2 tools are quarantined")
@@ -125,9 +125,9 @@ class TestScan:
         engine = make_engine(TOOLS)
         engine.quarantine({CALM.id: "under review"})
         assert set(engine.quarantined) == {JOKER.id, CALM.id}
-        engine.update([*TOOLS, Tool("new", "fun", "Something new")])
+        engine.replace([*TOOLS, Tool("new", "fun", "Something new")])
         assert set(engine.quarantined) == {JOKER.id, CALM.id}
-        engine.update(TOOLS, quarantined={})
+        engine.replace(TOOLS, quarantined={})
         assert set(engine.quarantined) == {JOKER.id}
         engine.quarantine({JOKER.id: "told so"})
         assert engine.quarantined == {JOKER.id: "told so"}
@@ -138,10 +138,10 @@ class TestScan:
         engine = make_engine(TOOLS[:-1])
         assert engine.quarantined == {}
         scanned.clear()
-        engine.update(TOOLS)
+        engine.replace(TOOLS)
         assert scanned == [JOKER.id]
         assert list(engine.quarantined) == [JOKER.id]
-        engine.update(TOOLS[:-1])
+        engine.replace(TOOLS[:-1])
         assert engine.quarantined == {}
         assert len(engine.view().admission.refusals) == 0
 
@@ -160,12 +160,12 @@ class TestPins:
         Pins().pin([CALM]).save(pins)
         engine = make_engine([CALM], trust={"pins": str(pins)})
         assert engine.quarantined == {}
-        engine.update([TURNED])
+        engine.replace([TURNED])
         assert "definition changed" in engine.quarantined[CALM.id]
         assert "description" in engine.flags[CALM.id].change
         assert engine.search("create an issue").ids == ()
         Pins.read(pins).approve([TURNED]).save(pins)
-        engine.update([TURNED])
+        engine.replace([TURNED])
         assert engine.search("create an issue").ids == (CALM.id,)
 
     def test_an_approval_outweighs_the_scan_and_an_approved_id_no_pin(
@@ -195,7 +195,7 @@ class TestPins:
         engine = make_engine([CALM], trust={"pins": pins})
         pins.write_text("{")
         with pytest.raises(PinsError, match=r"pins\.json"):
-            engine.update([TURNED])
+            engine.replace([TURNED])
         assert list(engine.catalog) == [CALM]
 
     def test_a_file_that_is_not_there_admits_nothing(
@@ -216,7 +216,7 @@ class TestPins:
         engine = make_engine([CALM], trust={"pins": pins})
         pins.unlink()
         with pytest.raises(PinsError, match=r"pins\.json"):
-            engine.update([TURNED])
+            engine.replace([TURNED])
         assert list(engine.catalog) == [CALM]
 
 
@@ -230,7 +230,7 @@ class TestConversation:
         shown = prompt.turn(session.turn("tell a joke about an issue").active)
         assert JOKER.id in session.active
         assert JOKER.id in json.dumps([shown.rendered.system, shown.appended])
-        engine.update(TOOLS)
+        engine.replace(TOOLS)
         prompt.update(engine.catalog, withheld=engine.quarantined)
         turn = session.turn("another joke please")
         assert [one.kind for one in turn.left] == ["quarantined"]
@@ -268,7 +268,7 @@ class TestSaved:
         engine.save(tmp_path)
         assert list(Engine.open(tmp_path, reranker="overlap").quarantined) == [JOKER.id]
         new = Tool("new", "elsewhere", "Something new")
-        engine.update([*TOOLS, new])
+        engine.replace([*TOOLS, new])
         opened = Engine.open(tmp_path, [*TOOLS, new], reranker="overlap")
         assert scanned == [new.id, new.id]
         assert list(opened.quarantined) == list(engine.quarantined) == [JOKER.id]
@@ -372,7 +372,7 @@ def test_a_catalog_version_is_judged_once_for_its_text(
 ) -> None:
     engine = make_engine(Catalog(TOOLS))
     count = len(scanned)
-    engine.update(Catalog(reversed(TOOLS)))
+    engine.replace(Catalog(reversed(TOOLS)))
     engine.quarantine({})
     engine.search("tell a joke")
     assert len(scanned) == count == len(TOOLS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shortlist import Engine, Tool
+from shortlist import Engine, Selection, Tool
 from shortlist.errors import CatalogError, ModelError
 from shortlist.retrieval.usage import LearnedChange
 
@@ -25,7 +26,7 @@ def test_only_new_texts_are_encoded(make_engine: MakeEngine, models: Models) -> 
     assert engine.ready.newly_encoded == len(models.encoder.tools) == 100
     models.encoder.tools.clear()
     changed = [Tool("zap", "x", "Zap it"), *make_tools(100)[1:], Tool("zip", "x", "Zip it")]
-    engine.update(changed)
+    engine.replace(changed)
     assert engine.ready.newly_encoded == len(models.encoder.tools) == 2
     assert engine.search("zip", k=1).ids == ("x/zip",)
 
@@ -33,7 +34,7 @@ def test_only_new_texts_are_encoded(make_engine: MakeEngine, models: Models) -> 
 def test_the_same_tools_encode_nothing(make_engine: MakeEngine, models: Models) -> None:
     engine = make_engine()
     models.encoder.tools.clear()
-    engine.update(list(reversed(make_tools())))
+    engine.replace(list(reversed(make_tools())))
     assert models.encoder.tools == []
 
 
@@ -45,7 +46,7 @@ def test_equal_texts_are_encoded_once(make_engine: MakeEngine, models: Models) -
 def test_an_update_answers_as_an_engine_built_anew(make_engine: MakeEngine, tier: str) -> None:
     engine = make_engine(make_tools(80))
     after = make_tools(120)[20:]
-    engine.update(after)
+    engine.replace(after)
     fresh = make_engine(after)
     for query in ("create an issue", "copy ticket v1", "slack/list_issue"):
         one, other = (e.search(query, tier=tier, k=30) for e in (engine, fresh))
@@ -63,7 +64,7 @@ def test_any_series_of_updates_encodes_each_step_only_what_is_new(
     tools = make_tools(31)
     engine, held = make_engine([], tiers=["embed"]), set()
     for step in steps:
-        engine.update([tools[number] for number in sorted(step)])
+        engine.replace([tools[number] for number in sorted(step)])
         assert engine.ready.newly_encoded == len(step - held)
         held = step
         assert set(engine.search("issue", k=40).ids) == {tools[number].id for number in step}
@@ -72,7 +73,7 @@ def test_any_series_of_updates_encodes_each_step_only_what_is_new(
 def test_progress_counts_up_to_what_is_encoded(make_engine: MakeEngine) -> None:
     engine = make_engine()
     seen: list[tuple[int, int]] = []
-    engine.update(make_tools(130), progress=lambda done, total: seen.append((done, total)))
+    engine.replace(make_tools(130), progress=lambda done, total: seen.append((done, total)))
     assert seen == [(number, 30) for number in range(1, 31)]
 
 
@@ -82,20 +83,20 @@ def test_after_an_update_that_fails_the_next_one_tries_again(
     engine = make_engine()
     models.encoder.broken = ModelError("session lost")
     with pytest.raises(ModelError, match="session lost"):
-        engine.update(make_tools(130)[1:])
+        engine.replace(make_tools(130)[1:])
     models.encoder.broken = None
     assert len(engine.view().catalog) == 99
     assert not engine.view().permits(make_tools(1)[0].id)
     assert engine.search("create an issue").tier == "hybrid"
-    engine.update(make_tools(130))
+    engine.replace(make_tools(130))
     assert len(engine.catalog) == len(engine.view().catalog) == 130
 
 
 def test_to_nothing_and_back(make_engine: MakeEngine, tier: str) -> None:
     engine = make_engine(make_tools(5))
-    engine.update([])
+    engine.replace([])
     assert engine.search("create an issue", tier=tier).hits == ()
-    engine.update(make_tools(5))
+    engine.replace(make_tools(5))
     assert engine.search("create an issue", tier=tier).hits
 
 
@@ -106,14 +107,14 @@ class TestOneServer:
         engine = make_engine()
         expected = engine.catalog.replace_server("slack", [Tool("zip", "slack", "Zip it")])
         models.encoder.tools.clear()
-        engine.update([Tool("zip", "slack", "Zip it")], server="slack")
+        engine.replace_server("slack", [Tool("zip", "slack", "Zip it")])
         assert engine.catalog == expected
         assert len(models.encoder.tools) == engine.ready.newly_encoded == 1
         assert engine.search("zip it", k=1).ids == ("slack/zip",)
 
     def test_without_tools_it_goes(self, make_engine: MakeEngine, tier: str) -> None:
         engine = make_engine()
-        engine.update([], server="slack")
+        engine.replace_server("slack", [])
         assert "slack" not in engine.catalog.servers
         found = engine.search("create an issue", tier=tier, k=100).ids
         assert found
@@ -121,14 +122,37 @@ class TestOneServer:
 
     def test_a_new_one_comes_last(self, make_engine: MakeEngine) -> None:
         engine = make_engine()
-        engine.update(iter([Tool("zip", "x", "Zip it")]), server="x")
+        engine.replace_server("x", iter([Tool("zip", "x", "Zip it")]), add=True)
         assert engine.catalog[-1].id == "x/zip"
+
+    def test_one_that_is_not_there_is_an_error(self, make_engine: MakeEngine) -> None:
+        engine = make_engine()
+        before = engine.catalog
+        with pytest.raises(CatalogError, match=r"no 'slak' in the catalog, which has: .*slack"):
+            engine.replace_server("slak", [Tool("zip", "slak", "Zip it")])
+        with pytest.raises(CatalogError, match=r"add=True"):
+            engine.replace_server("slak", [])
+        assert engine.catalog is before
+
+    def test_in_an_event_loop(self, make_engine: MakeEngine) -> None:
+        engine = make_engine()
+
+        async def change() -> Selection:
+            await engine.areplace_server("x", [Tool("zip", "x", "Zip it")], add=True)
+            await engine.areplace_server("slack", [])
+            return await engine.asearch("zip it", k=1)
+
+        assert asyncio.run(change()).ids == ("x/zip",)
+        assert "slack" not in engine.catalog.servers
+        assert engine.explain("zip it", "zip").rank == 1
+        asyncio.run(engine.areplace([Tool("zip", "y", "Zip it")]))
+        assert [tool.id for tool in engine.catalog] == ["y/zip"]
 
     def test_a_tool_of_another_changes_nothing(self, make_engine: MakeEngine) -> None:
         engine = make_engine()
         before = engine.catalog
         with pytest.raises(CatalogError, match="belongs to server 'x'"):
-            engine.update([Tool("zip", "x", "Zip it")], server="slack")
+            engine.replace_server("slack", [Tool("zip", "x", "Zip it")])
         assert engine.catalog is before
 
 
@@ -167,9 +191,9 @@ def test_any_series_of_updates_answers_as_an_engine_built_anew(
     engine = make_engine(REST)
     for server, editions in steps:
         if server is None:
-            engine.update([*edition("b", editions), *REST[len(editions) :]])
+            engine.replace([*edition("b", editions), *REST[len(editions) :]])
         else:
-            engine.update(edition(server, editions), server=server)
+            engine.replace_server(server, edition(server, editions), add=True)
         tools = list(engine.catalog)
         some = [tool.id for number, tool in enumerate(tools) if number in allowed]
         fresh = make_engine(tools)
@@ -208,7 +232,7 @@ def test_what_was_learned_applies_to_all_tools_after_an_update(make_engine: Make
     )
     engine._use_learned(learned)
     gone = index.tools[0].id
-    engine.update([tool for tool in make_tools(62) if tool.id != gone])
+    engine.replace([tool for tool in make_tools(62) if tool.id != gone])
     assert engine.learned == {"events": 2}
     dense = engine._index.dense
     assert dense is not None
@@ -222,8 +246,8 @@ def test_an_opened_folder_is_not_written_to(make_engine: MakeEngine, tmp_path: P
     held = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     engine = Engine.open(tmp_path, reranker="overlap")
     for _ in range(2):
-        engine.update([Tool("zip", "x", "Zip it")], server="x")
-        engine.update([], server="x")
+        engine.replace_server("x", [Tool("zip", "x", "Zip it")], add=True)
+        engine.replace_server("x", [], add=True)
     left = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert {path: left[path] for path in held} == held
     assert all(path.suffix == ".lock" for path in left.keys() - held.keys())

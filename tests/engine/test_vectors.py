@@ -80,7 +80,7 @@ class TestUpdates:
         self, encoder: BagEncoder, after: list[Tool], tmp_path: Path
     ) -> None:
         engine = make_engine(make_tools(40))
-        engine.update(after)
+        engine.replace(after)
         fresh = make_engine(after)
         assert_same_vectors(vectors_of(engine), vectors_of(fresh))
         assert answers(engine) == answers(fresh)
@@ -89,7 +89,7 @@ class TestUpdates:
 
     def test_the_same_tools_keep_their_vectors(self, encoder: BagEncoder) -> None:
         engine = make_engine(make_tools(40))
-        engine.update(list(reversed(make_tools(40))))
+        engine.replace(list(reversed(make_tools(40))))
         assert engine.ready.newly_encoded == 0
         assert_same_vectors(vectors_of(engine), vectors_of(make_engine(make_tools(40))))
 
@@ -101,7 +101,7 @@ class TestUpdates:
             engine = make_engine([])
             for step in steps:
                 chosen = [tools[number] for number in sorted(step)]
-                engine.update(chosen)
+                engine.replace(chosen)
                 assert engine.ready.newly_encoded <= len(chosen)
                 assert_same_vectors(vectors_of(engine), vectors_of(make_engine(chosen)))
 

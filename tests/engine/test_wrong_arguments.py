@@ -30,8 +30,11 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "learn a number": (lambda e: e.learn([3]), r"events\[0\]: an Event"),
     "learn nothing": (lambda e: e.learn(None), "events: a list"),
     "details of a number": (lambda e: e.view().details(3), "names: a list"),
-    "update to nothing": (lambda e: e.update(None), "tools: a list"),
-    "update a server to nothing": (lambda e: e.update(None, server="s"), "tools: a list"),
+    "update to nothing": (lambda e: e.replace(None), "tools: a list"),
+    "update a server to nothing": (
+        lambda e: e.replace_server("s", None, add=True),
+        "tools: a list",
+    ),
     "gate of numbers": (lambda _: Engine.from_tools(TOOLS, gate=[3]), "gate"),
     "config of a number": (lambda _: Engine.from_tools(TOOLS, 3), "config: a Config"),  # type: ignore[arg-type]
     "no tools": (lambda _: Engine.from_tools(3), "tools: a list"),  # type: ignore[arg-type]

@@ -40,7 +40,7 @@ if __name__ == "__main__":
             tool = tools[place % TOOLS]
             text = f"{tool.description} {number % 50}"
             now[place % TOOLS] = Tool(tool.name, tool.server, text, tool.input_schema)
-        engine.update(now)
+        engine.replace(now)
         engine.search(f"create an issue {number}")
         session.turn("share a page")
         # The encoder of the tests keeps all it was given.

@@ -237,7 +237,7 @@ class TestSummaries:
         assert known is not None
         assert known.stale
         assert "Quotient of two numbers" in self.prompt(engine)
-        engine.update([tool], server="health")
+        engine.replace_server("health", [tool], add=True)
         assert self.LINE in self.prompt(engine)
 
     def test_a_running_session_follows_an_update(self, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ class TestSummaries:
         engine = Engine.from_tools(TOOLS[1:], index=index)
         session = engine.session(format="openai", pool="summaries", pass_through=0.0)
         session.turn("something")
-        engine.update([TOOLS[0]], server="health")
+        engine.replace_server("health", [TOOLS[0]], add=True)
         assert self.LINE in json.dumps(session.turn("something else").system)
 
     def test_another_tool_with_the_same_words_does_not_get_it(self, tmp_path: Path) -> None:
@@ -334,7 +334,7 @@ class TestChange:
         many = [*TOOLS, *(Tool(f"tool{number}", "more", f"Does {number}") for number in range(20))]
         engine = Engine.from_tools(many, index=settings)
         for tools in (many[1:], many, [*many[:1], *many[2:]], many[2:], many):
-            engine.update(tools)
+            engine.replace(tools)
             fresh = Engine.from_tools(tools, index=settings)
             found = [one.search(ASKED, tier="embed").ids for one in (engine, fresh)]
             assert found[0] == found[1]

@@ -325,7 +325,7 @@ class TestAdmission:
         with pytest.raises(RequestError, match="quarantined: a mapping"):
             engine.quarantine(reasons)
         with pytest.raises(RequestError, match="quarantined: a mapping"):
-            engine.update(small_catalog(), quarantined=reasons)
+            engine.replace(small_catalog(), quarantined=reasons)
         assert not engine.view().admission.admits("clock")
 
 

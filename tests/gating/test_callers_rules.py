@@ -35,7 +35,7 @@ class TestCallersOwnRules:
         engine = self.engine()
         own = Gate([Rule(requires_scope("mail"), tools="mail/*")])
         engine.view(rules=own)
-        engine.update([*self.TOOLS, Tool("delete", "mail")])
+        engine.replace([*self.TOOLS, Tool("delete", "mail")])
         assert not engine.view(rules=own).permits("mail/delete")
 
     def test_a_call_reaches_their_milestones(self) -> None:

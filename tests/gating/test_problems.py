@@ -99,5 +99,5 @@ class TestProblems:
     def test_an_update_of_the_catalog_is_checked_anew(self) -> None:
         engine = make_engine(Rule(after("late/*"), tools="clock"))
         assert [problem.kind for problem in engine.problems] == ["after_nothing"]
-        engine.update([*small_catalog(), Tool("start", "late")])
+        engine.replace([*small_catalog(), Tool("start", "late")])
         assert engine.problems == ()

@@ -347,7 +347,7 @@ class TestTheVotingTool:
     ) -> None:
         engine = make_engine(tools=how(self.tools))
         assert not any(VOTING_TOOL in tool_id for tool_id in self.offered(engine))
-        engine.update(how(self.tools))
+        engine.replace(how(self.tools))
         assert not any(VOTING_TOOL in tool_id for tool_id in self.offered(engine))
         engine.save(tmp_path)
         again = Engine.open(tmp_path, how(self.tools), tiers=["lexical"])

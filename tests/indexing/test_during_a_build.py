@@ -75,7 +75,7 @@ def test_each_request_follows_the_newest_decision(
     builds.go.clear()
     try:
         for editions, quarantined in steps:
-            engine.update(tools_of(editions), wait=False)
+            engine.replace(tools_of(editions), wait=False)
             engine.quarantine({f"files/copy_{number:02d}": "wait" for number in quarantined})
             newest = Catalog(tools_of(editions))
             view = engine.view(State())
@@ -114,8 +114,8 @@ def test_what_changes_no_text_builds_nothing(models: Any, monkeypatch: pytest.Mo
     engine = Engine.from_tools(tools_of({0: 0, 1: 1}), encoder="other")
     built = engine._index.lexical
     monkeypatch.setattr(Build, "index", lambda build: pytest.fail("a build"))
-    engine.update(list(reversed(list(engine.catalog))))
-    engine.update(engine.catalog, quarantined={"files/copy_00": "wait"})
+    engine.replace(list(reversed(list(engine.catalog))))
+    engine.replace(engine.catalog, quarantined={"files/copy_00": "wait"})
     assert engine._index.lexical is built
     assert [tool.id for tool in engine.catalog] == ["files/copy_01", "files/copy_00"]
     assert engine.view().refusal("files/copy_00").kind == "quarantined"
@@ -125,10 +125,10 @@ def test_a_removed_tool_that_comes_back_is_found_again(builds: HeldBuilds) -> No
     engine = Engine.from_tools(tools_of({0: 0, 1: 1}), encoder="other")
     builds.go.clear()
     try:
-        engine.update(tools_of({1: 1}), wait=False)
+        engine.replace(tools_of({1: 1}), wait=False)
         assert engine.search(QUERY).ids == ("files/copy_01",)
         assert engine.search("copy_00").ids[:1] != ("files/copy_00",)
-        engine.update(tools_of({0: 0, 1: 1}), wait=False)
+        engine.replace(tools_of({0: 0, 1: 1}), wait=False)
         assert set(engine.search(QUERY).ids) == {"files/copy_00", "files/copy_01"}
     finally:
         builds.go.set()
@@ -143,7 +143,7 @@ def test_a_save_during_an_update_builds_and_saves_the_new_version(
     assert engine.wait(60).done
     engine.save(tmp_path)
     engine.close()
-    engine.update(tools_of({1: 1, 2: 0}), wait=False)
+    engine.replace(tools_of({1: 1, 2: 0}), wait=False)
     saving = threading.Thread(target=lambda: engine.save(tmp_path), daemon=True)
     saving.start()
     saving.join(60)

@@ -189,7 +189,7 @@ def test_a_retry_of_the_model_is_no_turn(tools, engine):
 def test_a_tool_the_agent_cannot_run_is_never_offered(tools):
     engine = Engine.from_tools(catalog_of(tools), tiers=["lexical"])
     middleware = ShortlistMiddleware(tools, engine=engine)
-    engine.update([*engine.catalog, Tool("file_issue", "forge", "File an issue.")])
+    engine.replace([*engine.catalog, Tool("file_issue", "forge", "File an issue.")])
     agent, model = agent_of([call(("file_issue", {})), say("Oh.")], middleware)
     (answer,) = answers(ask(agent, "file an issue"))
     assert json.loads(answer.content)["kind"] == "not_allowed"

@@ -39,7 +39,7 @@ def test_a_tool_that_turns_hostile_leaves_pool_and_offer(tools, calls):
     ask(agent, "tell me a joke")
     assert "joke" in model.offered[0]
     assert "joke" in read(model, 0).replace("tell me a joke", "")
-    engine.update(catalog_of([*tools, joker(ORDERS)]))
+    engine.replace(catalog_of([*tools, joker(ORDERS)]))
     messages = ask(agent, "another joke please")
     assert "joke" not in model.offered[2]
     assert "id_rsa" not in read(model, 2)

@@ -246,7 +246,7 @@ class TestInForce:
         engine = Engine.open(taught, tiers=["embed"])
         before = engine.learned
         encoder.encoded.clear()
-        engine.update([*tools()[20:], Tool("tnew", None, "brand new")])
+        engine.replace([*tools()[20:], Tool("tnew", None, "brand new")])
         assert len(encoder.encoded) == 1
         assert engine.learned == before
         assert before is not None

@@ -153,7 +153,7 @@ class TestInSearches:
         engine = Engine.from_tools(
             [*first, *more], tiers=["lexical"], trust={"approved": ["github/create_issue"]}
         )
-        engine.update([*self.TOOLS, *more])
+        engine.replace([*self.TOOLS, *more])
         assert engine.search(self.QUERY).ids[:2] == ("github/create_issue", "evil/create_issue")
         assert engine.view().explain(self.QUERY, "evil/create_issue").rank == 2
 

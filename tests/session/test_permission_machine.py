@@ -151,7 +151,7 @@ class Permissions(RuleBasedStateMachine):
         self.tools.pop(tool(gone).id, None)
         for one in (tool(changed, to), tool(come)):
             self.tools[one.id] = one
-        self.engine.update(self.tools.values())
+        self.engine.replace(self.tools.values())
 
     @rule(text=st.sampled_from(_WORDS))
     def turn(self, text) -> None:

@@ -94,7 +94,7 @@ def test_what_was_offered_with_another_definition_is_offered_again_before_it_pas
     engine = fresh_engine()
     session = engine.session(k=3)
     first = session.turn("list mail messages").ids[0]
-    engine.update(
+    engine.replace(
         Tool(one.name, one.server, "It does something else now", one.input_schema)
         if one.id == first
         else one
@@ -160,7 +160,7 @@ def test_recording_another_call_does_not_count_as_seeing_a_new_definition(
     session = engine.session(must_offer=False)
     assert session.check("mail/list_message", {"id": "1"}).passed
     session.record_call("mail/list_message")
-    engine.update(
+    engine.replace(
         Tool(one.name, one.server, "It does something else now", one.input_schema)
         if one.id == "mail/list_message"
         else one

@@ -190,7 +190,7 @@ def test_a_catalog_update_takes_tools_away_and_notes_changes(
     session = engine.session(k=12)
     first = session.turn("mail message draft")
     gone, changed = first.active[0], first.active[1]
-    engine.update(
+    engine.replace(
         Tool(one.name, one.server, one.description + " now") if one.id == changed else one
         for one in tools
         if one.id != gone

@@ -61,7 +61,7 @@ def test_a_changed_definition_is_handed_out_after_a_refresh(fresh_engine, tools)
     engine = fresh_engine()
     session = engine.session(format="anthropic_call_tool", pass_through=0.0)
     offered = session.turn("list mail messages").ids[0]
-    engine.update(
+    engine.replace(
         Tool(one.name, one.server, "Another thing entirely", one.input_schema)
         if one.id == offered
         else one

@@ -184,6 +184,6 @@ def test_a_catalog_version_is_decided_by_one_reading_of_the_file(tmp_path, monke
     assert list(engine.quarantined) == ["math/mul"]
     # What is approved meanwhile counts from the next version on, also where no tool differs.
     read(path).approve([BAD]).save(path)
-    engine.update(engine.catalog)
+    engine.replace(engine.catalog)
     assert len(times) == 2
     assert engine.quarantined == {}

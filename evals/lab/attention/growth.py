@@ -96,7 +96,7 @@ def _grown(
 ) -> Workbench:
     step(f"catalog of {size}")
     larger = padded(demo.load_catalog(), size, others)
-    engine.update(larger)
+    engine.replace(larger)
     return Workbench(larger, answerable(scripts, larger), shared, engine=engine)
 
 

@@ -106,7 +106,7 @@ def catching_up(engine: Engine, material: Material, queries: Sequence[str]) -> d
     before = times(150)
     more = list(material.catalog(COMPARED + CATCHING_UP))[COMPARED:]
     start = perf_counter()
-    engine.update([*engine.catalog, *more], wait=False)
+    engine.replace([*engine.catalog, *more], wait=False)
     updated = perf_counter() - start
     meanwhile = times(0)
     seconds = perf_counter() - start

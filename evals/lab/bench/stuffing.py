@@ -83,7 +83,7 @@ def stuffing(folder: Path, queries: Sequence[str], *, seed: int = 0) -> list[Stu
         tool.id: cosines[:, places].max(axis=1) >= NEAR
         for tool, places in zip(tools, drawn, strict=True)
     }
-    engine.update([*engine.catalog, *tools])
+    engine.replace([*engine.catalog, *tools])
     found = []
     for tier in engine.tiers:
         ranks = [

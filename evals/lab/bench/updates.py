@@ -168,7 +168,7 @@ def _latency(times: Sequence[float]) -> Latency | None:
 
 def _replace(engine: Engine, tools: Sequence[Tool]) -> float:
     start = perf_counter()
-    engine.update(tools, server=_SERVER)
+    engine.replace_server(_SERVER, tools, add=True)
     return (perf_counter() - start) * 1e3
 
 
