@@ -25,10 +25,15 @@ from .errors import ConfigError
 from .gating.declaration import GateSetting
 from .gating.rules import Gate
 from .models.hub import bundled_names
+from .models.model_protocols import Encoder, Reranker
+from .retrieval.backends.protocols import Fusion
+from .retrieval.search.query_run import Strategy
 from .sections import (
     AUTO,
     BUILT_IN_TIERS,
     DEFAULT_RERANKER,
+    DUMPED,
+    OBJECT,
     RERANK,
     RERANKER_MISSING,
     DenseConfig,
@@ -57,11 +62,16 @@ REMEMBERED = frozenset(
 """Settings that a saved index keeps. Permission rules and trust never come from an index."""
 
 EncoderChoice = Annotated[
-    str | EncoderConfig, BeforeValidator(lambda value: checked_model(EncoderConfig, value))
+    str | EncoderConfig | Encoder,
+    BeforeValidator(lambda value: checked_model(EncoderConfig, Encoder, value)),
+    DUMPED,
 ]
 RerankerChoice = Annotated[
-    str | RerankerConfig, BeforeValidator(lambda value: checked_model(RerankerConfig, value))
+    str | RerankerConfig | Reranker,
+    BeforeValidator(lambda value: checked_model(RerankerConfig, Reranker, value)),
+    DUMPED,
 ]
+FusionChoice = Annotated[FusionConfig | Fusion, DUMPED]
 
 
 class TierConfig(PartSection):
@@ -73,8 +83,8 @@ class TierConfig(PartSection):
         retrievers: stages that find candidates, of `lexical`, `static` and `dense`.
         fusion: how the rankings of several retrievers are merged; by default as in the top-level
             `fusion`.
-        reranker: model that scores the best candidates again: a name or a table, or `default` for
-            the top-level `reranker`.
+        reranker: model that scores the best candidates again: a name, a table or an object, or
+            `default` for the top-level `reranker`.
         depth: candidates taken from each retriever.
         candidates: candidates that the reranker scores.
         fallback: tier that runs instead if a stage cannot run or the time budget is too short.
@@ -86,7 +96,7 @@ class TierConfig(PartSection):
     chooser = "strategy"
     strategy: str = "pipeline"
     retrievers: tuple[str, ...] = Field(min_length=1)
-    fusion: FusionConfig | None = None
+    fusion: FusionChoice | None = None
     reranker: RerankerChoice | None = None
     depth: int = Field(default=100, ge=1, le=10_000)
     candidates: int = Field(default=40, ge=1, le=1_000)
@@ -140,7 +150,7 @@ class SessionConfig(Section):
     that fits in `pool_tokens`. Otherwise only servers in use and tools found have lines.
 
     Args:
-        tier: tier that searches; the engine's default when absent.
+        tier: tier that searches: a name or a strategy object; the engine's default when absent.
         k: tools offered with their definitions per turn. When absent: 3 in a session with a format
             that shows other tools as lines, otherwise the engine's `k`.
         abstain: whether a turn may offer nothing because no tool fits; see `decision`.
@@ -163,7 +173,7 @@ class SessionConfig(Section):
         events: file that events are appended to as JSON lines; or a `Recorder`.
     """
 
-    tier: str | None = None
+    tier: Annotated[str | Strategy | None, DUMPED] = None
     k: int | None = Field(default=None, ge=1, strict=True)
     abstain: bool = True
     must_offer: bool = True
@@ -228,17 +238,19 @@ class Config(Section):
     Args:
         encoder: `bundled`, `static` (tables of token vectors, see `docs/speed.md`), a bundled
             model's name, a folder, a hub name, `sentence-transformers:NAME`, or a registered name;
-            or a table of such a `name` and the model's settings (`threads`).
+            or a table of such a `name` and the model's settings (`threads`); or an object, such as
+            `Encoder.of(function, dim=384, name="mine-1")`.
         reranker: model of the tier `rerank`, which exists only if this is set: a folder or a hub
-            name of a cross-encoder, `sentence-transformers:NAME`, or a registered name; or a table,
-            as for `encoder`. None is bundled.
+            name of a cross-encoder, `sentence-transformers:NAME`, or a registered name; or a table
+            or an object, as for `encoder`. None is bundled.
         threads: threads that a model may use for one query, unless its table sets `threads`; None
             for the model's default.
         on_missing: what happens if a model that a tier names is missing when the engine is made:
             `error` raises, `degrade` lets the tier fall back and report the reason.
         lexical: the lexical stage.
         dense: the dense stage.
-        fusion: how rankings are merged in tiers that do not set `fusion`.
+        fusion: how rankings are merged in tiers that do not set `fusion`: a table, or an object
+            with the method `fuse`.
         tiers: a table of tiers, which adds tiers or changes single settings of the built-in
             `lexical`, `fast`, `embed`, `hybrid` and, with a `reranker`, `rerank`; or a list of
             names, to offer only those.
@@ -262,7 +274,7 @@ class Config(Section):
     on_missing: Literal["error", "degrade"] = "error"
     lexical: LexicalConfig = Field(default_factory=LexicalConfig)
     dense: DenseConfig = Field(default_factory=DenseConfig)
-    fusion: FusionConfig = Field(default_factory=FusionConfig)
+    fusion: FusionChoice = Field(default_factory=FusionConfig)
     tiers: dict[str, TierConfig] = Field(default_factory=_default_tiers, validate_default=True)
     default_tier: str = "hybrid"
     k: int = Field(default=10, ge=1)
@@ -385,6 +397,7 @@ class Config(Section):
             (['lexical'], 5, ())
         """
         own = self.model_fields_set & REMEMBERED
+        _check_objects({name: value for name, value in saved.items() if name not in own})
         kept = {name: value for name, value in saved.items() if name not in own}
         if "tiers" in own:
             kept.pop("default_tier", None)
@@ -545,6 +558,25 @@ def _from(folder: Path, path: str) -> Path:
 
 def _unchanged(value: Any) -> Any:
     return value
+
+
+def _check_objects(saved: Mapping[str, Any]) -> None:
+    """Refuse saved settings that were objects: only the caller has those.
+
+    Raises:
+        ConfigError: names the setting and the object.
+    """
+    waiting: list[tuple[str, Any]] = list(saved.items())
+    while waiting:
+        place, value = waiting.pop()
+        if isinstance(value, Mapping):
+            if value.keys() == {OBJECT}:
+                setting = place.partition(".")[0]
+                raise ConfigError(
+                    f"{place}: the index was saved with the object {value[OBJECT]!r:.200}; pass it "
+                    f"again, {setting}=..., or another setting in its place"
+                )
+            waiting += [(f"{place}.{name}", inner) for name, inner in value.items()]
 
 
 def _list(names: Any) -> str:

@@ -10,7 +10,9 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     ModelWrapValidatorHandler,
+    SerializerFunctionWrapHandler,
     ValidationError,
+    WrapSerializer,
     model_validator,
 )
 from pydantic_core import InitErrorDetails
@@ -69,7 +71,7 @@ class Section(BaseModel):
     To add a section, derive a class and add a field of it to `Config`.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -166,13 +168,44 @@ class RerankerConfig(ModelSection):
     kind = "reranker"
 
 
-def checked_model(section: type[ModelSection], value: Any) -> Any:
-    """A checked model setting: a spec unchanged, a table as a section.
+OBJECT = "object"
+"""Key of the JSON form of a setting that is an object: `{"object": name}`."""
+
+
+def object_name(value: object) -> str:
+    """The name of an object that is a setting: its `name`, else that of its class."""
+    name = getattr(value, "name", None)
+    return name if isinstance(name, str) else type(value).__name__
+
+
+def model_name(choice: object) -> str:
+    """The name of an encoder or reranker in reports: its spec and settings, or its object's."""
+    return str(choice) if isinstance(choice, str | ModelSection) else object_name(choice)
+
+
+def _dump_object(value: Any, handler: SerializerFunctionWrapHandler) -> Any:
+    is_plain = value is None or isinstance(value, str | BaseModel)
+    return handler(value) if is_plain else {OBJECT: object_name(value)}
+
+
+#: Writes an object as `{"object": name}`, and every other setting as pydantic does.
+DUMPED = WrapSerializer(_dump_object)
+
+
+def checked_model(section: type[ModelSection], protocol: type, value: Any) -> Any:
+    """A checked model setting: a spec or an object unchanged, a table as a section.
+
+    Args:
+        section: section of a table.
+        protocol: what an object must have.
+        value: the setting.
 
     Raises:
         ValidationError: there is no such setting, or its value is wrong.
-        ValueError: `value` is neither text nor a table.
+        ValueError: `value` is neither text nor a table nor such an object.
     """
+    if isinstance(value, protocol) and not isinstance(value, type):
+        return value
     if value == DEFAULT_RERANKER and section is RerankerConfig:
         return value
     if isinstance(value, str):
@@ -180,7 +213,10 @@ def checked_model(section: type[ModelSection], value: Any) -> Any:
         return value
     if isinstance(value, Mapping | section):
         return section.model_validate(value)
-    raise ValueError(f"a name, or a table of `name` and settings, not {type(value).__name__}")
+    raise ValueError(
+        f"a name, a table of `name` and settings, or an object (of a function: "
+        f"{protocol.__name__}.of), not {type(value).__name__}"
+    )
 
 
 class LexicalConfig(PartSection):

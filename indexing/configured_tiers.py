@@ -6,8 +6,9 @@ from .. import registry
 from ..config import Config, TierConfig
 from ..decision import Decider
 from ..errors import ConfigError
+from ..models import Reranker
 from ..retrieval import Fusion, Strategy
-from ..sections import DEFAULT_RERANKER, FusionConfig, RerankerConfig
+from ..sections import DEFAULT_RERANKER, FusionConfig, RerankerConfig, model_name
 
 
 def strategies(config: Config) -> dict[str, Strategy]:
@@ -19,7 +20,9 @@ def strategies(config: Config) -> dict[str, Strategy]:
     return {name: _strategy(config, name, tier) for name, tier in config.tiers.items()}
 
 
-def chosen_reranker(config: Config, reranker: str | RerankerConfig) -> str | RerankerConfig:
+def chosen_reranker(
+    config: Config, reranker: str | RerankerConfig | Reranker
+) -> str | RerankerConfig | Reranker:
     """The reranker of a tier: named in the tier, or the default of the configuration."""
     if reranker == DEFAULT_RERANKER:
         # A Config with such a tier has one.
@@ -30,7 +33,7 @@ def chosen_reranker(config: Config, reranker: str | RerankerConfig) -> str | Rer
 def rerankers(config: Config) -> dict[str, str | None]:
     """Tier name to the name of its reranker; None for a tier without one."""
     return {
-        name: str(chosen_reranker(config, tier.reranker)) if tier.reranker else None
+        name: model_name(chosen_reranker(config, tier.reranker)) if tier.reranker else None
         for name, tier in config.tiers.items()
     }
 
@@ -55,7 +58,9 @@ def _strategy(config: Config, name: str, tier: TierConfig) -> Strategy:
         strategy: Strategy = factory(
             retrievers=tier.retrievers,
             fusion=_fusion(tier.fusion or config.fusion),
-            reranker=str(chosen_reranker(config, tier.reranker)) if tier.reranker else None,
+            reranker=(
+                model_name(chosen_reranker(config, tier.reranker)) if tier.reranker else None
+            ),
             depth=tier.depth,
             candidates=tier.candidates,
             fallback=tier.fallback,
@@ -66,7 +71,9 @@ def _strategy(config: Config, name: str, tier: TierConfig) -> Strategy:
     return strategy
 
 
-def _fusion(settings: FusionConfig) -> Fusion:
+def _fusion(settings: FusionConfig | Fusion) -> Fusion:
+    if not isinstance(settings, FusionConfig):
+        return settings
     factory = registry.load("fusion", settings.method)
     try:
         fusion: Fusion = factory(**settings.arguments())

@@ -7,11 +7,12 @@ from threading import Lock
 from typing import Any
 
 from ..config import Config
-from ..errors import MissingExtraError, ModelError
+from ..errors import ConfigError, MissingExtraError, ModelError
 from ..models import DEFAULT_ENCODER, Encoder, Reranker, load_encoder, load_reranker
 from ..models.checked_models import CheckedEncoder, CheckedReranker
 from ..models.loading import check_model
 from ..retrieval.search.stage_guard import Guard
+from ..sections import OBJECT, EncoderConfig, RerankerConfig, Section, model_name
 from .configured_tiers import chosen_reranker
 
 
@@ -43,7 +44,13 @@ class StageModels:
             for tier in config.tiers.values()
             if tier.reranker
         ]
-        self._rerankers = {str(reranker): reranker for reranker in sorted(chosen, key=str)}
+        self._rerankers = {
+            model_name(reranker): reranker for reranker in sorted(chosen, key=model_name)
+        }
+        for reranker in chosen:
+            name = model_name(reranker)
+            if self._rerankers[name] is not reranker and not isinstance(reranker, str | Section):
+                raise ConfigError(f"reranker: two objects have the name {name!r}; give them others")
         self.guards = {name: Guard() for name in self._rerankers}
         self.encoder_guard = Guard()
         self.missing: dict[str, Exception] = {}
@@ -51,10 +58,7 @@ class StageModels:
 
     def encoder(self) -> Encoder:
         """The encoder of the dense stage."""
-        spec, arguments = self._config.model_arguments(self._config.encoder)
-        encoder: Encoder = self._model(
-            "encoder", lambda: CheckedEncoder(load_encoder(spec, **arguments))
-        )
+        encoder: Encoder = self._model("encoder", lambda: CheckedEncoder(self._load_encoder()))
         return encoder
 
     @property
@@ -64,21 +68,39 @@ class StageModels:
 
     @property
     def spec(self) -> str:
-        """Name of the encoder in the configuration."""
-        return self._config.model_arguments(self._config.encoder)[0]
+        """Name of the encoder in the configuration; `object` for an object."""
+        choice = self._config.encoder
+        if not isinstance(choice, str | EncoderConfig):
+            return OBJECT
+        return self._config.model_arguments(choice)[0]
 
     def reranker(self, name: str) -> Reranker:
         """A reranker that a tier names."""
-        spec, arguments = self._config.model_arguments(self._rerankers[name])
         reranker: Reranker = self._model(
-            f"reranker {name}", lambda: CheckedReranker(load_reranker(spec, **arguments))
+            f"reranker {name}", lambda: CheckedReranker(self._load_reranker(name))
         )
         return reranker
+
+    def _load_encoder(self) -> Encoder:
+        choice = self._config.encoder
+        if not isinstance(choice, str | EncoderConfig):
+            return choice
+        spec, arguments = self._config.model_arguments(choice)
+        return load_encoder(spec, **arguments)
+
+    def _load_reranker(self, name: str) -> Reranker:
+        choice = self._rerankers[name]
+        if not isinstance(choice, str | RerankerConfig):
+            return choice
+        spec, arguments = self._config.model_arguments(choice)
+        return load_reranker(spec, **arguments)
 
     def _check(self) -> None:
         """Check every model that a tier names, before the first search."""
         degrade = self._config.on_missing == "degrade"
         for name, choice in self._rerankers.items():
+            if not isinstance(choice, str | RerankerConfig):
+                continue
             spec, settings = self._config.model_arguments(choice)
             try:
                 if not check_model("reranker", spec, **settings):

@@ -3,17 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from typing import _ProtocolMeta
+else:
+    _ProtocolMeta = type(Protocol)
+
+Embed: TypeAlias = Callable[[list[str]], Any]
+"""Embeds texts: returns one vector for each, as an array or as lists of numbers."""
+Score: TypeAlias = Callable[[str, list[str]], Any]
+"""Scores texts against a query: returns one number for each, higher is better."""
 Advance: TypeAlias = Callable[[int], None]
 """Called with the number of texts that were encoded since the last call."""
 
 
+class _EncoderType(_ProtocolMeta):
+    """Has `of` outside the protocol, so that an encoder need not define it."""
+
+    def of(
+        cls,  # noqa: N805
+        embed: Embed,
+        *,
+        dim: int,
+        name: str,
+        embed_query: Embed | None = None,
+    ) -> Encoder:
+        """An encoder from a function, for the setting `encoder`.
+
+        Args:
+            embed: embeds texts; called from several threads. Vectors need not be of length 1.
+            dim: length of a vector.
+            name: names the model and its version. An index is built again if it changes.
+            embed_query: embeds queries, if the model reads them in another way.
+
+        Raises:
+            ConfigError: an argument is wrong.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> from shortlist.models import Encoder
+            >>> def embed(texts):
+            ...     return [[text.count("pay"), text.count("mail") + 0.1] for text in texts]
+            >>> encoder = Encoder.of(embed, dim=2, name="counts-1")
+            >>> tools = [Tool("pay_invoice", "billing"), Tool("send_mail", "mail")]
+            >>> Engine.from_tools(tools, encoder=encoder).search("pay", tier="embed").ids[0]
+            'billing/pay_invoice'
+        """
+        from .function_models import FunctionEncoder
+
+        return FunctionEncoder(embed, dim=dim, name=name, embed_query=embed_query)
+
+
 @runtime_checkable
-class Encoder(Protocol):
+class Encoder(Protocol, metaclass=_EncoderType):
     """Turns texts into unit vectors whose dot product is their similarity."""
 
     @property
@@ -49,8 +95,35 @@ class Encoder(Protocol):
         ...
 
 
+class _RerankerType(_ProtocolMeta):
+    """Has `of` outside the protocol, so that a reranker need not define it."""
+
+    def of(cls, score: Score, *, name: str) -> Reranker:  # noqa: N805 - a metaclass
+        """A reranker from a function, for the setting `reranker`.
+
+        Args:
+            score: scores texts against a query; called from several threads.
+            name: names the model and its version.
+
+        Raises:
+            ConfigError: an argument is wrong.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> from shortlist.models import Reranker
+            >>> reranker = Reranker.of(lambda query, texts: map(len, texts), name="length-1")
+            >>> tools = [Tool("pay", "billing"), Tool("pay_invoice", "billing")]
+            >>> engine = Engine.from_tools(tools, reranker=reranker)
+            >>> engine.search("how do I pay?", tier="rerank").ids[0]
+            'billing/pay_invoice'
+        """
+        from .function_models import FunctionReranker
+
+        return FunctionReranker(score, name=name)
+
+
 @runtime_checkable
-class Reranker(Protocol):
+class Reranker(Protocol, metaclass=_RerankerType):
     """Reads a query and a text together and says how well the text answers the query."""
 
     @property

@@ -105,7 +105,7 @@ class Session:
         data: SessionData | None = None,
         schemas: DefinitionSource | None = None,
     ) -> None:
-        if settings.tier not in (None, AUTO, *engine.tiers):
+        if isinstance(settings.tier, str) and settings.tier not in (AUTO, *engine.tiers):
             tiers = ", ".join(engine.tiers)
             raise RequestError(f"session.tier: no tier {settings.tier!r}; use one of: {tiers}")
         data = SessionData() if data is None else data

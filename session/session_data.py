@@ -34,6 +34,12 @@ def checked_allowed(allowed: Iterable[str] | None) -> tuple[str, ...] | None:
     return None if allowed is None else tuple(allowed)
 
 
+def _saved_settings(settings: SessionConfig) -> dict[str, Any]:
+    """The settings that were changed, without objects."""
+    objects = {"events"} | (set() if isinstance(settings.tier, str | None) else {"tier"})
+    return settings.model_dump(mode="json", exclude=objects, exclude_defaults=True)
+
+
 @dataclass(slots=True)
 class SessionData:
     """What a session remembers between its steps.
@@ -77,7 +83,7 @@ class SessionData:
             "version": VERSION,
             "id": self.id,
             "format": self.format,
-            "settings": settings.model_dump(mode="json", exclude={"events"}, exclude_defaults=True),
+            "settings": _saved_settings(settings),
             "state": self.state.to_dict(),
             "allowed": None if self.allowed is None else list(self.allowed),
             "turn": self.turn,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,7 @@ class Retriever(Protocol):
     def search(self, query: Query, depth: int) -> Ranking: ...
 
 
+@runtime_checkable
 class Fusion(Protocol):
     """A stage that merges several rankings into one."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,6 +192,7 @@ class RerankStage(Protocol):
         ...
 
 
+@runtime_checkable
 class Strategy(Protocol):
     """A tier: decides which stages run for a query, through the methods of its `Run`.
 
