@@ -423,11 +423,16 @@ class Config(Section):
                 raise ConfigError(f"settings of the saved index: {error}") from None
         return made, replaced
 
-    def model_arguments(self, choice: str | ModelSection) -> tuple[str, dict[str, Any]]:
+    def model_arguments(
+        self, choice: str | ModelSection | Encoder | Reranker
+    ) -> tuple[str, dict[str, Any]]:
         """The name of an encoder or a reranker, and the keyword arguments to load it.
 
         Args:
             choice: the setting `encoder`, or a reranker of a tier.
+
+        Raises:
+            ConfigError: it is an object, which cannot be loaded by name.
 
         Example:
             >>> from shortlist import Config
@@ -437,6 +442,8 @@ class Config(Section):
         """
         if isinstance(choice, str):
             return choice, {"threads": self.threads}
+        if not isinstance(choice, ModelSection):
+            raise ConfigError(f"{choice!r:.200}: an object cannot be loaded by name")
         settings = choice.arguments()
         return choice.name, {**settings, "threads": settings.get("threads") or self.threads}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -68,10 +68,12 @@ class Engine:
         quarantined: Mapping[str, str] | None = None,
         folder: Path | None = None,
         *,
+        provider_tools: Sequence[Mapping[str, Any]] = (),
         progress: Progress | None = None,
         wait: bool = True,
     ) -> None:
         self._builder = builder
+        self._provider_tools = tuple(provider_tools)
         self._wait = wait
         # Folder of a saved version, which takes what is encoded in the background from now on.
         self._folder = None if wait else folder
@@ -120,8 +122,9 @@ class Engine:
         """An engine over these tools.
 
         Args:
-            tools: a Catalog, or anything that `Catalog` accepts: Tool objects, definitions, objects
-                of the MCP SDK.
+            tools: a Catalog, or anything that `Catalog` accepts, also mixed: Tool objects,
+                definitions of MCP, OpenAI or Anthropic, objects of the MCP SDK, tools of LangChain
+                or pydantic-ai, Python functions; or a mapping of server to these.
             config: all settings; the defaults when absent.
             progress: called with (tools encoded, tools to encode).
             wait: whether to return only when all tools are encoded. With False, the first version
@@ -140,7 +143,14 @@ class Engine:
             1
         """
         builder = Builder(Config.of(config, settings))
-        return cls(builder, builder.begin(_as_catalog(tools)), progress=progress, wait=wait)
+        catalog = _as_catalog(tools)
+        return cls(
+            builder,
+            builder.begin(catalog),
+            provider_tools=catalog.provider_tools,
+            progress=progress,
+            wait=wait,
+        )
 
     @classmethod
     def from_config(
@@ -207,9 +217,17 @@ class Engine:
             _LOG.info("%s: given in place of saved settings: %s", folder, ", ".join(replaced))
         same_files = merged.remembered().get("index") == saved_config.get("index")
         builder = Builder(merged, files_may_be_gone=same_files)
-        build, saved = builder.open(folder, None if tools is None else _as_catalog(tools))
-        quarantined = saved.quarantined
-        return cls(builder, build, quarantined, saved.folder, progress=progress, wait=wait)
+        catalog = None if tools is None else _as_catalog(tools)
+        build, saved = builder.open(folder, catalog)
+        return cls(
+            builder,
+            build,
+            saved.quarantined,
+            saved.folder,
+            provider_tools=(saved if catalog is None else catalog).provider_tools,
+            progress=progress,
+            wait=wait,
+        )
 
     def save(self, folder: str | Path) -> None:
         """Save the index to a folder, atomically.
@@ -234,7 +252,9 @@ class Engine:
                 with self._offering:
                     index, quarantine = self._index, self._quarantine
                 if index.is_as_built:
-                    version = self._builder.save(index, folder, quarantine.operator_reasons)
+                    version = self._builder.save(
+                        index, folder, quarantine.operator_reasons, self._provider_tools
+                    )
                     self._folder = None if self._wait else version
                     return_freed_memory()
                     return
@@ -250,6 +270,14 @@ class Engine:
     def catalog(self) -> Catalog:
         """The newest catalog. While a build runs, searches may still use the version before."""
         return self._catalog
+
+    @property
+    def provider_tools(self) -> tuple[Mapping[str, Any], ...]:
+        """Tools that the model's provider runs, such as `{"type": "web_search"}`, untouched.
+
+        They are not searched, and no rule concerns them. `Session.tools` begins with them.
+        """
+        return self._provider_tools
 
     @property
     def ready(self) -> BuildProgress:
@@ -341,7 +369,9 @@ class Engine:
             >>> [tool.id for tool in engine.catalog]
             ['mail/send_mail']
         """
-        self._change(lambda _: _as_catalog(tools), quarantined, progress, wait)
+        catalog = _as_catalog(tools)
+        self._change(lambda _: catalog, quarantined, progress, wait)
+        self._provider_tools = catalog.provider_tools
 
     def replace_server(
         self,

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from ..lazy import public
 from .catalog import Catalog, CatalogDiff
-from .collision import Collision, Tools
+from .collision import Collision
 from .parameter import Parameter
 from .tool import Tool
+from .tool_inputs import ToolInput, Tools
 
 if TYPE_CHECKING:
     from .reading import ReadResult, Rejected, read_tools
@@ -21,6 +22,7 @@ __all__ = [
     "ReadResult",
     "Rejected",
     "Tool",
+    "ToolInput",
     "Tools",
     "read_tools",
 ]

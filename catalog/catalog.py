@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain, islice
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CatalogError, PositionError, UnknownToolError
-from .collision import Collision, Tools, checked_tools, resolve_collisions
+from .collision import Collision, resolve_collisions
 from .mcp_listing import ListsTools, list_definitions
 from .schema import digest
 from .text_cleaning import ID_LIMIT
 from .tool import Tool
+from .tool_inputs import Tools, given_tools
 
 if TYPE_CHECKING:
     from .reading import Source
@@ -51,11 +52,13 @@ class Catalog:
     """An ordered, immutable set of tools, each with its own id.
 
     Args:
-        tools: Tool objects, or definitions of any format, as JSON or as objects of the MCP SDK: a
-            list of them, or a mapping of server to list. For two tools with one id, see
-            `Collision`.
+        tools: tools in any form, also mixed, or a mapping of server to them: Tool objects,
+            definitions of MCP, OpenAI or Anthropic, objects of the MCP SDK, tools of LangChain or
+            pydantic-ai, and Python functions. For two tools with one id, see `Collision`.
 
     Attributes:
+        provider_tools: tools that the model's provider runs, such as `{"type": "web_search"}`. They
+            are not searched; a session renders them first, as they are.
         collisions: tools whose id was already used, among the tools this version was made from.
 
     Raises:
@@ -70,7 +73,9 @@ class Catalog:
     """
 
     def __init__(self, tools: Tools = ()) -> None:
-        unique, collisions = resolve_collisions(tools)
+        given = given_tools(tools)
+        unique, collisions = resolve_collisions(given.tools)
+        self.provider_tools: tuple[Mapping[str, Any], ...] = tuple(given.provider_tools)
         self._tools = tuple(unique.values())
         self._ordinals = {tool_id: ordinal for ordinal, tool_id in enumerate(unique)}
         self.collisions: tuple[Collision, ...] = collisions
@@ -155,7 +160,7 @@ class Catalog:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Catalog):
             return NotImplemented
-        return self._tools == other._tools
+        return self._tools == other._tools and self.provider_tools == other.provider_tools
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
@@ -253,7 +258,10 @@ class Catalog:
             >>> len(catalog.add([Tool("read_mail", "mail")]))
             3
         """
-        return Catalog(chain(self._tools, checked_tools(tools)))
+        given = given_tools(tools)
+        catalog = Catalog(chain(self._tools, given.tools))
+        catalog.provider_tools = (*self.provider_tools, *given.provider_tools)
+        return catalog
 
     def remove(self, ids: Iterable[str]) -> Catalog:
         """A new catalog without the tools with these ids.
@@ -268,7 +276,7 @@ class Catalog:
             ['billing/list_invoices']
         """
         removed = frozenset(self.ordinals(ids).tolist())
-        return Catalog(tool for i, tool in enumerate(self._tools) if i not in removed)
+        return self._with(tool for i, tool in enumerate(self._tools) if i not in removed)
 
     def replace_server(self, server: str, tools: Tools, *, add: bool = False) -> Catalog:
         """A new catalog in which the tools of one server are replaced.
@@ -298,7 +306,14 @@ class Catalog:
                 f"server: no {server!r:.80} in the catalog, which has: {listed}{more}; add=True "
                 "adds it"
             )
-        fresh = checked_tools(tools, server)
+        given = given_tools(tools, server)
+        if given.provider_tools:
+            kind = given.provider_tools[0]["type"]
+            raise CatalogError(
+                f"tools: {kind!r:.80} is a tool of the model's provider, not of a server; give it "
+                "with the whole catalog"
+            )
+        fresh = given.tools
         for tool in fresh:
             if tool.server != server:
                 raise CatalogError(
@@ -307,7 +322,7 @@ class Catalog:
         places = (i for i, tool in enumerate(self._tools) if tool.server == server)
         place = next(places, len(self._tools))
         later_tools = (tool for tool in self._tools[place:] if tool.server != server)
-        return Catalog(chain(self._tools[:place], fresh, later_tools))
+        return self._with(chain(self._tools[:place], fresh, later_tools))
 
     def diff(self, new: Catalog) -> CatalogDiff:
         """The ids that a newer catalog adds, removes and changes.
@@ -333,6 +348,12 @@ class Catalog:
                 if tool.id in self and self.get(tool.id).fingerprint != tool.fingerprint
             ),
         )
+
+    def _with(self, tools: Iterable[Tool]) -> Catalog:
+        """A catalog of these tools, with the provider's tools of this one."""
+        catalog = Catalog(tools)
+        catalog.provider_tools = self.provider_tools
+        return catalog
 
     @cached_property
     def _by_name(self) -> dict[str, tuple[int, ...]]:

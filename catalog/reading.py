@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 from ..errors import CatalogError, ToolError
 from .mcp_listing import Model, is_model, plain
@@ -112,6 +112,53 @@ def read_tools(
     return ReadResult(tuple(tools), tuple(rejected), "+".join(formats), tuple(notes))
 
 
+def read_definition(
+    definition: Mapping[str, Any], *, server: str | None = None, place: str = ""
+) -> list[Tool]:
+    """The tools of one definition or listing in memory, of any known format.
+
+    Args:
+        definition: as JSON.
+        server: the server of the tools; None takes the name from the definition.
+        place: position of the definition, for errors.
+
+    Raises:
+        CatalogError: its format is unknown.
+        ToolError: it is bad; names the place, field and reason.
+    """
+    tools = []
+    for value in ([definition], definition):
+        document = Document(value, server=server)
+        reader = next((reader for reader in READERS if reader.recognises(value)), None)
+        if reader is None:
+            continue
+        for entry in reader.entries(document):
+            try:
+                tools.append(reader.tool(entry))
+            except ToolError as error:
+                where = place + (entry.where.removeprefix("[0]") if value is not definition else "")
+                raise ToolError(
+                    field=error.field, reason=error.reason, tool=error.tool, where=where or None
+                ) from None
+        return tools
+    where = f"tools{place}" if place[:1] in ("", "[") else place
+    keys = ", ".join(str(key)[:40] for key in list(definition)[:8])
+    if isinstance(definition.get("mcpServers"), dict):
+        _refuse_client_configuration("")
+    raise CatalogError(
+        f"{where}: no known form of a tool: an object with the keys {keys or 'none'}; with "
+        "Catalog.read(..., format=...) you name its format"
+    )
+
+
+def _refuse_client_configuration(place: str) -> NoReturn:
+    raise CatalogError(
+        f"{place}an MCP client's configuration names servers, not tools; to start them and "
+        "list their tools: read_configured_tools(path) of "
+        "shortlist.gateway.observe.server_inspection"
+    )
+
+
 def _choose_reader(name: str, document: Document) -> Reader:
     if document.problem is not None:
         raise document.problem
@@ -125,11 +172,7 @@ def _choose_reader(name: str, document: Document) -> Reader:
             return reader
     value, place = document.value, document.prefix
     if isinstance(value, dict) and isinstance(value.get("mcpServers"), dict):
-        raise CatalogError(
-            f"{place}an MCP client's configuration names servers, not tools; to start them and "
-            "list their tools: read_configured_tools(path) of "
-            "shortlist.gateway.observe.server_inspection"
-        )
+        _refuse_client_configuration(place)
     raise CatalogError(
         f"{place}not a known form of tools: give format= one of {', '.join(readers)}"
     )

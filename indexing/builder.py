@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -251,7 +251,11 @@ class Builder:
         return matched | saved
 
     def save(
-        self, index: Index, folder: str | Path, quarantined: Mapping[str, str] | None = None
+        self,
+        index: Index,
+        folder: str | Path,
+        quarantined: Mapping[str, str] | None = None,
+        provider_tools: Sequence[Mapping[str, Any]] = (),
     ) -> Path:
         """Write an index as the new current version of a folder.
 
@@ -261,12 +265,15 @@ class Builder:
             index: the index to write; it shows the tools that it was built over.
             folder: folder of all versions.
             quarantined: tool id to reason, set by an operator.
+            provider_tools: tools that the model's provider runs.
         """
         settings = {
             **self._stages.settings(),
             "example_queries": index.queries_source,
             "config": self.config.remembered(),
         }
+        if provider_tools:
+            settings["provider_tools"] = [dict(tool) for tool in provider_tools]
         return save(
             index,
             folder_of(folder),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConfigError, ModelError
-from .model_protocols import Advance, Embed, Score
+
+Embed: TypeAlias = Callable[[list[str]], Any]
+"""Embeds texts: returns one vector for each, as an array or as lists of numbers."""
+Score: TypeAlias = Callable[[str, list[str]], Any]
+"""Scores texts against a query: returns one number for each, higher is better."""
 
 _BATCH = 64
 """Texts that are embedded at once."""
@@ -44,7 +48,11 @@ class FunctionEncoder:
         self._embed_query = embed_query or embed
 
     def encode(
-        self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
+        self,
+        texts: Sequence[str],
+        *,
+        query: bool = False,
+        progress: Callable[[int], None] | None = None,
     ) -> NDArray[np.float32]:
         """Embed texts; see `Encoder.encode`.
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .function_models import Embed, FunctionEncoder, FunctionReranker, Score
 
 if TYPE_CHECKING:
     from typing import _ProtocolMeta
 else:
     _ProtocolMeta = type(Protocol)
 
-Embed: TypeAlias = Callable[[list[str]], Any]
-"""Embeds texts: returns one vector for each, as an array or as lists of numbers."""
-Score: TypeAlias = Callable[[str, list[str]], Any]
-"""Scores texts against a query: returns one number for each, higher is better."""
 Advance: TypeAlias = Callable[[int], None]
 """Called with the number of texts that were encoded since the last call."""
 
@@ -53,8 +51,6 @@ class _EncoderType(_ProtocolMeta):
             >>> Engine.from_tools(tools, encoder=encoder).search("pay", tier="embed").ids[0]
             'billing/pay_invoice'
         """
-        from .function_models import FunctionEncoder
-
         return FunctionEncoder(embed, dim=dim, name=name, embed_query=embed_query)
 
 
@@ -117,8 +113,6 @@ class _RerankerType(_ProtocolMeta):
             >>> engine.search("how do I pay?", tier="rerank").ids[0]
             'billing/pay_invoice'
         """
-        from .function_models import FunctionReranker
-
         return FunctionReranker(score, name=name)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
-from ..retrieval import Hit, Selection, StageResult
+from ..retrieval import Hit, Selection, StageResult, Strategy
 from .conversation import context_weight
 from .intents import clauses
 
@@ -68,7 +68,7 @@ def search_message(
     request: str,
     in_context: str,
     *,
-    tier: str | None,
+    tier: str | Strategy | None,
     k: int,
     context: float | None = None,
     called_ids: Collection[str] = (),
@@ -79,7 +79,7 @@ def search_message(
         view: the tools that may be found.
         request: the present message.
         in_context: the message with its context; equal to `request` without context.
-        tier: name of the tier; None for the engine's default.
+        tier: the tier or its name; None for the engine's default.
         k: number of hits needed.
         context: weight of the search with context; computed from both searches when absent.
         called_ids: ids of recently called tools.

@@ -53,6 +53,11 @@ class Views(Protocol):
         ...
 
     @property
+    def provider_tools(self) -> tuple[Mapping[str, Any], ...]:
+        """Tools that the model's provider runs."""
+        ...
+
+    @property
     def tiers(self) -> tuple[str, ...]:
         """Names of the tiers that a search may use."""
         ...
@@ -208,8 +213,10 @@ class Session:
 
     @property
     def tools(self) -> list[Mapping[str, Any]]:
-        """The provider's list of tools as it is now."""
-        return [] if self.shown is None else self.shown.rendered.tools
+        """The provider's list of tools as it is now, tools that the provider runs first."""
+        if self.shown is None:
+            return []
+        return [*self._engine.provider_tools, *self.shown.rendered.tools]
 
     @property
     def passes_through(self) -> bool:
@@ -831,6 +838,7 @@ class Session:
             dropped=offer.dropped,
             unmatched=view.unmatched,
             shown=prompt_turn,
+            provider_tools=self._engine.provider_tools,
             timings={"search": search_ms, "session": (perf_counter() - start) * 1e3 - search_ms},
         )
         if self._events is not None:

@@ -39,6 +39,7 @@ class Turn:
         unmatched: entries of `allowed` that match no tool of the catalog.
         shown: the rendered tools; None without a format.
         timings: milliseconds: `search` in the engine, `session` for the rest.
+        provider_tools: tools that the model's provider runs.
         request: the user's message, if `turn` was given it as a text.
 
     Example:
@@ -70,6 +71,7 @@ class Turn:
     unmatched: tuple[str, ...] = ()
     shown: PromptTurn | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
+    provider_tools: tuple[Mapping[str, Any], ...] = ()
     request: str | None = None
 
     @property
@@ -85,7 +87,9 @@ class Turn:
     @property
     def tools(self) -> list[Mapping[str, Any]]:
         """The provider's list of tools; empty without a format."""
-        return [] if self.shown is None else self.shown.rendered.tools
+        if self.shown is None:
+            return []
+        return [*self.provider_tools, *self.shown.rendered.tools]
 
     @property
     def append(self) -> tuple[dict[str, Any], ...]:

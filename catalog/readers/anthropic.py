@@ -9,6 +9,8 @@ from ...errors import CatalogError, ToolError
 from ..tool import Tool
 from .reader import Document, Entry, fields_of, first_object, name_of, short_value
 
+_OTHER_FIELDS = frozenset({"annotations", "outputSchema", "output_schema", "tags", "title"})
+
 
 class AnthropicReader:
     """A list of tools, one tool, or a request body with `tools`."""
@@ -22,7 +24,8 @@ class AnthropicReader:
             first = first_object(value.get("tools")) if is_request else value
         else:
             first = first_object(value)
-        return "name" in first and "input_schema" in first
+        # Fields that Anthropic does not have are read by another reader, which keeps them.
+        return "name" in first and "input_schema" in first and _OTHER_FIELDS.isdisjoint(first)
 
     def entries(self, document: Document) -> Iterator[Entry]:
         """Each tool."""

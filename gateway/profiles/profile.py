@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -226,6 +226,11 @@ class ProfileViews:
     def catalog(self) -> Catalog:
         """The present catalog, with denied tools."""
         return self.engine.catalog
+
+    @property
+    def provider_tools(self) -> tuple[Mapping[str, Any], ...]:
+        """None: a client's model has the tools of its own provider from the client."""
+        return ()
 
     @property
     def tiers(self) -> tuple[str, ...]:

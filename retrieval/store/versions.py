@@ -83,6 +83,11 @@ class SavedVersion:
     example_queries: Mapping[str, ExampleQueries] = field(default_factory=dict)
 
     @property
+    def provider_tools(self) -> tuple[dict[str, Any], ...]:
+        """Tools that the model's provider runs."""
+        return tuple(self.settings.get("provider_tools", ()))
+
+    @property
     def tool_vectors(self) -> NDArray[np.float32] | None:
         """Vectors of the tools in order of id, shape (n, dim); None if not all were encoded."""
         if self.vectors is None or not self.has_dense:
