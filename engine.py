@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakMethod
 
@@ -625,6 +626,8 @@ class Engine:
         self,
         saved: Mapping[str, Any],
         *,
+        state: State,
+        allowed: Iterable[str] | EllipsisType | None = ...,
         schemas: DefinitionSource | None = None,
         **settings: Any,
     ) -> Session:
@@ -632,6 +635,9 @@ class Engine:
 
         Args:
             saved: the result of `Session.save`.
+            state: scopes and facts of the agent as they are now, so that nothing is restored that
+                was revoked since. The calls and milestones of the session are added.
+            allowed: ids or globs the session is limited to now; as saved when absent.
             schemas: as for `session`.
             settings: as for `session`, in place of the saved ones. `events` is never saved: give it
                 again.
@@ -641,17 +647,17 @@ class Engine:
             ConfigError: an unknown setting, or a wrong value.
 
         Example:
-            >>> from shortlist import Engine, Tool
+            >>> from shortlist import Engine, State, Tool
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
             >>> session = engine.session()
             >>> turn = session.turn("list the invoices")
-            >>> engine.resume(session.save()).active
+            >>> engine.resume(session.save(), state=State()).active
             ('billing/list_invoices',)
         """
         from .session import Session
 
         self._offering.check()
-        return Session.resumed(self, saved, settings, schemas)
+        return Session.resumed(self, saved, settings, schemas, state=state, allowed=allowed)
 
     def search(
         self,

@@ -29,7 +29,7 @@ def definition_of(function: Callable[..., Any]) -> dict[str, Any]:
 
     unwrapped = function.func if isinstance(function, partial) else function
     if not inspect.isroutine(function) and not isinstance(function, partial):
-        function = function.__call__  # of an object: its signature is that of the method
+        function = cast("Callable[..., Any]", getattr(function, "__call__"))  # noqa: B004,B009 - of an object: its signature is that of the method
     name = getattr(unwrapped, "__name__", None) or type(unwrapped).__name__
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):

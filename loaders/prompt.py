@@ -344,20 +344,27 @@ class Prompt:
         self.history = ToolHistory.from_dict(saved["history"])
         self.resume_layout(saved["layout"])
 
-    def resume_layout(self, saved: Mapping[str, Any]) -> None:
+    def resume_layout(
+        self, saved: Mapping[str, Any], *, withheld: Iterable[str] | None = None
+    ) -> None:
         """Continue from a saved layout, with the present `history`. Otherwise like `resume`.
+
+        The prefix is written without the ids in the attribute `withheld`.
 
         Args:
             saved: result of `layout_to_dict`.
+            withheld: ids that are not promoted from now on; as in the prefix when absent.
 
         Raises:
             RequestError: it is not such a result.
         """
         saved_layout = SavedLayout.from_dict(saved)
-        tools = self._tools_after_prefix([name for name, *_ in saved_layout.tools])
-        loaded = self._schemas.load(list(tools.values())).tools
         self.passes_through = saved_layout.passes_through
         layout = self._prefix_layout()
+        if withheld is not None:
+            self.withheld = frozenset(withheld)
+        tools = self._tools_after_prefix([name for name, *_ in saved_layout.tools])
+        loaded = self._schemas.load(list(tools.values())).tools
         self._stale = not all(
             name in tools
             and tools[name].fingerprint == fingerprint

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from time import perf_counter
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..catalog import Catalog
@@ -22,7 +23,7 @@ from .recorder import recorder_for
 from .reply import read_reply
 from .reply_handler import ReplyHandler, Run
 from .session_data import SessionData, checked_allowed
-from .session_prompt import check_format
+from .session_prompt import check_format, denied_ids
 from .toolset import Toolset, tools_per_turn
 from .turn import Turn
 from .turn_offer import offer_scores, search_and_offer
@@ -146,17 +147,30 @@ class Session:
         saved: Mapping[str, Any],
         settings: Mapping[str, Any],
         schemas: DefinitionSource | None = None,
+        *,
+        state: State,
+        allowed: Iterable[str] | EllipsisType | None = ...,
     ) -> Session:
         """A session that continues from the result of `save`; see `Engine.resume`.
 
         Example:
-            >>> from shortlist import Engine, Session, Tool
+            >>> from shortlist import Engine, Session, State, Tool
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> Session.resumed(engine, engine.session(session_id="42").save(), {}).id
+            >>> saved = engine.session(session_id="42").save()
+            >>> Session.resumed(engine, saved, {}, state=State()).id
             '42'
         """
+        if not isinstance(state, State):
+            raise RequestError(f"state: a State, not {type(state).__name__}")
         try:
             data, before = SessionData.from_dict(saved)
+            if data.prompt is not None:
+                # For the prefix alone, so that its bytes stay: what may be used is decided anew.
+                view = engine.view(data.state, allowed=data.allowed)
+                data.prompt = {**data.prompt, "denied": denied_ids(view)}
+            data.state = state.continuing(data.state)
+            if not isinstance(allowed, EllipsisType):
+                data.allowed = checked_allowed(allowed)
             base = engine.config.session.changed({**before, **settings})
             # Tools of the setting `pinned` that have left the catalog are left out.
             pinned = tuple(tool_id for tool_id in base.pinned if tool_id in engine.catalog)
@@ -695,7 +709,7 @@ class Session:
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
             >>> session = engine.session()
             >>> turn = session.turn("list the invoices")
-            >>> engine.resume(session.save()).active == session.active
+            >>> engine.resume(session.save(), state=session.state).active == session.active
             True
         """
         with self._lock:

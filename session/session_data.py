@@ -104,7 +104,7 @@ class SessionData:
         if not isinstance(values, Mapping):
             raise RequestError(
                 "saved session: a mapping, as `Session.save` gives, not "
-                f"{type(values).__name__}; use: engine.resume(saved)"
+                f"{type(values).__name__}; use: engine.resume(saved, state=...)"
             )
         if (version := values.get("version")) != VERSION:
             raise RequestError(

@@ -55,7 +55,7 @@ class SessionPrompt:
         promoted: number of tools that a turn offers with their definitions.
         history: what the model has seen.
         schemas: where definitions come from, in place of the catalog.
-        saved: result of `to_dict`, to continue from.
+        saved: result of `to_dict`, to continue from, with the ids `denied` when it was made.
     """
 
     def __init__(
@@ -74,10 +74,10 @@ class SessionPrompt:
             if settings.pool == "auto"
             else None
         )
-        late = frozenset(map(str, (saved or {}).get("late", ())))
+        saved_ids = [] if saved is None else [*saved["late"], *saved["denied"]]
         #: Ids denied now, and when the prefix was written.
-        self._denied = _denied_ids(view)
-        self._denied_in_prefix = self._denied | late
+        self._denied = denied_ids(view)
+        self._denied_in_prefix = self._denied | frozenset(map(str, saved_ids))
         self._permitted_rows = _PermittedRows.of(view)
         self._prompt = Prompt(
             view.catalog,
@@ -89,7 +89,7 @@ class SessionPrompt:
             turn_budget=settings.turn_tokens,
             context_tokens=settings.context_tokens,
             pass_through_share=settings.pass_through,
-            withheld=_denied_ids(view) | late,
+            withheld=self._denied_in_prefix,
             working_set=self._working_set,
             history=history,
         )
@@ -97,8 +97,8 @@ class SessionPrompt:
         self._unsent_turn: PromptTurn | None = None
         self.shown: PromptTurn | None = None
         if saved is not None:
-            self._prompt.resume_layout(saved["layout"])
-            self._prompt.withheld = _denied_ids(view)
+            # What was unlocked after the prefix was written stays where it was appended.
+            self._prompt.resume_layout(saved["layout"], withheld=self._denied)
 
     @property
     def passes_through(self) -> bool:
@@ -184,7 +184,7 @@ class SessionPrompt:
         """Follow a view. Returns whether the prefix had to be written again."""
         if view.catalog is self._prompt.catalog and self._permitted_rows.matches(view):
             return False
-        self._permitted_rows, self._denied = _PermittedRows.of(view), _denied_ids(view)
+        self._permitted_rows, self._denied = _PermittedRows.of(view), denied_ids(view)
         if view.catalog is not self._prompt.catalog or self._denied - self._denied_in_prefix:
             self._prompt.update(view.catalog, withheld=self._denied, pool=self._pool_writer(view))
             self._denied_in_prefix = self._denied
@@ -235,7 +235,7 @@ class SessionPrompt:
         """JSON form, for `saved`."""
         late: list[str] = []
         if view.catalog is self._prompt.catalog:
-            late = sorted(self._denied_in_prefix - _denied_ids(view))
+            late = sorted(self._denied_in_prefix - denied_ids(view))
         return {"layout": self._prompt.layout_to_dict(), "late": late}
 
     @property
@@ -255,7 +255,7 @@ def check_format(name: str) -> None:
     renderer_for(name)
 
 
-def _denied_ids(view: View) -> frozenset[str]:
+def denied_ids(view: View) -> frozenset[str]:
     """Ids of the tools denied."""
     index, mask = view.admission.index, view.admission.mask
     if mask is None:

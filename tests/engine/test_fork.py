@@ -60,7 +60,7 @@ CALLS = [
     lambda: engine.search("open an issue"),
     lambda: engine.view(State()),
     lambda: engine.session(),
-    lambda: engine.resume({}),
+    lambda: engine.resume({}, state=State()),
     lambda: engine.replace([]),
     lambda: engine.replace([], quarantined={}),
     lambda: engine.learn([]),

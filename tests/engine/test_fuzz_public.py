@@ -167,8 +167,8 @@ class PublicMethods(RuleBasedStateMachine):
         if saved is not None:
             saved = json.loads(json.dumps(saved))
             damaged = saved if key is None else saved | {key: value}
-            self._try(lambda: ENGINE.resume(damaged))
-        self._try(lambda: ENGINE.resume(value))
+            self._try(lambda: ENGINE.resume(damaged, state=State()))
+        self._try(lambda: ENGINE.resume(value, state=State()))
 
     @rule(tools=DEFINITIONS, server=SERVER, reasons=either(None, {"mail/list_message": "why"}))
     def update(self, tools: Any, server: Any, reasons: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shortlist import Engine, ShortlistError, Tool
+from shortlist import Engine, ShortlistError, State, Tool
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +28,13 @@ def test_an_answer_is_indexed_sliced_and_iterated(engine):
     [
         (
             "engine",
-            r"a mapping, as `Session\.save` gives, not Engine; use: engine\.resume\(saved\)",
+            r"a mapping, as `Session\.save` gives, not Engine; use: engine\.resume\(saved, ",
         ),
-        ({"version": 99}, r"version 99, not 3: start a new one"),
-        ({}, r"version None, not 3: start a new one"),
-        ({"version": 3}, "damaged"),
+        ({"version": 99}, r"version 99, not 4: start a new one"),
+        ({}, r"version None, not 4: start a new one"),
+        ({"version": 4}, "damaged"),
     ],
 )
 def test_what_is_no_saved_session_is_refused_by_what_it_is(engine, saved, said):
     with pytest.raises(ShortlistError, match=said):
-        engine.resume(engine if saved == "engine" else saved)
+        engine.resume(engine if saved == "engine" else saved, state=State())

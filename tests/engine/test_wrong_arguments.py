@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shortlist import Engine, ShortlistError, Tool
+from shortlist import Engine, ShortlistError, State, Tool
 from shortlist.errors import RequestError
 
 TOOLS = [Tool(f"do_{i}", "s", f"does thing {i}") for i in range(12)]
@@ -46,7 +46,10 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "allowed of a number": (lambda e: setattr(e.session(), "allowed", 3), "allowed"),
     "state of a number": (lambda e: e.after_call(3, "x"), "state"),
     "many of a number": (lambda e: e.view().search_many(3), "queries"),
-    "damaged prompt": (lambda e: e.resume(e.session().save() | {"prompt": {}}), "damaged"),
+    "damaged prompt": (
+        lambda e: e.resume(e.session().save() | {"prompt": {}}, state=State()),
+        "damaged",
+    ),
     "catalog by name": (lambda e: e.catalog["x"], "position"),
     "catalog without a list": (lambda e: e.catalog.add(3), "tools: a list"),
     "removal of a text": (lambda e: e.catalog.remove("x"), "ids: a list"),

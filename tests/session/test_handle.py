@@ -208,6 +208,8 @@ def test_only_once_holds_for_checks_without_results(engine: Engine) -> None:
     assert first.passed
     assert session.check("pay", SEVEN).status == "denied"
     assert session.check("get_invoice", SEVEN).passed
+    again = engine.resume(session.save(), state=session.state)
+    assert again.check("pay", SEVEN).status == "denied"
     session.result(first, "no money", ok=False)
     assert session.check("pay", SEVEN).passed
 

@@ -198,7 +198,7 @@ class Permissions(RuleBasedStateMachine):
     @rule()
     def save_and_resume(self) -> None:
         saved = json.loads(json.dumps(self.session.save()))
-        self.session = self.engine.resume(saved)
+        self.session = self.engine.resume(saved, state=self.session.state)
         assert self.session.save()["history"]["waiting"] == saved["history"]["waiting"]
 
     def look(self, turn: Turn) -> None:

@@ -219,7 +219,7 @@ def test_a_saved_session_goes_on_as_the_first_would(engine: Engine) -> None:
     session.check("mail/list_message", {"id": "1"})
     saved = json.loads(json.dumps(session.save()))
     assert len(json.dumps(saved)) < 2_000
-    again = engine.resume(saved)
+    again = engine.resume(saved, state=State())
     assert again.save() == saved
     for text in ("and the drafts?", "share a song", "delete a folder"):
         mine, other = session.turn(text), again.turn(text)
@@ -246,17 +246,17 @@ def test_a_saved_session_goes_on_as_the_first_would(engine: Engine) -> None:
 def test_a_damaged_session_is_refused(engine: Engine, damage: dict[str, Any]) -> None:
     saved = engine.session().save() | damage
     with pytest.raises(ShortlistError):
-        engine.resume(saved)
+        engine.resume(saved, state=State())
     for key in damage:
         del saved[key]
     with pytest.raises(RequestError):
-        engine.resume(saved)
+        engine.resume(saved, state=State())
 
 
 def test_a_session_saved_in_another_form_is_refused_by_its_version(engine: Engine) -> None:
     saved = engine.session().save() | {"version": 2}
     with pytest.raises(RequestError, match="version 2, not 4: start a new one"):
-        engine.resume(saved)
+        engine.resume(saved, state=State())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from shortlist import Engine, demo
+from shortlist import Engine, State, demo
 from shortlist.evals.lab.attention.example_arguments import example_arguments
 
 FEED = "web/read_feed"
@@ -63,7 +63,7 @@ def test_where_nothing_must_be_offered_every_permitted_call_that_fits_passes(eng
 def test_it_goes_on_after_saving(engine):
     session = engine.session(format="openai_call_tool")
     first = session.turn("delete the old branch")
-    again = engine.resume(json.loads(json.dumps(session.save())))
+    again = engine.resume(json.loads(json.dumps(session.save())), state=State())
     assert again.check(FEED, FITTING).passed
     turn = again.turn("and now tell me what is new in the feed")
     assert turn.system == first.system
@@ -79,7 +79,7 @@ def test_a_session_saved_within_a_turn_goes_on_exactly(engine, steps):
     if steps == 2:
         assert session.check(turn.ids[0], fitting(engine, turn.ids[0])).passed
         session.result(turn.ids[0], "something else entirely: branches, commits, pull requests")
-    again = engine.resume(json.loads(json.dumps(session.save())))
+    again = engine.resume(json.loads(json.dumps(session.save())), state=State())
     assert again.save() == session.save()
     for one in sorted(tool.id for tool in engine.catalog):
         if one in lines or one in turn.active:
