@@ -406,7 +406,7 @@ class View:
             >>> from shortlist import Engine, Tool
             >>> engine = Engine.from_tools([Tool("get_invoice", "billing")], tiers=["lexical"])
             >>> verdict = engine.view().check("billing/get_invoice")
-            >>> engine.update([Tool("get_invoice", "billing", "Get and pay an invoice.")])
+            >>> engine.replace([Tool("get_invoice", "billing", "Get and pay an invoice.")])
             >>> engine.view().recheck(verdict).status
             'promoted'
         """

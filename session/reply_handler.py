@@ -44,6 +44,10 @@ class CallSession(Protocol):
         """The verdict on a call."""
         ...
 
+    def recheck(self, verdict: Verdict) -> Verdict:
+        """The verdict on a call that passed, directly before it runs."""
+        ...
+
     def result(self, call: Verdict | str, content: object, *, ok: bool = True) -> Turn:
         """Record the result of a call."""
         ...
@@ -61,6 +65,7 @@ class PassedCall:
         place: its place among the calls of the reply.
         tool: the tool to run.
         verdict: result of the check.
+        refusal: the verdict that refused it directly before it ran.
         value: what the tool returned.
         error: the exception that it raised.
     """
@@ -68,6 +73,7 @@ class PassedCall:
     place: int
     tool: Tool
     verdict: Verdict
+    refusal: Verdict | None = None
     value: object = None
     error: Exception | None = None
 
@@ -155,6 +161,8 @@ class ReplyHandler:
             call = self._reply.calls[passed.place]
             answer = _answer_of(call, passed)
             self._answers[passed.place] = answer
+            if passed.refusal is not None:
+                self._append(passed.refusal.append, rebuilt=passed.refusal.rebuilt)
             turn = self._session.result(passed.verdict, answer.content, ok=answer.ok)
             self._append(turn.append, rebuilt=turn.rebuilt)
 
@@ -183,8 +191,16 @@ class ReplyHandler:
             raise RequestError(f"run: has no function under {tool.id!r} or {tool.name!r}")
         return call_function(function, arguments)
 
+    def _may_run(self, passed: PassedCall) -> bool:
+        """Whether the call is still permitted: other calls of the batch may have taken long."""
+        verdict = self._session.recheck(passed.verdict)
+        passed.refusal = None if verdict.passed else verdict
+        return verdict.passed
+
     def _run_call(self, passed: PassedCall) -> None:
         """Run a call in this thread, and note what it returned or raised."""
+        if not self._may_run(passed):
+            return
         try:
             value = self._call(passed)
             passed.value = asyncio.run(_result_of(value)) if inspect.isawaitable(value) else value
@@ -193,6 +209,8 @@ class ReplyHandler:
 
     async def _run_call_async(self, passed: PassedCall) -> None:
         """Run a call in this event loop, or in a thread if its function is not async."""
+        if not await asyncio.to_thread(self._may_run, passed):
+            return
         function: object = self._run
         if isinstance(function, Mapping):
             function = function.get(passed.tool.id, function.get(passed.tool.name))
@@ -209,6 +227,8 @@ class ReplyHandler:
 def _answer_of(call: ModelCall, passed: PassedCall) -> CallAnswer:
     """The answer to a call that ran. The exception of a tool is logged, and not shown."""
     error = passed.error
+    if passed.refusal is not None:
+        return CallAnswer(call, passed.refusal.text, ok=False)
     if error is None:
         return CallAnswer(call, *_content_of(passed.value))
     message = str(error) if isinstance(error, ToolCallError) else ""

@@ -785,7 +785,7 @@ class Session:
         for tool_id in waiting_ids:
             state = self._engine.after_call(state, tool_id)
         later = self._engine.view(state, allowed=self._data.allowed, votes=votes)
-        return later.admission.refusal(tool.id) if tool.id in later.catalog else None
+        return later.refusal(tool.id) if later.exists(tool.id) else None
 
     def _run_turn(
         self,

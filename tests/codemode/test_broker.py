@@ -48,7 +48,7 @@ def test_what_changes_while_a_person_is_asked_is_not_called(status):
             engine.quarantine({"issues/delete": "under review"})
         else:
             delete = engine.catalog.get("issues/delete").to_dict()
-            engine.update([Tool.from_dict({**delete, "description": "Deletes all."})])
+            engine.replace([Tool.from_dict({**delete, "description": "Deletes all."})])
         return True
 
     session = engine.session(must_offer=False)

@@ -417,3 +417,21 @@ def test_a_result_names_its_call_in_any_way(engine: Engine, named: str) -> None:
     denied = session.check("billing__delete_invoice", SEVEN)
     with pytest.raises(RequestError, match="call: no call of"):
         session.result(denied, "gone")
+
+
+def test_a_call_is_checked_again_directly_before_it_runs(engine: Engine) -> None:
+    session = engine.session(format="openai")
+    session.turn("show invoice 7")
+    ran: list[str] = []
+
+    def run(tool: Tool, arguments: dict[str, Any]) -> str:
+        ran.append(arguments["number"])
+        engine.quarantine({"billing/get_invoice": "under review"})
+        return "done"
+
+    calls = [("billing__get_invoice", {"number": number}) for number in "78"]
+    added = session.handle(chat(calls), run, parallel=False)
+    engine.quarantine({})
+    assert ran == ["7"]
+    answers = answers_by_call(added)
+    assert json.loads(answers["call_1"])["status"] == "denied"
