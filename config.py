@@ -7,11 +7,12 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Unpack
 
 from pydantic import (
     BeforeValidator,
     Field,
+    PrivateAttr,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -48,6 +49,9 @@ from .sections import (
     offered_tiers,
 )
 from .settings import joined
+
+if TYPE_CHECKING:
+    from .setting_types import ConfigSettings
 
 CONFIG_BYTES = 1 << 22
 """Bytes of a configuration file, 4 MiB."""
@@ -284,11 +288,20 @@ class Config(Section):
     decision: Annotated[str, BeforeValidator(_text_of_path)] = "bundled"
     session: SessionConfig = SessionConfig()
 
-    def __init__(self, **settings: Any) -> None:
+    _given: dict[str, Any] = PrivateAttr(default_factory=dict)
+    """The settings as they were given, from which `changed` makes another config."""
+
+    def __init__(self, **settings: Unpack[ConfigSettings]) -> None:
+        values: dict[str, Any] = {**settings}
         try:
-            super().__init__(**settings)
+            super().__init__(**values)
         except ValidationError as error:
             raise ConfigError(joined(error)) from error
+        self._given = values
+
+    def __eq__(self, other: object) -> bool:
+        # However the settings were given.
+        return isinstance(other, Config) and dict(self) == dict(other)
 
     @field_validator("tiers", mode="before")
     @classmethod
@@ -449,23 +462,26 @@ class Config(Section):
 
     @classmethod
     def of(cls, config: Self | None, settings: Mapping[str, Any]) -> Self:
-        """The given config, or a config made of single settings.
+        """A config with single settings in place of its own.
+
+        Args:
+            config: the config; the defaults when absent.
+            settings: single settings. A table takes the place of the whole table.
 
         Raises:
-            ConfigError: both are given, or a setting is wrong.
+            ConfigError: a setting is wrong.
 
         Example:
             >>> from shortlist import Config
-            >>> Config.of(None, {"k": 5}).k
-            5
+            >>> config = Config.of(Config(tiers=["lexical"]), {"k": 5})
+            >>> list(config.tiers), config.k
+            (['lexical'], 5)
         """
         if config is None:
             return cls(**settings)
         if not isinstance(config, cls):
             raise ConfigError(f"config: a Config, not {type(config).__name__}; see Config.read")
-        if settings:
-            raise ConfigError(f"give a config or single settings ({', '.join(settings)}), not both")
-        return config
+        return cls(**{**config._given, **settings}) if settings else config
 
     @classmethod
     def read(cls, source: str | Path | Mapping[str, Any]) -> Self:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 from weakref import WeakMethod
 
 from .catalog import Catalog, Tools
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .retrieval.learning import LearningReport
     from .retrieval.search.explanation import Explanation
     from .session import Session
+    from .setting_types import ConfigSettings, SessionSettings
     from .trust import Flag
 
 _LOG = logging.getLogger(__name__)
@@ -118,7 +119,7 @@ class Engine:
         *,
         progress: Progress | None = None,
         wait: bool = True,
-        **settings: Any,
+        **settings: Unpack[ConfigSettings],
     ) -> Self:
         """An engine over these tools.
 
@@ -126,11 +127,11 @@ class Engine:
             tools: a Catalog, or anything that `Catalog` accepts, also mixed: Tool objects,
                 definitions of MCP, OpenAI or Anthropic, objects of the MCP SDK, tools of LangChain
                 or pydantic-ai, Python functions; or a mapping of server to these.
-            config: all settings; the defaults when absent.
+            config: settings, such as those of a file; the defaults when absent.
             progress: called with (tools encoded, tools to encode).
             wait: whether to return only when all tools are encoded. With False, the first version
                 answers in the tier `fast` or below until then, see `docs/speed.md`.
-            settings: single settings of a Config, in place of `config`.
+            settings: single settings of a Config, in place of those of `config`.
 
         Raises:
             ConfigError: a setting is wrong.
@@ -181,7 +182,7 @@ class Engine:
         *,
         progress: Progress | None = None,
         wait: bool = True,
-        **settings: Any,
+        **settings: Unpack[ConfigSettings],
     ) -> Self:
         """Open a saved index, with its quarantined tools.
 
@@ -196,7 +197,7 @@ class Engine:
             progress: called with (tools encoded, tools to encode).
             wait: as for `from_tools`. With False, the encoder is also loaded later, and what it
                 encodes is saved next to the index.
-            settings: single settings of a Config, in place of `config`.
+            settings: single settings of a Config, in place of those of `config`.
 
         Raises:
             StoreError: the folder has no readable index.
@@ -582,7 +583,7 @@ class Engine:
         allowed: Iterable[str] | None = None,
         schemas: DefinitionSource | None = None,
         session_id: str | None = None,
-        **settings: Any,
+        **settings: Unpack[SessionSettings],
     ) -> Session:
         """A new session for one conversation.
 
@@ -629,7 +630,7 @@ class Engine:
         state: State,
         allowed: Iterable[str] | EllipsisType | None = ...,
         schemas: DefinitionSource | None = None,
-        **settings: Any,
+        **settings: Unpack[SessionSettings],
     ) -> Session:
         """A session continued from the result of `Session.save`, also over a newer catalog.
 

@@ -22,6 +22,7 @@ LAYERS = (
     ("models", "trust"),
     ("retrieval",),
     ("gating", "decision", "enrichment"),
+    ("setting_types",),
     ("config",),
     ("loaders",),
     ("indexing", "view"),

@@ -260,8 +260,18 @@ class TestRefused:
     def test_a_config_and_single_settings(self, models: Models) -> None:
         from shortlist import Config
 
-        with pytest.raises(ConfigError, match="not both"):
-            Engine.from_tools([], Config(), k=3)
+        config = Config(k=5, tiers=["lexical", "fast"], session={"k": 2})
+        engine = Engine.from_tools([], config, k=3, default_tier="lexical")
+        assert (engine.config.k, engine.config.default_tier) == (3, "lexical")
+        assert list(engine.config.tiers) == ["lexical", "fast"]
+        assert engine.config.session.k == 2
+        assert config.k == 5
+        reranks = Engine.from_tools([], Config(on_missing="degrade"), reranker="org/none")
+        assert "rerank" in reranks.tiers
+        with pytest.raises(ConfigError, match="config: a Config, not dict"):
+            Engine.from_tools([], {"k": 5})  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="kk: unknown setting"):
+            Engine.from_tools([], config, kk=3)  # type: ignore[call-arg]
 
     def test_something_else_than_tools(self, models: Models) -> None:
         with pytest.raises(ShortlistError, match="got int"):
