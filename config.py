@@ -299,6 +299,10 @@ class Config(Section):
             raise ConfigError(joined(error)) from error
         self._given = values
 
+    def __repr__(self) -> str:
+        settings = (f"{name}={value!r:.80}" for name, value in self._given.items())
+        return f"Config({', '.join(settings)})"
+
     def __eq__(self, other: object) -> bool:
         # However the settings were given.
         return isinstance(other, Config) and dict(self) == dict(other)

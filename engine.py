@@ -324,6 +324,10 @@ class Engine:
         """
         self._background.close()
 
+    def __repr__(self) -> str:
+        tools, servers = len(self._catalog), len(self._catalog.servers)
+        return f"Engine({tools} tools, {servers} servers, tiers {', '.join(self.tiers)})"
+
     def __enter__(self) -> Self:
         return self
 

@@ -56,6 +56,9 @@ class View:
         self._searcher = searcher
         self._guard = ProcessGuard("view")
 
+    def __repr__(self) -> str:
+        return f"View({self.admission.permitted_count} of {len(self.catalog)} tools permitted)"
+
     @property
     def catalog(self) -> Catalog:
         """The catalog version, with denied tools."""

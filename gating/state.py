@@ -92,6 +92,15 @@ class State:
         """
         return replace(self, facts={**self.facts, **facts})
 
+    def __repr__(self) -> str:
+        given = {
+            "scopes": sorted(self.scopes),
+            "called": list(self.called),
+            "milestones": sorted(self.milestones),
+            "facts": dict(self.facts),
+        }
+        return f"State({', '.join(f'{name}={value!r}' for name, value in given.items() if value)})"
+
     def continuing(self, before: State) -> Self:
         """A copy with the calls and milestones of an earlier state added.
 

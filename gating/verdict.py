@@ -77,6 +77,9 @@ class Verdict:
     renamed: bool = False
     ambiguous: bool = False
 
+    def __repr__(self) -> str:
+        return f"Verdict({self.status}: {' '.join(self.message.split()):.200})"
+
     @property
     def _definition(self) -> ShortDefinition:
         return ShortDefinition("", {}, False) if self.tool is None else _shown_definition(self.tool)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..errors import MissingExtraError
 from ..gating import State
+from ..loaders.detail import Detail
+from ..loaders.render.provider_tools import provider_name
 from .hosted_sessions import Conversations, HostedSession, HostMessage
 
 try:
@@ -31,34 +33,32 @@ try:
 except ImportError as missing:
     raise MissingExtraError("the middleware for LangChain", "langchain") from missing
 
-from .langchain_tools import AgentTools, catalog_of
+from .langchain_tools import AgentTools
 
 if TYPE_CHECKING:
     from ..engine import Engine
     from ..session import Session
+    from ..setting_types import SessionSettings
 
-__all__ = ["ShortlistMiddleware", "catalog_of"]
+__all__ = ["ShortlistMiddleware"]
 
-#: Tools are offered as LangChain's own; the text only says which others there are.
-_SESSION_SETTINGS = {
-    "pool": "summaries",
-    "pool_tokens": 2_000,
-    "in_use_tokens": 0,
-    "schema_tokens": 1_000_000,
-    "turn_tokens": None,
-}
+#: The format of sessions; LangChain turns definitions of OpenAI into those of any provider.
+_FORMAT = "openai"
 _ROLES = ((HumanMessage, "user"), (AIMessage, "assistant"), (ToolMessage, "tool"))
 
 
 class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Offers the model only the tools that a turn needs. Registers all tools with the agent.
+    """Offers the model only the tools that a turn needs, as a session does.
+
+    All tools are registered with the agent. The model sees the definitions of a few, and lines in
+    the system message about others, which it calls through `call_tool`.
 
     Conversations are identified by their `thread_id`, or without one by their first message. Other
     tools of the agent are always offered, and their calls are not checked.
 
     Args:
         tools: LangChain tools to choose from.
-        engine: an engine over `catalog_of(tools)`; give one to set rules, a tier or an encoder.
+        engine: `Engine.from_tools(tools, ...)`; give one to set rules, a tier or an encoder.
         state: the state of the agent, or a function from the run's context to the state.
         always: names or ids of tools that are offered in every turn.
         settings: settings of `SessionConfig`, such as `k`, `tier`, `events`.
@@ -77,17 +77,20 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         engine: Engine | None = None,
         state: State | Callable[[Any], State] | None = None,
         always: Sequence[str] = (),
-        **settings: Any,
+        **settings: Unpack[SessionSettings],
     ) -> None:
         super().__init__()
         self._agent_tools = AgentTools(tools, engine)
         self.tools = list(self._agent_tools.by_name.values())
         self.engine = self._agent_tools.engine
         self._state = State() if state is None else state
-        self._settings: dict[str, Any] = {**_SESSION_SETTINGS, **settings}
-        self._settings["pinned"] = tuple(
+        pinned = [
             self._agent_tools.id_of(name) or self.engine.catalog.get(name).id for name in always
-        )
+        ]
+        self._settings: SessionSettings = {
+            **settings,
+            "pinned": (*settings.get("pinned", ()), *pinned),
+        }
         self._conversations = Conversations()
         self._begin_session("settings are checked now")
 
@@ -131,21 +134,43 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             session = conversation.session
             conversation.read([_host_message(message) for message in request.messages])
             session.refresh()
-            view, shows_all = session.view(), session.passes_through
-            ids = [tool.id for tool in view.tools()] if shows_all else session.active
-            offered = self._agent_tools.runnable(
-                tool_id for tool_id in ids if view.permits(tool_id)
-            )
-            pool = None if shows_all else session.system
+            offered = self._offered_tools(session)
+            pool = None if session.passes_through else session.system
+            passing = _passing_text(session)
         other_tools = [
             tool
             for tool in request.tools
             if isinstance(tool, dict) or self._agent_tools.by_name.get(tool.name) is not tool
         ]
-        tools = [*other_tools, *offered]
-        if not pool:
-            return request.override(tools=tools)
-        return request.override(tools=tools, system_message=_system_message(request, pool))
+        changes: dict[str, Any] = {"tools": [*other_tools, *offered]}
+        if pool:
+            changes["system_message"] = _system_message(request, pool)
+        if passing:
+            changes["messages"] = [*request.messages, HumanMessage(passing)]
+        return request.override(**changes)
+
+    def _offered_tools(self, session: Session) -> list[BaseTool | dict[str, Any]]:
+        """The tools in the session's prompt, under the names that they have in LangChain.
+
+        A tool that the prompt shows in full is LangChain's own. Of others, such as `call_tool`, it
+        is the definition that the session renders.
+        """
+        if session.passes_through:
+            return [*self._agent_tools.runnable(tool.id for tool in session.view().tools())]
+        details = {} if session.shown is None else session.shown.details
+        names = {provider_name(tool_id): tool_id for tool_id in details}
+        offered: list[BaseTool | dict[str, Any]] = []
+        for definition in session.tools:
+            function = definition["function"]
+            tool_id = names.get(function["name"])
+            if tool_id is None:
+                offered.append(dict(definition))
+            elif details[tool_id] is Detail.FULL:
+                offered += self._agent_tools.runnable([tool_id])
+            else:
+                name = self._agent_tools.name_of(tool_id)
+                offered.append({**definition, "function": {**function, "name": name}})
+        return offered
 
     def _check_call(self, request: ToolCallRequest) -> ToolCallRequest | ToolMessage:
         """The call if it passes, otherwise the answer to it."""
@@ -157,7 +182,8 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if verdict.passed and verdict.tool is not None:
             name = verdict.tool.name
             return request.override(
-                tool=self._agent_tools.by_name[name], tool_call={**call, "name": name}
+                tool=self._agent_tools.by_name[name],
+                tool_call={**call, "name": name, "args": dict(verdict.arguments)},
             )
         text = verdict.named(self._agent_tools.name_of).text
         return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status="error")
@@ -186,7 +212,7 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             if isinstance(message, ToolMessage) and message.status != "error":
                 tool_id = self._agent_tools.id_of(message.name or "")
                 state = state if tool_id is None else self.engine.after_call(state, tool_id)
-        return self.engine.session(format="text", state=state, session_id=key, **self._settings)
+        return self.engine.session(format=_FORMAT, state=state, session_id=key, **self._settings)
 
 
 def _host_message(message: BaseMessage) -> HostMessage:
@@ -200,6 +226,14 @@ def _host_message(message: BaseMessage) -> HostMessage:
         None if answer is None else answer.tool_call_id,
         answer is None or answer.status != "error",
     )
+
+
+def _passing_text(session: Session) -> str:
+    """Texts about tools that follow the conversation in this model call only."""
+    if session.shown is None or session.passes_through:
+        return ""
+    batches = [*session.shown.rendered.messages, session.shown.passing]
+    return "\n".join(str(message["content"]) for batch in batches for message in batch)
 
 
 def _system_message(request: ModelRequest[Any], pool: str) -> SystemMessage:

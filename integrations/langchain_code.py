@@ -61,7 +61,7 @@ def code_tools(
 
     Args:
         tools: tools for scripts. The rules of the engine apply.
-        engine: over `catalog_of(tools)`, where you want rules, a tier or an encoder of your own.
+        engine: `Engine.from_tools(tools, ...)`, for rules, a tier or an encoder of your own.
         state: state of the agent, or a function that returns it from the run's context.
         k: functions that are found at most.
         result_tokens: token budget of a script's result and output; a longer text is cut.

@@ -1,81 +1,44 @@
-"""The tools of a LangChain agent, and the catalog made from them."""
+"""The tools of a LangChain agent, and the engine that finds them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from langchain_core.tools import BaseTool
-from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from ..catalog import Catalog, Tool
+from ..catalog import Catalog
 from ..engine import Engine
 from ..errors import RequestError
-
-_HINTS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-
-
-def catalog_of(tools: Iterable[BaseTool]) -> list[Tool]:
-    """A catalog of the tools of a LangChain agent.
-
-    `metadata["server"]` becomes the server, and hints of MCP in `metadata`, such as `readOnlyHint`,
-    become annotations. The model calls a tool by its name.
-
-    Args:
-        tools: LangChain tools with different names. Raises: RequestError: an item is not a tool, or
-            two tools have the same name.
-        ToolError: a tool cannot be read.
-    """
-    if not isinstance(tools, Iterable):
-        raise RequestError(f"tools: a list of LangChain tools, not {type(tools).__name__}")
-    tools_by_name: dict[str, Tool] = {}
-    for place, tool in enumerate(tools):
-        if not isinstance(tool, BaseTool):
-            raise RequestError(
-                f"tools[{place}]: a LangChain tool, not {type(tool).__name__}; make one of a "
-                "function with the decorator langchain_core.tools.tool"
-            )
-        if tool.name in tools_by_name:
-            raise RequestError(f"tools: two are named {tool.name!r}; an agent can run only one")
-        metadata = tool.metadata or {}
-        tools_by_name[tool.name] = Tool(
-            tool.name,
-            metadata.get("server"),
-            tool.description,
-            convert_to_openai_tool(tool)["function"].get("parameters"),
-            annotations={hint: metadata[hint] for hint in _HINTS if metadata.get(hint) is not None},
-            tags=tuple(tool.tags or ()),
-        )
-    return list(tools_by_name.values())
 
 
 class AgentTools:
     """The tools that an agent can run, and the engine that finds them.
 
-    A model calls a tool by its name; the catalog has it under its id.
+    A model calls a tool by its name; the catalog has it under its id. `metadata["server"]` of a
+    tool becomes its server, and hints of MCP in `metadata`, such as `readOnlyHint`, annotations.
 
     Args:
         tools: with names that differ.
-        engine: over `catalog_of(tools)`; made when absent.
+        engine: an engine over these tools, `Engine.from_tools(tools)`; made when absent.
 
     Attributes:
         by_name: tools by name.
         engine: engine over these tools.
 
     Raises:
-        RequestError: two tools of one name, or an engine over tools that are not among them.
+        RequestError: an item is no tool of LangChain, two tools have one name, or an engine over
+            tools that are not among them.
     """
 
     def __init__(self, tools: Sequence[BaseTool], engine: Engine | None) -> None:
-        tools = list(tools) if isinstance(tools, Iterable) else tools
-        catalog = catalog_of(tools)
-        self.by_name = {tool.name: tool for tool in tools}
-        self.engine = Engine.from_tools(catalog) if engine is None else engine
+        self.by_name = _tools_by_name(tools)
+        self.engine = Engine.from_tools(self.by_name.values()) if engine is None else engine
         self._allowed_cache: tuple[Catalog | None, list[str] | None] = (None, None)
         if (allowed := self.allowed()) is not None:
             foreign = next(tool.id for tool in self.engine.catalog if tool.id not in allowed)
             raise RequestError(
                 f"engine: holds {foreign!r}, which none of the tools has as its name; "
-                "make it with Engine.from_tools(catalog_of(tools))"
+                "make it with Engine.from_tools(tools)"
             )
 
     def allowed(self) -> list[str] | None:
@@ -102,3 +65,24 @@ class AgentTools:
         """The name by which the model calls a tool, or the id if there is none."""
         catalog = self.engine.catalog
         return catalog.get(tool_id).name if tool_id in catalog else tool_id
+
+
+def _tools_by_name(tools: Iterable[BaseTool]) -> dict[str, BaseTool]:
+    """The tools by name.
+
+    Raises:
+        RequestError: an item is not a tool, or two tools have the same name.
+    """
+    if not isinstance(tools, Iterable):
+        raise RequestError(f"tools: a list of LangChain tools, not {type(tools).__name__}")
+    by_name: dict[str, BaseTool] = {}
+    for place, tool in enumerate(tools):
+        if not isinstance(tool, BaseTool):
+            raise RequestError(
+                f"tools[{place}]: a LangChain tool, not {type(tool).__name__}; make one of a "
+                "function with the decorator langchain_core.tools.tool"
+            )
+        if tool.name in by_name:
+            raise RequestError(f"tools: two are named {tool.name!r}; an agent can run only one")
+        by_name[tool.name] = tool
+    return by_name

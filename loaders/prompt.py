@@ -76,6 +76,10 @@ class PromptTurn:
     left_out: tuple[str, ...]
     rebuilt: bool
 
+    def __repr__(self) -> str:
+        tokens = self.phase1_tokens + self.phase2_tokens + self.working_tokens
+        return f"PromptTurn({len(self.callable)} callable tools, {tokens:,} tokens)"
+
 
 class SavedTool(NamedTuple):
     """A tool that was promoted.

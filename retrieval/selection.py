@@ -25,6 +25,10 @@ class StageResult(NamedTuple):
     score: float
 
 
+_SHOWN = 3
+"""Hits in the short form of a selection."""
+
+
 class Hit(NamedTuple):
     """One tool that a search found.
 
@@ -49,6 +53,9 @@ class Hit(NamedTuple):
     score: float
     stages: Mapping[str, StageResult]
     example_sources: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Hit({self.id!r}, rank {self.rank}, score {self.score:.4g})"
 
     @property
     def id(self) -> str:
@@ -142,6 +149,11 @@ class Selection:
     pending: int = 0
     threshold: float | None = None
     dropped: tuple[Hit, ...] = ()
+
+    def __repr__(self) -> str:
+        tools = ", ".join(self.ids[:_SHOWN]) or self.reason or "no tool"
+        more = ", ..." if len(self.hits) > _SHOWN else ""
+        return f"Selection({self.query!r:.80}, {self.tier}, {len(self.hits)} hits: {tools}{more})"
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

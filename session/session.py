@@ -180,6 +180,13 @@ class Session:
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise RequestError(f"saved session: damaged: {error!r:.200}") from error
 
+    def __repr__(self) -> str:
+        active = len(self._tools.active)
+        return (
+            f"Session({self.id!r}, format={self.format!r}, turn {self._data.turn}, "
+            f"{active} active tools)"
+        )
+
     @property
     def state(self) -> State:
         """The state of the agent, with its successful calls. Assigning replaces it."""

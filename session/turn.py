@@ -74,6 +74,10 @@ class Turn:
     provider_tools: tuple[Mapping[str, Any], ...] = ()
     request: str | None = None
 
+    def __repr__(self) -> str:
+        tools = ", ".join(self.ids) or self.reason or "no tool"
+        return f"Turn({self.number}: {tools})"
+
     @property
     def ids(self) -> tuple[str, ...]:
         """Ids of the tools that fit the message, best first."""

@@ -17,7 +17,7 @@ from pydantic import Field, PrivateAttr
 
 from shortlist import Engine
 from shortlist.demo import load_catalog
-from shortlist.integrations.langchain import ShortlistMiddleware, catalog_of
+from shortlist.integrations.langchain import ShortlistMiddleware
 
 Step = AIMessage | Callable[[Sequence[BaseMessage], list[str]], AIMessage]
 
@@ -51,7 +51,8 @@ class ScriptedModel(BaseChatModel):
         return self.kind
 
     def bind_tools(self, tools: Sequence[Any], **_: Any) -> Any:
-        return self.bind(names=[one.name for one in tools])
+        names = [one["function"]["name"] if isinstance(one, dict) else one.name for one in tools]
+        return self.bind(names=names)
 
     def _generate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **given: Any
@@ -122,4 +123,4 @@ def tools(calls: list[tuple[str, dict[str, Any]]]) -> list[BaseTool]:
 
 @pytest.fixture(scope="session")
 def engine() -> Engine:
-    return Engine.from_tools(catalog_of(demo_tools([])), tiers=["lexical"])
+    return Engine.from_tools(demo_tools([]), tiers=["lexical"])

@@ -12,10 +12,10 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import StructuredTool, tool
 
-from shortlist import Engine, Tool
+from shortlist import Catalog, Engine, Tool
 from shortlist.decision import Decider, Decision
 from shortlist.errors import MissingExtraError, RequestError
-from shortlist.integrations.langchain import ShortlistMiddleware, catalog_of
+from shortlist.integrations.langchain import ShortlistMiddleware
 from shortlist.session import Event, Recorder
 
 from .conftest import IN_THREAD, ISSUE, ScriptedModel, agent_of, answers, ask, call, say
@@ -33,7 +33,7 @@ def test_a_turn_offers_what_it_needs_and_the_call_runs(tools, engine, calls):
 
 
 def test_what_is_offered_only_grows_at_its_end(tools, engine):
-    middleware = ShortlistMiddleware(tools, engine=engine, k=4)
+    middleware = ShortlistMiddleware(tools, engine=engine, k=4, schema_tokens=9_000)
     script = [
         call(("create_issue", ISSUE)),
         say("Filed."),
@@ -88,7 +88,7 @@ def test_nothing_is_offered_where_nothing_fits(tools, engine):
     middleware = ShortlistMiddleware(tools, engine=doubting)
     agent, model = agent_of([say("Why did the chicken cross?"), say("No.")], middleware)
     assert ask(agent, "tell me a joke")[-1].text.startswith("Why")
-    assert model.offered == [[]]
+    assert model.offered == [["call_tool"]]
     assert model.read[0][0].text.startswith("60 tools")
 
 
@@ -105,7 +105,7 @@ def test_a_cache_breakpoint_where_the_provider_has_one(tools, engine):
 
 def test_a_small_catalog_is_shown_whole(tools):
     few = tools[:6]
-    engine = Engine.from_tools(catalog_of(few), tiers=["lexical"])
+    engine = Engine.from_tools(few, tiers=["lexical"])
     middleware = ShortlistMiddleware(few, engine=engine)
     agent, model = agent_of([call(("create_pull_request", {})), say("Hm.")], middleware)
     (answer,) = answers(ask(agent, "hello"))
@@ -139,17 +139,17 @@ def test_tools_always_offered(tools, engine):
     middleware = ShortlistMiddleware(tools, engine=engine, k=2, always=["list_locks"])
     agent, model = agent_of([say("Yes.")], middleware)
     ask(agent, "file an issue")
-    assert model.offered[0][0] == "list_locks"
+    assert model.offered[0][:2] == ["call_tool", "list_locks"]
 
 
 def test_without_a_thread_a_conversation_is_known_by_its_first_message(tools, engine):
-    middleware = ShortlistMiddleware(tools, engine=engine, k=2)
+    middleware = ShortlistMiddleware(tools, engine=engine, k=2, schema_tokens=9_000)
     model = ScriptedModel(script=[say("Filed."), say("None."), say("Hm.")])
     agent = create_agent(model, middleware=[middleware])
     first = agent.invoke({"messages": [HumanMessage("file an issue")]})["messages"]
     agent.invoke({"messages": [*first, HumanMessage("describe a table of the database")]})
     agent.invoke({"messages": [HumanMessage("describe a table of the database")]})
-    assert model.offered[1][:2] == model.offered[0]
+    assert model.offered[1][:3] == model.offered[0]
     assert model.offered[2] != model.offered[1]
 
 
@@ -182,12 +182,12 @@ def test_a_retry_of_the_model_is_no_turn(tools, engine):
     agent, model = agent_of([say("No."), say("Yes.")], Twice(tools, engine=engine))
     ask(agent, "file an issue")
     assert model.offered[0] == model.offered[1]
-    assert turns == [len(model.offered[0])]
+    assert turns == [len(model.offered[0]) - 1]
     assert middleware.session("t1").save()["turn"] == 1
 
 
 def test_a_tool_the_agent_cannot_run_is_never_offered(tools):
-    engine = Engine.from_tools(catalog_of(tools), tiers=["lexical"])
+    engine = Engine.from_tools(tools, tiers=["lexical"])
     middleware = ShortlistMiddleware(tools, engine=engine)
     engine.replace([*engine.catalog, Tool("file_issue", "forge", "File an issue.")])
     agent, model = agent_of([call(("file_issue", {})), say("Oh.")], middleware)
@@ -203,13 +203,14 @@ def test_two_tools_of_one_name_are_refused(tools, engine):
 
 
 def test_an_engine_over_other_tools_is_refused(tools, engine):
-    with pytest.raises(RequestError, match="catalog_of"):
+    with pytest.raises(RequestError, match=r"Engine\.from_tools\(tools\)"):
         ShortlistMiddleware(tools[:-1], engine=engine)
 
 
 def test_what_is_decided_is_recorded_under_the_thread(tools, engine):
     events: list[Event] = []
-    middleware = ShortlistMiddleware(tools, engine=engine, k=3, events=Recorder(events.append))
+    recorder = Recorder(events.append)
+    middleware = ShortlistMiddleware(tools, engine=engine, k=3, events=recorder, pool="summaries")
     script = [call(("create_issue", ISSUE), ("list_locks", {})), say("Filed.")]
     agent, _ = agent_of(script, middleware)
     ask(agent, "file an issue")
@@ -225,7 +226,7 @@ def test_what_is_decided_is_recorded_under_the_thread(tools, engine):
 
 
 def test_a_quarantine_counts_from_the_next_step(tools):
-    engine = Engine.from_tools(catalog_of(tools), tiers=["lexical"])
+    engine = Engine.from_tools(tools, tiers=["lexical"])
     middleware = ShortlistMiddleware(tools, engine=engine, k=5)
 
     class Quarantining(ScriptedModel):
@@ -249,8 +250,8 @@ def test_without_langchain_the_error_says_what_to_install(monkeypatch):
 
 
 def test_a_catalog_keeps_what_the_gate_needs(tools):
-    found = {one.id: one for one in catalog_of(tools)}["filesystem/delete_path"]
+    found = {one.id: one for one in Catalog(tools)}["filesystem/delete_path"]
     assert (found.name, found.server) == ("delete_path", "filesystem")
     assert found.annotations["destructiveHint"] is True
     plain = StructuredTool.from_function(lambda a: a, name="plain", description="Plain.")
-    assert catalog_of([plain])[0].server is None
+    assert Catalog([plain])[0].server is None

@@ -10,13 +10,13 @@ from langchain_core.messages import HumanMessage
 
 from shortlist import Engine
 from shortlist.gating import Gate, Rule, State, after, requires_scope
-from shortlist.integrations.langchain import ShortlistMiddleware, catalog_of
+from shortlist.integrations.langchain import ShortlistMiddleware
 
 from .conftest import IN_THREAD, ISSUE, agent_of, answers, ask, call, say
 
 
 def test_a_tool_that_was_not_offered_is_promoted_with_its_schema(tools, engine, calls):
-    middleware = ShortlistMiddleware(tools, engine=engine, k=2)
+    middleware = ShortlistMiddleware(tools, engine=engine, k=2, pool="summaries")
     script = [
         call(("create_backup", {})),
         call(("create_backup", {"connection": "shop"})),
@@ -42,7 +42,7 @@ def test_a_tool_that_was_not_offered_is_promoted_with_its_schema(tools, engine, 
 
 def test_a_tool_held_back_is_refused_with_its_reason_and_never_told_of(tools, calls):
     gate = Gate([Rule(requires_scope("db:admin"), tools=["database/*_backup"])])
-    engine = Engine.from_tools(catalog_of(tools), tiers=["lexical"], gate=gate)
+    engine = Engine.from_tools(tools, tiers=["lexical"], gate=gate)
     middleware = ShortlistMiddleware(
         tools, engine=engine, state=lambda context: State(frozenset(context["scopes"]))
     )
@@ -70,7 +70,7 @@ def test_a_tool_held_back_is_refused_with_its_reason_and_never_told_of(tools, ca
 
 def test_a_precondition_is_met_by_a_call_of_this_conversation(tools):
     gate = Gate([Rule(after("database/create_backup"), tools=["apply_migrations"])])
-    engine = Engine.from_tools(catalog_of(tools), tiers=["lexical"], gate=gate)
+    engine = Engine.from_tools(tools, tiers=["lexical"], gate=gate)
     middleware = ShortlistMiddleware(tools, engine=engine)
     migrate = ("apply_migrations", {"connection": "shop"})
     script = [
@@ -123,8 +123,55 @@ def test_an_answer_is_text_that_can_be_sent(tools, engine):
     assert "für später" in answer.content
 
 
-def test_parallel_calls_are_each_decided(tools, engine, calls):
+def test_a_tool_of_a_line_is_called_through_call_tool(tools, engine, calls):
     middleware = ShortlistMiddleware(tools, engine=engine)
+    inner = {"tool": "database/create_backup", "arguments": {"connection": "shop"}}
+    script = [call(("call_tool", inner)), say("Backed up.")]
+    agent, model = agent_of(script, middleware)
+    (answer,) = answers(ask(agent, "file an issue that prices are wrong"))
+    assert "create_backup" not in model.offered[0]
+    assert "create_backup(" in model.read[0][0].text
+    assert calls == [("create_backup", {"connection": "shop"})]
+    assert (answer.status, answer.name) == ("success", "create_backup")
+    assert middleware.session("t1").state.called == ("database/create_backup",)
+
+
+def test_it_offers_what_the_session_does(tools, engine):
+    """With as many tokens: the definitions of a few, and lines of the others."""
+    middleware = ShortlistMiddleware(tools, engine=engine)
+    requests = [
+        "file an issue that prices are wrong",
+        "describe the columns of a table in the database",
+        "which pull requests are open?",
+        "search the code for a name",
+        "which files were changed last?",
+    ]
+    agent, model = agent_of([say("Done.") for _ in requests], middleware)
+    session = engine.session(format="openai")
+    for request in requests:
+        ask(agent, request)
+        turn = session.turn(request)
+        session.answered("Done.")
+        names = [tool["function"]["name"].rpartition("__")[2] for tool in turn.tools]
+        assert model.offered[-1] == names
+        assert model.read[-1][0].text == turn.system
+    assert len(model.offered[-1]) <= 16
+    assert middleware.session("t1").shown.phase1_tokens == session.shown.phase1_tokens
+
+
+def test_lines_of_a_turn_are_sent_last_and_not_kept(tools, engine):
+    middleware = ShortlistMiddleware(tools, engine=engine, pool_tokens=900, in_use_tokens=400)
+    agent, model = agent_of([say("Filed."), say("Yes.")], middleware)
+    ask(agent, "file an issue that prices are wrong")
+    messages = ask(agent, "which tables are there?")
+    for read, request in zip(model.read, ("file an issue", "which tables"), strict=True):
+        assert read[-2].text.startswith(request)
+        assert "(" in read[-1].text
+    assert [message.type for message in messages] == ["human", "ai", "human", "ai"]
+
+
+def test_parallel_calls_are_each_decided(tools, engine, calls):
+    middleware = ShortlistMiddleware(tools, engine=engine, pool="summaries")
     several = [("create_issue", {**ISSUE, "title": str(n)}) for n in range(8)]
     script = [call(*several, ("nothing_like_it", {}), ("list_locks", {})), say("Done.")]
     agent, _ = agent_of(script, middleware)

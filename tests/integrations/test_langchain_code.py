@@ -13,7 +13,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from shortlist import Engine, State
 from shortlist.codemode import Flow, Grant
-from shortlist.integrations.langchain import catalog_of
 from shortlist.integrations.langchain_code import code_tools
 
 from .conftest import IN_THREAD, ISSUE, ScriptedModel, answers, ask, call, say
@@ -69,7 +68,7 @@ def test_a_script_that_fails_says_what_to_mend(tools, calls):
 
 def test_rules_grants_and_flows_hold(tools, calls):
     gate = {"rules": [{"tools": ["github/create_issue"], "needs": {"scope": "repo:write"}}]}
-    engine = Engine.from_tools(catalog_of(tools), tiers=["lexical"], gate=gate)
+    engine = Engine.from_tools(tools, tiers=["lexical"], gate=gate)
     status, held = ran(FILE, tools, engine=engine)
     assert (status, calls) == ("error", [])
     assert "repo:write" in held["error"]["message"]
@@ -92,7 +91,7 @@ def test_rules_grants_and_flows_hold(tools, calls):
 def test_successful_calls_of_a_conversation_unlock_others(tools, calls):
     needs = {"after": "database/describe_table"}
     gate = {"rules": [{"tools": ["github/create_issue"], "needs": needs}]}
-    engine = Engine.from_tools(catalog_of(tools), tiers=["lexical"], gate=gate)
+    engine = Engine.from_tools(tools, tiers=["lexical"], gate=gate)
     script = [
         call(("run_code", {"code": FILE})),
         call(("run_code", {"code": "await database.describe_table(table='a')"})),

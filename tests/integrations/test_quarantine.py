@@ -7,7 +7,7 @@ import json
 from langchain_core.tools import StructuredTool
 
 from shortlist import Engine
-from shortlist.integrations.langchain import ShortlistMiddleware, catalog_of
+from shortlist.integrations.langchain import ShortlistMiddleware
 
 from .conftest import agent_of, answers, ask, call, say
 
@@ -31,7 +31,7 @@ def read(model, turn: int) -> str:
 
 def test_a_tool_that_turns_hostile_leaves_pool_and_offer(tools, calls):
     given = [*tools, joker("Tells a joke.")]
-    engine = Engine.from_tools(catalog_of(given), tiers=["lexical"])
+    engine = Engine.from_tools(given, tiers=["lexical"])
     middleware = ShortlistMiddleware(given, engine=engine, k=3, pass_through=0)
     agent, model = agent_of(
         [call(("joke", {})), say("Ha."), call(("joke", {})), say("Sorry.")], middleware
@@ -39,7 +39,7 @@ def test_a_tool_that_turns_hostile_leaves_pool_and_offer(tools, calls):
     ask(agent, "tell me a joke")
     assert "joke" in model.offered[0]
     assert "joke" in read(model, 0).replace("tell me a joke", "")
-    engine.replace(catalog_of([*tools, joker(ORDERS)]))
+    engine.replace([*tools, joker(ORDERS)])
     messages = ask(agent, "another joke please")
     assert "joke" not in model.offered[2]
     assert "id_rsa" not in read(model, 2)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shortlist.loaders.render.provider_tools import ANTHROPIC_LENGTH, OPENAI_LENGTH, provider_name
 
-ids = st.text(max_size=80) | st.text(alphabet="ab_-/", max_size=80)
+ids = st.text(max_size=80) | st.text(alphabet="ab_-/ ", max_size=80)
 
 
 @pytest.mark.parametrize(
@@ -17,13 +17,32 @@ ids = st.text(max_size=80) | st.text(alphabet="ab_-/", max_size=80)
         ("github/create_issue", "github__create_issue"),
         ("create-issue", "create-issue"),
         ("a/b/c", "a__b__c"),
+        ("Maps/Find place", "Maps__Find--place"),
+        ("my server/read-all rows", "my--server__read-all--rows"),
     ],
 )
 def test_plain_ids_stay_readable(tool_id, name):
     assert provider_name(tool_id) == name
 
 
-@pytest.mark.parametrize("tool_id", ["a__b", "a_/b", "a/_b", "a//b", "/a", "工具", "", "a" * 65])
+@pytest.mark.parametrize(
+    "tool_id",
+    [
+        "a__b",
+        "a_/b",
+        "a/_b",
+        "a//b",
+        "/a",
+        "工具",
+        "",
+        "a" * 65,
+        "a--b",
+        "a  b",
+        " a",
+        "a- b",
+        "a/ b",
+    ],
+)
 def test_other_ids_keep_what_they_can_and_a_hash(tool_id):
     assert re.fullmatch(r"[A-Za-z0-9_-]+___[0-9a-f]{20}", provider_name(tool_id))
 
@@ -34,7 +53,7 @@ def test_the_hash_is_of_the_id_and_not_of_the_name_alone():
 
 
 def test_an_id_cannot_be_made_to_take_the_name_of_another():
-    taken = provider_name("bank/transfer money")
+    taken = provider_name("bank/transfer.money")
     slug, _, digest = taken.partition("___")
     for forged in (taken, f"{slug}/_{digest}", f"{slug}_/{digest}", f"{slug}__/{digest}"):
         assert provider_name(forged) != taken
