@@ -39,9 +39,14 @@ class Provides:
     milestones: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        for kind in KINDS_PROVIDED:
-            object.__setattr__(self, kind, _names(f"provides.{kind}", getattr(self, kind)))
+    def __init__(
+        self,
+        scopes: Iterable[str] = (),
+        milestones: Iterable[str] = (),
+        facts: Iterable[str] = (),
+    ) -> None:
+        for kind, names in zip(KINDS_PROVIDED, (scopes, milestones, facts), strict=True):
+            object.__setattr__(self, kind, _names(f"provides.{kind}", names))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, without what is empty."""

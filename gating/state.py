@@ -40,11 +40,17 @@ class State:
     milestones: frozenset[str] = frozenset()
     facts: Mapping[str, Scalar] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scopes", frozenset(_texts("scopes", self.scopes)))
-        object.__setattr__(self, "called", tuple(dict.fromkeys(_texts("called", self.called))))
-        object.__setattr__(self, "milestones", frozenset(_texts("milestones", self.milestones)))
-        object.__setattr__(self, "facts", MappingProxyType(_facts(self.facts)))
+    def __init__(
+        self,
+        scopes: Iterable[str] = (),
+        called: Iterable[str] = (),
+        milestones: Iterable[str] = (),
+        facts: Mapping[str, Scalar] = MappingProxyType({}),
+    ) -> None:
+        object.__setattr__(self, "scopes", frozenset(_texts("scopes", scopes)))
+        object.__setattr__(self, "called", tuple(dict.fromkeys(_texts("called", called))))
+        object.__setattr__(self, "milestones", frozenset(_texts("milestones", milestones)))
+        object.__setattr__(self, "facts", MappingProxyType(_facts(facts)))
 
     def __hash__(self) -> int:
         return hash((self.scopes, self.called, self.milestones, frozenset(self.facts.items())))

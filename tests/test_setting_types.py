@@ -177,19 +177,25 @@ WRONG = (
 )
 
 
-def checked(code: str, tmp_path: Path) -> list[str]:
-    """The lines of a file that mypy refuses, with its messages."""
-    file = tmp_path / "settings_of_a_user.py"
-    file.write_text(code, encoding="utf-8")
+def checked(sources: dict[str, str], tmp_path: Path) -> list[str]:
+    """The lines that mypy refuses in a user's modules, with its messages."""
     modules = tmp_path / "modules"
     modules.mkdir()
     (modules / "shortlist").symlink_to(ROOT)
+    files = []
+    for name, code in sources.items():
+        files.append(f"{name}_of_a_user.py")
+        (tmp_path / files[-1]).write_text(code, encoding="utf-8")
+    cache = str(ROOT / ".mypy_cache" / "users")
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--config-file="]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--config-file=",
-         "--cache-dir", str(ROOT / ".mypy_cache" / "users"), "--follow-imports=silent", str(file)],
-        capture_output=True, text=True, check=False, cwd=tmp_path,
+        [*command, "--cache-dir", cache, "--follow-imports=silent", *files],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
         env={**os.environ, "MYPYPATH": str(modules)},
-    )  # fmt: skip
+    )
     assert done.returncode in (0, 1), done.stderr
     return [line for line in done.stdout.splitlines() if ": error: " in line]
 
@@ -197,7 +203,7 @@ def checked(code: str, tmp_path: Path) -> list[str]:
 def test_a_type_checker_accepts_right_settings_and_finds_each_wrong_one(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     first = RIGHT.count("\n") + 1
-    errors = checked(RIGHT + "\n".join(WRONG) + "\n", tmp_path)
+    errors = checked({"settings": RIGHT + "\n".join(WRONG) + "\n"}, tmp_path)
     lines = {int(match[1]) for error in errors if (match := re.search(r"\.py:(\d+):", error))}
     assert lines == set(range(first, first + len(WRONG))), "\n".join(errors)
 
