@@ -1,4 +1,4 @@
-"""Classifies errors of connections to servers: ended, or a login is required."""
+"""Classifies errors of connections to servers: ended, flooded, or a login is required."""
 
 from __future__ import annotations
 
@@ -48,6 +48,21 @@ def problem_code(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "start_timeout"
     return "no_program" if isinstance(error, FileNotFoundError) else "failed"
+
+
+class FloodError(Exception):
+    """A server sent too much that answers no request. The connection ends."""
+
+
+def is_flood(error: BaseException) -> bool:
+    """Whether a connection ended because of a flood.
+
+    Args:
+        error: error of the connection. Exception groups are searched too.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(is_flood, error.exceptions))
+    return isinstance(error, FloodError)
 
 
 class ConsentNeeded(Exception):
