@@ -1,4 +1,4 @@
-"""The HTTP client for servers: answers are decoded and bounded in bytes.
+"""The HTTP client for servers: answers are decoded, bounded in bytes, and repaired.
 
 It also sends the requests of a login. An answer of any type, status or content coding is bounded
 after decoding, because a few compressed bytes can become gigabytes.
@@ -14,6 +14,7 @@ import httpx2
 
 from .connection_errors import FloodError
 from .flood_limit import FloodLimit
+from .json_repair import JsonRepair
 from .server_process import MOST_BYTES
 
 #: Bytes of an answer that are read in one turn. Other servers have their turns in between.
@@ -73,7 +74,7 @@ def _is_event_stream(response: httpx2.Response) -> bool:
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """The decoded bytes of an answer, at most `MOST_BYTES`."""
+    """The decoded and repaired bytes of an answer, at most `MOST_BYTES`."""
 
     def __init__(self, response: httpx2.Response) -> None:
         codings = response.headers.get_list("content-encoding", split_commas=True)
@@ -87,13 +88,15 @@ class _BoundedStream(httpx2.AsyncByteStream):
         if self._coding_count > 1:
             # Between two codings there may be gigabytes, whatever comes out at the end.
             raise httpx2.StreamError("an answer with more than one content coding")
+        repair = JsonRepair()
         async with aclosing(self._encoded.aiter_bytes()) as chunks:
             async for chunk in chunks:
                 for start in range(0, len(chunk), _TURN_BYTES):
                     turn = chunk[start : start + _TURN_BYTES]
                     self._count(turn)
-                    yield turn
+                    yield repair.feed(turn)
                     await anyio.lowlevel.checkpoint()
+        yield repair.end()
 
     def _count(self, turn: bytes) -> None:
         self._size += len(turn)

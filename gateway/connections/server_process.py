@@ -28,6 +28,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 
+from .json_repair import JsonRepair
 from .server_log import ServerLog
 from .server_spec import ServerSpec
 from .user_folders import state_folder
@@ -106,11 +107,11 @@ async def _receive_messages(
     noise: _OnNoise,
 ) -> None:
     assert process.stdout is not None
-    lines = LineReader()
+    repair, lines = JsonRepair(), LineReader()
     async with to_session:
         with suppress(*_CLOSED, anyio.EndOfStream):
             while True:
-                for line in lines.feed(await process.stdout.receive()):
+                for line in lines.feed(repair.feed(await process.stdout.receive())):
                     message = _parse_message(line, noise)
                     if message is not None:
                         await to_session.send(SessionMessage(message))

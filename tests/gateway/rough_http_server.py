@@ -79,7 +79,7 @@ class Handler(BaseHTTPRequestHandler):
     ):
         body = json.dumps({"jsonrpc": "2.0", "id": number, "result": text("y" * size)}).encode()
         if raw is not None:
-            body = raw.replace("NUMBER", str(number)).encode("utf-8", "surrogateescape")
+            body = raw.replace("NUMBER", str(number)).encode().replace(b"HALF", b"\xf0\x9f")
         if events == "comments":
             body = b":\n" * (size // 2)
         elif events == "result":

@@ -18,6 +18,8 @@ LOCK = threading.Lock()
 OBJECT = {"type": "object"}
 EXTRA: list[str] = []
 CANCELLED: set[int] = set()
+#: A text that was cut inside an emoji.
+CUT = "cut \ud83d"
 
 
 def note(name: str, text: str = "x") -> None:
@@ -80,6 +82,15 @@ def listed(cursor: str | None) -> dict:
         wrong = [tool(f"bad_{at}", inputSchema=one) for at, one in enumerate(bad)]
         wrong += ["no object", {"inputSchema": OBJECT}, tool("hints", annotations="yes")]
         return {"tools": [*wrong, *tools(), tool("untyped", inputSchema={})]}
+    if MODE == "cut":
+        schema = {"type": "object", "properties": {CUT: {"description": CUT}}}
+        return {
+            "tools": [
+                *tools(),
+                tool("smile", description=CUT, inputSchema=schema),
+                *map(tool, [CUT, "smile_in_bytes", "smile_in_error"]),
+            ]
+        }
     if MODE == "megabytes":
         return {"tools": [*tools(), tool("long", description="word " * 300_000)]}
     return {"tools": tools()}
@@ -106,6 +117,15 @@ def call(number: int, name: str, arguments: dict, token: object) -> dict | None:
         return text("no", structuredContent={"y": 1})
     if name == "no_result":
         return {"content": 5}
+    if name == "smile":
+        send({"method": "notifications/message", "params": {"level": "error", "data": CUT}})
+        return text(CUT, structuredContent={CUT: CUT})
+    if name == "smile_in_bytes":
+        answered = json.dumps({"jsonrpc": "2.0", "id": number, "result": text("BYTES")}).encode()
+        with LOCK:
+            sys.stdout.buffer.write(answered.replace(b"BYTES", b"cut \xf0\x9f") + b"\n")
+            sys.stdout.buffer.flush()
+        return None
     if name == "child":
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         return text(str(child.pid))
@@ -139,6 +159,9 @@ def answer(message: dict) -> None:
         result = listed(params.get("cursor"))
     elif method == "tools/call":
         token = (params.get("_meta") or {}).get("progressToken")
+        if params["name"] == "smile_in_error":
+            send({"id": number, "error": {"code": -32000, "message": CUT}})
+            return
         result = call(number, params["name"], params.get("arguments") or {}, token)
         if result is None:
             return
