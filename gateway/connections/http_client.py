@@ -21,7 +21,7 @@ from .server_process import MOST_BYTES
 _TURN_BYTES = 32_768
 #: Most lines and bytes of all event streams of a connection in a minute. A message has up to four
 #: lines, and results count too.
-_MOST_LINES, _MOST_STREAMED_BYTES = 400_000, 8 * MOST_BYTES
+_MOST_LINES, _MOST_STREAMED_BYTES = 120_000, 8 * MOST_BYTES
 
 
 def http_client(

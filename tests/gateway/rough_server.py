@@ -22,6 +22,24 @@ CANCELLED: set[int] = set()
 CUT = "cut \ud83d"
 
 
+def _line(message: dict) -> str:
+    return json.dumps({"jsonrpc": "2.0", **message}) + "\n"
+
+
+#: What a server can write without end.
+FLOODS = {
+    "text": lambda: "noise\n",
+    "empty": lambda: "\n",
+    "json": lambda: '{"noise": 1}\n',
+    "no end": lambda: "noise" * 10,
+    "logs": lambda: _line(
+        {"method": "notifications/message", "params": {"level": "error", "data": "noise"}}
+    ),
+    "answers": lambda: _line({"id": 4_711, "result": {}}),
+    "requests": lambda: _line({"id": "again", "method": "ping"}),
+}
+
+
 def note(name: str, text: str = "x") -> None:
     with (NOTES / name).open("a") as file:
         file.write(text)
@@ -82,6 +100,8 @@ def listed(cursor: str | None) -> dict:
         wrong = [tool(f"bad_{at}", inputSchema=one) for at, one in enumerate(bad)]
         wrong += ["no object", {"inputSchema": OBJECT}, tool("hints", annotations="yes")]
         return {"tools": [*wrong, *tools(), tool("untyped", inputSchema={})]}
+    if MODE == "floods":
+        return {"tools": [*tools(), tool("flood_stdout")]}
     if MODE == "cut":
         schema = {"type": "object", "properties": {CUT: {"description": CUT}}}
         return {
@@ -138,6 +158,11 @@ def call(number: int, name: str, arguments: dict, token: object) -> dict | None:
         with LOCK:
             sys.stdout.write("this is no message\n")
         return text("made noise")
+    if name == "flood_stdout":
+        block = FLOODS[arguments["kind"]]() * 1_000
+        with LOCK:
+            while True:
+                sys.stdout.write(block)
     if name == "flood":
         block = ("z" * 99 + "\n") * 1_000
         for _ in range(arguments["blocks"]):
@@ -183,7 +208,7 @@ def main() -> None:
         if message.get("method") == "notifications/cancelled":
             CANCELLED.add(message["params"]["requestId"])
             note("cancelled")
-        elif "id" in message:
+        elif "id" in message and "method" in message:
             threading.Thread(target=answer, args=(message,), daemon=True).start()
     while MODE == "stays":
         time.sleep(1)
