@@ -40,6 +40,28 @@ FLOODS = {
 }
 
 
+HEAVY = "word " * 5_000_000 if MODE == "heavy" else ""
+
+
+def offered(method: str, cursor: str | None) -> dict:
+    """Resources, templates and prompts of the mode `heavy`."""
+    at = int(cursor or 0)
+    if method == "prompts/list":
+        plain = {"name": "plain", "description": "word " * 10_000}
+        plain["arguments"] = [{"name": "a", "description": "word " * 10_000}]
+        many = {"name": "many", "arguments": [{"name": f"a{number}"} for number in range(500)]}
+        long = {"name": "n" * 300}
+        return {"prompts": [plain, many, long, {"name": "next", "description": HEAVY}]}
+    address = "uri" if method == "resources/list" else "uriTemplate"
+    key = "resources" if method == "resources/list" else "resourceTemplates"
+    plain = {address: "memo:plain", "name": "n" * 300, "title": "t" * 300}
+    plain |= {"description": "word " * 10_000, "_meta": {"long": "m" * 30_000}}
+    plain |= {"icons": [{"src": "data:" + "i" * 30_000}]}
+    entries = [plain, {address: "memo:" + "u" * 5_000, "name": "long"}] if at == 0 else []
+    heavy = {address: f"memo:{at}", "name": "heavy", "description": HEAVY}
+    return {key: [*entries, heavy], "nextCursor": str(at + 1)}
+
+
 def note(name: str, text: str = "x") -> None:
     with (NOTES / name).open("a") as file:
         file.write(text)
@@ -100,6 +122,11 @@ def listed(cursor: str | None) -> dict:
         wrong = [tool(f"bad_{at}", inputSchema=one) for at, one in enumerate(bad)]
         wrong += ["no object", {"inputSchema": OBJECT}, tool("hints", annotations="yes")]
         return {"tools": [*wrong, *tools(), tool("untyped", inputSchema={})]}
+    if MODE == "heavy":
+        # Pages of 25 MB, each with one tool that is worth its place and a long text.
+        at = int(cursor or 0)
+        heavy = tool(f"heavy_{at}", description=HEAVY)
+        return {"tools": [*(tools() if at == 0 else []), heavy], "nextCursor": str(at + 1)}
     if MODE == "floods":
         return {"tools": [*tools(), tool("flood_stdout")]}
     if MODE == "cut":
@@ -179,9 +206,20 @@ def answer(message: dict) -> None:
             return
         info = {"name": "other", "version": "1"}
         told = {"tools": {"listChanged": True}}
+        if MODE == "heavy":
+            told |= {"resources": {}, "prompts": {}}
         result = {"protocolVersion": "2025-06-18", "capabilities": told, "serverInfo": info}
+        if MODE == "heavy":
+            result |= {"instructions": HEAVY}
     elif method == "tools/list":
         result = listed(params.get("cursor"))
+    elif MODE == "heavy" and method in (
+        "resources/list",
+        "resources/templates/list",
+        "prompts/list",
+    ):
+        note("lists")
+        result = offered(method, params.get("cursor"))
     elif method == "tools/call":
         token = (params.get("_meta") or {}).get("progressToken")
         if params["name"] == "smile_in_error":
