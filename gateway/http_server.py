@@ -5,10 +5,11 @@ Routes, bearer tokens, the end of a session, and the server that listens.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import uvicorn
@@ -19,6 +20,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from .connections.json_repair import JsonRepair
+from .http_connections import BACKLOG, ClientConnections, most_connections
 
 if TYPE_CHECKING:
     from .observe.gateway_metrics import Metrics
@@ -66,17 +68,27 @@ async def serve_http(
     app = gateway.server.streamable_http_app(host=host, custom_starlette_routes=routes)
     reporting = SessionEnd(RepairedBodies(app), gateway.sessions.end)
     guarded = BearerTokens(reporting, tokens or {}, frozenset({"/healthz", "/metrics"}))
-    config = uvicorn.Config(guarded, host=host, port=port, log_level="warning", lifespan="on")
+    connections = ClientConnections(most_connections())
+    config = uvicorn.Config(
+        guarded,
+        host=host,
+        port=port,
+        http=cast("type[asyncio.Protocol]", connections.connection),
+        backlog=BACKLOG,
+        log_level="warning",
+        lifespan="on",
+    )
     http_server = _HttpServer(config, started)
-    async with anyio.create_task_group() as group:
-        await group.start(gateway.fleet.run)
-        try:
-            await http_server.serve()
-        finally:
-            with anyio.CancelScope(shield=True):
-                if http_server.started:
-                    await http_server.shutdown()
-        group.cancel_scope.cancel()
+    with connections.quiet():
+        async with anyio.create_task_group() as group:
+            await group.start(gateway.fleet.run)
+            try:
+                await http_server.serve()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    if http_server.started:
+                        await http_server.shutdown()
+            group.cancel_scope.cancel()
 
 
 class _HttpServer(uvicorn.Server):
