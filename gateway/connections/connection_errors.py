@@ -37,12 +37,15 @@ PROBLEMS = {
     "start_timeout": "it did not answer in time",
     "no_program": "its program is not installed, or not found",
     "failed": "it did not start, or its connection ended",
+    "flooded": "it was stopped for a while, because it sent too much that answers no request",
     "list_unreadable": "its list changed and cannot be read",
 }
 
 
 def problem_code(error: BaseException) -> str:
     """The key of `PROBLEMS` for an error of a connection."""
+    if is_flood(error):
+        return "flooded"
     if isinstance(error, BaseExceptionGroup):
         return problem_code(error.exceptions[0])
     if isinstance(error, TimeoutError):

@@ -23,7 +23,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
-from ...catalog.text_cleaning import DESCRIPTION_LIMIT, NAME_LIMIT, Notes, clean, clean_line
+from ...catalog.text_cleaning import DESCRIPTION_LIMIT, NAME_LIMIT
 from ..connections.connection_errors import in_one_line
 from ..connections.openapi_server import PROBLEMS_META
 
@@ -198,7 +198,7 @@ class _ByteBudget:
 
 
 def _bounded_offer(offer: Offer, problems: list[str]) -> Offer | None:
-    """A resource, template or prompt with texts that are bounded as those of tools.
+    """A resource, template or prompt with texts as short as those of tools.
 
     Args:
         offer: the server's definition.
@@ -207,56 +207,67 @@ def _bounded_offer(offer: Offer, problems: list[str]) -> Offer | None:
     Returns:
         None if its name or address is too long, because these cannot be cut.
     """
-    notes = Notes()
-    changes: dict[str, Any] = {
-        "title": offer.title and clean_line(offer.title, "title", notes, NAME_LIMIT),
-        "description": _bounded_text(offer.description, "description", notes),
-    }
+    changes: dict[str, Any] = {}
     if isinstance(offer, types.Prompt):
-        label, identifier, most_chars = f"prompt {offer.name!r:.80}", offer.name, NAME_LIMIT
+        label, most_chars = f"prompt {offer.name!r:.80}", NAME_LIMIT
         arguments: Sequence[types.PromptArgument] = offer.arguments or ()
-        identifier = max([identifier, *(argument.name for argument in arguments)], key=len)
-        if arguments:
-            changes["arguments"] = _bounded_arguments(arguments, notes)
+        longest = max(len(name) for name in [offer.name, *(row.name for row in arguments)])
+        if longest <= NAME_LIMIT and arguments:
+            changes["arguments"] = _bounded_arguments(arguments, label, problems)
     else:
-        identifier = offer.uri if isinstance(offer, types.Resource) else offer.uri_template
-        label, most_chars = f"resource {identifier!r:.80}", _URI_CHARS
-        changes["name"] = clean_line(offer.name, "name", notes, NAME_LIMIT)
-    if len(identifier) > most_chars:
+        uri = offer.uri if isinstance(offer, types.Resource) else offer.uri_template
+        label, most_chars, longest = f"resource {uri!r:.80}", _URI_CHARS, len(uri)
+        changes["name"] = _cut(offer.name, NAME_LIMIT, f"{label}: its name", problems)
+    if longest > most_chars:
         problems.append(
-            f"{label} is left out: a name or address of it has {len(identifier):,} characters, "
+            f"{label} is left out: a name or address of it has {longest:,} characters, "
             f"more than {most_chars:,}"
         )
         return None
+    changes |= _bounded_texts(offer, label, problems)
     for field in _EXTRA_FIELDS:
         value = getattr(offer, field, None)
         if value is not None and len(to_json(value)) > _EXTRA_BYTES:
             changes[field] = None
-            notes.add(field, f"left out, because it has more than {_EXTRA_BYTES:,} bytes")
-    problems += [f"{label}: {note}" for note in notes.as_tuple()]
-    changes = {name: value for name, value in changes.items() if value != getattr(offer, name)}
+            problems.append(f"{label}: its {field} has more than {_EXTRA_BYTES:,} bytes; left out")
     return offer.model_copy(update=changes)
 
 
-def _bounded_text(text: str | None, field: str, notes: Notes) -> str | None:
-    return None if text is None else clean(text, field, notes, DESCRIPTION_LIMIT)
-
-
 def _bounded_arguments(
-    arguments: Sequence[types.PromptArgument], notes: Notes
+    arguments: Sequence[types.PromptArgument], label: str, problems: list[str]
 ) -> list[types.PromptArgument]:
     if len(arguments) > _MOST_ARGUMENTS:
-        notes.add("arguments", f"cut to the first {_MOST_ARGUMENTS}")
-    bounded_arguments = []
-    for argument in arguments[:_MOST_ARGUMENTS]:
-        field = f"arguments.{argument.name:.80}"
-        texts = {
-            "title": argument.title and clean_line(argument.title, field, notes, NAME_LIMIT),
-            "description": _bounded_text(argument.description, field, notes),
-        }
-        changes = {name: text for name, text in texts.items() if text != getattr(argument, name)}
-        bounded_arguments.append(argument.model_copy(update=changes))
-    return bounded_arguments
+        problems.append(
+            f"{label}: it has {len(arguments):,} arguments; only the first {_MOST_ARGUMENTS} are "
+            "read"
+        )
+    return [
+        argument.model_copy(
+            update=_bounded_texts(argument, f"{label}: argument {argument.name!r:.80}", problems)
+        )
+        for argument in arguments[:_MOST_ARGUMENTS]
+    ]
+
+
+def _bounded_texts(
+    entry: Offer | types.PromptArgument, label: str, problems: list[str]
+) -> dict[str, str]:
+    """The title and the description, if there are any."""
+    limits = {"title": NAME_LIMIT, "description": DESCRIPTION_LIMIT}
+    texts = {field: getattr(entry, field) for field in limits}
+    return {
+        field: _cut(text, limits[field], f"{label}: its {field}", problems)
+        for field, text in texts.items()
+        if text is not None
+    }
+
+
+def _cut(text: str, limit: int, subject: str, problems: list[str]) -> str:
+    if len(text) > limit:
+        problems.append(
+            f"{subject} has {len(text):,} characters; only the first {limit:,} are read"
+        )
+    return text[:limit]
 
 
 _TOOLS_METHOD = "tools/list"
@@ -369,7 +380,9 @@ async def _read_tools(client: Client, pages: Pages) -> Listing:
     cursors_read: set[str] = set()
     budget = _ByteBudget(_TOOLS_BYTES)
     pages.problems = []
-    instructions = _instructions(client, problems)
+    instructions = _cut(
+        client.instructions or "", _DESCRIPTION_CHARS, "the text of its instructions", problems
+    )
     if client.server_capabilities.tools is None:
         return Listing((), instructions, _server_version(client), problems=tuple(problems))
     for number in range(1, _MOST_TOOL_PAGES + 1):
@@ -408,28 +421,15 @@ async def _read_tools(client: Client, pages: Pages) -> Listing:
     )
 
 
-def _instructions(client: Client, problems: list[str]) -> str:
-    instructions = client.instructions or ""
-    if len(instructions) > _DESCRIPTION_CHARS:
-        problems.append(
-            f"its instructions have {len(instructions):,} characters; only the first "
-            f"{_DESCRIPTION_CHARS:,} are read"
-        )
-    return instructions[:_DESCRIPTION_CHARS]
-
-
 def _server_version(client: Client) -> str:
     info = client.server_info
     return f"{info.name:.{NAME_LIMIT}} {info.version:.{NAME_LIMIT}}" if info else ""
 
 
 def _shorten_description(tool: types.Tool, problems: list[str]) -> None:
-    if tool.description and len(tool.description) > _DESCRIPTION_CHARS:
-        problems.append(
-            f"tool {tool.name!r:.80}: its description has {len(tool.description):,} characters; "
-            f"only the first {_DESCRIPTION_CHARS:,} are read"
-        )
-        tool.description = tool.description[:_DESCRIPTION_CHARS]
+    if tool.description:
+        subject = f"tool {tool.name!r:.80}: its description"
+        tool.description = _cut(tool.description, _DESCRIPTION_CHARS, subject, problems)
 
 
 async def _read_tool_page(

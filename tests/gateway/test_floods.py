@@ -48,6 +48,8 @@ async def test_a_flood_is_stopped_and_other_calls_stay_fast(tmp_path, kind):
             await until(lambda: not psutil.pid_exists(pid))
         await until(lambda: fleet.upstreams["one"].problem)
         assert "it was stopped, because it sent" in fleet.problems()["one"][0]
-        with pytest.raises(UpstreamError, match=r"it was stopped.*tried again in [0-9]+ s"):
+        with pytest.raises(
+            UpstreamError, match=r"flooded: it was stopped.*tried again in [0-9]+ s"
+        ):
             await call(fleet, "one/echo")
         assert text_of(await call(fleet, "good/echo")) == "{}"

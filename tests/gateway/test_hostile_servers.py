@@ -111,14 +111,15 @@ async def test_lists_are_bounded_over_all_their_pages(tmp_path):
     assert len(second.arguments) == 100
     problems = fleet.problems()["one"]
     for expected in (
-        "its instructions have 25,000,000 characters; only the first 20,000 are read",
+        "the text of its instructions has 25,000,000 characters; only the first 20,000 are read",
         "its list of tools has more than 16,000,000 bytes; the rest is left out",
         "its list of resources has more than 4,000,000 bytes; the rest is left out",
         "its list of resource templates has more than 4,000,000 bytes; the rest is left out",
         "its list of prompts has more than 4,000,000 bytes; the rest is left out",
-        "resource 'memo:plain': description: cut from 50,000 to 16,384 characters",
-        "resource 'memo:plain': meta: left out, because it has more than 20,000 bytes",
-        "prompt 'many': arguments: cut to the first 100",
+        "resource 'memo:plain': its description has 50,000 characters; only the first 16,384 are "
+        "read",
+        "resource 'memo:plain': its meta has more than 20,000 bytes; left out",
+        "prompt 'many': it has 500 arguments; only the first 100 are read",
     ):
         assert expected in problems
     assert any("characters, more than 4,096" in problem for problem in problems)
