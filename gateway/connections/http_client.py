@@ -6,7 +6,7 @@ after decoding, because a few compressed bytes can become gigabytes.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 import anyio.lowlevel
@@ -46,13 +46,10 @@ def http_client(
     async def bound(response: httpx2.Response) -> None:
         if response.status_code == httpx2.codes.UNAUTHORIZED:
             on_unauthorized()
-        response.stream = (
-            _EventStream(response, limit, on_flood)
-            if _is_event_stream(response)
-            else _BoundedStream(response)
-        )
-        for name in ("content-encoding", "content-length"):
-            response.headers.pop(name, None)
+        if _is_event_stream(response):
+            _set_stream(response, _EventStream(response, limit, on_flood))
+        else:
+            _set_stream(response, _BoundedStream(response))
         # MCP is UTF-8. A server must not choose another of Python's codecs, such as bz2.
         response.encoding = "utf-8"
 
@@ -73,38 +70,69 @@ def _is_event_stream(response: httpx2.Response) -> bool:
     )
 
 
-class _BoundedStream(httpx2.AsyncByteStream):
-    """The decoded and repaired bytes of an answer, at most `MOST_BYTES`."""
+class DecodedStream(httpx2.AsyncByteStream):
+    """The decoded bytes of an answer, in turns.
+
+    Args:
+        response: the answer. Its headers say how it is encoded.
+    """
 
     def __init__(self, response: httpx2.Response) -> None:
         codings = response.headers.get_list("content-encoding", split_commas=True)
         self._coding_count = len(codings)
-        self._size = 0
         self._encoded = httpx2.Response(
             response.status_code, headers=response.headers, stream=response.stream
         )
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def __aiter__(self) -> AsyncGenerator[bytes, None]:
         if self._coding_count > 1:
             # Between two codings there may be gigabytes, whatever comes out at the end.
             raise httpx2.StreamError("an answer with more than one content coding")
-        repair = JsonRepair()
         async with aclosing(self._encoded.aiter_bytes()) as chunks:
             async for chunk in chunks:
                 for start in range(0, len(chunk), _TURN_BYTES):
-                    turn = chunk[start : start + _TURN_BYTES]
-                    self._count(turn)
-                    yield repair.feed(turn)
+                    yield chunk[start : start + _TURN_BYTES]
                     await anyio.lowlevel.checkpoint()
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._encoded.aclose()
+
+
+async def decode_in_turns(response: httpx2.Response) -> None:
+    """Hook of a client: other servers have their turns while an answer is decoded.
+
+    Args:
+        response: the answer, which has no content coding afterwards.
+    """
+    _set_stream(response, DecodedStream(response))
+
+
+def _set_stream(response: httpx2.Response, stream: httpx2.AsyncByteStream) -> None:
+    response.stream = stream
+    for name in ("content-encoding", "content-length"):
+        response.headers.pop(name, None)
+
+
+class _BoundedStream(DecodedStream):
+    """The decoded and repaired bytes of an answer, at most `MOST_BYTES`."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        super().__init__(response)
+        self._size = 0
+
+    async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        repair = JsonRepair()
+        async with aclosing(super().__aiter__()) as turns:
+            async for turn in turns:
+                self._count(turn)
+                yield repair.feed(turn)
         yield repair.end()
 
     def _count(self, turn: bytes) -> None:
         self._size += len(turn)
         if self._size > MOST_BYTES:
             raise httpx2.StreamError(f"an answer of more than {MOST_BYTES:,} bytes")
-
-    async def aclose(self) -> None:
-        await self._encoded.aclose()
 
 
 class _EventStream(_BoundedStream):
