@@ -5,10 +5,11 @@ Routes, bearer tokens, the end of a session, and the server that listens.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import uvicorn
@@ -17,6 +18,9 @@ from mcp.server.auth.provider import AccessToken
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+
+from .connections.json_repair import JsonRepair
+from .http_connections import BACKLOG, ClientConnections, most_connections
 
 if TYPE_CHECKING:
     from .observe.gateway_metrics import Metrics
@@ -62,19 +66,29 @@ async def serve_http(
         is_open = not tokens and host in LOOPBACK
         routes.append(Route("/metrics", MetricsRoute(metrics, metrics_token, is_open=is_open)))
     app = gateway.server.streamable_http_app(host=host, custom_starlette_routes=routes)
-    reporting = SessionEnd(app, gateway.sessions.end)
+    reporting = SessionEnd(RepairedBodies(app), gateway.sessions.end)
     guarded = BearerTokens(reporting, tokens or {}, frozenset({"/healthz", "/metrics"}))
-    config = uvicorn.Config(guarded, host=host, port=port, log_level="warning", lifespan="on")
+    connections = ClientConnections(most_connections())
+    config = uvicorn.Config(
+        guarded,
+        host=host,
+        port=port,
+        http=cast("type[asyncio.Protocol]", connections.connection),
+        backlog=BACKLOG,
+        log_level="warning",
+        lifespan="on",
+    )
     http_server = _HttpServer(config, started)
-    async with anyio.create_task_group() as group:
-        await group.start(gateway.fleet.run)
-        try:
-            await http_server.serve()
-        finally:
-            with anyio.CancelScope(shield=True):
-                if http_server.started:
-                    await http_server.shutdown()
-        group.cancel_scope.cancel()
+    with connections.quiet():
+        async with anyio.create_task_group() as group:
+            await group.start(gateway.fleet.run)
+            try:
+                await http_server.serve()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    if http_server.started:
+                        await http_server.shutdown()
+            group.cancel_scope.cancel()
 
 
 class _HttpServer(uvicorn.Server):
@@ -170,6 +184,32 @@ def _bearer(scope: Any) -> str:
     authorization: str = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
     is_bearer = authorization[:7].lower() == "bearer "
     return authorization[7:] if is_bearer else ""
+
+
+class RepairedBodies:
+    """ASGI middleware that repairs the JSON of requests; see `JsonRepair`.
+
+    Args:
+        app: the ASGI application of the MCP server.
+    """
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request on with a repaired body."""
+        repair = JsonRepair()
+
+        async def receive_repaired() -> Any:
+            message = await receive()
+            if message["type"] != "http.request":
+                return message
+            body = repair.feed(message.get("body", b""))
+            if not message.get("more_body", False):
+                body += repair.end()
+            return {**message, "body": body}
+
+        await self._app(scope, receive_repaired if scope["type"] == "http" else receive, send)
 
 
 class SessionEnd:

@@ -1,4 +1,4 @@
-"""Classifies errors of connections to servers: ended, or a login is required."""
+"""Classifies errors of connections to servers: ended, flooded, or a login is required."""
 
 from __future__ import annotations
 
@@ -37,17 +37,35 @@ PROBLEMS = {
     "start_timeout": "it did not answer in time",
     "no_program": "its program is not installed, or not found",
     "failed": "it did not start, or its connection ended",
+    "flooded": "it was stopped for a while, because it sent too much that answers no request",
     "list_unreadable": "its list changed and cannot be read",
 }
 
 
 def problem_code(error: BaseException) -> str:
     """The key of `PROBLEMS` for an error of a connection."""
+    if is_flood(error):
+        return "flooded"
     if isinstance(error, BaseExceptionGroup):
         return problem_code(error.exceptions[0])
     if isinstance(error, TimeoutError):
         return "start_timeout"
     return "no_program" if isinstance(error, FileNotFoundError) else "failed"
+
+
+class FloodError(Exception):
+    """A server sent too much that answers no request. The connection ends."""
+
+
+def is_flood(error: BaseException) -> bool:
+    """Whether a connection ended because of a flood.
+
+    Args:
+        error: error of the connection. Exception groups are searched too.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(is_flood, error.exceptions))
+    return isinstance(error, FloodError)
 
 
 class ConsentNeeded(Exception):

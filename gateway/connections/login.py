@@ -95,8 +95,14 @@ async def _redirect_page() -> AsyncIterator[
     server = uvicorn.Server(
         uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", lifespan="off")
     )
+
+    async def serve() -> None:
+        # A cancellation would leave its socket open. It ends by `should_exit`.
+        with anyio.CancelScope(shield=True):
+            await server.serve()
+
     async with anyio.create_task_group() as group:
-        group.start_soon(server.serve)
+        group.start_soon(serve)
         while not server.started:
             await anyio.sleep(0.01)
         port = server.servers[0].sockets[0].getsockname()[1]

@@ -7,6 +7,7 @@ their secrets, go to the configured host only, whatever the document or an answe
 from __future__ import annotations
 
 import base64
+import codecs
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -29,6 +30,8 @@ from ...catalog import Tool, read_tools
 from ...catalog.operation import Operation
 from ...catalog.request_body import is_json
 from ...errors import CatalogError, OperationError
+from .http_client import decode_in_turns
+from .json_repair import repaired_json
 from .masking import redacted
 from .server_log import ServerLog
 from .server_process import MOST_BYTES
@@ -55,6 +58,9 @@ _HEADERS = {
     "Accept-Encoding": "gzip, deflate",
     "User-Agent": f"shortlist/{__version__}",
 }
+#: Codecs of Python that are no character sets of the web. Some take very long, some give half
+#: surrogate pairs.
+_NO_CHARSETS = {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
 _TEXT_TYPES = ("xml", "yaml", "javascript", "x-www-form-urlencoded", "graphql", "csv")
 
 
@@ -71,7 +77,9 @@ async def openapi_transport(spec: ServerSpec, log: ServerLog) -> AsyncIterator[T
     # All clients of the gateway share the connection: no cookie of one is sent for another.
     no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
     async with (
-        httpx2.AsyncClient(timeout=timeout, cookies=no_cookies) as http,
+        httpx2.AsyncClient(
+            timeout=timeout, cookies=no_cookies, event_hooks={"response": [decode_in_turns]}
+        ) as http,
         create_client_server_memory_streams() as (client_streams, server_streams),
         anyio.create_task_group() as group,
     ):
@@ -329,7 +337,7 @@ def _content(body: bytes, response: httpx2.Response) -> types.CallToolResult:
     if is_json(media_type):
         text = _text(body, response)
         try:
-            value = pydantic_core.from_json(text, allow_inf_nan=False)
+            value = pydantic_core.from_json(repaired_json(text.encode()), allow_inf_nan=False)
         except ValueError:
             return _text_result(text)
         return _text_result(text, value if isinstance(value, dict) else None)
@@ -365,10 +373,13 @@ def _is_text(body: bytes, media_type: str) -> bool:
 
 
 def _text(body: bytes, response: httpx2.Response) -> str:
+    charset = response.charset_encoding or "utf-8"
     try:
-        return body.decode(response.charset_encoding or "utf-8", "replace")
-    except LookupError:  # the server names no known encoding
-        return body.decode("utf-8", "replace")
+        if codecs.lookup(charset).name not in _NO_CHARSETS:
+            return body.decode(charset, "replace")
+    except LookupError:
+        pass  # the server names no known encoding
+    return body.decode("utf-8", "replace")
 
 
 def _text_result(text: str, value: dict[str, Any] | None = None) -> types.CallToolResult:

@@ -21,6 +21,7 @@ from subprocess import PIPE
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
 import mcp.types as types
 from anyio.abc import Process
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -29,6 +30,9 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 
 from ...catalog.text_file import replace_file
+from .connection_errors import FloodError
+from .flood_limit import FloodLimit
+from .json_repair import JsonRepair
 from .server_log import ServerLog
 from .server_spec import ServerSpec
 from .user_folders import own_folder, state_folder
@@ -42,6 +46,14 @@ MOST_BYTES = 32 * 1024 * 1024
 #: Seconds that a server has to end: after its stdin was closed, and after it got a signal.
 _GRACE_S = 2.0
 _END_BYTES = 4_096
+#: Most lines and bytes of a minute that answer no request.
+_MOST_LINES, _MOST_UNASKED_BYTES = 30_000, 2 * MOST_BYTES
+#: A request of the server counts as so many lines, because it must be answered.
+_REQUEST_LINES = 10
+#: Lines of noise that are read in one turn. Other servers have their turns in between.
+_TURN_LINES = 50
+#: A line of this many times the most bytes of a message counts as endless.
+_ENDLESS_LINE = 8
 #: The id of an answer is first or last, depending on the server's SDK.
 _ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,')
 _ID_LAST = re.compile(rb',\s*"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
@@ -82,8 +94,9 @@ async def stdio_transport(
     try:
         processes.started(process.pid)
         async with anyio.create_task_group() as group:
-            group.start_soon(_receive_messages, process, to_session, noise)
-            group.start_soon(_send_messages, process, from_session, to_session)
+            unasked = _UnaskedLines()
+            group.start_soon(_receive_messages, process, to_session, noise, unasked)
+            group.start_soon(_send_messages, process, from_session, to_session, unasked)
             group.start_soon(_log_stderr, process, log)
             try:
                 yield read, write
@@ -105,16 +118,23 @@ async def _receive_messages(
     process: Process,
     to_session: MemoryObjectSendStream[SessionMessage | Exception],
     noise: _OnNoise,
+    unasked: _UnaskedLines,
 ) -> None:
     assert process.stdout is not None
-    lines = LineReader()
+    repair, lines, noise_lines = JsonRepair(), LineReader(), 0
     async with to_session:
         with suppress(*_CLOSED, anyio.EndOfStream):
             while True:
-                for line in lines.feed(await process.stdout.receive()):
+                for line in lines.feed(repair.feed(await process.stdout.receive())):
                     message = _parse_message(line, noise)
+                    unasked.count_line(line, message)
                     if message is not None:
                         await to_session.send(SessionMessage(message))
+                        continue
+                    noise_lines += 1
+                    if noise_lines % _TURN_LINES == 0:
+                        await anyio.lowlevel.checkpoint()
+                lines.check_open_line()
     # A server that still writes while it ends must not block on a full pipe.
     with suppress(*_CLOSED, anyio.EndOfStream):
         while True:
@@ -125,10 +145,12 @@ async def _send_messages(
     process: Process,
     messages: MemoryObjectReceiveStream[SessionMessage],
     to_session: MemoryObjectSendStream[SessionMessage | Exception],
+    unasked: _UnaskedLines,
 ) -> None:
     assert process.stdin is not None
     try:
         async for item in messages:
+            unasked.record_sent(item.message)
             text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
             await process.stdin.send(text.encode() + b"\n")
     except _CLOSED:
@@ -155,13 +177,45 @@ def _parse_message(line: bytes | OversizedLine, noise: _OnNoise) -> types.JSONRP
             return None
         error = types.ErrorData(code=types.INTERNAL_ERROR, message=f"the server sent {description}")
         return types.JSONRPCError(jsonrpc="2.0", id=int(id_match.group(1)), error=error)
-    if not line.strip():
+    if not (text := line.strip()):
         return None
-    try:
-        return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValueError:
-        noise(line[:200].decode(errors="replace").strip())
-        return None
+    if text.startswith(b"{"):
+        with suppress(ValueError):
+            return types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+    noise(text[:200].decode(errors="replace"))
+    return None
+
+
+class _UnaskedLines:
+    """Limits the lines of a server that answer no request: noise, notifications, questions.
+
+    Each of them takes time that other servers' calls wait for.
+    """
+
+    def __init__(self) -> None:
+        self._limit = FloodLimit(_MOST_LINES, _MOST_UNASKED_BYTES, "output that answers no request")
+        self._open_requests = 0
+
+    def record_sent(self, message: types.JSONRPCMessage) -> None:
+        """Record a message to the server. It may answer a request."""
+        self._open_requests += isinstance(message, types.JSONRPCRequest)
+
+    def count_line(self, line: bytes | OversizedLine, message: types.JSONRPCMessage | None) -> None:
+        """Count a line of the server.
+
+        Args:
+            line: the line.
+            message: the message in it; None for noise.
+
+        Raises:
+            FloodError: there were too many within a minute.
+        """
+        is_answer = isinstance(message, types.JSONRPCResponse | types.JSONRPCError)
+        if is_answer and self._open_requests:
+            self._open_requests -= 1
+            return
+        lines = _REQUEST_LINES if isinstance(message, types.JSONRPCRequest) else 1
+        self._limit.count(lines, line.size if isinstance(line, OversizedLine) else len(line))
 
 
 class OversizedLine:
@@ -192,6 +246,17 @@ class LineReader:
             self._append(part)
             yield self._take_line()
         self._append(rest)
+
+    def check_open_line(self) -> None:
+        """Check the line that has not ended yet.
+
+        Raises:
+            FloodError: it is much longer than a line may be, and may have no end.
+        """
+        if self._size > _ENDLESS_LINE * self._most:
+            raise FloodError(
+                f"it was stopped, because it sent a line of more than {self._size:,} bytes"
+            )
 
     def _append(self, part: bytes) -> None:
         self._line += part

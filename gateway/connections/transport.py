@@ -8,8 +8,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from ...errors import ConfigError, MissingExtraError
-from .connection_errors import ConsentNeeded
+from .connection_errors import ConsentNeeded, FloodError
 from .openapi_server import openapi_transport
 from .server_log import ServerLog
 from .server_process import MOST_BYTES, RunningProcesses, stdio_transport
@@ -65,16 +67,23 @@ def _stored_login(spec: ServerSpec) -> httpx2.Auth | None:
 async def _open_sse(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterator[TransportStreams]:
     from mcp.client.sse import sse_client
 
+    from .http_client import http_client
+
     # Between calls the stream has no data. So only the start and posts have a time limit.
     with _convert_unauthorized(spec) as record_unauthorized:
-        async with sse_client(
-            spec.url or "",
-            headers=spec.plain_headers(),
-            timeout=spec.start_timeout_s,
-            sse_read_timeout=float("inf"),
-            auth=auth,
-            httpx_client_factory=partial(_http_client, record_unauthorized=record_unauthorized),
-        ) as streams:
+        async with (
+            _ended_by_flood() as end_by_flood,
+            sse_client(
+                spec.url or "",
+                headers=spec.plain_headers(),
+                timeout=spec.start_timeout_s,
+                sse_read_timeout=float("inf"),
+                auth=auth,
+                httpx_client_factory=partial(
+                    http_client, on_unauthorized=record_unauthorized, on_flood=end_by_flood
+                ),
+            ) as streams,
+        ):
             yield streams
 
 
@@ -83,18 +92,43 @@ async def _open_http(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterato
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
+    from .http_client import http_client
+
     # An answer may take as long as the call, which has its own limit.
     timeout = httpx2.Timeout(spec.start_timeout_s, read=None)
     with _convert_unauthorized(spec) as record_unauthorized:
         async with (
-            _http_client(
-                spec.plain_headers(), timeout, auth, record_unauthorized=record_unauthorized
+            _ended_by_flood() as end_by_flood,
+            http_client(
+                spec.plain_headers(),
+                timeout,
+                auth,
+                on_unauthorized=record_unauthorized,
+                on_flood=end_by_flood,
             ) as client,
             streamable_http_client(
                 spec.url or "", http_client=client, max_sse_event_size=MOST_BYTES
             ) as streams,
         ):
             yield streams
+
+
+@asynccontextmanager
+async def _ended_by_flood() -> AsyncIterator[Callable[[FloodError], None]]:
+    """A block that a flood ends.
+
+    Yields:
+        A function that ends the block with an error.
+    """
+
+    async def raise_error(error: FloodError) -> None:
+        raise error
+
+    def end(error: FloodError) -> None:
+        group.start_soon(raise_error, error)
+
+    async with anyio.create_task_group() as group:
+        yield end
 
 
 @contextmanager
@@ -116,39 +150,3 @@ def _convert_unauthorized(spec: ServerSpec) -> Iterator[Callable[[], None]]:
         if is_unauthorized:
             raise ConsentNeeded(spec.name) from error
         raise
-
-
-def _http_client(
-    headers: dict[str, str] | None = None,
-    timeout: httpx2.Timeout | None = None,
-    auth: httpx2.Auth | None = None,
-    *,
-    record_unauthorized: Callable[[], None],
-) -> httpx2.AsyncClient:
-    """An HTTP client that refuses answers of more than `MOST_BYTES` and records a 401."""
-    import httpx2
-
-    async def check_response(response: httpx2.Response) -> None:
-        if response.status_code == httpx2.codes.UNAUTHORIZED:
-            record_unauthorized()
-        if response.headers.get("content-type", "").startswith("application/json"):
-            response.stream = _BoundedStream(response.stream)
-
-    class _BoundedStream(httpx2.AsyncByteStream):
-        def __init__(self, stream: Any) -> None:
-            self._stream = stream
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
-            async for chunk in self._stream:
-                size += len(chunk)
-                if size > MOST_BYTES:
-                    raise httpx2.StreamError(f"an answer of more than {MOST_BYTES:,} bytes")
-                yield chunk
-
-        async def aclose(self) -> None:
-            await self._stream.aclose()
-
-    return httpx2.AsyncClient(
-        headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [check_response]}
-    )

@@ -147,6 +147,8 @@ class Caller:
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Pass progress on, if the client asked for it."""
+        if self._is_queue_full:
+            return
         async with self._send_lock:
             try:
                 await self.context.session.report_progress(progress, total, message)
@@ -158,9 +160,13 @@ class Caller:
         async with self._send_lock:
             return
 
+    @property
+    def _is_queue_full(self) -> bool:
+        """Whether the server sends faster than the client reads."""
+        return self._send_lock.statistics().tasks_waiting >= _MOST_QUEUED
+
     async def _send(self, notification: types.ServerNotification) -> None:
-        if self._send_lock.statistics().tasks_waiting >= _MOST_QUEUED:
-            # The server sends faster than the client reads.
+        if self._is_queue_full:
             return
         async with self._send_lock:
             try:

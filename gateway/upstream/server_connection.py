@@ -21,6 +21,7 @@ from ..connections.connection_errors import (
     ConsentNeeded,
     in_one_line,
     is_connection_end,
+    is_flood,
     problem_code,
     wants_login,
 )
@@ -38,6 +39,8 @@ _LOG = logging.getLogger("shortlist.gateway")
 _BACK_OFF, _MOST_BACK_OFF = 0.5, 60.0
 #: After this many failures in a row, calls are refused at once until the next try.
 _FAILURE_LIMIT = 3
+#: A flood counts as so many failures: the server rests for as long as possible.
+_FAILURES_OF_A_FLOOD = 8
 #: Number of stored stdout lines that are not messages.
 _NOISE_LINES = 20
 
@@ -411,6 +414,9 @@ class Upstream:
         if self._client is None:
             self._failed_starts += 1
         self._failures += 1
+        if is_flood(error):
+            # A flood costs the other servers time, so the next one must not come soon.
+            self._failures = max(self._failures, _FAILURES_OF_A_FLOOD)
         wait_s = min(_BACK_OFF * 2 ** (self._failures - 1), _MOST_BACK_OFF)
         self._retry_at = monotonic() + wait_s
         self.state, self.problem = ServerState.FAILED, redacted(in_one_line(error), self.spec)

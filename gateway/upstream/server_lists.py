@@ -9,7 +9,7 @@ the SDK sees the page, and reported as a problem.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, TypeVar
@@ -20,8 +20,10 @@ from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
 from mcp.types.methods import validate_server_result
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
 
+from ...catalog.text_cleaning import DESCRIPTION_LIMIT, NAME_LIMIT
 from ..connections.connection_errors import in_one_line
 from ..connections.openapi_server import PROBLEMS_META
 
@@ -30,7 +32,15 @@ _MOST_OFFER_PAGES, _MOST_ENTRIES = 200, 10_000
 #: Time limit in seconds for one list, so that a slow list does not delay a server with known tools.
 _LIST_TIMEOUT_S = 10.0
 
-T = TypeVar("T")
+#: Most bytes of a list of tools, and of one of resources, templates or prompts. The longest real
+#: list of tools found has 0.6 MB.
+_TOOLS_BYTES, _OFFERS_BYTES = 16_000_000, 4_000_000
+#: Most characters of an address, most arguments of a prompt, and most bytes of each extra field.
+_URI_CHARS, _MOST_ARGUMENTS, _EXTRA_BYTES = 4_096, 100, 20_000
+_EXTRA_FIELDS = ("icons", "annotations", "meta", "mime_type")
+
+Entry = TypeVar("Entry", bound=BaseModel)
+Offer = TypeVar("Offer", types.Resource, types.ResourceTemplate, types.Prompt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +98,19 @@ async def read_offers(client: Client, problems: list[str]) -> Offers:
     """
     capabilities = client.server_capabilities
 
-    async def resources(cursor: str | None) -> tuple[list[types.Resource], str | None]:
-        page = await client.list_resources(cursor=cursor, cache_mode="refresh")
-        return page.resources, page.next_cursor
+    async def resources(cursor: str | None) -> tuple[types.PaginatedResult, list[types.Resource]]:
+        page = await client.list_resources(cursor=cursor, cache_mode="bypass")
+        return page, page.resources
 
-    async def templates(cursor: str | None) -> tuple[list[types.ResourceTemplate], str | None]:
-        page = await client.list_resource_templates(cursor=cursor, cache_mode="refresh")
-        return page.resource_templates, page.next_cursor
+    async def templates(
+        cursor: str | None,
+    ) -> tuple[types.PaginatedResult, list[types.ResourceTemplate]]:
+        page = await client.list_resource_templates(cursor=cursor, cache_mode="bypass")
+        return page, page.resource_templates
 
-    async def prompts(cursor: str | None) -> tuple[list[types.Prompt], str | None]:
-        page = await client.list_prompts(cursor=cursor, cache_mode="refresh")
-        return page.prompts, page.next_cursor
+    async def prompts(cursor: str | None) -> tuple[types.PaginatedResult, list[types.Prompt]]:
+        page = await client.list_prompts(cursor=cursor, cache_mode="bypass")
+        return page, page.prompts
 
     has_resources, has_prompts = capabilities.resources, capabilities.prompts
     return Offers(
@@ -110,17 +122,22 @@ async def read_offers(client: Client, problems: list[str]) -> Offers:
 
 async def _read_pages(
     kind: str,
-    read_page: Callable[[str | None], Awaitable[tuple[list[T], str | None]]],
+    read_page: Callable[[str | None], Awaitable[tuple[types.PaginatedResult, list[Offer]]]],
     problems: list[str],
-) -> tuple[T, ...]:
-    entries: list[T] = []
+) -> tuple[Offer, ...]:
+    entries: list[Offer] = []
+    budget = _ByteBudget(_OFFERS_BYTES)
     cursors_read: set[str | None] = set()
     cursor: str | None = None
     try:
         with anyio.fail_after(_LIST_TIMEOUT_S):
             for _ in range(_MOST_OFFER_PAGES):
-                page, cursor = await read_page(cursor)
-                entries += page
+                page, page_entries = await read_page(cursor)
+                entries += budget.fitting(page, page_entries)
+                cursor = page.next_cursor
+                if budget.is_exceeded:
+                    problems.append(budget.problem(kind))
+                    break
                 if not cursor or cursor in cursors_read or len(entries) >= _MOST_ENTRIES:
                     break
                 cursors_read.add(cursor)
@@ -130,7 +147,127 @@ async def _read_pages(
             return ()
         reason = "it takes too long" if isinstance(error, TimeoutError) else in_one_line(error)
         problems.append(f"its list of {kind} is not read to its end: {reason}")
-    return tuple(entries[:_MOST_ENTRIES])
+    if len(entries) > _MOST_ENTRIES:
+        problems.append(f"it lists more than {_MOST_ENTRIES:,} {kind}; the rest is left out")
+    entry_problems: list[str] = []
+    bounded_entries = [_bounded_offer(entry, entry_problems) for entry in entries[:_MOST_ENTRIES]]
+    problems += entry_problems[:_MOST_PROBLEMS]
+    if (more := len(entry_problems) - _MOST_PROBLEMS) > 0:
+        problems.append(f"its list of {kind} has {more:,} more such problems")
+    return tuple(entry for entry in bounded_entries if entry is not None)
+
+
+class _ByteBudget:
+    """The bytes of one list, all pages together.
+
+    Args:
+        most: most bytes.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = self._free_bytes = most
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether the pages so far have more bytes."""
+        return self._free_bytes < 0
+
+    def fitting(self, page: BaseModel, entries: list[Entry]) -> list[Entry]:
+        """The entries of the next page that are within the budget.
+
+        Args:
+            page: the page. Its cursor and `_meta` count too.
+            entries: the entries of the page.
+        """
+        page_bytes = len(to_json(page))
+        free_bytes = self._free_bytes
+        self._free_bytes -= page_bytes
+        if page_bytes <= free_bytes:
+            return entries
+        fitting: list[Entry] = []
+        for entry in entries:
+            free_bytes -= len(to_json(entry))
+            if free_bytes < 0:
+                break
+            fitting.append(entry)
+        return fitting
+
+    def problem(self, kind: str) -> str:
+        """The problem of a list that is over the budget."""
+        return f"its list of {kind} has more than {self._most:,} bytes; the rest is left out"
+
+
+def _bounded_offer(offer: Offer, problems: list[str]) -> Offer | None:
+    """A resource, template or prompt with texts as short as those of tools.
+
+    Args:
+        offer: the server's definition.
+        problems: gets a line for each text that is cut, and for a definition that is left out.
+
+    Returns:
+        None if its name or address is too long, because these cannot be cut.
+    """
+    changes: dict[str, Any] = {}
+    if isinstance(offer, types.Prompt):
+        label, most_chars = f"prompt {offer.name!r:.80}", NAME_LIMIT
+        arguments: Sequence[types.PromptArgument] = offer.arguments or ()
+        longest = max(len(name) for name in [offer.name, *(row.name for row in arguments)])
+        if longest <= NAME_LIMIT and arguments:
+            changes["arguments"] = _bounded_arguments(arguments, label, problems)
+    else:
+        uri = offer.uri if isinstance(offer, types.Resource) else offer.uri_template
+        label, most_chars, longest = f"resource {uri!r:.80}", _URI_CHARS, len(uri)
+        changes["name"] = _cut(offer.name, NAME_LIMIT, f"{label}: its name", problems)
+    if longest > most_chars:
+        problems.append(
+            f"{label} is left out: a name or address of it has {longest:,} characters, "
+            f"more than {most_chars:,}"
+        )
+        return None
+    changes |= _bounded_texts(offer, label, problems)
+    for field in _EXTRA_FIELDS:
+        value = getattr(offer, field, None)
+        if value is not None and len(to_json(value)) > _EXTRA_BYTES:
+            changes[field] = None
+            problems.append(f"{label}: its {field} has more than {_EXTRA_BYTES:,} bytes; left out")
+    return offer.model_copy(update=changes)
+
+
+def _bounded_arguments(
+    arguments: Sequence[types.PromptArgument], label: str, problems: list[str]
+) -> list[types.PromptArgument]:
+    if len(arguments) > _MOST_ARGUMENTS:
+        problems.append(
+            f"{label}: it has {len(arguments):,} arguments; only the first {_MOST_ARGUMENTS} are "
+            "read"
+        )
+    return [
+        argument.model_copy(
+            update=_bounded_texts(argument, f"{label}: argument {argument.name!r:.80}", problems)
+        )
+        for argument in arguments[:_MOST_ARGUMENTS]
+    ]
+
+
+def _bounded_texts(
+    entry: Offer | types.PromptArgument, label: str, problems: list[str]
+) -> dict[str, str]:
+    """The title and the description, if there are any."""
+    limits = {"title": NAME_LIMIT, "description": DESCRIPTION_LIMIT}
+    texts = {field: getattr(entry, field) for field in limits}
+    return {
+        field: _cut(text, limits[field], f"{label}: its {field}", problems)
+        for field, text in texts.items()
+        if text is not None
+    }
+
+
+def _cut(text: str, limit: int, subject: str, problems: list[str]) -> str:
+    if len(text) > limit:
+        problems.append(
+            f"{subject} has {len(text):,} characters; only the first {limit:,} are read"
+        )
+    return text[:limit]
 
 
 _TOOLS_METHOD = "tools/list"
@@ -241,18 +378,26 @@ async def _read_tools(client: Client, pages: Pages) -> Listing:
     fresh_seconds: list[float] = []
     cursor: str | None = None
     cursors_read: set[str] = set()
+    budget = _ByteBudget(_TOOLS_BYTES)
     pages.problems = []
+    instructions = _cut(
+        client.instructions or "", _DESCRIPTION_CHARS, "the text of its instructions", problems
+    )
     if client.server_capabilities.tools is None:
-        return Listing((), client.instructions or "", _server_version(client))
+        return Listing((), instructions, _server_version(client), problems=tuple(problems))
     for number in range(1, _MOST_TOOL_PAGES + 1):
         page = await _read_tool_page(client, cursor, pages)
-        for tool in page.tools:
+        page_tools = budget.fitting(page, page.tools)
+        for tool in page_tools:
             _shorten_description(tool, problems)
-        tools += page.tools
+        tools += page_tools
         if pages.with_problems:
             problems += (page.meta or {}).get(PROBLEMS_META, ())
         fresh_seconds.append(page.ttl_ms / 1e3)
         cursor = page.next_cursor
+        if budget.is_exceeded:
+            problems.append(budget.problem("tools"))
+            break
         if not cursor:
             break
         if cursor in cursors_read:
@@ -269,7 +414,7 @@ async def _read_tools(client: Client, pages: Pages) -> Listing:
         problems.append(f"it lists more than {_MOST_TOOLS:,} tools; the rest is left out")
     return Listing(
         tuple(tools[:_MOST_TOOLS]),
-        client.instructions or "",
+        instructions,
         _server_version(client),
         min(fresh_seconds),
         (*problems, *pages.problems),
@@ -278,28 +423,25 @@ async def _read_tools(client: Client, pages: Pages) -> Listing:
 
 def _server_version(client: Client) -> str:
     info = client.server_info
-    return f"{info.name} {info.version}" if info else ""
+    return f"{info.name:.{NAME_LIMIT}} {info.version:.{NAME_LIMIT}}" if info else ""
 
 
 def _shorten_description(tool: types.Tool, problems: list[str]) -> None:
-    if tool.description and len(tool.description) > _DESCRIPTION_CHARS:
-        problems.append(
-            f"tool {tool.name!r:.80}: its description has {len(tool.description):,} characters; "
-            f"only the first {_DESCRIPTION_CHARS:,} are read"
-        )
-        tool.description = tool.description[:_DESCRIPTION_CHARS]
+    if tool.description:
+        subject = f"tool {tool.name!r:.80}: its description"
+        tool.description = _cut(tool.description, _DESCRIPTION_CHARS, subject, problems)
 
 
 async def _read_tool_page(
     client: Client, cursor: str | None, pages: Pages
 ) -> types.ListToolsResult:
     try:
-        return await client.list_tools(cursor=cursor, cache_mode="refresh")
+        return await client.list_tools(cursor=cursor, cache_mode="bypass")
     except ValidationError:
         if pages.screened:
             raise
         pages.screened = True
-        return await client.list_tools(cursor=cursor, cache_mode="refresh")
+        return await client.list_tools(cursor=cursor, cache_mode="bypass")
 
 
 _LOG = logging.getLogger("shortlist.gateway")

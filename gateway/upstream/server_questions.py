@@ -34,6 +34,8 @@ from .safe_texts import safe_message
 from .server_lists import Pages
 from .shown_questions import named_question, written_out_prompt
 
+#: Most messages of a server that are handled at once, and most if a further one is a question.
+_MOST_MESSAGES, _MOST_QUESTIONS = 1_000, 100
 _LOG_MESSAGE, _CANCEL = "notifications/message", "notifications/cancelled"
 #: Code of the error by which some servers confirm that a call was cancelled.
 _CANCELLED = -32800
@@ -240,6 +242,7 @@ class ServerRequests:
         self._handlers = handlers
         self._server = server
         self._level_rank: int | None = None
+        self._handled_count = 0
 
     def callbacks(self) -> dict[str, Any]:
         """Arguments of the `Client` that talks to the server."""
@@ -318,7 +321,30 @@ class ServerRequests:
     async def resource_updated(self, uri: str) -> None:
         """Handle a server's message that a resource has changed."""
         if self._handlers.on_resource_update is not None:
-            await self._handlers.on_resource_update(self._server, uri)
+            async with self._place(_MOST_MESSAGES) as has_place:
+                if has_place:
+                    await self._handlers.on_resource_update(self._server, uri)
+
+    @asynccontextmanager
+    async def _place(self, most: int) -> AsyncIterator[bool]:
+        """A place for the server's message while it is handled.
+
+        A server may send faster than a client reads or a person answers.
+
+        Args:
+            most: most messages that are handled at once.
+
+        Yields:
+            Whether there is a place.
+        """
+        if self._handled_count >= most:
+            yield False
+            return
+        self._handled_count += 1
+        try:
+            yield True
+        finally:
+            self._handled_count -= 1
 
     async def _answer_elicitation(
         self,
@@ -357,7 +383,11 @@ class ServerRequests:
             _LOG.warning("server %r: refused a question: %s", self._server, cause.refusal)
             message = f"the gateway cannot ask: {cause.refusal}"
             return types.ErrorData(code=types.INVALID_REQUEST, message=message)
-        return await caller.ask(with_server_name(question, self._server))
+        async with self._place(_MOST_QUESTIONS) as has_place:
+            if has_place:
+                return await caller.ask(with_server_name(question, self._server))
+        message = "the gateway cannot ask: too many messages of the server wait"
+        return types.ErrorData(code=types.INVALID_REQUEST, message=message)
 
     def _only_client(self, cause: Cause) -> Caller | None:
         """The only client of the gateway, unless other clients can be the cause."""
@@ -376,7 +406,10 @@ class ServerRequests:
         elif len(cause.client_ids) > 1:
             _LOG.info("server %r: dropped a log message that fits several clients", self._server)
         elif self._handlers.on_log is not None:
-            await self._handlers.on_log(self._server, params, next(iter(cause.client_ids), None))
+            async with self._place(_MOST_MESSAGES) as has_place:
+                if has_place:
+                    client_id = next(iter(cause.client_ids), None)
+                    await self._handlers.on_log(self._server, params, client_id)
 
 
 def with_server_name(question: Question, server: str) -> Question:

@@ -55,6 +55,21 @@ async def bomb(request: Request) -> Response:
     return Response(data, headers={"content-encoding": "gzip", "content-type": "application/json"})
 
 
+async def bomb_twice(request: Request) -> Response:
+    # Empty blocks of deflate: 300 MB between two codings, and nothing at the end.
+    data = gzip.compress(b"\x00\x00\x00\xff\xff" * 60_000_000, 1)
+    coding = {"content-encoding": "deflate, gzip"}
+    return Response(data, headers={**coding, "content-type": "application/json"})
+
+
+async def odd_charset(request: Request) -> Response:
+    return Response(b"a-" + b"b9" * 1_000_000, media_type="text/plain; charset=punycode")
+
+
+async def cut_emoji(request: Request) -> Response:
+    return Response(rb'{"text": "cut \ud83d"}', media_type="application/json")
+
+
 async def broken(request: Request) -> Response:
     secret = request.headers.get("authorization", "")
     return Response(f"you sent {secret} " + "x" * 1_000_000, 500, media_type="text/plain")
@@ -101,6 +116,7 @@ app = Starlette(
             for handler in (
                 *(elsewhere, moved, loop, bomb, broken),
                 *(slow, picture, archive, nested, nothing),
+                *(bomb_twice, odd_charset, cut_emoji),
             )
         ),
         Route("/{rest:path}", echo, methods=verbs),

@@ -18,6 +18,48 @@ LOCK = threading.Lock()
 OBJECT = {"type": "object"}
 EXTRA: list[str] = []
 CANCELLED: set[int] = set()
+#: A text that was cut inside an emoji.
+CUT = "cut \ud83d"
+
+
+def _line(message: dict) -> str:
+    return json.dumps({"jsonrpc": "2.0", **message}) + "\n"
+
+
+#: What a server can write without end.
+FLOODS = {
+    "text": lambda: "noise\n",
+    "empty": lambda: "\n",
+    "json": lambda: '{"noise": 1}\n',
+    "no end": lambda: "noise" * 10,
+    "logs": lambda: _line(
+        {"method": "notifications/message", "params": {"level": "error", "data": "noise"}}
+    ),
+    "answers": lambda: _line({"id": 4_711, "result": {}}),
+    "requests": lambda: _line({"id": "again", "method": "ping"}),
+}
+
+
+HEAVY = "word " * 5_000_000 if MODE == "heavy" else ""
+
+
+def offered(method: str, cursor: str | None) -> dict:
+    """Resources, templates and prompts of the mode `heavy`."""
+    at = int(cursor or 0)
+    if method == "prompts/list":
+        plain = {"name": "plain", "description": "word " * 10_000}
+        plain["arguments"] = [{"name": "a", "description": "word " * 10_000}]
+        many = {"name": "many", "arguments": [{"name": f"a{number}"} for number in range(500)]}
+        long = {"name": "n" * 300}
+        return {"prompts": [plain, many, long, {"name": "next", "description": HEAVY}]}
+    address = "uri" if method == "resources/list" else "uriTemplate"
+    key = "resources" if method == "resources/list" else "resourceTemplates"
+    plain = {address: "memo:plain", "name": "n" * 300, "title": "t" * 300}
+    plain |= {"description": "word " * 10_000, "_meta": {"long": "m" * 30_000}}
+    plain |= {"icons": [{"src": "data:" + "i" * 30_000}]}
+    entries = [plain, {address: "memo:" + "u" * 5_000, "name": "long"}] if at == 0 else []
+    heavy = {address: f"memo:{at}", "name": "heavy", "description": HEAVY}
+    return {key: [*entries, heavy], "nextCursor": str(at + 1)}
 
 
 def note(name: str, text: str = "x") -> None:
@@ -80,6 +122,22 @@ def listed(cursor: str | None) -> dict:
         wrong = [tool(f"bad_{at}", inputSchema=one) for at, one in enumerate(bad)]
         wrong += ["no object", {"inputSchema": OBJECT}, tool("hints", annotations="yes")]
         return {"tools": [*wrong, *tools(), tool("untyped", inputSchema={})]}
+    if MODE == "heavy":
+        # Pages of 25 MB, each with one tool that is worth its place and a long text.
+        at = int(cursor or 0)
+        heavy = tool(f"heavy_{at}", description=HEAVY)
+        return {"tools": [*(tools() if at == 0 else []), heavy], "nextCursor": str(at + 1)}
+    if MODE == "floods":
+        return {"tools": [*tools(), tool("flood_stdout")]}
+    if MODE == "cut":
+        schema = {"type": "object", "properties": {CUT: {"description": CUT}}}
+        return {
+            "tools": [
+                *tools(),
+                tool("smile", description=CUT, inputSchema=schema),
+                *map(tool, [CUT, "smile_in_bytes", "smile_in_error"]),
+            ]
+        }
     if MODE == "megabytes":
         return {"tools": [*tools(), tool("long", description="word " * 300_000)]}
     return {"tools": tools()}
@@ -106,6 +164,15 @@ def call(number: int, name: str, arguments: dict, token: object) -> dict | None:
         return text("no", structuredContent={"y": 1})
     if name == "no_result":
         return {"content": 5}
+    if name == "smile":
+        send({"method": "notifications/message", "params": {"level": "error", "data": CUT}})
+        return text(CUT, structuredContent={CUT: CUT})
+    if name == "smile_in_bytes":
+        answered = json.dumps({"jsonrpc": "2.0", "id": number, "result": text("BYTES")}).encode()
+        with LOCK:
+            sys.stdout.buffer.write(answered.replace(b"BYTES", b"cut \xf0\x9f") + b"\n")
+            sys.stdout.buffer.flush()
+        return None
     if name == "child":
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         return text(str(child.pid))
@@ -118,6 +185,11 @@ def call(number: int, name: str, arguments: dict, token: object) -> dict | None:
         with LOCK:
             sys.stdout.write("this is no message\n")
         return text("made noise")
+    if name == "flood_stdout":
+        block = FLOODS[arguments["kind"]]() * 1_000
+        with LOCK:
+            while True:
+                sys.stdout.write(block)
     if name == "flood":
         block = ("z" * 99 + "\n") * 1_000
         for _ in range(arguments["blocks"]):
@@ -134,11 +206,25 @@ def answer(message: dict) -> None:
             return
         info = {"name": "other", "version": "1"}
         told = {"tools": {"listChanged": True}}
+        if MODE == "heavy":
+            told |= {"resources": {}, "prompts": {}}
         result = {"protocolVersion": "2025-06-18", "capabilities": told, "serverInfo": info}
+        if MODE == "heavy":
+            result |= {"instructions": HEAVY}
     elif method == "tools/list":
         result = listed(params.get("cursor"))
+    elif MODE == "heavy" and method in (
+        "resources/list",
+        "resources/templates/list",
+        "prompts/list",
+    ):
+        note("lists")
+        result = offered(method, params.get("cursor"))
     elif method == "tools/call":
         token = (params.get("_meta") or {}).get("progressToken")
+        if params["name"] == "smile_in_error":
+            send({"id": number, "error": {"code": -32000, "message": CUT}})
+            return
         result = call(number, params["name"], params.get("arguments") or {}, token)
         if result is None:
             return
@@ -160,7 +246,7 @@ def main() -> None:
         if message.get("method") == "notifications/cancelled":
             CANCELLED.add(message["params"]["requestId"])
             note("cancelled")
-        elif "id" in message:
+        elif "id" in message and "method" in message:
             threading.Thread(target=answer, args=(message,), daemon=True).start()
     while MODE == "stays":
         time.sleep(1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from resource import RUSAGE_SELF, getrusage
+
 import anyio
 import pytest
 from mcp import Client
@@ -87,6 +89,41 @@ async def test_a_description_of_megabytes_is_cut_and_named(tmp_path):
         assert "1,500,000 characters" in fleet.problems()["one"][0]
         saved = sum(path.stat().st_size for path in (tmp_path / "manifests").iterdir())
         assert saved < 100_000
+
+
+@pytest.mark.no_cover
+async def test_lists_are_bounded_over_all_their_pages(tmp_path):
+    before = getrusage(RUSAGE_SELF).ru_maxrss
+    async with running(tmp_path, rough(tmp_path, "one", "heavy")) as fleet:
+        gateway = Gateway(fleet, Profile(pass_through=0.0))
+        async with Client(gateway.server) as client:
+            assert text_of(await call(fleet, "one/echo")) == "{}"
+            (resource,) = (await client.list_resources()).resources
+            (template,) = (await client.list_resource_templates()).resource_templates
+            first, second = (await client.list_prompts()).prompts
+    # Each list is read up to its first page that is too long: tools, resources, templates, prompts.
+    assert noted(tmp_path, "one", "lists") == 4
+    assert (getrusage(RUSAGE_SELF).ru_maxrss - before) * 1_024 < 500_000_000
+    for entry in (resource, template):
+        assert (len(entry.name), len(entry.title), len(entry.description)) == (256, 256, 16_384)
+        assert (entry.meta, entry.icons) == (None, None)
+    assert (len(first.description), len(first.arguments[0].description)) == (16_384, 16_384)
+    assert len(second.arguments) == 100
+    problems = fleet.problems()["one"]
+    for expected in (
+        "the text of its instructions has 25,000,000 characters; only the first 20,000 are read",
+        "its list of tools has more than 16,000,000 bytes; the rest is left out",
+        "its list of resources has more than 4,000,000 bytes; the rest is left out",
+        "its list of resource templates has more than 4,000,000 bytes; the rest is left out",
+        "its list of prompts has more than 4,000,000 bytes; the rest is left out",
+        "resource 'memo:plain': its description has 50,000 characters; only the first 16,384 are "
+        "read",
+        "resource 'memo:plain': its meta has more than 20,000 bytes; left out",
+        "prompt 'many': it has 500 arguments; only the first 100 are read",
+    ):
+        assert expected in problems
+    assert any("characters, more than 4,096" in problem for problem in problems)
+    assert any(problem.startswith("prompt 'nnn") for problem in problems)
 
 
 async def test_a_result_that_breaks_its_own_schema_is_passed_on(tmp_path):

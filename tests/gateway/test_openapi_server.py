@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import anyio
@@ -23,7 +24,7 @@ from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
 from shortlist.gateway.upstream.first_use import FirstUse
 from shortlist.gateway.upstream.server_connection import UpstreamError
-from shortlist.tests.gateway.fleets import call, fleet_of, running, text_of, until
+from shortlist.tests.gateway.fleets import call, fleet_of, rough, running, text_of, until
 from shortlist.tests.gateway.openapi_service import SECRET
 from shortlist.tests.gateway.test_transports import listening
 
@@ -167,6 +168,34 @@ async def test_answers_are_bounded_once_decoded(tmp_path, service):
         assert len(text_of(nested)) == 200_000
         # The connection is still usable.
         assert not (await call(fleet, "billing/list_invoices")).is_error
+
+
+@pytest.mark.no_cover
+async def test_an_odd_answer_costs_other_calls_no_time(tmp_path, service):
+    specs = billing(service), rough(tmp_path, "good")
+    async with running(tmp_path, *specs) as fleet:
+        await call(fleet, "good/echo")
+        answers, longest = {}, 0.0
+
+        async def ask(name):
+            answers[name] = text_of(await call(fleet, f"billing/{name}"))
+
+        for name in ("bomb", "bomb_twice", "odd_charset"):
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask, name)
+                while name not in answers:
+                    start = time.perf_counter()
+                    await call(fleet, "good/echo")
+                    longest = max(longest, time.perf_counter() - start)
+        assert longest < 1.0
+        assert "more than one content coding" in answers["bomb_twice"]
+        assert answers["odd_charset"].startswith("a-b9")
+
+
+async def test_a_cut_emoji_does_not_cost_the_structured_result(tmp_path, service):
+    async with running(tmp_path, billing(service)) as fleet:
+        result = await call(fleet, "billing/cut_emoji")
+        assert result.structured_content == {"text": "cut �"}
 
 
 async def test_a_failed_request_is_an_error_with_a_short_text_without_secrets(tmp_path, service):
@@ -351,7 +380,7 @@ def test_doctor_knows_it(tmp_path, service, monkeypatch):
     path.write_text(mcp_json({"billing": entry_of(billing(service))}))
     answer = CliRunner().invoke(app, ["doctor", "--config", str(path), "--json"])
     (server,) = json.loads(answer.stdout)["servers"]
-    assert (server["name"], server["status"], server["tools"]) == ("billing", "warn", 14)
+    assert (server["name"], server["status"], server["tools"]) == ("billing", "warn", 17)
     assert any("'upload' is left out" in problem for problem in server["problems"])
     assert SECRET not in answer.output
 

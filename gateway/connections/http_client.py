@@ -1,0 +1,156 @@
+"""The HTTP client for servers: answers are decoded, bounded in bytes, and repaired.
+
+It also sends the requests of a login. An answer of any type, status or content coding is bounded
+after decoding, because a few compressed bytes can become gigabytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+import anyio.lowlevel
+import httpx2
+
+from .connection_errors import FloodError
+from .flood_limit import FloodLimit
+from .json_repair import JsonRepair
+from .server_process import MOST_BYTES
+
+#: Bytes of an answer that are read in one turn. Other servers have their turns in between.
+_TURN_BYTES = 32_768
+#: Most lines and bytes of all event streams of a connection in a minute. A message has up to four
+#: lines, and results count too.
+_MOST_LINES, _MOST_STREAMED_BYTES = 120_000, 8 * MOST_BYTES
+
+
+def http_client(
+    headers: dict[str, str] | None = None,
+    timeout: httpx2.Timeout | None = None,
+    auth: httpx2.Auth | None = None,
+    *,
+    on_unauthorized: Callable[[], None],
+    on_flood: Callable[[FloodError], None],
+) -> httpx2.AsyncClient:
+    """An HTTP client whose answers are bounded.
+
+    Args:
+        headers: sent with every request.
+        timeout: time limits.
+        auth: adds credentials.
+        on_unauthorized: called for each answer with the status 401.
+        on_flood: called when event streams have sent too much within a minute.
+    """
+    limit = FloodLimit(_MOST_LINES, _MOST_STREAMED_BYTES, "event streams")
+
+    async def bound(response: httpx2.Response) -> None:
+        if response.status_code == httpx2.codes.UNAUTHORIZED:
+            on_unauthorized()
+        if _is_event_stream(response):
+            _set_stream(response, _EventStream(response, limit, on_flood))
+        else:
+            _set_stream(response, _BoundedStream(response))
+        # MCP is UTF-8. A server must not choose another of Python's codecs, such as bz2.
+        response.encoding = "utf-8"
+
+    return httpx2.AsyncClient(
+        headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [bound]}
+    )
+
+
+def _is_event_stream(response: httpx2.Response) -> bool:
+    """Whether the SDK reads the answer event by event, with a limit of its own for each."""
+    request = response.request
+    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return (
+        response.is_success
+        and media_type == "text/event-stream"
+        and request.method in ("GET", "POST")
+        and "text/event-stream" in request.headers.get("accept", "")
+    )
+
+
+class DecodedStream(httpx2.AsyncByteStream):
+    """The decoded bytes of an answer, in turns.
+
+    Args:
+        response: the answer. Its headers say how it is encoded.
+    """
+
+    def __init__(self, response: httpx2.Response) -> None:
+        codings = response.headers.get_list("content-encoding", split_commas=True)
+        self._coding_count = len(codings)
+        self._encoded = httpx2.Response(
+            response.status_code, headers=response.headers, stream=response.stream
+        )
+
+    async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        if self._coding_count > 1:
+            # Between two codings there may be gigabytes, whatever comes out at the end.
+            raise httpx2.StreamError("an answer with more than one content coding")
+        async with aclosing(self._encoded.aiter_bytes()) as chunks:
+            async for chunk in chunks:
+                for start in range(0, len(chunk), _TURN_BYTES):
+                    yield chunk[start : start + _TURN_BYTES]
+                    await anyio.lowlevel.checkpoint()
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._encoded.aclose()
+
+
+async def decode_in_turns(response: httpx2.Response) -> None:
+    """Hook of a client: other servers have their turns while an answer is decoded.
+
+    Args:
+        response: the answer, which has no content coding afterwards.
+    """
+    _set_stream(response, DecodedStream(response))
+
+
+def _set_stream(response: httpx2.Response, stream: httpx2.AsyncByteStream) -> None:
+    response.stream = stream
+    for name in ("content-encoding", "content-length"):
+        response.headers.pop(name, None)
+
+
+class _BoundedStream(DecodedStream):
+    """The decoded and repaired bytes of an answer, at most `MOST_BYTES`."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        super().__init__(response)
+        self._size = 0
+
+    async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        repair = JsonRepair()
+        async with aclosing(super().__aiter__()) as turns:
+            async for turn in turns:
+                self._count(turn)
+                yield repair.feed(turn)
+        yield repair.end()
+
+    def _count(self, turn: bytes) -> None:
+        self._size += len(turn)
+        if self._size > MOST_BYTES:
+            raise httpx2.StreamError(f"an answer of more than {MOST_BYTES:,} bytes")
+
+
+class _EventStream(_BoundedStream):
+    """The bytes of an event stream, which may last as long as the connection."""
+
+    def __init__(
+        self,
+        response: httpx2.Response,
+        limit: FloodLimit,
+        on_flood: Callable[[FloodError], None],
+    ) -> None:
+        super().__init__(response)
+        self._limit = limit
+        self._on_flood = on_flood
+
+    def _count(self, turn: bytes) -> None:
+        try:
+            self._limit.count(turn.count(b"\n") + turn.count(b"\r"), len(turn))
+        except FloodError as error:
+            self._on_flood(error)
+            raise httpx2.StreamError(str(error)) from error

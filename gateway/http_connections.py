@@ -1,0 +1,197 @@
+"""Connections of clients over HTTP: how many there may be, and how long a request may take.
+
+uvicorn waits for the rest of a request without end. So a few half-sent requests without a token
+would take all descriptors of the process, and the servers behind the gateway need them as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+_LOG, _UVICORN_LOG = logging.getLogger("shortlist.gateway"), logging.getLogger("uvicorn.error")
+#: Seconds in which a request must arrive, from its first byte to its last.
+REQUEST_S = 30.0
+#: Most connections that asyncio accepts in one turn, before any of them can be closed.
+BACKLOG = 32
+#: Most connections of a process that may have many descriptors, and of one that may have few.
+_MOST_CONNECTIONS, _LEAST_CONNECTIONS = 4_000, 16
+#: Seconds between two log lines about closed connections.
+_REPORT_S = 60.0
+#: The last byte of a request has arrived.
+_ARRIVED = (h11.DONE, h11.MUST_CLOSE, h11.CLOSED)
+#: What uvicorn and asyncio log for each bad request or connection.
+_UVICORN_LINES = ("Invalid HTTP request", "Unsupported upgrade request", "No supported WebSocket")
+_NO_DESCRIPTORS = "socket.accept() out of system resource"
+
+
+def most_connections() -> int:
+    """How many connections may be open. Half of the descriptors stay for everything else."""
+    if sys.platform == "win32":
+        return _MOST_CONNECTIONS
+    import resource
+
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if descriptors == resource.RLIM_INFINITY:
+        return _MOST_CONNECTIONS
+    free_places = descriptors // 2 - 2 * BACKLOG
+    return max(_LEAST_CONNECTIONS, min(_MOST_CONNECTIONS, free_places))
+
+
+class ClientConnections(logging.Filter):
+    """The connections of one HTTP server.
+
+    If there are too many, the one that has waited longest for a request is closed. A client with a
+    whole request still gets in while others only hold connections open.
+
+    Args:
+        most: most connections that are open at once.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+        self._open: set[ClientConnection] = set()
+        #: Connections that wait for a request or the rest of one, longest wait first.
+        self._waiting: dict[ClientConnection, None] = {}
+        self._unreported = 0
+        self._next_report: asyncio.TimerHandle | None = None
+
+    def connection(self, **arguments: Any) -> ClientConnection:
+        """A new connection; for uvicorn.
+
+        Args:
+            arguments: uvicorn's arguments of a connection.
+        """
+        return ClientConnection(self, **arguments)
+
+    def add(self, connection: ClientConnection) -> None:
+        """Add a connection, and close another one if there are too many."""
+        self._open.add(connection)
+        if len(self._open) > self._most:
+            self.close(next(iter(self._waiting), connection))
+
+    def close(self, connection: ClientConnection) -> None:
+        """Close a connection at once."""
+        self.remove(connection)
+        connection.transport.abort()
+        self._count_closed()
+
+    def remove(self, connection: ClientConnection) -> None:
+        """Forget a connection that was closed."""
+        self._open.discard(connection)
+        self._waiting.pop(connection, None)
+
+    def set_waiting(self, connection: ClientConnection, *, is_waiting: bool) -> None:
+        """Record whether a connection waits for a request or the rest of one."""
+        if not is_waiting:
+            self._waiting.pop(connection, None)
+        elif connection in self._open:
+            self._waiting.setdefault(connection)
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Count bad requests and connections in the block, instead of a log line for each."""
+        loop = asyncio.get_running_loop()
+        previous_handler = loop.get_exception_handler()
+
+        def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+            if context.get("message") == _NO_DESCRIPTORS:
+                self._count_closed()
+            elif previous_handler is not None:
+                previous_handler(loop, context)
+            else:
+                loop.default_exception_handler(context)
+
+        loop.set_exception_handler(handle)
+        _UVICORN_LOG.addFilter(self)
+        try:
+            yield
+        finally:
+            _UVICORN_LOG.removeFilter(self)
+            loop.set_exception_handler(previous_handler)
+            if self._next_report is not None:
+                self._next_report.cancel()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a line of uvicorn's log is written. Bad requests are counted instead."""
+        if not record.getMessage().startswith(_UVICORN_LINES):
+            return True
+        self._count_closed()
+        return False
+
+    def _count_closed(self) -> None:
+        self._unreported += 1
+        if self._next_report is None:
+            self._report()
+
+    def _report(self) -> None:
+        """Log how many were closed, at most once a minute."""
+        self._next_report = None
+        if self._unreported:
+            _LOG.warning(
+                "closed %d connections of clients over HTTP: at most %d may be open, and a request "
+                "must be valid and arrive within %g s",
+                self._unreported,
+                self._most,
+                REQUEST_S,
+            )
+            self._unreported = 0
+            self._next_report = asyncio.get_running_loop().call_later(_REPORT_S, self._report)
+
+
+class ClientConnection(H11Protocol):
+    """A connection that is closed if a request does not arrive in time.
+
+    Args:
+        connections: all connections of the server.
+        arguments: uvicorn's arguments of a connection.
+    """
+
+    def __init__(self, connections: ClientConnections, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._all = connections
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start to wait for the first request."""
+        super().connection_made(transport)
+        self._all.add(self)
+        self._follow_request()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request."""
+        super().data_received(data)
+        self._follow_request()
+
+    def on_response_complete(self) -> None:
+        """Start to wait for the next request, or for the rest of this one."""
+        super().on_response_complete()
+        self._follow_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        super().connection_lost(exc)
+        self._all.remove(self)
+        self._stop_deadline()
+
+    def _follow_request(self) -> None:
+        """Limit the time for a request that has not arrived in full."""
+        is_waiting = self.conn.their_state not in _ARRIVED
+        self._all.set_waiting(self, is_waiting=is_waiting)
+        if not is_waiting:
+            self._stop_deadline()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(REQUEST_S, self._all.close, self)
+
+    def _stop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
