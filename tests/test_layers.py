@@ -32,7 +32,7 @@ LAYERS = (
     ("demo",),
     ("gateway.connections",),
     ("gateway.upstream", "gateway.clients"),
-    ("gateway.profiles",),
+    ("gateway.profiles", "gateway.attach"),
     ("gateway.observe",),
     ("gateway.relay",),
     ("gateway.meta_tools",),

@@ -15,6 +15,10 @@ import typer
 
 from ..console import note
 
+DEFAULT = "default"
+#: Variable with the seconds after which a gateway without clients ends; tests use it.
+_IDLE_VARIABLE = "SHORTLIST_IDLE_END_S"
+
 if TYPE_CHECKING:
     from anyio import CancelScope
 
@@ -43,11 +47,68 @@ def serve(
     ] = None,
     profile: Annotated[
         str, typer.Option(metavar="NAME", help="Profile of clients that send no token.")
-    ] = "default",
+    ] = DEFAULT,
+    alone: Annotated[
+        bool,
+        typer.Option(
+            "--alone", help="Run the gateway in this process, and share it with no other client."
+        ),
+    ] = False,
+    background: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
-    """Run the gateway: one MCP server in front of all of yours."""
+    """Run the gateway: one MCP server in front of all of yours.
+
+    Over stdin/stdout, clients with the same configuration share one gateway. It runs in the
+    background, and ends five minutes after its last client.
+    """
+    if background is None and http is None and not alone and sys.platform != "win32":
+        from ...gateway.attach.socket_folder import AttachError
+
+        try:
+            _attach(config, settings, profile)
+        except AttachError as error:
+            note(f"this client gets a gateway of its own: {error}")
+        else:
+            return
+    _serve_here(config, settings, http, profile, background)
+
+
+def _attach(config: Path, settings: Path | None, profile: str) -> None:
+    """Pass the messages of this client to the shared gateway.
+
+    Imports neither the SDK nor numpy: this runs once for each client.
+    """
+    from ...gateway.attach.attached_client import AttachedClient
+    from ...gateway.attach.background import attach
+    from ...gateway.attach.identity import Identity
+
+    attachment = attach(Identity.of(config, settings), profile)
+    for problem in attachment.problems:
+        note(problem)
+    # The configuration can have changed when a new gateway is needed.
+    AttachedClient(attachment, lambda: attach(Identity.of(config, settings), profile)).run()
+
+
+def _serve_here(
+    config: Path, settings: Path | None, http: str | None, profile: str, background: str | None
+) -> None:
+    """Run the gateway in this process.
+
+    Args:
+        config: file with the servers.
+        settings: file of settings.
+        http: address to listen on; None for stdin and stdout, or a socket.
+        profile: profile of clients that send no token.
+        background: descriptor of the lock and path of the socket, `LOCK:PATH`, if this is the
+            background gateway.
+    """
     from ...errors import MissingExtraError
 
+    lock, _, socket = (background or "").partition(":")
+    if lock:
+        from ...gateway.attach.background import record_running
+
+        record_running(int(lock), config)
     # What is imported and read here stays: looking for garbage in it takes a tenth of the start.
     gc.disable()
     try:
@@ -68,8 +129,9 @@ def serve(
     from ...session import EventSink, JsonLines
 
     client_config = read_client_config(config)
-    for problem in client_config.problems:
-        note(f"{config}: {problem}")
+    problems = tuple(f"{config}: {problem}" for problem in client_config.problems)
+    for problem in problems:
+        note(problem)
     gateway_settings = read_gateway_settings(client_config, settings)
     configured = {spec.name for spec in client_config.servers}
     if unknown := [name for name in gateway_settings.catalog if name not in configured]:
@@ -77,7 +139,8 @@ def serve(
             f"shortlist.catalog: no server {unknown[0]!r:.80} in {config}; a server in the catalog "
             "needs an entry under mcpServers too"
         )
-    clients = ClientProfiles.of(gateway_settings, profile, over_http=http is not None)
+    over_http, attached = http is not None, background is not None
+    clients = ClientProfiles.of(gateway_settings, profile, over_http=over_http, attached=attached)
     sinks: list[EventSink] = [GatewaySpans()]
     if gateway_settings.events is not None:
         sinks.append(JsonLines(config.parent / Path(gateway_settings.events).expanduser()))
@@ -102,8 +165,20 @@ def serve(
     if any(served.code for served in (clients.default, *clients.profiles.values())):
         # A missing extra is an error at the start, not in the first script.
         _ = gateway.code
-    if http is None:
-        serving: Callable[[], Awaitable[None]] = gateway.serve_stdio
+
+    def choose_profile(name: str) -> str | None:
+        """The key of an attached client's profile."""
+        gateway_settings.profile(name)
+        return None if name == DEFAULT else name
+
+    if background is not None:
+        from ...gateway.socket_server import SocketServer
+
+        idle_s = float(os.environ.get(_IDLE_VARIABLE, 300))
+        socket_server = SocketServer(gateway, choose_profile, problems, idle_s)
+        serving: Callable[[], Awaitable[None]] = partial(socket_server.serve, Path(socket))
+    elif http is None:
+        serving = gateway.serve_stdio
     else:
         from ...gateway.http_server import LOOPBACK, serve_http
 
@@ -130,14 +205,23 @@ def serve(
     def follow(changed: ClientConfig) -> None:
         """Take over changed profiles."""
         new_settings = read_gateway_settings(changed, settings)
-        new_clients = ClientProfiles.of(new_settings, profile, over_http=http is not None)
+        new_clients = ClientProfiles.of(
+            new_settings, profile, over_http=over_http, attached=attached
+        )
         gateway.sessions.change(new_clients.default, new_clients.profiles)
+        nonlocal gateway_settings
+        gateway_settings = new_settings
 
     async def run() -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(reload_on_change, config, gateway.fleet, follow)
             group.start_soon(
-                partial(_stopped_by_signal, group.cancel_scope, gateway.fleet, at_once=http is None)
+                partial(
+                    _stopped_by_signal,
+                    group.cancel_scope,
+                    gateway.fleet,
+                    at_once=http is None and background is None,
+                )
             )
             try:
                 await serving()

@@ -347,7 +347,12 @@ class ClientProfiles:
 
     @classmethod
     def of(
-        cls, settings: GatewaySettings, name: str = DEFAULT_PROFILE, *, over_http: bool = False
+        cls,
+        settings: GatewaySettings,
+        name: str = DEFAULT_PROFILE,
+        *,
+        over_http: bool = False,
+        attached: bool = False,
     ) -> Self:
         """The profiles of the settings, also for `ClientSessions.change` after a change.
 
@@ -356,6 +361,7 @@ class ClientProfiles:
             name: profile of a client that sends no token.
             over_http: whether clients use HTTP. If any profile has a token, requests without one
                 are refused, and `name` has no effect.
+            attached: whether each client names its profile itself. Then `default` need not exist.
 
         Raises:
             ConfigError: there is no profile of this name.
@@ -369,7 +375,7 @@ class ClientProfiles:
             profile_name: Profile.of(settings, profile_name, profile)
             for profile_name, profile in settings.profiles.items()
         }
-        if over_http and tokens:
+        if (over_http and tokens) or (attached and profiles and name not in profiles):
             return cls(NOTHING, profiles, tokens)
         return cls(Profile.of(settings, name, settings.profile(name)), profiles, tokens)
 

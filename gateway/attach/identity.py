@@ -1,0 +1,205 @@
+"""Which clients may share a gateway: those with the same configuration, values and version.
+
+This runs in every process that attaches. So it reads the file without the readers of `ServerSpec`,
+whose imports take longer than everything else here. It includes too much rather than too little:
+the value of each environment variable whose name occurs anywhere in the configuration.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from ...errors import ConfigError
+from ..clients.config_document import read_document
+from ..connections.system_keyring import SERVICE, keyring_password
+
+_PACKAGE = Path(__file__).parents[2]
+#: Folders of a checkout that no gateway runs.
+_NOT_RUN = frozenset({"tests", "docs", "evals", "build", "__pycache__"})
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FILE = re.compile(r"\{file:([^{}]*)\}")
+_KEYRING = re.compile(r"\$\{keyring:([^{}]*)\}")
+_ENV_FILES = frozenset({"envFile", "env_file"})
+_RELATIVE = re.compile(r"(?:^|[=\s])\.{1,2}(?:[/\\]|$)")
+#: Variables that the gateway or the servers' libraries read without being named in a file.
+_VARIABLES = frozenset(
+    "HOME USER LOGNAME PYTHONPATH PYTHON_KEYRING_BACKEND SSL_CERT_FILE SSL_CERT_DIR "
+    "XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME "
+    "HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy".split()
+)
+_PREFIXES = ("SHORTLIST_", "OTEL_", "ORT_", "HF_")
+#: Set for the servers of a gateway. A gateway below another one is the same gateway.
+_MARK = "SHORTLIST_GATEWAY"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A gateway that clients can share.
+
+    Args:
+        key: hash of all that the clients must have in common.
+        config: absolute path of the file with the servers.
+        settings: absolute path of the file of settings, if there is one.
+        folder: working folder of the gateway.
+    """
+
+    key: str
+    config: Path
+    settings: Path | None
+    folder: Path
+
+    @classmethod
+    def of(cls, config: Path, settings: Path | None) -> Identity:
+        """The gateway of a configuration, with the environment of this process.
+
+        The entries of the servers are not part of it, because a running gateway follows their
+        changes. The settings of the gateway are.
+
+        Args:
+            config: file with the servers.
+            settings: file of settings.
+
+        Raises:
+            ConfigError: a file cannot be read, or the keyring cannot.
+        """
+        config = config.absolute()
+        values = read_document(config).values
+        documents = [values]
+        if settings is not None:
+            settings = settings.absolute()
+            documents.append(read_document(settings).values)
+        texts = sorted({text for document in documents for text in _texts(document)})
+        uses_folder = any(map(_is_relative_path, texts))
+        folder = Path.cwd() if uses_folder else config.parent
+        parts = {
+            "version": __version__,
+            "python": [sys.executable, sys.version],
+            "code": _code_state(),
+            "config": str(config),
+            "settings": str(settings),
+            "folder": str(folder),
+            "own": [values.get("shortlist"), *documents[1:]],
+            "variables": _variables(texts),
+            "files": [_file_hash(path) for path in _file_paths(documents, texts, config.parent)],
+            "passwords": [
+                _password_hash(name) for text in texts for name in _KEYRING.findall(text)
+            ],
+            "programs": sorted({shutil.which(name) or name for name in _programs(values)}),
+        }
+        text = json.dumps(parts, sort_keys=True, default=str)
+        key = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+        return cls(key, config, settings, folder)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts of a document, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key)
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+
+
+def _is_relative_path(text: str) -> bool:
+    """Whether a text names a file from the working folder on."""
+    if _RELATIVE.search(text):
+        return True
+    try:
+        Path(text).stat()
+    except (OSError, ValueError):
+        return False
+    return bool(text) and not Path(text).is_absolute()
+
+
+def _tables(value: Any) -> Iterator[Mapping[str, Any]]:
+    """All tables of a document."""
+    if isinstance(value, Mapping):
+        yield value
+        for item in value.values():
+            yield from _tables(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _tables(item)
+
+
+def _variables(texts: list[str]) -> dict[str, str]:
+    """Environment variables that can change what the gateway does."""
+    named = {name for text in texts for name in _NAME.findall(text)} | _VARIABLES
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name != _MARK and (name in named or name.startswith(_PREFIXES))
+    }
+
+
+def _file_paths(documents: list[Any], texts: list[str], folder: Path) -> Iterator[Path]:
+    """Files whose content the configuration uses."""
+    for text in texts:
+        for path in _FILE.findall(text):
+            yield Path(path).expanduser()
+            yield folder / Path(path).expanduser()
+    for document in documents:
+        for table in _tables(document):
+            for key in _ENV_FILES & table.keys():
+                yield folder / Path(str(table[key])).expanduser()
+
+
+def _file_hash(path: Path) -> list[str]:
+    try:
+        content = path.read_bytes()
+    except (OSError, ValueError) as error:
+        return [str(path), type(error).__name__]
+    return [str(path), hashlib.sha256(content).hexdigest()]
+
+
+def _password_hash(content: str) -> str:
+    service, _, user = content.rpartition("/")
+    try:
+        password = keyring_password(service or SERVICE, user)
+    except ConfigError as error:
+        # The gateway says which server has no password. It may have one at the next start.
+        return str(error)
+    return hashlib.sha256(repr(password).encode()).hexdigest()
+
+
+def _programs(values: Any) -> Iterator[str]:
+    """Programs that servers start. The same name can be another program on another PATH."""
+    for table in _tables(values):
+        command = table.get("command")
+        if isinstance(command, Mapping):
+            command = command.get("path")
+        if isinstance(command, list):
+            command = command[0] if command else None
+        if isinstance(command, str) and command:
+            yield str(Path(command).expanduser())
+
+
+def _code_state() -> str:
+    """Hash of names, sizes and times of the package's files: an editable install can change."""
+    files: list[tuple[str, int, int]] = []
+    folders = [str(_PACKAGE)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.name.startswith(".") or entry.name in _NOT_RUN:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif entry.name.endswith(".py"):
+                    status = entry.stat()
+                    files.append((entry.path, status.st_size, status.st_mtime_ns))
+    return hashlib.sha256(repr(sorted(files)).encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,253 @@
+"""The gateway for several clients of this machine, over a local socket.
+
+Each connection is a session of its own, with the profile that the client names first.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import anyio
+import mcp.types as types
+from anyio.abc import ByteStream, Listener, SocketAttribute
+from anyio.streams.buffered import BufferedByteReceiveStream
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+
+from ..errors import ConfigError
+from .attach.attached_client import MOST_BYTES
+from .attach.background import greeting
+from .attach.socket_folder import AttachError, check_peer
+from .server import Gateway
+
+_LOG = logging.getLogger("shortlist.gateway")
+#: Seconds in which a client must name its profile.
+_GREETING_S = 10.0
+_MOST_GREETING_BYTES = 10_000
+_CANCEL = "notifications/cancelled"
+_CLOSED = (
+    anyio.EndOfStream,
+    anyio.ClosedResourceError,
+    anyio.BrokenResourceError,
+    anyio.IncompleteRead,
+)
+
+ChooseProfile = Callable[[str], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedRequest:
+    """The parts of a request that say whose it is, as an HTTP request has them.
+
+    Args:
+        scope: the profile, under `shortlist.profile`.
+        headers: the session, under `mcp-session-id`.
+    """
+
+    scope: Mapping[str, str | None]
+    headers: Mapping[str, str]
+
+
+class SocketServer:
+    """Serves clients over a local socket, until the last one has been gone for a while.
+
+    Args:
+        gateway: the gateway to serve.
+        choose_profile: function that returns the key of a client's profile in
+            `ClientSessions` for the name that the client gives. Raises ConfigError if there is no
+            such profile.
+        problems: problems of the configuration that each client is told.
+        idle_s: seconds without a client after which the gateway ends.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        choose_profile: ChooseProfile,
+        problems: tuple[str, ...] = (),
+        idle_s: float = 300.0,
+    ) -> None:
+        self._gateway = gateway
+        self._choose_profile = choose_profile
+        self._problems = problems
+        self._idle_s = idle_s
+        self._clients = 0
+        self._idle_since = 0.0
+        self._is_ending = False
+
+    async def serve(self, path: Path) -> None:
+        """Serve clients at a socket.
+
+        Args:
+            path: the socket. A file of a gateway that was killed is replaced.
+
+        Raises:
+            OSError: the socket cannot be created.
+        """
+        try:
+            async with anyio.create_task_group() as group:
+                await group.start(self._gateway.fleet.run)
+                listener = await anyio.create_unix_listener(path, mode=0o600, backlog=128)
+                group.start_soon(self._accept, listener)
+                await self._wait_until_idle()
+                self._is_ending = True
+                group.cancel_scope.cancel()
+        finally:
+            path.unlink(missing_ok=True)
+
+    async def _accept(self, listener: Listener[Any]) -> None:
+        async with listener:
+            await listener.serve(self._serve_stream)
+
+    async def _wait_until_idle(self) -> None:
+        self._idle_since = anyio.current_time()
+        while True:
+            rest = self._idle_since + self._idle_s - anyio.current_time()
+            if self._clients:
+                rest = self._idle_s
+            elif rest <= 0:
+                return
+            await anyio.sleep(rest)
+
+    async def _serve_stream(self, stream: ByteStream) -> None:
+        if self._is_ending:
+            # Without a greeting, the client waits for the next gateway.
+            await stream.aclose()
+            return
+        self._clients += 1
+        try:
+            async with stream:
+                await self.serve_client(stream)
+        except AttachError as error:
+            _LOG.warning("refused a client: %s", error)
+        except Exception:  # noqa: BLE001
+            # A client's connection never ends the gateway of the others.
+            _LOG.exception("the connection of a client failed")
+        finally:
+            self._clients -= 1
+            self._idle_since = anyio.current_time()
+
+    async def serve_client(self, stream: ByteStream) -> None:
+        """Serve one client until it disconnects.
+
+        Args:
+            stream: the connection.
+
+        Raises:
+            AttachError: the client belongs to another user.
+        """
+        check_peer(stream.extra(SocketAttribute.raw_socket))  # noqa: S610
+        lines = BufferedByteReceiveStream(stream)
+        with suppress(*_CLOSED, anyio.DelimiterNotFound):
+            profile = await self._greet(lines, stream)
+            session_id = uuid4().hex
+            request = AttachedRequest(
+                {"shortlist.profile": profile}, {"mcp-session-id": session_id}
+            )
+            try:
+                await self._serve_messages(lines, stream, request, session_id)
+            finally:
+                self._gateway.sessions.end(profile, session_id)
+
+    async def _greet(self, lines: BufferedByteReceiveStream, stream: ByteStream) -> str | None:
+        """The key of the profile that the client names."""
+        with anyio.move_on_after(_GREETING_S):
+            line = await lines.receive_until(b"\n", _MOST_GREETING_BYTES)
+            try:
+                profile = self._choose_profile(json.loads(line)["profile"])
+            except (ConfigError, ValueError, TypeError, KeyError) as error:
+                await stream.send(greeting(error=str(error)))
+            else:
+                await stream.send(greeting(problems=self._problems))
+                return profile
+        raise anyio.EndOfStream
+
+    async def _serve_messages(
+        self,
+        lines: BufferedByteReceiveStream,
+        stream: ByteStream,
+        request: AttachedRequest,
+        session_id: str,
+    ) -> None:
+        server, questions = self._gateway.server, QuestionIds(session_id)
+        to_server, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        write, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+
+        async def receive_all() -> None:
+            metadata = ServerMessageMetadata(request_context=request)
+            async with to_server:
+                with suppress(*_CLOSED):
+                    while True:
+                        line = await lines.receive_until(b"\n", 2 * MOST_BYTES)
+                        message = _message(line)
+                        if not isinstance(message, Exception):
+                            if not questions.restore(message):
+                                continue
+                            await to_server.send(SessionMessage(message, metadata))
+                        else:
+                            await to_server.send(message)
+
+        async def send_all() -> None:
+            async with from_server:
+                with suppress(*_CLOSED):
+                    async for session_message in from_server:
+                        message = questions.mark(session_message.message)
+                        text = message.model_dump_json(by_alias=True, exclude_unset=True)
+                        await stream.send(text.encode() + b"\n")
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(receive_all)
+            group.start_soon(send_all)
+            await server.run(read, write, server.create_initialization_options())
+            group.cancel_scope.cancel()
+
+
+class QuestionIds:
+    """Marks the ids of the gateway's own requests to a client with the connection.
+
+    Each gateway counts its requests from 1. A late answer to a request of a killed gateway must not
+    answer another request of the next one.
+
+    Args:
+        connection_id: id that no other connection has.
+    """
+
+    def __init__(self, connection_id: str) -> None:
+        self._connection_id = connection_id
+
+    def mark(self, message: types.JSONRPCMessage) -> types.JSONRPCMessage:
+        """A message for the client, with a marked id if it is a request or cancels one."""
+        if isinstance(message, types.JSONRPCRequest):
+            return message.model_copy(update={"id": f"{self._connection_id}-{message.id}"})
+        if isinstance(message, types.JSONRPCNotification) and message.method == _CANCEL:
+            params = dict(message.params or {})
+            params["requestId"] = f"{self._connection_id}-{params.get('requestId')}"
+            return message.model_copy(update={"params": params})
+        return message
+
+    def restore(self, message: types.JSONRPCMessage) -> bool:
+        """Give an answer of the client its id back. Returns whether the gateway may get it.
+
+        Args:
+            message: a message of the client; it is changed.
+        """
+        if not isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+            return True
+        prefix, _, number = str(message.id).rpartition("-")
+        if prefix != self._connection_id or not number.isdecimal():
+            return False
+        message.id = int(number)
+        return True
+
+
+def _message(line: bytes) -> types.JSONRPCMessage | Exception:
+    try:
+        return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError as error:
+        return error
