@@ -27,6 +27,7 @@ from .gateway.install import install
 from .gateway.secret import secret
 from .gateway.serve import serve
 from .gateway.server_logs import logs
+from .gateway.stop import stop
 from .index import index
 from .learn import learn
 from .list_tools import list_tools
@@ -144,6 +145,7 @@ _COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "enrich": enrich,
     "doctor": doctor,
     "serve": serve,
+    "stop": stop,
     "stats": stats,
     "logs": logs,
     "secret": secret,

@@ -32,6 +32,7 @@ def check_environment() -> Iterator[Check]:
     yield _packages()
     yield _runtime()
     yield _extras()
+    yield _gateways()
     for name, check in (("encoder", _encoder), ("vocabulary", _vocabulary), ("tiers", _tiers)):
         try:
             yield check()
@@ -103,6 +104,22 @@ def _extras() -> Check:
         details.append(f"{extra}: {state}")
     installed = [line.partition(":")[0] for line in details if line.endswith("installed")]
     return Check("extras", "ok", f"installed: {', '.join(installed) or 'none'}", tuple(details))
+
+
+def _gateways() -> Check:
+    """The gateways in the background, which clients of this user share."""
+    if sys.platform == "win32":
+        return Check("gateways", "ok", "on Windows, none runs in the background")
+    from ..gateway.attach.background import running_gateways
+
+    try:
+        gateways = list(running_gateways())
+    except ShortlistError as error:
+        return Check("gateways", "warn", f"clients cannot share one: {error}")
+    details = tuple(
+        f"process {gateway.pid}: {gateway.config}, log {gateway.log}" for gateway in gateways
+    )
+    return Check("gateways", "note" if gateways else "ok", f"{len(gateways)} running", details)
 
 
 def _encoder() -> Check:

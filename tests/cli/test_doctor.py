@@ -12,6 +12,7 @@ ENVIRONMENT = [
     "packages",
     "onnxruntime",
     "extras",
+    "gateways",
     "encoder",
     "vocabulary",
     "tiers",

@@ -231,7 +231,7 @@ def serving(tmp_path, *more, own=None, **servers):
     config.write_text(json.dumps({"mcpServers": servers, "shortlist": settings}))
     home = {"XDG_CACHE_HOME": str(tmp_path / "c"), "XDG_STATE_HOME": str(tmp_path / "s")}
     program = "from shortlist.cli import main; main()"
-    command = [sys.executable, "-c", program, "serve", "--config", str(config), *more]
+    command = [sys.executable, "-c", program, "serve", "--alone", "--config", str(config), *more]
     return command, {**os.environ, **home}
 
 

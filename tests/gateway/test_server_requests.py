@@ -357,7 +357,10 @@ async def over_stdio(tmp_path, heard, mode):
     home = {"XDG_CACHE_HOME": str(tmp_path / "c"), "XDG_STATE_HOME": str(tmp_path / "s")}
     parameters = StdioServerParameters(
         command=sys.executable,
-        args=["-c", "from shortlist.cli import main; main()", "serve", "--config", str(config)],
+        args=[
+            *("-c", "from shortlist.cli import main; main()"),
+            *("serve", "--alone", "--config", str(config)),
+        ],
         env={**os.environ, **home},
     )
     async with Client(stdio_client(parameters), mode=mode, **heard.callbacks()) as client:

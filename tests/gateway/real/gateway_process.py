@@ -50,7 +50,7 @@ class Setup:
     def command(self) -> list[str]:
         """Serves it over stdin and stdout."""
         start = "from shortlist.cli import main; main()"
-        return [sys.executable, "-c", start, "serve", "--config", str(self.config)]
+        return [sys.executable, "-c", start, "serve", "--alone", "--config", str(self.config)]
 
     @property
     def environment(self) -> dict[str, str]:
