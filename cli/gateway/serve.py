@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..console import note
+from .attaching import OWN_GATEWAY, run_attached
 
 DEFAULT = "default"
 #: Variable with the seconds after which a gateway without clients ends; tests use it.
@@ -65,28 +66,12 @@ def serve(
         from ...gateway.attach.socket_folder import AttachError
 
         try:
-            _attach(config, settings, profile)
+            run_attached(config, settings, profile)
         except AttachError as error:
-            note(f"this client gets a gateway of its own: {error}")
+            note(f"{OWN_GATEWAY}: {error}")
         else:
             return
     _serve_here(config, settings, http, profile, background)
-
-
-def _attach(config: Path, settings: Path | None, profile: str) -> None:
-    """Pass the messages of this client to the shared gateway.
-
-    Imports neither the SDK nor numpy: this runs once for each client.
-    """
-    from ...gateway.attach.attached_client import AttachedClient
-    from ...gateway.attach.background import attach
-    from ...gateway.attach.identity import Identity
-
-    attachment = attach(Identity.of(config, settings), profile)
-    for problem in attachment.problems:
-        note(problem)
-    # The configuration can have changed when a new gateway is needed.
-    AttachedClient(attachment, lambda: attach(Identity.of(config, settings), profile)).run()
 
 
 def _serve_here(

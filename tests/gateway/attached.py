@@ -6,18 +6,26 @@ import json
 import os
 import queue
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import anyio
+import mcp.types as types
 import psutil
+from anyio.abc import UNIXSocketStream
+from anyio.streams.buffered import BufferedByteReceiveStream
+from mcp.shared.message import SessionMessage
 
-from shortlist.gateway.attach.background import RunningGateway, running_gateways
+from shortlist.gateway.attach.background import RunningGateway, greeting, running_gateways
+from shortlist.gateway.socket_server import SocketServer
 
 _PROGRAM = "from shortlist.cli import main; main()"
 _LONGEST_S = 180.0
@@ -200,3 +208,42 @@ class Attached:
 def own_memory(pid: int) -> int:
     """Bytes that would be free if the process ended."""
     return psutil.Process(pid).memory_full_info().uss
+
+
+@asynccontextmanager
+async def attached_streams(server: SocketServer, profile: str) -> AsyncIterator[tuple[Any, Any]]:
+    """The transport of an SDK client in this process that is attached to a gateway."""
+    ours, theirs = socket.socketpair()
+    stream = await UNIXSocketStream.from_socket(ours)
+    lines = BufferedByteReceiveStream(stream)
+    to_client, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, from_client = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def receive_all() -> None:
+        async with to_client:
+            with suppress(
+                anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError
+            ):
+                while True:
+                    line = await lines.receive_until(b"\n", 10_000_000)
+                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    await to_client.send(SessionMessage(message))
+
+    async def send_all() -> None:
+        async with from_client:
+            async for message in from_client:
+                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await stream.send(text.encode() + b"\n")
+
+    async def serve() -> None:
+        async with await UNIXSocketStream.from_socket(theirs) as served:
+            await server.serve_client(served)
+
+    async with stream, anyio.create_task_group() as group:
+        group.start_soon(serve)
+        await stream.send(greeting(profile=profile))
+        assert "error" not in json.loads(await lines.receive_until(b"\n", 10_000))
+        group.start_soon(receive_all)
+        group.start_soon(send_all)
+        yield read, write
+        group.cancel_scope.cancel()

@@ -22,9 +22,12 @@ from mcp import Client
 
 from shortlist.codemode import ToolNames
 from shortlist.gateway.profiles.gateway_settings import GatewaySettings
-from shortlist.gateway.profiles.profile import Profile, direct_name
+from shortlist.gateway.profiles.profile import NOTHING, Profile, direct_name
 from shortlist.gateway.server import Gateway
+from shortlist.gateway.socket_server import SocketServer
+from shortlist.view import View
 
+from .attached import attached_streams
 from .fake_servers import DESTROY, READ, WRITE, FakeServer, fleet_of, tool
 
 EXAMPLES = int(os.environ.get("SHORTLIST_EXAMPLES", "200"))
@@ -234,8 +237,18 @@ def profile_of(given: dict[str, Any], showing: dict[str, Any]) -> Profile:
 class CheckedClient:
     """A client of a gateway, which checks every answer."""
 
-    def __init__(self, client: Client, gateway: Gateway, servers: dict[str, FakeServer], given):
+    def __init__(
+        self,
+        client: Client,
+        gateway: Gateway,
+        servers: dict[str, FakeServer],
+        given,
+        profiles: dict[str, Profile] | None = None,
+        name: str = "",
+    ):
         self.client, self.gateway, self.servers = client, gateway, servers
+        #: The profiles of all attached clients, and this client's name in them.
+        self.profiles, self.name = profiles, name
         self.world = World(given[0])
         self.profile = profile_of(*given)
         self.stored: list[tuple[str, Known, Profile]] = []
@@ -279,7 +292,19 @@ class CheckedClient:
 
     def change(self, given: dict[str, Any], showing: dict[str, Any]) -> None:
         self.world.given, self.profile = given, profile_of(given, showing)
-        self.gateway.sessions.change(self.profile, {})
+        if self.profiles is None:
+            self.gateway.sessions.change(self.profile, {})
+        else:
+            self.profiles[self.name] = self.profile
+            self.gateway.sessions.change(NOTHING, self.profiles)
+
+    def view(self) -> View:
+        """What the gateway permits this client."""
+        sessions = self.gateway.sessions
+        if self.profiles is None:
+            return sessions.of(None).view()
+        (session,) = (one for one in sessions.all() if one.profile is self.profile)
+        return session.view()
 
     def servers_permitted(self) -> set[str]:
         return {one.server for one in TOOLS if self.world.permits(one)}
@@ -341,7 +366,7 @@ class CheckedClient:
 
         Nobody can be asked here, and so nothing that destroys is called.
         """
-        view = self.gateway.sessions.of(None).view()
+        view = self.view()
         visible = [tool for tool in view.catalog if view.exists(tool.id)]
         visible_names = ToolNames(visible)
         names = {tool.id: visible_names.of(tool.id) for tool in visible}
@@ -418,6 +443,49 @@ def test_no_denied_tool_is_reachable_or_shown(world, first, steps) -> None:
             checked = CheckedClient(client, gateway, servers, first)
             for step in steps:
                 await checked.step(step)
+        await gateway.aclose()
+
+    portal.call(example)
+
+
+@settings(
+    max_examples=max(EXAMPLES // 4, 1),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    first=st.lists(st.tuples(PROFILES, SHOWING), min_size=2, max_size=2),
+    steps=st.lists(st.tuples(st.booleans(), STEPS), min_size=1, max_size=14),
+)
+def test_no_denied_tool_is_reachable_or_shown_by_attached_clients(world, first, steps) -> None:
+    """Two clients at once, each with its own profile and its own calls."""
+    portal, fleet, servers = world
+
+    async def example() -> None:
+        VOTES.clear()
+        fleet.engine.quarantine({})
+        names = ("left", "right")
+        profiles = {name: profile_of(*given) for name, given in zip(names, first, strict=True)}
+        gateway = Gateway(fleet, NOTHING, profiles)
+        server = SocketServer(gateway, lambda name: name)
+        async with (
+            Client(attached_streams(server, "left")) as left,
+            Client(attached_streams(server, "right")) as right,
+        ):
+            clients = [
+                CheckedClient(client, gateway, servers, given, profiles, name)
+                for client, given, name in zip((left, right), first, names, strict=True)
+            ]
+            for client in clients:
+                client.profile = profiles[client.name]
+                # The first request makes the session.
+                await client.step(("list",))
+            for is_right, step in steps:
+                if step[0] == "hold":
+                    # A quarantine counts for all clients.
+                    for client in clients:
+                        client.world.held = {one.id for one in step[1]}
+                await clients[is_right].step(step)
         await gateway.aclose()
 
     portal.call(example)

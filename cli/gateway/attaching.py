@@ -1,0 +1,87 @@
+"""The start of a client's process: attached to the shared gateway before anything else is imported.
+
+The command line's library takes longer to import than all that an attached client needs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+#: The arguments of `shortlist serve` for which a client attaches.
+_OPTIONS = ("--config", "--settings", "--profile")
+_INTERRUPTED = 130
+OWN_GATEWAY = "this client gets a gateway of its own"
+
+
+def attach_at_once(arguments: Sequence[str]) -> bool:
+    """Run `shortlist serve` as an attached client. Returns whether it did.
+
+    If it did not, the command line runs with `sys.argv`, and also shows the errors.
+
+    Args:
+        arguments: arguments of the `shortlist` command.
+    """
+    options = _options(arguments)
+    if options is None or "--config" not in options or sys.platform == "win32":
+        return False
+    from ...errors import ShortlistError
+    from ...gateway.attach.socket_folder import AttachError
+
+    settings = options.get("--settings")
+    try:
+        run_attached(
+            Path(options["--config"]),
+            None if settings is None else Path(settings),
+            options.get("--profile", "default"),
+        )
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+    except AttachError as error:
+        sys.stderr.write(f"{OWN_GATEWAY}: {error}\n")
+        sys.argv.append("--alone")
+        return False
+    except (ShortlistError, OSError):
+        return False
+    return True
+
+
+def run_attached(config: Path, settings: Path | None, profile: str) -> None:
+    """Pass the messages of this client to the shared gateway, until stdin ends.
+
+    Args:
+        config: file with the servers.
+        settings: file of settings.
+        profile: profile of the client.
+
+    Raises:
+        AttachError: the gateway cannot be reached or started. Nothing was read from stdin.
+        ConfigError: a file cannot be read, or there is no such profile.
+    """
+    from ...gateway.attach.attached_client import AttachedClient
+    from ...gateway.attach.background import attach
+    from ...gateway.attach.identity import Identity
+
+    attachment = attach(Identity.of(config, settings), profile)
+    for problem in attachment.problems:
+        sys.stderr.write(f"{problem}\n")
+    sys.stderr.flush()
+    # The configuration can have changed when a new gateway is needed.
+    AttachedClient(attachment, lambda: attach(Identity.of(config, settings), profile)).run()
+
+
+def _options(arguments: Sequence[str]) -> dict[str, str] | None:
+    """The options of `shortlist serve`; None if it is another command or has other options."""
+    if not arguments or arguments[0] != "serve":
+        return None
+    options: dict[str, str] = {}
+    rest = iter(arguments[1:])
+    for argument in rest:
+        name, equals, value = argument.partition("=")
+        if name not in _OPTIONS:
+            return None
+        options[name] = value if equals else next(rest, "")
+        if not options[name]:
+            return None
+    return options
