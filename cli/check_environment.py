@@ -110,7 +110,7 @@ def _gateways() -> Check:
     """The gateways in the background, which clients of this user share."""
     if sys.platform == "win32":
         return Check("gateways", "ok", "on Windows, none runs in the background")
-    from ..gateway.attach.background import running_gateways
+    from ..gateway.attach.running_gateway import running_gateways
 
     try:
         gateways = list(running_gateways())

@@ -22,7 +22,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from ..errors import ConfigError
 from .attach.attached_client import MOST_BYTES
-from .attach.background import greeting
+from .attach.running_gateway import greeting
 from .attach.socket_folder import AttachError, check_peer
 from .server import Gateway
 

@@ -60,8 +60,8 @@ def run_attached(config: Path, settings: Path | None, profile: str) -> None:
         ConfigError: a file cannot be read, or there is no such profile.
     """
     from ...gateway.attach.attached_client import AttachedClient
-    from ...gateway.attach.background import attach
     from ...gateway.attach.identity import Identity
+    from ...gateway.attach.running_gateway import attach
 
     attachment = attach(Identity.of(config, settings), profile)
     for problem in attachment.problems:

@@ -55,7 +55,12 @@ def serve(
             "--alone", help="Run the gateway in this process, and share it with no other client."
         ),
     ] = False,
-    background: Annotated[str | None, typer.Option(hidden=True)] = None,
+    background: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOCK:SOCKET", hidden=True, help="Serve attached clients; used by serve itself."
+        ),
+    ] = None,
 ) -> None:
     """Run the gateway: one MCP server in front of all of yours.
 
@@ -91,7 +96,7 @@ def _serve_here(
 
     lock, _, socket = (background or "").partition(":")
     if lock:
-        from ...gateway.attach.background import record_running
+        from ...gateway.attach.running_gateway import record_running
 
         record_running(int(lock), config)
     # What is imported and read here stays: looking for garbage in it takes a tenth of the start.

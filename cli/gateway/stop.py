@@ -28,8 +28,8 @@ def stop(
     if sys.platform == "win32":
         note("no gateway runs in the background: on Windows, each client has its own")
         return
-    from ...gateway.attach.background import running_gateways
-    from ...gateway.attach.background import stop as stop_gateway
+    from ...gateway.attach.running_gateway import running_gateways
+    from ...gateway.attach.running_gateway import stop as stop_gateway
 
     gateways = [
         gateway

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from ...errors import ShortlistError
-from .background import Attachment
+from .running_gateway import Attachment
 
 #: Error code of a request whose gateway is gone, from the range for servers.
 _GATEWAY_ENDED = -32_000

@@ -24,7 +24,7 @@ from anyio.abc import UNIXSocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.shared.message import SessionMessage
 
-from shortlist.gateway.attach.background import RunningGateway, greeting, running_gateways
+from shortlist.gateway.attach.running_gateway import RunningGateway, greeting, running_gateways
 from shortlist.gateway.socket_server import SocketServer
 
 _PROGRAM = "from shortlist.cli import main; main()"
