@@ -14,7 +14,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from .. import __version__
-from ..catalog.arguments import argument_problems
+from ..catalog.arguments import argument_problems, without_refused_nulls
 from ..errors import ShortlistError
 from ..session import Session
 from .meta_tools import meta_tool_answers as answers
@@ -169,6 +169,7 @@ class Gateway:
         if name not in RESERVED:
             call = ClientCall(name, arguments, params)
             return await forward_call(self.fleet, context, client, call, call_record)
+        arguments = dict(without_refused_nulls(_SCHEMAS[name], arguments))
         if problems := argument_problems(_SCHEMAS[name], arguments):
             return error_result("The arguments do not fit: " + "; ".join(map(str, problems)))
         call_tools = tuple(CALLS.values()) if client.profile.split else (CALL,)

@@ -267,6 +267,24 @@ class TestLetters:
 
 
 class TestCall:
+    async def test_a_null_means_absent(self, tmp_path):
+        """Some clients send it for each argument that the model left out."""
+        optional = {"text": {"type": "string"}, "count": {"type": ["integer", "null"]}}
+        send = tool("send_letter", input_schema={"type": "object", "properties": optional})
+        server = FakeServer("office", [send], answer=lambda _, given: json.dumps(given))
+        async with gateway_of(tmp_path, server) as (client, _):
+            nothing = {"k": None, "server": None, "tier": None, "detail": None}
+            found = await client.call_tool("search_tools", {"query": "send a letter", **nothing})
+            assert "office/send_letter" in text_of(found)
+            shown = await client.call_tool(
+                "get_tool_details", {"names": ["office/send_letter"], "detail": None}
+            )
+            assert "office/send_letter" in text_of(shown)
+            answer = await call(client, "office/send_letter", text=None, count=None)
+            assert json.loads(text_of(answer)) == {"count": None}
+            given = {"name": "office/send_letter", "arguments": None}
+            assert text_of(await client.call_tool("call_tool", given)) == "{}"
+
     @pytest.mark.parametrize("name", META_TOOLS)
     async def test_no_meta_tool_through_call_tool(self, tmp_path, name):
         async with gateway_of(tmp_path, office()) as (client, _):
