@@ -176,24 +176,26 @@ class TestSearch:
             assert found or not expected
 
     async def test_the_whole_schema_on_request(self, tmp_path):
-        """On purpose: without `detail` a hit is one line."""
+        """On purpose: without `detail` a hit has a signature at most."""
         async with gateway_of(tmp_path, office()) as (client, _):
             given = {"query": "send a letter", "k": 1}
             short = (await client.call_tool("search_tools", given)).structured_content["tools"][0]
-            assert "addressee" not in short["description"]
+            assert "addressee" not in json.dumps(short)
             full = await client.call_tool("search_tools", {**given, "detail": "full"})
-            definition = json.loads(full.structured_content["tools"][0]["description"])
+            definition = json.loads(full.structured_content["tools"][0]["definition"])
             assert definition["input_schema"]["properties"]["recipient"]["description"]
 
     async def test_the_answer_has_exactly_these_keys(self, tmp_path):
         async with gateway_of(tmp_path, office()) as (client, _):
             answer = await client.call_tool("search_tools", {"query": "delete a record"})
-            keys = "tools abstained reason dropped tier tier_reason pending starting quarantined"
-            assert set(answer.structured_content) == set(keys.split())
+            assert set(answer.structured_content) == {"tools", "notes"}
             rows = answer.structured_content["tools"]
-            assert set(rows[0]) == {"name", "server", "description", "score"}
-            assert rows == sorted(rows, key=lambda row: -row["score"])
-            assert text_of(answer).startswith("office\n- office/delete_record: Delete")
+            assert set(rows[0]) == {"name", "signature", "description"}
+            assert text_of(answer).startswith("1. office/delete_record(text?: str): Delete")
+            given = {"query": "delete a record", "explain": True}
+            explained = (await client.call_tool("search_tools", given)).structured_content
+            assert set(explained) == {"tools", "notes", "tier", "tier_reason", "pending"}
+            assert explained["tools"] == rows
 
 
 class TestChanges:
