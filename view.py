@@ -350,6 +350,9 @@ class View:
     def check(self, name: str, arguments: object = None) -> Verdict:
         """Whether a call is permitted and its arguments fit. Nothing is recorded.
 
+        A `null` that the schema does not allow means absent: the verdict's arguments are without
+        it.
+
         Args:
             name: id of a tool, or a name that one permitted tool has.
             arguments: the arguments as the provider gives them: an object, its JSON text, or None
@@ -364,7 +367,7 @@ class View:
             >>> view.check("billing/get_invoice", {}).status
             'passed'
         """
-        from .catalog.arguments import argument_problems, read_arguments
+        from .catalog.arguments import argument_problems, read_arguments, without_refused_nulls
 
         self._guard.check()
         resolved = self.admission.resolve(name)
@@ -378,8 +381,11 @@ class View:
                 ambiguous=self.admission.is_ambiguous(name),
             )
         values, problem = read_arguments(arguments)
+        schema = resolved.input_schema or {}
         if problem is None:
-            problems = argument_problems(resolved.input_schema or {}, values)
+            if isinstance(values, Mapping):
+                values = without_refused_nulls(schema, values)
+            problems = argument_problems(schema, values)
         else:
             problems = (problem,)
         if not problems and resolved.operation is not None and isinstance(values, Mapping):

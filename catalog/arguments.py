@@ -25,6 +25,8 @@ from referencing import Registry
 MAX_PROBLEMS = 5
 #: Values in one call's arguments.
 MAX_VALUES = 20_000
+#: Errors that are looked through for values of `null`.
+_MAX_NULLS = 200
 _SHOWN = 80
 _CHOICES, _CHOICE = 12, 30
 _COMPARED, _BRANCHES = 100, 64
@@ -114,6 +116,54 @@ _CUT_SHOWN = 40
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def without_refused_nulls(
+    schema: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The arguments without each `null` that the schema does not allow: it means absent.
+
+    Some clients send `null` for every argument that the model left out. A `null` that the schema
+    allows is kept. The same object is returned if there is nothing to leave out.
+
+    Args:
+        schema: a tool's input schema, of any draft.
+        arguments: arguments from the model.
+
+    Example:
+        >>> schema = {"properties": {"n": {"type": "integer"}, "to": {"type": ["string", "null"]}}}
+        >>> without_refused_nulls(schema, {"n": None, "to": None})
+        {'to': None}
+    """
+    if not _is_within_limits(arguments) or not _contains_null(arguments):
+        return arguments
+    instance = _to_dicts_and_lists(arguments)
+    refused = [
+        list(error.absolute_path)
+        for error in first_errors(schema, instance, _MAX_NULLS)
+        if error.instance is None and error.absolute_path
+    ]
+    keys = [path for path in refused if isinstance(path[-1], str)]
+    for path in keys:
+        parent = instance
+        for part in path[:-1]:
+            parent = parent[part]
+        # Several keywords may refuse the same value.
+        parent.pop(path[-1], None)
+    return instance if keys else arguments
+
+
+def _contains_null(value: Any) -> bool:
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if item is None:
+            return True
+        if isinstance(item, Mapping):
+            waiting.extend(item.values())
+        elif isinstance(item, list | tuple):
+            waiting.extend(item)
+    return False
 
 
 def _problem_of(error: ValidationError) -> ArgumentProblem:

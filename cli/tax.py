@@ -260,7 +260,7 @@ async def _measured(fleet: Fleet, profile: Profile) -> ShortlistCost:
     """Measure what a client of a gateway over the fleet reads. No server needs to run."""
     from mcp import Client
 
-    from ..gateway.observe.definition_tokens import shown_tokens, text_tokens
+    from ..gateway.observe.definition_tokens import answer_tokens, shown_tokens
     from ..gateway.profiles.profile import DETAILS, SEARCH
     from ..gateway.server import Gateway
 
@@ -272,9 +272,9 @@ async def _measured(fleet: Fleet, profile: Profile) -> ShortlistCost:
         for tool in [] if passed_through else _sample(fleet.engine.view().tools()):
             search_arguments = {"query": tool.description[:200].strip() or tool.name}
             answer: types.CallToolResult = await client.call_tool(SEARCH, search_arguments)
-            answers.append(text_tokens(answer))
+            answers.append(answer_tokens(answer))
             details = await client.call_tool(DETAILS, {"names": [tool.id]})
-            definitions.append(text_tokens(details))
+            definitions.append(answer_tokens(details))
     return ShortlistCost(
         len(listed),
         shown_tokens(listed),

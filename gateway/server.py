@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
@@ -13,23 +14,25 @@ from typing import IO, Any, BinaryIO, cast
 import anyio
 import mcp.types as types
 from mcp import MCPError
+from mcp.server.context import CallNext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from .. import __version__
-from ..catalog.arguments import argument_problems
+from ..catalog.arguments import argument_problems, without_refused_nulls
 from ..errors import ShortlistError
 from ..session import Session
 from .connections.json_repair import repaired_json
 from .meta_tools import meta_tool_answers as answers
 from .meta_tools.client_search import collect_votes
-from .meta_tools.meta_tool_definitions import CALLS, RESERVED, meta_tools
+from .meta_tools.meta_tool_definitions import CALLS, RESERVED, UNLISTED, meta_tools
 from .meta_tools.run_code import CodeMode
+from .meta_tools.search_answer import queries_of
 from .meta_tools.shown_tools import shown_tools
 from .meta_tools.tool_calls import ClientCall, error_result, forward_call
 from .observe.gateway_events import CallRecord
 from .observe.observer import Observer, Requester
-from .profiles.client_sessions import ClientSession, ClientSessions
+from .profiles.client_sessions import ClientSession, ClientSessions, permitted_servers
 from .profiles.profile import CALL, DETAILS, READ, RUN, SEARCH, SERVERS, Profile, ProfileViews
 from .relay.log_levels import LogLevels
 from .relay.mcp_prompts import Completions, Prompts
@@ -40,6 +43,9 @@ from .upstream.fleet import Fleet
 from .upstream.server_connection import ServerError, ServerState, Upstream, UpstreamError
 
 _LOG = logging.getLogger("shortlist.gateway")
+_USE = "Search for tools with search_tools, then call them with call_tool."
+#: Seconds that a search in one server waits for its start.
+_START_S = 20.0
 
 
 class Gateway:
@@ -66,10 +72,10 @@ class Gateway:
         self.server: Server[Any] = Server(
             "shortlist",
             version=__version__,
-            instructions="Search for tools with search_tools, then call them with call_tool.",
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
         )
+        self.server.middleware.append(self._with_instructions)
         self.resources = Resources(fleet, self._client, self.server)
         self.prompts = Prompts(fleet, self._client, self.server)
         self.completions = Completions(
@@ -114,6 +120,14 @@ class Gateway:
             caller = Caller(context, client)
             self.fleet.message_handlers.only_client = None if caller.is_modern else caller
         return client
+
+    async def _with_instructions(self, ctx: Context, call_next: CallNext) -> Any:
+        """Middleware: the first answer names the servers that this client may use."""
+        result = await call_next(ctx)
+        if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
+            names = permitted_servers(self.fleet, self.sessions.of(ctx.request))
+            result["instructions"] = "\n".join(filter(None, (_USE, answers.server_names(names))))
+        return result
 
     async def _list_tools(
         self,
@@ -173,6 +187,7 @@ class Gateway:
         if name not in RESERVED:
             call = ClientCall(name, arguments, params)
             return await forward_call(self.fleet, context, client, call, call_record)
+        arguments = dict(without_refused_nulls(_SCHEMAS[name], arguments))
         if problems := argument_problems(_SCHEMAS[name], arguments):
             return error_result("The arguments do not fit: " + "; ".join(map(str, problems)))
         call_tools = tuple(CALLS.values()) if client.profile.split else (CALL,)
@@ -184,16 +199,18 @@ class Gateway:
             text = client.results.read(arguments["id"], first, last, readable=client.may_read)
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
         if name == SEARCH:
-            return await self._search(context, client, params, arguments)
+            return await self._search(context, client, params, arguments, call_record)
         if name == DETAILS:
             stubs = self.code.stubs if client.profile.code else None
-            return await anyio.to_thread.run_sync(answers.details, client, arguments, stubs)
+            return await anyio.to_thread.run_sync(
+                answers.details, self.fleet, client, arguments, stubs
+            )
         if name == RUN and client.profile.code:
             return await self.code.run(context, client, params)
         if name == RUN:
             return error_result("run_code is off here; the operator turns it on: shortlist.code")
         if name == SERVERS:
-            return await anyio.to_thread.run_sync(answers.servers, self.fleet, client)
+            return await anyio.to_thread.run_sync(answers.servers, self.fleet, client, arguments)
         return error_result(f"There is no tool {name!r} here; use one of: {', '.join(call_tools)}.")
 
     async def _search(
@@ -202,12 +219,16 @@ class Gateway:
         client: ClientSession,
         params: types.CallToolRequestParams,
         arguments: dict[str, Any],
+        call_record: CallRecord,
     ) -> types.CallToolResult | types.InputRequiredResult:
         """The answer of a search, with the result of a claimed tool if one was called."""
-        query, catalog = arguments["query"], self.fleet.engine.catalog
+        if isinstance(server := arguments.get("server"), str):
+            await self._wait_for_start(client, server)
+        query, catalog = "\n".join(queries_of(arguments)), self.fleet.engine.catalog
         collected = await collect_votes(self.fleet, context, client, query, catalog)
         client.votes = collected.votes
-        answer = await anyio.to_thread.run_sync(answers.search, self.fleet, client, arguments)
+        search = await anyio.to_thread.run_sync(answers.search, self.fleet, client, arguments)
+        call_record.search, answer = search.outcome, search.result
         if (claim := collected.claimed_call(client.view())) is None:
             return answer
         tool, claimed_arguments = claim
@@ -220,6 +241,12 @@ class Gateway:
             content=[*answer.content, note, *result.content],
             structured_content=answer.structured_content,
         )
+
+    async def _wait_for_start(self, client: ClientSession, server: str) -> None:
+        """Wait while a server that the client may use is at its first start, for a limited time."""
+        if server in self.fleet.starting and client.permits_server(server):
+            with anyio.move_on_after(_START_S), suppress(UpstreamError):
+                await self.fleet.upstreams[server].connect()
 
     def _state_changed(self, upstream: Upstream) -> None:
         """Record that a server started, stopped or failed."""
@@ -262,8 +289,9 @@ class _RepairedLines:
         return repaired_json(self._file.readline()).decode()
 
 
-_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+_SCHEMAS: Mapping[str, dict[str, Any]] = {
     tool.name: tool.input_schema
     for split in (False, True)
     for tool in meta_tools("", types.ToolAnnotations(), split=split, code=True)
 }
+_SCHEMAS[SEARCH]["properties"].update(UNLISTED)

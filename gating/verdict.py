@@ -50,7 +50,7 @@ class Verdict:
         refusal: why it is denied.
         nearest: ids of permitted tools with a similar name, if the tool is unknown.
         problems: problems of the arguments.
-        arguments: the arguments for the tool, unchanged.
+        arguments: the arguments for the tool, without each `null` that its schema does not allow.
         append: messages to add to the conversation after the tools' answers: the definition of a
             promoted tool, in a session with a format.
         renamed: whether `asked` is the name by which the model calls the tool.

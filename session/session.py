@@ -318,9 +318,10 @@ class Session:
     def check(self, name: str, arguments: object = None, *, votes: Votes | None = None) -> Verdict:
         """Whether a call by the model may run, and if not, what the model should change.
 
-        The check records no call; `result` does. Arguments are never changed. A call that passed
-        and has no result yet may succeed: a rule that its success would break, such as "only once",
-        denies further calls until the result is recorded.
+        The check records no call; `result` does. Arguments are not changed, but a `null` that the
+        schema does not allow means absent. A call that passed and has no result yet may succeed: a
+        rule that its success would break, such as "only once", denies further calls until the
+        result is recorded.
 
         Args:
             name: the name in the model's call: an id, a provider's name, or a name that only one

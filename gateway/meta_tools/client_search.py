@@ -71,6 +71,8 @@ def _terms_of(text: str) -> frozenset[str]:
 _ADDED_TOOLS = 2
 #: Least number of common words of query and instructions if the search abstained.
 _ABSTAINED_WORDS = 2
+#: Share of the best score below which a hit is far, and hits that are never left out.
+_LEAST_SHARE, _FIRST_HITS = 0.6, 5
 #: Time limit of a search in milliseconds, a hundred times what it takes on an idle machine. Where
 #: the encoder takes longer, the tier `fast` answers.
 SEARCH_MS = 500.0
@@ -83,6 +85,7 @@ def find_tools(
     *,
     k: int,
     tier: str | None = None,
+    drop_far_hits: bool = False,
 ) -> Selection:
     """The permitted tools that fit a query, best first.
 
@@ -95,11 +98,16 @@ def find_tools(
         instructions: permitted server to its instructions.
         k: tools at most.
         tier: tier of the search; the engine's default when absent.
+        drop_far_hits: whether hits far below the best one are left out, after the first five.
 
     Raises:
         RequestError: an argument is wrong.
     """
     selection = view.search(query, k=k, tier=tier, budget_ms=SEARCH_MS, decide=True)
+    if drop_far_hits:
+        limit = _LEAST_SHARE * max((hit.score for hit in selection.hits), default=0.0)
+        hits = (hit for hit in selection.hits if hit.rank <= _FIRST_HITS or hit.score >= limit)
+        selection = replace(selection, hits=tuple(hits))
     texts = (embedding_text(hit.tool) for hit in selection.hits)
     hit_servers = {hit.tool.server for hit in selection.hits}
     min_words = _ABSTAINED_WORDS if selection.abstained else 1

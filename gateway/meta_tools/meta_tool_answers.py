@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -13,72 +14,134 @@ from ...catalog import Tool
 from ...errors import RequestError, UnknownToolError
 from ...gating import Refusal
 from ...loaders.counting import bundled_counter
-from ...loaders.detail import definition_text, signature
+from ...loaders.detail import signature
 from ...loaders.summaries import Summaries, shared_summaries
-from ...loaders.topics import topics
-from ...retrieval import Selection
+from ...loaders.topics import TOPICS, topics
+from ...text import terms
 from ...view import View
+from ..observe.gateway_events import SearchOutcome
 from ..profiles.client_sessions import ClientSession
 from ..upstream.fleet import Fleet
 from ..upstream.safe_texts import safe_instructions
-from ..upstream.server_connection import ServerState
-from .client_search import find_tools, first_sentence
-from .meta_tool_definitions import CALLS, digest_tokens, kind_of
+from ..upstream.server_connection import ServerState, Upstream
+from .client_search import first_sentence
+from .meta_tool_definitions import CALLS, DIGEST_TOKENS, digest_tokens, kind_of
+from .search_answer import find_parts, queries_of, search_content, search_text, tool_fields
 
 #: Tokens of definitions in one answer.
 DETAIL_TOKENS = 8_000
+#: Most servers that a search names because they are not available, and most tools of one server
+#: that `list_servers` names.
+_UNREADY_NAMED, _TOOLS_NAMED = 6, 100
 
 
-def search(
-    fleet: Fleet, client: ClientSession, arguments: Mapping[str, Any]
-) -> types.CallToolResult:
+@dataclass(frozen=True, slots=True)
+class SearchAnswer:
+    """The answer of `search_tools`, and what the observer records of it."""
+
+    result: types.CallToolResult
+    outcome: SearchOutcome
+
+
+def search(fleet: Fleet, client: ClientSession, arguments: Mapping[str, Any]) -> SearchAnswer:
     """The answer of `search_tools`.
 
     Raises:
         RequestError: an argument is wrong.
     """
     permitted = view = client.view()
-    server = arguments.get("server")
+    unready = unready_servers(fleet, client, permitted)
+    queries, server = queries_of(arguments), arguments.get("server")
+    if server in unready:
+        content: dict[str, Any] = {"tools": [], "notes": [unready_line({server: unready[server]})]}
+        outcome = SearchOutcome(tier="none", starting=len(fleet.starting))
+        return SearchAnswer(_answer(search_text(content), content), outcome)
     if server is not None:
         ids = [tool.id for tool in view.tools() if tool.server == server]
         if not ids:
-            permitted_names = ", ".join(sorted({tool.server or "" for tool in view.tools()}))
-            raise RequestError(f"server: no {server!r:.80}; use one of: {permitted_names}")
+            names = sorted({*(tool.server or "" for tool in view.tools()), *unready})
+            raise RequestError(f"server: no {server!r:.80}; use one of: {', '.join(names)}")
         view = view.limited(ids)
-    selection = find_tools(
-        view,
-        arguments["query"],
-        instructions(fleet, view),
-        k=arguments.get("k", 8),
-        tier=arguments.get("tier"),
+    parts = find_parts(view, arguments, instructions(fleet, view))
+    content = search_content(view, parts, arguments.get("detail"))
+    hits = [hit for part in parts for hit in part.hits]
+    if server is None:
+        hit_servers = {hit.tool.server for hit in hits}
+        unready |= {
+            name: problem for name, problem in _failed_servers(fleet).items() if name in hit_servers
+        }
+        if unready:
+            content["notes"].append(unready_line(_named_first(unready, " ".join(queries))))
+    quarantined = client.views.quarantined_count(permitted)
+    if quarantined:
+        waiting = "1 tool waits" if quarantined == 1 else f"{quarantined} tools wait"
+        content["notes"].append(f"{waiting} for the operator's approval (shortlist trust diff).")
+    selection = parts[0].selection
+    if arguments.get("explain"):
+        content["tier"], content["tier_reason"] = selection.tier, selection.tier_reason
+        content["pending"] = selection.pending
+    outcome = SearchOutcome(
+        tier=selection.tier,
+        found=tuple((hit.id, round(hit.score, 4)) for hit in hits),
+        abstained=all(part.selection.abstained for part in parts),
+        reason=selection.reason if selection.abstained else None,
+        starting=sum(state == "starting" for state in unready.values()),
+        quarantined=quarantined,
     )
-    detail = arguments.get("detail", "summary")
-    summaries = shared_summaries(view.admission.index.summaries)
-    content: dict[str, Any] = {
-        "tools": [
-            {
-                "name": hit.id,
-                "server": hit.tool.server,
-                "description": describe_tool(hit.tool, detail, summaries),
-                "score": round(hit.score, 4),
-            }
-            for hit in selection.hits
-        ],
-        "abstained": selection.abstained,
-        "reason": selection.reason if selection.abstained else None,
-        "dropped": len(selection.dropped),
-        "tier": selection.tier,
-        "tier_reason": selection.tier_reason,
-        "pending": selection.pending,
-        "starting": [
-            name for name in fleet.starting if client.views.permits_server(name, permitted)
-        ],
-        "quarantined": client.views.quarantined_count(permitted),
+    return SearchAnswer(_answer(search_text(content), content), outcome)
+
+
+def unready_servers(fleet: Fleet, client: ClientSession, view: View) -> dict[str, str]:
+    """Permitted servers whose tools are not known, because they start or failed.
+
+    Args:
+        fleet: the servers.
+        client: session of the client.
+        view: its permitted tools.
+
+    Returns:
+        Server to its state, a fixed text.
+    """
+    known_servers = {tool.server for tool in view.catalog}
+    failed = _failed_servers(fleet)
+    return {
+        name: failed.get(name, "starting")
+        for name in fleet.upstreams
+        if name not in known_servers
+        and (name in failed or name in fleet.starting)
+        and client.views.permits_server(name, view)
     }
-    return _answer(_search_text(selection, detail, content), content)
+
+
+def _failed_servers(fleet: Fleet) -> dict[str, str]:
+    """Server that does not run because of a problem, to a fixed text with the problem's code."""
+    return {
+        name: f"{upstream.state.value}, {upstream.problem_code}".removesuffix(", ")
+        for name, upstream in fleet.upstreams.items()
+        if upstream.state in (ServerState.FAILED, ServerState.AWAITING_CONSENT)
+    }
+
+
+def unready_line(unready: Mapping[str, str]) -> str:
+    """A line about servers that cannot be used now.
+
+    Args:
+        unready: server to its state.
+    """
+    shown = [f"{name} ({state})" for name, state in list(unready.items())[:_UNREADY_NAMED]]
+    more = len(unready) - len(shown)
+    return f"Not available now: {', '.join(shown)}" + (f" and {more} more." if more else ".")
+
+
+def _named_first(unready: Mapping[str, str], query: str) -> dict[str, str]:
+    """The servers whose names share a word with a query come first."""
+    query_terms = frozenset(terms(query))
+    names = sorted(unready, key=lambda name: query_terms.isdisjoint(terms(name)))
+    return {name: unready[name] for name in names}
 
 
 def details(
+    fleet: Fleet,
     client: ClientSession,
     arguments: Mapping[str, Any],
     stubs: Callable[[ClientSession, Iterable[Tool]], str] | None = None,
@@ -86,6 +149,7 @@ def details(
     """The answer of `get_tool_details`, within `DETAIL_TOKENS`.
 
     Args:
+        fleet: the servers.
         client: session of the client.
         arguments: arguments of the call.
         stubs: writes Python stubs of tools; None for call signatures.
@@ -99,7 +163,11 @@ def details(
     remaining, rows = DETAIL_TOKENS, []
     for name, outcome in outcomes:
         if isinstance(outcome, Refusal | UnknownToolError):
-            rows.append(_error_row(name, outcome))
+            row = _error_row(name, outcome)
+            if (server := named_unready_server(fleet, client, view, name)) is not None:
+                state = unready_servers(fleet, client, view)[server]
+                row = {"name": name, "error": unready_line({server: state})}
+            rows.append(row)
             continue
         tool = outcome
         row = {"name": tool.id, **definition(tool, detail, summaries)}
@@ -107,13 +175,13 @@ def details(
             row["call_with"] = CALLS[kind_of(tool.annotations)]
         cost = _json_tokens(row)
         if cost > remaining:
-            row = {"name": tool.id, "signature": f"{tool.id}{signature(tool)}"[:4_000]}
+            row = {"name": tool.id, "signature": signature(tool)[:4_000]}
             row["shortened"] = "ask for this tool alone to see its definition"
             cost = _json_tokens(row)
         remaining -= cost
         rows.append(row)
     content = {"tools": rows}
-    return _answer(json.dumps(content, ensure_ascii=False, indent=1), content)
+    return _answer(json.dumps(content, ensure_ascii=False), content)
 
 
 def _json_tokens(row: Mapping[str, Any]) -> int:
@@ -155,21 +223,58 @@ def _stubs(
     return _answer("\n\n".join(filter(None, parts)), {"stubs": text, "missing": missing})
 
 
-def servers(fleet: Fleet, client: ClientSession) -> types.CallToolResult:
-    """The answer of `list_servers`."""
-    rows = list(server_rows(fleet, client, client.view()))
-    lines = [
-        f"{row['name']}: {row['state']}, {row['tools']} tools"
-        + (f", about {row['topics']}" if row["topics"] else "")
-        + (f" ({row['problem']})" if row["problem"] else "")
-        + (f"\n  {row['instructions']}" if row["instructions"] else "")
-        for row in rows
-    ]
-    return _answer("\n".join(lines) or "No server may be used.", {"servers": rows})
+def named_unready_server(fleet: Fleet, client: ClientSession, view: View, name: str) -> str | None:
+    """The server in the name of a tool, if its tools are not known because it starts or failed.
+
+    Args:
+        fleet: the servers.
+        client: session of the client.
+        view: its permitted tools.
+        name: the client's name of a tool.
+    """
+    prefixes = {name.partition(separator)[0] for separator in ("/", "__") if separator in name}
+    if all(fleet.is_started(server) for server in prefixes & fleet.upstreams.keys()):
+        return None
+    unready = unready_servers(fleet, client, view)
+    return next((server for server in unready if server in prefixes), None)
+
+
+def servers(
+    fleet: Fleet, client: ClientSession, arguments: Mapping[str, Any]
+) -> types.CallToolResult:
+    """The answer of `list_servers`: a line for each server, or all about one server.
+
+    Raises:
+        RequestError: there is no server of this name.
+    """
+    view, name = client.view(), arguments.get("server")
+    rows = list(server_rows(fleet, client, view))
+    if name is None:
+        shown = [{key: row[key] for key in row if key != "instructions"} for row in rows]
+        lines = [_server_line(row) for row in shown]
+        return _answer("\n".join(lines) or "No server may be used.", {"servers": shown})
+    named = [row for row in rows if row["name"] == name]
+    if not named:
+        names = ", ".join(row["name"] for row in rows)
+        raise RequestError(f"server: no {name!r:.80}; use one of: {names}")
+    tool_names = [tool.name for tool in view.tools() if tool.server == name]
+    row = {**named[0], "tool_names": tool_names[:_TOOLS_NAMED]}
+    lines = [_server_line(row), row.get("instructions", ""), ", ".join(row["tool_names"])]
+    return _answer("\n".join(filter(None, lines)), {"servers": [row]})
+
+
+def _server_line(row: Mapping[str, Any]) -> str:
+    words = [row["problem"] if "problem" in row else row["state"]]
+    tools = "1 tool" if row["tools"] == 1 else f"{row['tools']} tools"
+    words += [tools if row["tools"] else "", row.get("topics", "")]
+    return f"{row['name']}: {'; '.join(filter(None, words))}"
 
 
 def server_rows(fleet: Fleet, client: ClientSession, view: View) -> Iterable[dict[str, Any]]:
-    """State, permitted tools and topics of each server that the client may see."""
+    """State, permitted tools and topics of each server that the client may see.
+
+    Fields without a value are left out.
+    """
     by_server: dict[str, list[Tool]] = {name: [] for name in fleet.upstreams}
     for tool in view.tools():
         by_server.setdefault(tool.server or "", []).append(tool)
@@ -179,16 +284,22 @@ def server_rows(fleet: Fleet, client: ClientSession, view: View) -> Iterable[dic
         pending = upstream is not None and upstream.state in (
             ServerState.CONFIGURED,
             ServerState.FAILED,
+            ServerState.AWAITING_CONSENT,
         )
         if tools or (pending and client.views.permits_server(name, view)):
-            yield {
-                "name": name,
-                "state": "known" if upstream is None else upstream.state.value,
+            fields = {
+                "state": "known" if upstream is None else _shown_state(upstream),
                 "tools": len(tools),
                 "topics": _topics(tuple(tools)),
                 "instructions": texts.get(name, ""),
                 "problem": None if upstream is None else upstream.problem_sentence,
             }
+            shown = {key: value for key, value in fields.items() if value not in (None, "")}
+            yield {"name": name, **shown}
+
+
+def _shown_state(upstream: Upstream) -> str:
+    return "starting" if upstream.state is ServerState.CONFIGURED else upstream.state.value
 
 
 @lru_cache(1_000)
@@ -206,31 +317,57 @@ def instructions(fleet: Fleet, view: View) -> dict[str, str]:
 
 
 def digest(fleet: Fleet, client: ClientSession, view: View) -> str:
-    """Text for the description of `search_tools`: the operator's text, then a line for each server.
+    """Text for the description of `search_tools`: the names of all servers, then what they have.
 
-    Servers come first; the remaining tokens go to the first sentences of their
-    instructions.
+    The names come first, then the operator's text. The remaining tokens go to the topics of the
+    servers, as many for each as fit, and then to the first sentences of their instructions.
     """
     count = bundled_counter().count
     operator = client.profile.operator.strip()
-    lines = [operator] if operator else []
-    remaining = digest_tokens(client.profile.split) - count(operator)
-    rows = sorted(server_rows(fleet, client, view), key=lambda row: row["name"])
-    for position, row in enumerate(rows):
-        line = f"{row['name']} ({row['tools']})" + (f": {row['topics']}" if row["topics"] else "")
+    limit = digest_tokens(client.profile.split)
+    rows = sorted(server_rows(fleet, client, view), key=lambda row: str(row["name"]))
+    names = server_names([row["name"] for row in rows], max(limit - count(operator), limit // 2))
+    lines = [line for line in (names, operator) if line]
+    remaining = limit - count("\n".join(lines))
+    topic_lines: list[str] = []
+    for topic_count in range(TOPICS, 0, -1):
+        topic_lines = [
+            f"{row['name']}: {', '.join(row['topics'].split(', ')[:topic_count])}"
+            for row in rows
+            if "topics" in row
+        ]
+        if count("\n".join(topic_lines)) + 1 <= remaining:
+            break
+    sentences = (
+        f"{row['name']} says: {first_sentence(row['instructions'])}"
+        for row in rows
+        if "instructions" in row
+    )
+    for line in (*topic_lines, *sentences):
         cost = count(line) + 1
-        if cost > remaining - 12:
-            lines.append(f"and {len(rows) - position} more servers")
-            return "\n".join(lines)
-        remaining -= cost
-        lines.append(line)
-    for row in rows:
-        line = f"{row['name']} says: {first_sentence(row['instructions'])}"
-        cost = count(line) + 1
-        if row["instructions"] and cost <= remaining:
+        if cost <= remaining:
             remaining -= cost
             lines.append(line)
     return "\n".join(lines)
+
+
+def server_names(names: Iterable[str], tokens: int = DIGEST_TOKENS) -> str:
+    """A line with the names of servers, as many as fit; empty if there are none.
+
+    Args:
+        names: all names, in the order in which they are shown.
+        tokens: most tokens of the line.
+    """
+    names = list(names)
+    if not names:
+        return ""
+    shown = len(names)
+    while True:
+        more = f" and {len(names) - shown} more: see list_servers" if shown < len(names) else ""
+        line = f"Servers: {', '.join(names[:shown])}{more}"
+        if shown == 0 or bundled_counter().count(line) <= tokens:
+            return line
+        shown -= max(1, shown // 20)
 
 
 def definition(tool: Tool, detail: str, summaries: Summaries) -> dict[str, Any]:
@@ -243,42 +380,7 @@ def definition(tool: Tool, detail: str, summaries: Summaries) -> dict[str, Any]:
             "annotations": tool.annotations,
         }
         return {key: value for key, value in fields.items() if value}
-    return {"description": describe_tool(tool, detail, summaries)}
-
-
-def describe_tool(tool: Tool, detail: str, summaries: Summaries) -> str:
-    """A tool at a level of detail, as one text."""
-    if detail == "name":
-        return ""
-    if detail == "signature":
-        return f"{tool.id}{signature(tool)}: {summaries.of(tool)}"
-    if detail == "full":
-        return definition_text(tool.id, tool.description, tool.input_schema)
-    return summaries.of(tool)
-
-
-_NEXT_SEARCH = "Answer without a tool, or search again in other words."
-
-
-def _search_text(selection: Selection, detail: str, content: Mapping[str, Any]) -> str:
-    """Hits grouped by server, best server first, and notes for the model."""
-    groups: dict[str, list[str]] = {}
-    for row in content["tools"]:
-        line = f"- {row['name']}" + (f": {row['description']}" if detail != "name" else "")
-        groups.setdefault(row["server"] or "", []).append(line)
-    parts = [f"{server}\n" + "\n".join(lines) for server, lines in groups.items()]
-    if selection.abstained:
-        reason = str(selection.reason).removeprefix("no tool fits: ")
-        parts.append(f"No tool fits: {reason}. {_NEXT_SEARCH}")
-    elif not groups:
-        parts.append(f"No tool was found. {_NEXT_SEARCH}")
-    if content["starting"]:
-        parts.append(f"Still starting, search again soon: {', '.join(content['starting'])}.")
-    if content["quarantined"]:
-        waiting = content["quarantined"]
-        tools = "1 tool waits" if waiting == 1 else f"{waiting} tools wait"
-        parts.append(f"{tools} for the operator's approval (shortlist trust diff).")
-    return "\n\n".join(parts)
+    return dict(tool_fields(tool, detail, summaries))
 
 
 def _answer(text: str, content: Mapping[str, Any]) -> types.CallToolResult:

@@ -44,6 +44,17 @@ _SPLIT: Mapping[Kind, str] = {
     Kind.WRITE: "Call a tool that writes and destroys nothing.",
     Kind.DESTRUCTIVE: "Call any other tool: it may destroy.",
 }
+#: Most queries of one search.
+MAX_QUERIES = 8
+#: Arguments of `search_tools` that are not in its definition, because no model needs them: the
+#: detail of all hits, the tier of the search, and whether the structured answer has the tier that
+#: ran.
+UNLISTED: Mapping[str, Any] = {
+    "detail": {"type": "string", "enum": list(DETAIL_LEVELS)},
+    "tier": {"type": "string"},
+    "explain": {"type": "boolean"},
+}
+_QUERY = "One step, in English, with the server's name if the user gave it. Several steps: queries."
 _NAMES = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
 
 
@@ -69,16 +80,16 @@ def meta_tools(
         _tool(
             SEARCH,
             "Search tools",
-            "Find tools for a task in plain words, best first. Search before you say that "
-            f"something cannot be done.\n{digest}".strip(),
+            "Find tools for a task, best first. Search before you say that something cannot be "
+            "done. With the signature you can call a tool at once.\n"
+            f"{digest}".strip(),
             {
-                "query": {"type": "string", "description": "What has to be done."},
-                "k": {"type": "integer", "minimum": 1, "maximum": 50, "default": 8},
-                "server": {"type": "string", "description": "Only tools of this server."},
-                "tier": {"type": "string"},
-                "detail": {"type": "string", "enum": list(DETAIL_LEVELS), "default": "summary"},
+                "query": {"type": "string", "description": _QUERY},
+                "queries": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_QUERIES},
+                "k": {"type": "integer", "minimum": 1, "maximum": 50},
+                "server": {"type": "string"},
             },
-            ["query"],
+            [],
             reads,
         ),
         _tool(
@@ -94,7 +105,12 @@ def meta_tools(
         ),
         *(_split_calls() if split else [_call(CALL, "Call a tool", _CALL, hints)]),
         _tool(
-            SERVERS, "List servers", "The servers: state, number of tools, topics.", {}, [], reads
+            SERVERS,
+            "List servers",
+            "The servers and their topics; with server, its instructions and tools.",
+            {"server": {"type": "string"}},
+            [],
+            reads,
         ),
         _tool(
             READ,

@@ -19,6 +19,7 @@ from ..relay.resources import public_result
 from ..upstream.caller import Caller, Context, forwarded_meta
 from ..upstream.fleet import Fleet
 from ..upstream.listed_tools import result_chars
+from .meta_tool_answers import named_unready_server
 from .meta_tool_definitions import CALLS, RESERVED, kind_of
 from .shown_tools import is_shown_as
 
@@ -47,6 +48,10 @@ async def forward_call(
     if call.through is not None and call.name in RESERVED:
         return error_result(f"{call.name} is called by its own name, not through {call.through}.")
     view = client.view()
+    if (server := named_unready_server(fleet, client, view, call.name)) is not None:
+        # Waits for a start. If it fails, the error says so.
+        await fleet.upstreams[server].connect()
+        view = client.view()
     name = client.views.names(view.catalog).resolve(call.name, view)
     if call.through is None and fleet.listed.app_only:
         app_tool = _app_only_tool(client, call.name)

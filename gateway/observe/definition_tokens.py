@@ -48,13 +48,16 @@ def shown_tokens(tools: Iterable[types.Tool]) -> int:
     )
 
 
-def text_tokens(result: types.CallToolResult) -> int:
-    """Tokens of the text of a result."""
-    return sum(
-        bundled_counter().count(part.text)
-        for part in result.content
-        if isinstance(part, types.TextContent)
-    )
+def answer_tokens(result: types.CallToolResult) -> int:
+    """Tokens of an answer that reach the model.
+
+    Some clients pass the text on, others the structured content. The longer one is counted.
+    """
+    count = bundled_counter().count
+    text = sum(count(part.text) for part in result.content if isinstance(part, types.TextContent))
+    if result.structured_content is None:
+        return text
+    return max(text, count(json.dumps(result.structured_content, ensure_ascii=False)))
 
 
 def characters(value: object) -> int:

@@ -88,6 +88,27 @@ class CatalogEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchOutcome:
+    """The outcome of a search. Clients do not see all of it.
+
+    Args:
+        tier: the tier that ran; "" if the arguments were wrong.
+        found: ids and scores, best first.
+        abstained: whether nothing fits.
+        reason: why it abstained.
+        starting: how many servers were not ready.
+        quarantined: how many tools waited for approval.
+    """
+
+    tier: str = ""
+    found: tuple[tuple[str, float], ...] = ()
+    abstained: bool = False
+    reason: str | None = None
+    starting: int = 0
+    quarantined: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SearchEvent:
     """A client searched for tools.
 
@@ -280,6 +301,7 @@ class CallRecord:
         check_ms: milliseconds that the check took.
         run_ms: milliseconds that the server took; None where it was not asked.
         outcome: outcome of the call.
+        search: outcome of the search, if the request is one and its arguments were right.
     """
 
     def __init__(self) -> None:
@@ -288,6 +310,7 @@ class CallRecord:
         self.check_ms = 0.0
         self.run_ms: float | None = None
         self.outcome: Outcome = "cancelled"
+        self.search: SearchOutcome | None = None
         self._at = perf_counter()
 
     def record_check(self, verdict: Verdict) -> None:

@@ -21,7 +21,7 @@ from ...view import View
 from ..profiles.client_sessions import MAX_SESSIONS
 from ..profiles.gateway_settings import DEFAULT_PROFILE
 from ..profiles.profile import DETAILS, SEARCH
-from .definition_tokens import DefinitionTokens, characters, shown_tokens, text_tokens
+from .definition_tokens import DefinitionTokens, answer_tokens, characters, shown_tokens
 from .gateway_events import (
     CallRecord,
     CatalogEvent,
@@ -29,6 +29,7 @@ from .gateway_events import (
     ListEvent,
     RunEvent,
     SearchEvent,
+    SearchOutcome,
     ServerEvent,
 )
 
@@ -175,8 +176,10 @@ class Observer:
                 if call_record.verdict is not None:
                     self._record_call(self._recorder, requester, call_record, call_record.verdict)
                 elif params.name == SEARCH:
-                    arguments = params.arguments or {}
-                    self._record_search(self._recorder, requester, arguments, request.answer, ms)
+                    arguments, search = params.arguments or {}, call_record.search
+                    self._record_search(
+                        self._recorder, requester, arguments, request.answer, search, ms
+                    )
                 elif params.name == DETAILS:
                     self._record_details(self._recorder, requester, request.answer, ms)
 
@@ -202,26 +205,27 @@ class Observer:
         requester: Requester,
         arguments: Mapping[str, Any],
         result: types.CallToolResult,
+        search: SearchOutcome | None,
         ms: float,
     ) -> None:
         name, conversation = self._conversation(requester)
         conversation.searches += 1
-        answer_values = result.structured_content or {}
-        query, server = str(arguments.get("query", "")), arguments.get("server")
+        outcome = search or SearchOutcome()
+        query, server = _query_text(arguments), arguments.get("server")
         record(
             SearchEvent(
                 place=Place.now(name, conversation.searches),
                 client=requester.client,
                 query=record.hashed(query),
                 # A name that is not a server's may be text of the model.
-                server=server if answer_values and isinstance(server, str) else None,
-                tier=str(answer_values.get("tier", "")),
-                found=tuple((row["name"], row["score"]) for row in answer_values.get("tools", ())),
-                abstained=bool(answer_values.get("abstained")),
-                reason=answer_values.get("reason"),
-                starting=len(answer_values.get("starting", ())),
-                quarantined=int(answer_values.get("quarantined", 0)),
-                tokens=text_tokens(result),
+                server=server if search is not None and isinstance(server, str) else None,
+                tier=outcome.tier,
+                found=outcome.found,
+                abstained=outcome.abstained,
+                reason=outcome.reason,
+                starting=outcome.starting,
+                quarantined=outcome.quarantined,
+                tokens=answer_tokens(result),
                 ms=ms,
                 content={"query": query} if self._content else None,
             )
@@ -239,7 +243,7 @@ class Observer:
                 found=tuple(row["name"] for row in rows if "error" not in row),
                 denied=errors.count("denied"),
                 unknown=errors.count("unknown"),
-                tokens=text_tokens(result),
+                tokens=answer_tokens(result),
                 ms=ms,
             )
         )
@@ -313,6 +317,13 @@ class Observer:
                 catalog=catalog.fingerprint,
             )
         )
+
+
+def _query_text(arguments: Mapping[str, Any]) -> str:
+    """The texts of a search, one in each line."""
+    queries = arguments.get("queries")
+    texts = [arguments.get("query"), *(queries if isinstance(queries, list) else ())]
+    return "\n".join(str(text) for text in texts if text is not None)
 
 
 def _log_failure(recording: Future[None]) -> None:

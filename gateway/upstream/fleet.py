@@ -194,6 +194,10 @@ class Fleet:
             if upstream.state is ServerState.CONFIGURED and name not in self._descriptions
         )
 
+    def is_started(self, server: str) -> bool:
+        """Whether a configured server runs now."""
+        return self.upstreams[server].state is ServerState.STARTED
+
     def problems(self) -> dict[str, list[str]]:
         """Server to its problems and those of its tools, one line each."""
         problems: dict[str, list[str]] = {}

@@ -9,7 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.catalog import arguments as bounded
-from shortlist.catalog.arguments import MAX_PROBLEMS, argument_problems
+from shortlist.catalog.arguments import (
+    MAX_PROBLEMS,
+    argument_problems,
+    without_refused_nulls,
+)
 
 _WEATHER = {
     "type": "object",
@@ -233,3 +237,43 @@ def test_properties_that_are_not_declared_are_checked() -> None:
     schema = {"properties": {"a": {}}, "additionalProperties": {"type": "integer"}}
     (problem,) = argument_problems(schema, {"a": "x", "b": 1, "c": "x"})
     assert (problem.path, problem.expected) == ("/c", "integer")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"city": "Oslo", "days": None, "unit": None, "tags": None, "at": None}, {"city": "Oslo"}),
+        ({"city": "Oslo", "code": None, "exact": None}, {"city": "Oslo"}),
+        ({"city": "Oslo", "tags": ["a"]}, {"city": "Oslo", "tags": ["a"]}),
+    ],
+)
+def test_a_null_that_the_schema_refuses_is_absent(arguments: Any, expected: Any) -> None:
+    assert without_refused_nulls(_WEATHER, arguments) == expected
+
+
+def test_a_null_that_the_schema_allows_stays() -> None:
+    inner = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {}}}
+    schema = {
+        "properties": {
+            "to": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "from": {"$ref": "#/$defs/name"},
+            "inner": inner,
+            "list": {"type": "array", "items": {"type": "integer"}},
+        },
+        "$defs": {"name": {"type": "string"}},
+    }
+    given: dict[str, Any] = {
+        "to": None,
+        "from": None,
+        "inner": {"a": None, "b": None},
+        "list": [1, None],
+    }
+    kept = {"to": None, "inner": {"b": None}, "list": [1, None]}
+    assert without_refused_nulls(schema, given) == kept
+    assert given["inner"] == {"a": None, "b": None}
+
+
+def test_a_null_for_a_required_argument_is_a_missing_one() -> None:
+    arguments = without_refused_nulls(_WEATHER, {"city": None})
+    (problem,) = argument_problems(_WEATHER, arguments)
+    assert str(problem) == "/city: expected string (required), got nothing"

@@ -11,7 +11,7 @@ import pytest
 from shortlist import Engine, Tool, demo
 from shortlist.gateway.meta_tools import client_search as finding
 from shortlist.gateway.meta_tools.client_search import find_tools
-from shortlist.gateway.meta_tools.meta_tool_answers import describe_tool
+from shortlist.gateway.meta_tools.search_answer import tool_fields
 from shortlist.loaders.summaries import shared_summaries
 from shortlist.models.onnx_models import OnnxEncoder
 
@@ -45,6 +45,9 @@ def test_a_tool_is_described_by_the_users_line(tmp_path: Path) -> None:
     index = {"example_queries": [tmp_path / "rows.jsonl"]}
     view = Engine.from_tools([bmi, rank], tiers=["lexical"], index=index).view()
     summaries = shared_summaries(view.admission.index.summaries)
-    assert describe_tool(bmi, "summary", summaries) == "Compute the body mass"
-    assert describe_tool(bmi, "signature", summaries) == "health/bmi(): Compute the body mass"
-    assert describe_tool(rank, "summary", summaries) == "The rank"
+    assert tool_fields(bmi, "summary", summaries) == {"description": "Compute the body mass"}
+    assert tool_fields(bmi, "signature", summaries) == {
+        "signature": "()",
+        "description": "Compute the body mass",
+    }
+    assert tool_fields(rank, "summary", summaries) == {"description": "The rank"}

@@ -52,7 +52,7 @@ async def test_a_changed_definition_waits_until_it_is_approved(tmp_path):
         result = await client.call_tool("search_tools", {"query": "read a file", "k": 50})
         names = [one["name"] for one in result.structured_content["tools"]]
         assert "files/read_file" not in names
-        assert result.structured_content["quarantined"] == 1
+        assert "1 tool waits for the operator's approval" in str(result.structured_content["notes"])
         assert "1 tool waits for the operator's approval" in text_of(result)
         for name in ("files/read_file", "read_file", "files__read_file"):
             refused = await client.call_tool("call_tool", {"name": name})
@@ -124,7 +124,7 @@ async def test_a_profile_is_not_told_of_others_tools_that_wait(tmp_path):
     async with gateway_of(tmp_path, server, profile=profile, pins=FirstUse(path)) as (client, made):
         await relisted(made, server, tool("read_file", "Changed."), server.tools[1])
         result = await client.call_tool("search_tools", {"query": "read a folder"})
-        assert result.structured_content["quarantined"] == 0
+        assert "approval" not in str(result.structured_content["notes"])
 
 
 def kept(home, *tools) -> str:

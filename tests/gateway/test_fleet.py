@@ -121,7 +121,7 @@ async def test_a_server_known_by_its_description_is_found_and_started_by_a_call(
 
             async def first(**query):
                 found = await client.call_tool("search_tools", query)
-                assert found.structured_content["starting"] == []
+                assert "starting" not in str(found.structured_content["notes"])
                 return found.structured_content["tools"][0]["name"]
 
             assert await first(query="who drives the vans") == "fleet/start_server"

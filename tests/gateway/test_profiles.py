@@ -317,9 +317,14 @@ async def test_instructions_are_shown_and_found_unless_they_are_hostile(tmp_path
         assert "previous" not in digest
         assert "hr/list_entries" in await found_by(client, "absences in PeopleHub")
         assert "bad/add_entry" not in await found_by(client, "zebra")
-        rows = (await client.call_tool("list_servers", {})).structured_content["servers"]
-        said = {row["name"]: row["instructions"] for row in rows}
-        assert said == {"hr": "For PeopleHub absences.", "bad": "", "files": ""}
+        said = {}
+        for name in ("hr", "bad", "files"):
+            answer = await client.call_tool("list_servers", {"server": name})
+            (row,) = answer.structured_content["servers"]
+            said[name] = row.get("instructions")
+        assert said == {"hr": "For PeopleHub absences.", "bad": None, "files": None}
+        all_servers = await client.call_tool("list_servers", {})
+        assert "PeopleHub" not in all_servers.model_dump_json()
 
 
 def test_over_http_a_client_without_a_token_is_permitted_nothing():

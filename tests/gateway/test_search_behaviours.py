@@ -176,24 +176,26 @@ class TestSearch:
             assert found or not expected
 
     async def test_the_whole_schema_on_request(self, tmp_path):
-        """On purpose: without `detail` a hit is one line."""
+        """On purpose: without `detail` a hit has a signature at most."""
         async with gateway_of(tmp_path, office()) as (client, _):
             given = {"query": "send a letter", "k": 1}
             short = (await client.call_tool("search_tools", given)).structured_content["tools"][0]
-            assert "addressee" not in short["description"]
+            assert "addressee" not in json.dumps(short)
             full = await client.call_tool("search_tools", {**given, "detail": "full"})
-            definition = json.loads(full.structured_content["tools"][0]["description"])
+            definition = json.loads(full.structured_content["tools"][0]["definition"])
             assert definition["input_schema"]["properties"]["recipient"]["description"]
 
     async def test_the_answer_has_exactly_these_keys(self, tmp_path):
         async with gateway_of(tmp_path, office()) as (client, _):
             answer = await client.call_tool("search_tools", {"query": "delete a record"})
-            keys = "tools abstained reason dropped tier tier_reason pending starting quarantined"
-            assert set(answer.structured_content) == set(keys.split())
+            assert set(answer.structured_content) == {"tools", "notes"}
             rows = answer.structured_content["tools"]
-            assert set(rows[0]) == {"name", "server", "description", "score"}
-            assert rows == sorted(rows, key=lambda row: -row["score"])
-            assert text_of(answer).startswith("office\n- office/delete_record: Delete")
+            assert set(rows[0]) == {"name", "signature", "description"}
+            assert text_of(answer).startswith("1. office/delete_record(text?: str): Delete")
+            given = {"query": "delete a record", "explain": True}
+            explained = (await client.call_tool("search_tools", given)).structured_content
+            assert set(explained) == {"tools", "notes", "tier", "tier_reason", "pending"}
+            assert explained["tools"] == rows
 
 
 class TestChanges:
@@ -267,6 +269,24 @@ class TestLetters:
 
 
 class TestCall:
+    async def test_a_null_means_absent(self, tmp_path):
+        """Some clients send it for each argument that the model left out."""
+        optional = {"text": {"type": "string"}, "count": {"type": ["integer", "null"]}}
+        send = tool("send_letter", input_schema={"type": "object", "properties": optional})
+        server = FakeServer("office", [send], answer=lambda _, given: json.dumps(given))
+        async with gateway_of(tmp_path, server) as (client, _):
+            nothing = {"k": None, "server": None, "tier": None, "detail": None}
+            found = await client.call_tool("search_tools", {"query": "send a letter", **nothing})
+            assert "office/send_letter" in text_of(found)
+            shown = await client.call_tool(
+                "get_tool_details", {"names": ["office/send_letter"], "detail": None}
+            )
+            assert "office/send_letter" in text_of(shown)
+            answer = await call(client, "office/send_letter", text=None, count=None)
+            assert json.loads(text_of(answer)) == {"count": None}
+            given = {"name": "office/send_letter", "arguments": None}
+            assert text_of(await client.call_tool("call_tool", given)) == "{}"
+
     @pytest.mark.parametrize("name", META_TOOLS)
     async def test_no_meta_tool_through_call_tool(self, tmp_path, name):
         async with gateway_of(tmp_path, office()) as (client, _):

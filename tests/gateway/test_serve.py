@@ -70,8 +70,9 @@ async def test_the_first_search_is_answered_before_the_encoder_is_loaded(tmp_pat
         async with Client(stdio_client(parameters)) as client:
             with anyio.fail_after(180):
                 found = {"tools": []}
+                request = {"query": "add two numbers", "explain": True}
                 while not found["tools"]:
-                    answer = await client.call_tool("search_tools", {"query": "add two numbers"})
+                    answer = await client.call_tool("search_tools", request)
                     found = answer.structured_content
                 assert found["tools"][0]["name"] == "sums/add_numbers"
                 if program is without_encoder:
@@ -80,7 +81,7 @@ async def test_the_first_search_is_answered_before_the_encoder_is_loaded(tmp_pat
                     continue
                 while found["tier"] != "hybrid" or found["pending"]:
                     await anyio.sleep(0.05)
-                    answer = await client.call_tool("search_tools", {"query": "add two numbers"})
+                    answer = await client.call_tool("search_tools", request)
                     found = answer.structured_content
                 while not list(index.glob("*/CURRENT")):
                     await anyio.sleep(0.1)

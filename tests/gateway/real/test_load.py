@@ -169,7 +169,8 @@ async def _at_length(client: Client, server: str, text: str, other: str, seen: S
 
 async def _search(client: Client, profile: str, foreign: list[str], seen: Seen) -> None:
     result = await client.call_tool("search_tools", {"query": "say a text", "k": 20})
-    found = {one["server"] for one in (result.structured_content or {}).get("tools", ())}
+    names = [one["name"] for one in (result.structured_content or {}).get("tools", ())]
+    found = {name.partition("/")[0] for name in names}
     if result.is_error or not found or found & set(foreign):
         seen.wrong.append(f"search as {profile}: {sorted(found)} {result.content[0].text[:200]}")
     else:

@@ -1,0 +1,246 @@
+"""The answer of `search_tools`: ranked hits as lines, labelled by part of the request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...catalog import Tool
+from ...catalog.tool_document import embedding_text
+from ...errors import RequestError
+from ...loaders.detail import call_form, definition_text, signature
+from ...loaders.summaries import Summaries, shared_summaries
+from ...retrieval import Hit, Selection
+from ...session.conversation_search import DEPTH, search_message
+from ...session.intents import clauses
+from ...text import terms, words
+from ...view import View
+from .client_search import find_tools
+
+#: Tools in the answer to a request with one part, and with several parts together.
+_TOOLS, _TOOLS_OF_PARTS = 8, 10
+#: Least share of the best score with which a hit has a signature. Most such hits in an answer to
+#: one part, and in each of several parts.
+_NEAR_SHARE, _NEAR_HITS, _NEAR_HITS_OF_PART = 0.75, 4, 2
+#: Most characters of a signature, and of the summary of a hit without one.
+_SIGNATURE_CHARS, _SHORT_CHARS = 300, 50
+#: Most other tools of a server that are named.
+_OTHER_TOOLS = 6
+#: Most words of a query that are named because no hit has them.
+_NAMED_WORDS = 8
+_NO_TOOL = "No tool fits: answer without a tool, or search again in other words."
+#: Whether hits are grouped by server. Otherwise they are one list, best first.
+_GROUPED = False
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPart:
+    """A part of a request, and the tools that fit it.
+
+    Args:
+        query: its text.
+        hits: tools, best first. Those of earlier parts are not repeated.
+        selection: the search for this part.
+    """
+
+    query: str
+    hits: tuple[Hit, ...]
+    selection: Selection
+
+
+def find_parts(
+    view: View, arguments: Mapping[str, Any], instructions: Mapping[str, str]
+) -> list[RequestPart]:
+    """The parts of a request with their tools; one part if it cannot be split.
+
+    Args:
+        view: the permitted tools.
+        arguments: arguments of `search_tools`.
+        instructions: permitted server to its instructions.
+
+    Raises:
+        RequestError: an argument is wrong.
+    """
+    queries = queries_of(arguments)
+    tier, k = arguments.get("tier"), arguments.get("k")
+    if len(queries) == 1:
+        query = queries[0]
+        selection = find_tools(
+            view, query, instructions, k=k or _TOOLS, tier=tier, drop_far_hits=k is None
+        )
+        if len(clauses(query)) > 1:
+            results = search_message(view, query, query, tier=selection.tier, k=DEPTH)
+            queries = list(results.intents) or queries
+        if len(queries) == 1:
+            return [RequestPart(query, selection.hits, selection)]
+    count = _tools_per_part(k, len(queries))
+    selections = [
+        find_tools(view, query, instructions, k=min(2 * count, 50), tier=tier) for query in queries
+    ]
+    return _without_repetitions(queries, selections, count)
+
+
+def queries_of(arguments: Mapping[str, Any]) -> list[str]:
+    """The texts to search for, from `query` and `queries`.
+
+    Raises:
+        RequestError: there is none.
+    """
+    query = arguments.get("query")
+    queries = [*([] if query is None else [query]), *arguments.get("queries", ())]
+    if not queries:
+        raise RequestError("query: missing; give a query, or queries with one step each")
+    return queries
+
+
+def _tools_per_part(k: int | None, parts: int) -> int:
+    return max(1 if k else 2, -(-(k or _TOOLS_OF_PARTS) // parts))
+
+
+def _without_repetitions(
+    queries: Sequence[str], selections: Sequence[Selection], count: int
+) -> list[RequestPart]:
+    """The parts with at most `count` tools each. A tool is listed with its first part."""
+    listed: set[str] = set()
+    parts = []
+    for query, selection in zip(queries, selections, strict=True):
+        hits = tuple(hit for hit in selection.hits if hit.id not in listed)[:count]
+        listed.update(hit.id for hit in hits)
+        parts.append(RequestPart(query, hits, selection))
+    return parts
+
+
+def search_content(view: View, parts: Sequence[RequestPart], detail: str | None) -> dict[str, Any]:
+    """The answer as an object: tools, best first in each part, and notes about them.
+
+    It has no scores. They would also depend on tools that the client may not see.
+
+    Args:
+        view: the permitted tools.
+        parts: the parts of the request.
+        detail: level of detail of every tool; None for a signature of each near hit, and a short
+            line for the others.
+    """
+    summaries = shared_summaries(view.admission.index.summaries)
+    rows: list[dict[str, Any]] = []
+    notes: list[str] = []
+    for number, part in enumerate(parts, 1):
+        label = {"part": number} if len(parts) > 1 else {}
+        near_ids = _near_ids(part.hits, _NEAR_HITS if len(parts) == 1 else _NEAR_HITS_OF_PART)
+        for hit in part.hits:
+            level = detail or ("near" if hit.id in near_ids else "short")
+            fields = tool_fields(hit.tool, level, summaries)
+            rows.append({"name": hit.id, **label, **fields})
+        if not part.selection.hits:
+            notes.append(f"No tool fits: {part.query}" if len(parts) > 1 else _NO_TOOL)
+        if part.hits and (unmatched := unmatched_words(part.query, part.hits)):
+            notes.append(f"No tool above has these words: {', '.join(unmatched)}.")
+    if len(parts) == 1 and (others := _other_tools(view, parts[0])):
+        notes.append(others)
+    labels = {"parts": [part.query for part in parts]} if len(parts) > 1 else {}
+    return {**labels, "tools": rows, "notes": notes}
+
+
+def search_text(content: Mapping[str, Any]) -> str:
+    """The answer as text, the same as `search_content` gives."""
+    blocks: list[str] = []
+    for number, label in enumerate(content.get("parts", [""]), 1):
+        rows = [row for row in content["tools"] if row.get("part", 1) == number]
+        lines = _grouped_lines(rows) if _GROUPED else _ranked_lines(rows)
+        if lines:
+            blocks.append("\n".join([f"For: {label}", *lines] if label else lines))
+    return "\n\n".join([*blocks, *content["notes"]])
+
+
+def _ranked_lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A line for each tool, best first."""
+    return [f"{rank}. {_line(row)}" for rank, row in enumerate(rows, 1)]
+
+
+def _grouped_lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The tools of each server together, best server first, with their ranks."""
+    groups: dict[str, list[str]] = {}
+    for rank, row in enumerate(rows, 1):
+        groups.setdefault(row["name"].partition("/")[0], []).append(f"{rank}. {_line(row)}")
+    return [line for server, lines in groups.items() for line in (server, *lines)]
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    if "definition" in row:
+        return str(row["definition"])
+    description = f": {row['description']}" if "description" in row else ""
+    return f"{row['name']}{row.get('signature', '')}{description}"
+
+
+def tool_fields(tool: Tool, detail: str, summaries: Summaries) -> dict[str, str]:
+    """A tool at a level of detail, without its name.
+
+    Args:
+        tool: the tool.
+        detail: `name`, `summary`, `signature` or `full`; or `near`, for a signature of at most 300
+            characters, and `short`, for a cut summary.
+        summaries: summaries of the tools.
+    """
+    if detail == "name":
+        return {}
+    if detail == "full":
+        return {"definition": definition_text(tool.id, tool.description, tool.input_schema)}
+    summary = summaries.of(tool)
+    if detail == "signature":
+        return {"signature": signature(tool), "description": summary}
+    if detail == "near":
+        return {"signature": short_signature(tool), "description": summary}
+    if detail == "short" and len(summary) > _SHORT_CHARS:
+        summary = f"{summary[:_SHORT_CHARS].rpartition(' ')[0]}..."
+    return {"description": summary}
+
+
+def short_signature(tool: Tool) -> str:
+    """The signature in at most 300 characters. If it is longer, optional arguments have no types.
+
+    A cut one ends in `...`: `get_tool_details` has the rest.
+    """
+    for text in (signature(tool), call_form(tool)):
+        if len(text) <= _SIGNATURE_CHARS:
+            return text
+    return f"{text[: _SIGNATURE_CHARS - 4].rpartition(' ')[0]} ...)"
+
+
+def _near_ids(hits: Sequence[Hit], most: int) -> frozenset[str]:
+    """Ids of the first hits, at most `most`, whose scores are near the best one."""
+    limit = _NEAR_SHARE * max((hit.score for hit in hits), default=0.0)
+    return frozenset(hit.id for hit in hits[:most] if hit is hits[0] or hit.score >= limit)
+
+
+def unmatched_words(query: str, hits: Iterable[Hit]) -> list[str]:
+    """The words of a query that no hit has, if these are most of its words."""
+    text_terms = frozenset(
+        term for hit in hits for term in terms(f"{hit.id} {embedding_text(hit.tool)}")
+    )
+    stems = {word: frozenset(terms(word)) for word in dict.fromkeys(words(query))}
+    unmatched = [word for word, stem in stems.items() if stem and stem.isdisjoint(text_terms)]
+    word_count = sum(bool(stem) for stem in stems.values())
+    return unmatched[:_NAMED_WORDS] if 2 * len(unmatched) > word_count else []
+
+
+def _other_tools(view: View, part: RequestPart) -> str:
+    """A line with other tools of the server that clearly fits; empty if there is none."""
+    servers = Counter(hit.tool.server for hit in part.hits)
+    if not servers:
+        return ""
+    near_ids = _near_ids(part.hits, _NEAR_HITS)
+    near_servers = {hit.tool.server for hit in part.hits if hit.id in near_ids}
+    server = part.hits[0].tool.server
+    if len(near_servers) > 1 and 2 * servers[server] <= len(part.hits):
+        return ""
+    listed = {hit.id for hit in part.hits}
+    others = [tool.id for tool in view.tools() if tool.server == server and tool.id not in listed]
+    if len(others) > _OTHER_TOOLS:
+        ranked = (
+            view.limited(others).search(part.query, k=_OTHER_TOOLS, tier=part.selection.tier).ranked
+        )
+        others = [hit.id for hit in ranked[:_OTHER_TOOLS]]
+    names = ", ".join(tool_id.partition("/")[2] for tool_id in others)
+    return f"Other tools of {server}: {names}" if names else ""

@@ -1,0 +1,263 @@
+"""What a model reads: the answer of a search, the servers' names, and servers that do not run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from mcp import Client
+
+from shortlist import Engine, Tool, demo
+from shortlist.gateway.connections.server_spec import ServerSpec
+from shortlist.gateway.meta_tools import search_answer
+from shortlist.gateway.meta_tools.meta_tool_answers import server_names
+from shortlist.gateway.meta_tools.search_answer import (
+    find_parts,
+    search_content,
+    search_text,
+    short_signature,
+    unmatched_words,
+)
+from shortlist.gateway.observe.definition_tokens import answer_tokens
+from shortlist.gateway.profiles.profile import Profile
+from shortlist.gateway.server import Gateway
+from shortlist.gateway.upstream.fleet import Fleet
+from shortlist.gateway.upstream.start_cache import Manifests
+from shortlist.loaders.counting import bundled_counter
+
+from .fake_servers import FakeServer, gateway_of, text_of, tool
+
+SERVER = str(Path(__file__).parent / "everything_server.py")
+#: Starts the server after some seconds.
+LATE = "import runpy, sys, time; time.sleep(2); sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"  # noqa: E501
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def view():
+    return Engine.from_tools(demo.load_catalog()).view()
+
+
+def answer_of(view, **arguments) -> dict:
+    return search_content(view, find_parts(view, arguments, {}), arguments.get("detail"))
+
+
+class TestHits:
+    def test_they_are_numbered_and_a_near_one_can_be_called_from_its_line(self, view):
+        content = answer_of(view, query="open an issue about a bug")
+        first, *others = search_text(content).splitlines()
+        assert first.startswith("1. github/create_issue(owner: str, repo: str, title: str")
+        assert first.count("create_issue") == 1
+        assert others[0].startswith("2. ")
+
+    def test_a_far_hit_is_one_short_line(self, view):
+        rows = answer_of(view, query="open an issue about a bug")["tools"]
+        far = [row for row in rows if "signature" not in row]
+        assert far
+        assert all(len(row["description"]) <= 53 for row in far)
+
+    def test_a_long_signature_is_cut(self):
+        names = [f"argument_number_{number}" for number in range(40)]
+        optional = {name: {"type": "integer"} for name in names}
+        schema = {"type": "object", "properties": optional, "required": names[:1]}
+        text = short_signature(Tool("long", "one", "", schema))
+        assert text.startswith("(argument_number_0: int; argument_number_1 ")
+        assert text.endswith(" ...)")
+        assert len(text) <= 300
+
+    def test_other_tools_of_a_server_that_clearly_fits_are_named(self):
+        names = ("git_commit", "git_status", "git_add")
+        git = [Tool(name, "git", f"{name}: work with the repository.") for name in names]
+        tools = [*git, Tool("send", "mail", "Send a letter.")]
+        view = Engine.from_tools(tools, tiers=["lexical"]).view()
+        content = answer_of(view, query="git commit", k=1)
+        assert content["notes"] == ["Other tools of git: git_status, git_add"]
+
+    def test_grouped_by_server_they_keep_their_ranks(self, view, monkeypatch):
+        content = answer_of(view, query="open an issue about a bug")
+        flat = search_text(content)
+        monkeypatch.setattr(search_answer, "_GROUPED", True)
+        grouped = search_text(content)
+        assert grouped.startswith("github\n1. github/create_issue(")
+        assert set(flat.splitlines()) <= set(grouped.splitlines())
+
+    def test_text_and_object_carry_the_same_and_no_scores(self, view):
+        content = answer_of(view, query="open an issue about a bug")
+        text = search_text(content)
+        for row in content["tools"]:
+            assert set(row) <= {"name", "signature", "description"}
+            assert row["name"] in text
+            assert row["description"] in text
+        assert "score" not in json.dumps(content)
+
+
+class TestParts:
+    QUERY = "open an issue about the login bug and then send a message to the team channel"
+
+    def test_a_request_with_two_steps_has_the_tools_of_both(self, view):
+        content = answer_of(view, query=self.QUERY)
+        assert len(content["parts"]) == 2
+        first = {row["part"]: row["name"] for row in reversed(content["tools"])}
+        assert first[1] == "github/create_issue"
+        assert first[2].startswith("slack/")
+        text = search_text(content)
+        assert text.startswith(f"For: {content['parts'][0]}\n1. github/create_issue")
+        assert f"For: {content['parts'][1]}\n1. slack/" in text
+        assert len({row["name"] for row in content["tools"]}) == len(content["tools"]) <= 10
+
+    def test_queries_are_answered_each(self, view):
+        queries = ["create an issue", "xylophone zebra quartet"]
+        content = answer_of(view, queries=queries)
+        assert content["parts"] == queries
+        assert {row["part"] for row in content["tools"]} == {1}
+        assert "No tool fits: xylophone zebra quartet" in content["notes"]
+
+    @pytest.mark.anyio
+    async def test_a_query_or_queries_must_be_given(self, tmp_path):
+        async with gateway_of(tmp_path, FakeServer("one", [tool("read")])) as (client, _):
+            missing = await client.call_tool("search_tools", {"queries": None})
+            assert missing.is_error
+            assert "query: missing" in text_of(missing)
+            given = {"queries": ["read", "read a page"], "query": None}
+            assert not (await client.call_tool("search_tools", given)).is_error
+
+
+class TestWords:
+    def test_words_that_no_hit_has_are_named_if_little_matched(self, view):
+        hits = view.search("create an issue", k=3).hits
+        assert unmatched_words("issue margherita pizza", hits) == ["margherita", "pizza"]
+        assert unmatched_words("create an issue margherita", hits) == []
+
+    @pytest.mark.anyio
+    async def test_an_answer_without_a_tool_is_one_sentence(self, tmp_path):
+        async with gateway_of(tmp_path, FakeServer("one", [tool("read", "Read.")])) as (client, _):
+            answer = await client.call_tool("search_tools", {"query": "xylophone zebra"})
+            sentence = "No tool fits: answer without a tool, or search again in other words."
+            assert text_of(answer) == sentence
+
+
+class TestNames:
+    def test_all_names_that_fit_are_given(self):
+        names = [f"server-number-{number}" for number in range(500)]
+        line = server_names(names, 100)
+        assert line.startswith("Servers: server-number-0, server-number-1, ")
+        assert line.endswith(" more: see list_servers")
+        assert bundled_counter().count(line) <= 100
+        assert server_names(["a", "b"]) == "Servers: a, b"
+
+    @pytest.mark.anyio
+    async def test_every_permitted_server_is_named_first(self, tmp_path):
+        servers = [
+            FakeServer(f"number{number}", [tool(f"list_{word}_{number}") for word in ("a", "b")])
+            for number in range(30)
+        ]
+        profile = Profile(pass_through=0.0, servers=("number*[!3]",))
+        async with gateway_of(tmp_path, *servers, profile=profile) as (client, _):
+            permitted = {one.name for one in servers if not one.name.endswith("3")}
+            description = (await client.list_tools()).tools[0].description
+            for text in (client.instructions, description):
+                line = next(line for line in text.splitlines() if line.startswith("Servers: "))
+                assert set(line.removeprefix("Servers: ").split(", ")) == permitted
+
+
+def spec(name: str, *args: str) -> ServerSpec:
+    return ServerSpec(name=name, transport="stdio", command=sys.executable, args=args)
+
+
+@pytest.mark.anyio
+class TestServersThatDoNotRun:
+    async def answers(self, tmp_path, *specs, requests, ready):
+        fleet = Fleet(
+            specs, engine_settings={"tiers": ["lexical"]}, manifests=Manifests(tmp_path / "m")
+        )
+        async with anyio.create_task_group() as group:
+            await group.start(fleet.run)
+            with anyio.fail_after(60):
+                while not ready(fleet):
+                    await anyio.sleep(0.05)
+            async with Client(Gateway(fleet, Profile(pass_through=0.0)).server) as client:
+                answers = [await client.call_tool(name, given) for name, given in requests]
+            group.cancel_scope.cancel()
+        return answers
+
+    async def test_a_failed_one_is_named_by_every_answer_that_needs_it(self, tmp_path):
+        broken = spec("powerpoint", "-c", "raise SystemExit('SECRET of the server')")
+        answers = await self.answers(
+            tmp_path,
+            broken,
+            spec("sums", SERVER, "sums"),
+            requests=[
+                ("search_tools", {"query": "make a presentation"}),
+                ("search_tools", {"query": "make slides", "server": "powerpoint"}),
+                ("call_tool", {"name": "powerpoint/create_presentation", "arguments": {}}),
+                ("get_tool_details", {"names": ["powerpoint__create_presentation"]}),
+                ("list_servers", {}),
+            ],
+            ready=lambda fleet: fleet.upstreams["powerpoint"].problem and not fleet.starting,
+        )
+        for answer in answers:
+            assert "powerpoint" in text_of(answer)
+            assert "failed" in text_of(answer)
+            assert "There is no tool" not in text_of(answer)
+            assert "SECRET" not in answer.model_dump_json()
+        assert "Not available now: powerpoint (failed, failed)." in text_of(answers[0])
+        assert answers[2].is_error
+
+    async def test_a_call_of_a_starting_one_waits(self, tmp_path):
+        late = spec("sums", "-c", LATE, SERVER, "sums")
+        call = {"name": "sums/add_numbers", "arguments": {"first": 20, "second": 22}}
+        searched, found, called = await self.answers(
+            tmp_path,
+            late,
+            requests=[
+                ("search_tools", {"query": "add two numbers"}),
+                ("search_tools", {"query": "add two numbers", "server": "sums"}),
+                ("call_tool", call),
+            ],
+            ready=lambda fleet: fleet.starting,
+        )
+        assert "Not available now: sums (starting)." in text_of(searched)
+        assert text_of(found).startswith("1. sums/add_numbers(first: int, second: int)")
+        assert called.structured_content == {"result": 42}
+
+    async def test_a_call_of_a_starting_one_waits_without_a_search(self, tmp_path):
+        call = {"name": "sums/add_numbers", "arguments": {"first": 20, "second": 22}}
+        (called,) = await self.answers(
+            tmp_path,
+            spec("sums", "-c", LATE, SERVER, "sums"),
+            requests=[("call_tool", call)],
+            ready=lambda fleet: fleet.starting,
+        )
+        assert called.structured_content == {"result": 42}
+
+
+@pytest.mark.anyio
+async def test_the_servers_are_one_line_each_and_the_longer_form_is_counted(tmp_path):
+    long = "Use this server for all that has to do with letters. " * 20
+    office = FakeServer("office", [tool("send_letter"), tool("open_letter")], instructions=long)
+    other = FakeServer("other", [tool("read_page")])
+    async with gateway_of(tmp_path, office, other) as (client, _):
+        answer = await client.call_tool("list_servers", {})
+        assert text_of(answer).splitlines() == [
+            "office: started; 2 tools; letter",
+            "other: started; 1 tool; page",
+        ]
+        named = await client.call_tool("list_servers", {"server": "office"})
+        assert "all that has to do with letters" in text_of(named)
+        assert "send_letter, open_letter" in text_of(named)
+        wrong = await client.call_tool("list_servers", {"server": "ofice"})
+        assert "use one of: office, other" in text_of(wrong)
+        found = await client.call_tool("search_tools", {"query": "send a letter"})
+        structured = json.dumps(found.structured_content, ensure_ascii=False)
+        count = bundled_counter().count
+        assert answer_tokens(found) == max(count(text_of(found)), count(structured))
+        details = await client.call_tool("get_tool_details", {"names": ["office/send_letter"]})
+        assert json.loads(text_of(details)) == details.structured_content
+        assert "\n" not in text_of(details)
