@@ -124,9 +124,10 @@ def evaluate(
     except RequestError as error:
         raise typer.BadParameter(str(error)) from error
     before = None if baseline is None else regression.read_figures(baseline)
+    bad_tools: tuple[Malformed, ...] = ()
     if index is not None:
         engine = open_engine(index, None, config, None, decision)
-        catalog, bad_tools = engine.catalog, ()
+        catalog = engine.catalog
     else:
         catalog, bad_tools = read_tool_files(tools or ())
     pooled = pool == "queries"

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from ..catalog import Tool
 from ..catalog.pattern import denied
-from ..errors import RequestError, ShortlistError, ToolCallError
+from ..errors import RequestError, ToolCallError
 from ..gating.verdict import CallRefusedError, Verdict
 from ..view import View
 from .diagnostics import name_hint

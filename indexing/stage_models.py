@@ -58,7 +58,9 @@ class StageModels:
 
     def encoder(self) -> Encoder:
         """The encoder of the dense stage."""
-        encoder: Encoder = self._model("encoder", lambda: CheckedEncoder(self._load_encoder()))
+        encoder: Encoder = self._model(
+            "encoder", lambda: CheckedEncoder(self._configured_encoder())
+        )
         return encoder
 
     @property
@@ -77,18 +79,18 @@ class StageModels:
     def reranker(self, name: str) -> Reranker:
         """A reranker that a tier names."""
         reranker: Reranker = self._model(
-            f"reranker {name}", lambda: CheckedReranker(self._load_reranker(name))
+            f"reranker {name}", lambda: CheckedReranker(self._configured_reranker(name))
         )
         return reranker
 
-    def _load_encoder(self) -> Encoder:
+    def _configured_encoder(self) -> Encoder:
         choice = self._config.encoder
         if not isinstance(choice, str | EncoderConfig):
             return choice
         spec, arguments = self._config.model_arguments(choice)
         return load_encoder(spec, **arguments)
 
-    def _load_reranker(self, name: str) -> Reranker:
+    def _configured_reranker(self, name: str) -> Reranker:
         choice = self._rerankers[name]
         if not isinstance(choice, str | RerankerConfig):
             return choice

@@ -21,5 +21,5 @@ if __name__ == "__main__":
     tools = [Tool(f"say_{number}", "one", f"Say the text {number}.") for number in range(20)]
     engine = Engine.from_tools(tools, tiers=["lexical"])
     for number in range(int(sys.argv[1])):
-        engine.update([*tools, Tool("extra", "one", f"A further tool {number}.")])
+        engine.replace([*tools, Tool("extra", "one", f"A further tool {number}.")])
         sys.stdout.write(f"{resident():.1f}\n")

@@ -279,9 +279,9 @@ class TestTheft:
         # Nobody asks for the words of the second account, and it is found by those of the first.
         assert engine.search(query, k=2).ids == (ISSUE.id, self.ACCOUNT.id)
         assert engine.view(allowed=["disk/*", "github/*"]).search(query, k=2).ids[0] == ISSUE.id
-        engine.update([self.COPY, *OTHERS])
+        engine.replace([self.COPY, *OTHERS])
         assert self.with_queries(engine) == {self.COPY.id}
-        engine.update(everything)
+        engine.replace(everything)
         assert self.with_queries(engine) == {ISSUE.id}
 
     @pytest.mark.usefixtures("engines")
