@@ -56,6 +56,9 @@ _CALLERS = 6
 #: Characters of any answer, in JSON. Long results are read in parts of 20,000 characters, of which
 #: JSON may write each as several.
 _ANSWER_CHARS = 300_000
+#: Characters of long results that the gateway stores for an hour, and of one of those that fill
+#: its store before a long run: what it may keep is no growth.
+_STORED_CHARS, _STORED_RESULT_CHARS = 100_000_000, 10_000_000
 #: Bytes that the gateway's memory may grow from the second to the last quarter of a long run, by
 #: the medians of each, and may have at any time.
 _GROWTH, _MOST_MEMORY = 25_000_000, 800_000_000
@@ -426,7 +429,8 @@ async def hidden(run: Run, guest: Guest) -> None:
 
 def _without_near_names(answer: str) -> str:
     """An answer without the permitted names that are near the name that was tried."""
-    return re.sub(r" Nearest: [^\"]*|\"nearest\": \[[^]]*\]", "", answer)
+    advice = r" (Nearest: |Call one of )[^\"]*"
+    return re.sub(rf"{advice}|\"nearest\": \[[^]]*\]", "", answer)
 
 
 @family("left", "right")
@@ -599,6 +603,8 @@ async def _attack(run: Run) -> None:
     """All families at once until the end; then every server answers again."""
     await _recover(run)
     await _settle_files(run)
+    if run.seconds == _LONG_S:
+        await _fill_store(run)
     run.end = monotonic() + run.seconds
     with anyio.fail_after(run.seconds + 5 * _REPLY_S):
         async with anyio.create_task_group() as watching:
@@ -673,6 +679,14 @@ async def _recover(run: Run) -> None:
         async with _connected(guest, "auto"), anyio.create_task_group() as group:
             for name in (f"{own}/say", *servers):
                 group.start_soon(_until_answered, guest, name)
+
+
+async def _fill_store(run: Run) -> None:
+    guest = Guest(run, "recovery", "left")
+    async with _connected(guest, "auto"):
+        for _ in range(_STORED_CHARS // _STORED_RESULT_CHARS + 1):
+            failed, said = await guest.call("rough/big", bytes=_STORED_RESULT_CHARS)
+            guest.check(not failed, f"rough/big: {said[:200]}")
 
 
 async def _until_answered(guest: Guest, name: str) -> None:
