@@ -197,6 +197,14 @@ class Handler(BaseHTTPRequestHandler):
         """No line a request."""
 
 
+class HttpServer(ThreadingHTTPServer):
+    """Says nothing where the gateway ends a connection, as it does with what is too large."""
+
+    def handle_error(self, *_: object) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            raise
+
+
 def main() -> None:
     global START
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -204,7 +212,7 @@ def main() -> None:
         starts.write("x")
     START = len((FOLDER / "starts").read_text())
     if len(sys.argv) > 4:
-        ThreadingHTTPServer(("127.0.0.1", int(sys.argv[4])), Handler).serve_forever()
+        HttpServer(("127.0.0.1", int(sys.argv[4])), Handler).serve_forever()
     for line in sys.stdin:
         message = json.loads(line)
         if "method" in message and "id" in message:
