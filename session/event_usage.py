@@ -21,6 +21,11 @@ class RecordedUsage:
         without_text: queries that were recorded as a hash only.
         without_call: queries after which no tool was called with success.
         problems: lines that are no events.
+
+    Example:
+        >>> from shortlist.session import usage_of_events
+        >>> usage_of_events([]).events
+        []
     """
 
     events: list[UsageEvent] = field(default_factory=list)

@@ -118,7 +118,7 @@ async def test_lists_of_resources_and_prompts_hold_no_flagged_text(tmp_path):
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_log_and_progress_messages_hold_no_flagged_text(tmp_path, mode):
-    texts = [HOSTILE, "\u202erow 1", "row 2", {"row": 3}, {"row": HOSTILE}, "word " * 1_000]
+    texts = [HOSTILE, "\x1b[31mrow 1", "row 2", {"row": 3}, {"row": HOSTILE}, "word " * 1_000]
     logs = [
         {"method": "notifications/message", "params": {"level": "info", "data": text}}
         for text in texts
@@ -138,6 +138,6 @@ async def test_log_and_progress_messages_hold_no_flagged_text(tmp_path, mode):
         await call(client, "evil/echo", heard.on_progress)
     left_out = "[left out: the message may hide instructions]"
     cut = f"{('word ' * 200)} [the first 1,000 of 5,000 characters]"
-    row = r"\u202erow 1"
+    row = r"\u001b[31mrow 1"
     assert heard.logs == [left_out, row, "row 2", {"row": 3}, left_out, cut]
     assert [message for _, _, message in heard.progress] == [left_out, row, "row 2", cut]
