@@ -110,7 +110,6 @@ app = typer.Typer(
     help="Find the few tools an agent needs this turn, out of thousands.",
     epilog=_EXIT_CODES,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     # Rich reads `[ids]` in a help text as markup and shows a flag as `--json <bool>`.
     rich_markup_mode=None,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import anyio
 import pytest
 
 from shortlist.evals.lab.shipped import ROOT, shipped_files
 
+from .gateway.real.clients import sdk2
+from .gateway.real.packages import NotInstalledError, cache, pypi
 from .test_layers import MODULES, graph
 
 #: Folders with Python code that only a checkout has.
@@ -51,6 +55,8 @@ DATA = {
 MOST_BYTES = 20_500_000
 MOST_TABLE_BYTES = 12_000_000
 MOST_LIBRARY_BYTES = 2_000_000
+#: Programs that install Python programs.
+UV, PIPX = "uv==0.13.9", "pipx==1.18.4"
 
 
 def _checkout_only(path: str) -> bool:
@@ -158,3 +164,66 @@ def test_an_installed_package_evaluates(installed: Path) -> None:
     options = ("--tools", demo, "--queries", "queries.jsonl", "--config", "lexical.toml")
     found = _run(installed, "-c", program, "eval", *options, "--min", "recall@10=1")
     assert found.returncode == 0, found.stderr
+
+
+def _program(package: str, name: str) -> str:
+    try:
+        return str(pypi(package) / name)
+    except NotInstalledError as problem:
+        pytest.skip(str(problem))
+
+
+def _install_environment(home: Path) -> dict[str, str]:
+    """Downloaded packages are kept for the next run; programs are installed below `home`."""
+    return {
+        **os.environ,
+        "UV_CACHE_DIR": str(cache() / "uv"),
+        "UV_PYTHON_DOWNLOADS": "never",
+        "UV_HTTP_TIMEOUT": "180",
+        "PIPX_HOME": str(home / "pipx"),
+        "PIPX_BIN_DIR": str(home / "bin"),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "XDG_STATE_HOME": str(home / "state"),
+    }
+
+
+async def _listed(command: list[str], environment: dict[str, str], home: Path) -> set[str]:
+    """The tools of a gateway without servers that this command starts."""
+    config = home / "mcp.json"
+    config.write_text('{"mcpServers": {}}')
+    with anyio.fail_after(300):
+        async with sdk2([*command, "serve", "--config", str(config)], environment) as client:
+            return {tool["name"] for tool in await client.tools()}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
+def test_the_wheel_runs_with_uvx(wheel: Path, tmp_path: Path, python: str) -> None:
+    uv, environment = _program(UV, "uv"), _install_environment(tmp_path)
+    place = subprocess.run([uv, "python", "find", python], capture_output=True, env=environment)
+    if place.returncode:
+        pytest.skip(f"Python {python} is not installed")
+    uvx = [uv, "tool", "run", "--quiet", "--python", place.stdout.decode().strip()]
+    command = [*uvx, "--from", f"{wheel}[gateway]", "shortlist"]
+    version = subprocess.run(
+        [*command, "--version"], capture_output=True, text=True, env=environment, timeout=500
+    )
+    assert version.stdout.startswith("shortlist "), version.stderr
+    tools = anyio.run(_listed, command, environment, tmp_path)
+    assert {"search_tools", "call_tool"} <= tools
+
+
+@pytest.mark.long
+def test_the_wheel_runs_with_pipx(wheel: Path, tmp_path: Path) -> None:
+    pipx, environment = _program(PIPX, "pipx"), _install_environment(tmp_path)
+    done = subprocess.run(
+        [pipx, "install", "--python", sys.executable, f"{wheel}[gateway]"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr
+    program = str(tmp_path / "bin" / "shortlist")
+    tools = anyio.run(_listed, [program], environment, tmp_path)
+    assert {"search_tools", "call_tool"} <= tools

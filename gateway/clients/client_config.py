@@ -21,6 +21,7 @@ from .server_entry import EntryContext, EntryProblem, read_entry, spec_problem
 SHAPES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("mcpServers", ("mcpServers",)),
     ("vscode", ("servers",)),
+    ("opencode", ("mcp", "servers")),
     ("vscode", ("mcp", "servers")),
     ("zed", ("context_servers",)),
     ("codex", ("mcp_servers",)),
@@ -138,7 +139,7 @@ def find_servers(
         table: Any = values
         for key in keys:
             table = table.get(key) if isinstance(table, Mapping) else None
-        if isinstance(table, Mapping) and (kind != "opencode" or _is_opencode(table)):
+        if isinstance(table, Mapping) and (kind != "opencode" or _is_opencode(keys, table)):
             return kind, keys, table
     return None
 
@@ -224,12 +225,12 @@ def _input_references(inputs: Any) -> Iterator[tuple[str, str]]:
         yield name, f"${{{variable}:-{default}}}" if is_usable else f"${{{variable}}}"
 
 
-def _is_opencode(table: Mapping[str, Any]) -> bool:
-    """Whether `mcp` contains opencode's servers, and not settings of Gemini or VS Code."""
-    return not table or any(
-        isinstance(entry, Mapping) and ({"command", "url", "type", "enabled"} & set(entry))
-        for entry in table.values()
-    )
+def _is_opencode(keys: tuple[str, ...], table: Mapping[str, Any]) -> bool:
+    """Whether the table contains opencode's servers, and not settings of Gemini or VS Code."""
+    entries = [entry for entry in table.values() if isinstance(entry, Mapping)]
+    if keys == ("mcp", "servers"):  # opencode 2; VS Code has other types
+        return any(entry.get("type") in ("local", "remote") for entry in entries)
+    return not table or any({"command", "url", "type", "enabled"} & set(entry) for entry in entries)
 
 
 def _is_switched_off(name: str, values: Mapping[str, Any]) -> bool:

@@ -181,10 +181,11 @@ def find_configs(
 
     If a file cannot be read, its `error` says why. This function raises nothing.
     """
-    configs = []
+    configs: list[ExistingConfig] = []
     for client in clients:
         for path in client.paths(home):
-            if not path.is_file():
+            # Both versions of opencode have the same file.
+            if not path.is_file() or any(config.path == path for config in configs):
                 continue
             try:
                 config = read_client_config(path, home=home, expand=False)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +15,9 @@ from ...errors import ConfigError
 
 #: Name of the gateway's own entry in a client's file.
 GATEWAY = "shortlist"
+#: Seconds that a client waits for the gateway where its own limit is shorter: 10 s in Codex, 5 s in
+#: opencode.
+_START_S = 60
 #: Folder of settings below the home directory, by `sys.platform`; Linux and others: `.config`.
 _SETTINGS_FOLDERS = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}
 _CLINE_FOLDER = "{settings}/Code/User/globalStorage/saoudrizwan.claude-dev/settings"
@@ -28,7 +34,8 @@ class Client:
             is the operating system's folder for settings.
         keys: path of keys to the table of servers in the file.
         form: form of a server's entry: `plain`, `typed`, `local`, `zed` or `opencode`.
-        flags: further keys of the gateway's entry, so that the client always loads its tools.
+        flags: further keys of the gateway's entry, so that the client waits for the gateway and
+            always loads its tools.
         windows_files: paths on Windows, if they differ.
     """
 
@@ -59,8 +66,7 @@ class Client:
         """
         args = ["serve", "--config", str(config)]
         if self.form == "opencode":
-            entry: dict[str, Any] = {"type": "local", "command": ["shortlist", *args]}
-            return {**entry, "enabled": True, **self.flags}
+            return {"type": "local", "command": [gateway_command(), *args], **self.flags}
         fields_by_form = {
             "typed": {"type": "stdio"},
             "local": {"type": "local"},
@@ -68,7 +74,7 @@ class Client:
         }
         return {
             **fields_by_form.get(self.form, {}),
-            "command": "shortlist",
+            "command": gateway_command(),
             "args": args,
             **self.flags,
         }
@@ -112,10 +118,55 @@ _SUPPORTED = (
         (".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"),
         keys=("mcp",),
         form="opencode",
+        flags={"enabled": True, "timeout": _START_S * 1_000},
     ),
-    Client("codex", "Codex", (".codex/config.toml",), keys=("mcp_servers",)),
+    Client(
+        "opencode-2",
+        "opencode 2",
+        (".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"),
+        keys=("mcp", "servers"),
+        form="opencode",
+        # In its code mode, the model does not see the definitions of the gateway's tools.
+        flags={
+            "disabled": False,
+            "codemode": False,
+            "timeout": {"startup": _START_S * 1_000, "catalog": _START_S * 1_000},
+        },
+    ),
+    Client(
+        "codex",
+        "Codex",
+        (".codex/config.toml",),
+        keys=("mcp_servers",),
+        # Codex sends the first request without the tools of a server that is not required.
+        flags={"required": True, "startup_timeout_sec": _START_S},
+    ),
 )
 CLIENTS: Mapping[str, Client] = {client.name: client for client in _SUPPORTED}
+
+
+def gateway_command() -> str:
+    """The command for a client's file: `shortlist`, or its full path when it is not on PATH.
+
+    A virtual environment is on the PATH of the shell that activated it, but not of the client.
+    """
+    folders = {
+        sysconfig.get_path("scripts"),
+        sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")),
+    }
+    program = shutil.which(GATEWAY, path=os.pathsep.join(folders))
+    if program is None:
+        return GATEWAY
+    is_environment = sys.prefix != sys.base_prefix
+    search_path = [
+        folder
+        for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)
+        if not (is_environment and Path(folder) == Path(program).parent)
+    ]
+    on_path = shutil.which(GATEWAY, path=os.pathsep.join(search_path))
+    if on_path is not None and Path(on_path).resolve() == Path(program).resolve():
+        return GATEWAY
+    return program
 
 
 def find_client(name: str) -> Client:

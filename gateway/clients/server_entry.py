@@ -291,15 +291,25 @@ class _EntryReader:
 
     def _read_timeouts(self) -> dict[str, float]:
         timeouts: dict[str, float] = {}
+        entry = self.entry
+        if self.context.kind == "opencode" and isinstance(entry.get("timeout"), Mapping):
+            limits = entry["timeout"]  # opencode 2
+            entry = {
+                **entry,
+                "timeout": None,
+                "startup_timeout_ms": limits.get("startup"),
+                "execution": limits.get("execution"),
+            }
         for field, key, scale in (
             ("start_timeout_s", "startup_timeout_ms", 1e-3),
             ("start_timeout_s", "startup_timeout_sec", 1.0),
             ("start_timeout_s", "start_timeout_s", 1.0),
+            ("timeout_s", "execution", 1e-3),
             ("timeout_s", "timeout", None),
             ("timeout_s", "tool_timeout_sec", 1.0),
             ("timeout_s", "timeout_s", 1.0),
         ):
-            value = self.entry.get(key)
+            value = entry.get(key)
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:

@@ -169,6 +169,18 @@ def test_opencode(tmp_path):
     assert sentry.plain_headers() == {"Authorization": "Bearer from-file"}
 
 
+def test_opencode_2(tmp_path):
+    shutil.copy(SAMPLES / "opencode_2.jsonc", tmp_path)
+    (tmp_path / "secret.txt").write_text("from-file\n")
+    config = read(tmp_path / "opencode_2.jsonc")
+    assert (config.kind, config.problems) == ("opencode", ())
+    everything, jira, sentry = config.servers
+    assert everything.plain_env() == {"MY_ENV_VAR": "key-VALUE"}
+    assert (everything.start_timeout_s, everything.timeout_s) == (15, 90)
+    assert jira.disabled
+    assert sentry.plain_headers() == {"Authorization": "Bearer from-file"}
+
+
 def test_codex():
     config = read(SAMPLES / "codex_config.toml", LOCAL_TOKEN="local")
     assert config.kind == "codex"

@@ -9,7 +9,9 @@ import shortlist
 from shortlist.gateway.clients.known_clients import CLIENTS
 
 PAGE = (Path(shortlist.__file__).parent / "docs" / "clients.md").read_text(encoding="utf-8")
-ROWS = re.findall(r"^\| `([a-z-]+)` \| (.+?) \| `(.+?)` \| (.+?) \| (.+?) \|$", PAGE, re.MULTILINE)
+ROWS = re.findall(
+    r"^\| `([a-z0-9-]+)` \| (.+?) \| `(.+?)` \| (.+?) \| (.+?) \|$", PAGE, re.MULTILINE
+)
 
 
 def test_the_table_has_the_file_of_each_client_and_system() -> None:

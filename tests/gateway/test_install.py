@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import stat
+import sys
+import sysconfig
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,7 @@ from shortlist.gateway.clients.client_config import find_servers, read_client_co
 from shortlist.gateway.clients.config_document import parse_json
 from shortlist.gateway.clients.config_edit import FileChange, apply_change
 from shortlist.gateway.clients.installation import plan_install
-from shortlist.gateway.clients.known_clients import CLIENTS, Client
+from shortlist.gateway.clients.known_clients import CLIENTS, Client, gateway_command
 
 SAMPLES = Path(__file__).parent / "samples"
 OF_CLIENT = {
@@ -34,6 +37,7 @@ OF_CLIENT = {
     "cline": "cline_mcp_settings.json",
     "zed": "zed_settings.json",
     "opencode": "opencode.jsonc",
+    "opencode-2": "opencode_2.jsonc",
     "codex": "codex_config.toml",
 }
 
@@ -120,6 +124,43 @@ def test_a_client_without_a_file(tmp_path, name):
     assert values(tmp_path / "m.json") == {"mcpServers": {}}
     run("install", "--client", name, "--home", tmp_path, "--undo", "--yes")
     assert not file.exists()
+
+
+def test_clients_wait_for_the_gateway_and_keep_its_tools_loaded(tmp_path):
+    entries = {name: client.gateway_entry(tmp_path) for name, client in CLIENTS.items()}
+    assert entries["codex"]["required"] is True
+    assert entries["codex"]["startup_timeout_sec"] == 60
+    assert entries["claude-code"]["alwaysLoad"] is True
+    assert entries["copilot-cli"]["deferTools"] == "never"
+    assert (entries["opencode"]["enabled"], entries["opencode"]["timeout"]) == (True, 60_000)
+    assert CLIENTS["opencode-2"].keys == ("mcp", "servers")
+    assert "enabled" not in entries["opencode-2"]
+    assert entries["opencode-2"]["codemode"] is entries["opencode-2"]["disabled"] is False
+
+
+def test_a_command_that_is_not_on_path_is_written_with_its_path(tmp_path, monkeypatch):
+    program = tmp_path / "venv" / "shortlist"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sysconfig, "get_path", lambda *_: str(program.parent))
+    (tmp_path / "bin").mkdir()
+    # A virtual environment is on the PATH of this shell only.
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{tmp_path / 'bin'}")
+    assert gateway_command() == str(program)
+    entry = CLIENTS["opencode"].gateway_entry(tmp_path)
+    assert entry["command"][0] == CLIENTS["cursor"].gateway_entry(tmp_path)["command"]
+    assert entry["command"][0] == str(program)
+    (tmp_path / "bin" / "shortlist").symlink_to(program)
+    assert gateway_command() == "shortlist"
+
+
+def test_an_other_program_of_this_name_is_not_written(tmp_path, monkeypatch):
+    other = tmp_path / "shortlist"
+    other.write_text("#!/bin/sh\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert gateway_command() == str(Path(sys.executable).with_name("shortlist"))
 
 
 def test_it_asks_first(tmp_path):
