@@ -22,6 +22,7 @@ from .enrich import enrich
 from .eval import eval_commands
 from .explain import explain
 from .gateway.auth import auth
+from .gateway.hook import hook
 from .gateway.import_servers import import_servers
 from .gateway.install import install
 from .gateway.secret import secret
@@ -150,6 +151,7 @@ _COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "secret": secret,
     "import": import_servers,
     "install": install,
+    "hook": hook,
     "auth": auth,
     "demo": demo,
     "learn": learn,

@@ -14,7 +14,7 @@ from shortlist.cli.lab.programs import PROGRAMS
 COMMANDS = ["index", "search", "explain", "list", "learn", "calibrate", "demo"]
 COMMANDS += ["import", "install", "trust init", "trust pin", "trust diff", "trust approve"]
 COMMANDS += ["tax", "enrich", "doctor", "serve", "stats", "logs", "secret set", "eval", "eval xlam"]
-COMMANDS += ["auth login", "auth logout", "auth status"]
+COMMANDS += ["hook", "auth login", "auth logout", "auth status"]
 
 
 def names(group: object = None, before: str = "") -> list[str]:
