@@ -173,6 +173,15 @@ def _program(package: str, name: str) -> str:
         pytest.skip(str(problem))
 
 
+def _interpreter(version: str) -> str | None:
+    """The Python of a version, on PATH or of pyenv; None if it is not installed."""
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    folders = [*pyenv.glob(f"versions/{version}.*/bin"), *os.environ["PATH"].split(os.pathsep)]
+    # The shims of pyenv do not start a version that is not chosen.
+    search_path = [str(folder) for folder in folders if not str(folder).endswith("/shims")]
+    return shutil.which(f"python{version}", path=os.pathsep.join(search_path))
+
+
 def _install_environment(home: Path) -> dict[str, str]:
     """Downloaded packages are kept for the next run; programs are installed below `home`."""
     return {
@@ -200,10 +209,10 @@ async def _listed(command: list[str], environment: dict[str, str], home: Path) -
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
 def test_the_wheel_runs_with_uvx(wheel: Path, tmp_path: Path, python: str) -> None:
     uv, environment = _program(UV, "uv"), _install_environment(tmp_path)
-    place = subprocess.run([uv, "python", "find", python], capture_output=True, env=environment)
-    if place.returncode:
+    program = _interpreter(python)
+    if program is None:
         pytest.skip(f"Python {python} is not installed")
-    uvx = [uv, "tool", "run", "--quiet", "--python", place.stdout.decode().strip()]
+    uvx = [uv, "tool", "run", "--quiet", "--python", program]
     command = [*uvx, "--from", f"{wheel}[gateway]", "shortlist"]
     version = subprocess.run(
         [*command, "--version"], capture_output=True, text=True, env=environment, timeout=500

@@ -197,8 +197,8 @@ def test_the_command_as_claude_code_runs_it(tmp_path):
         json.dumps(rules(deny=["mcp__github__delete_repo"]))
     )
     start = "import sys; from shortlist.cli import main\ntry: main()\nfinally: " + (
-        "print([m for m in ('numpy', 'mcp', 'pydantic.main', 'onnxruntime') if m in sys.modules],"
-        " file=sys.stderr)"
+        "heavy = {'numpy', 'mcp', 'onnxruntime', 'shortlist.config'}; "
+        "print(sorted(heavy & {*sys.modules}), file=sys.stderr)"
     )
     for name, decision in (("get_issue", "allow"), ("delete_repo", "deny")):
         call = hook_input("call_tool", {"name": f"github/{name}", "arguments": {}}, "/nowhere")

@@ -1,0 +1,157 @@
+"""Coding agents as they are, with a scripted model, after `shortlist install` alone.
+
+Each agent's figures become a row of `evals/lab/results/agents.json` when SHORTLIST_RECORD is set.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shortlist.errors import EvaluationError
+from shortlist.evals.lab.record import Record, provenance, read_record, write_record
+from shortlist.evals.report import Table
+from shortlist.gateway.meta_tools.meta_tool_definitions import META_TOOLS
+
+from .coding_agents import AGENTS, CodingAgent
+from .gateway_process import Setup, over_http
+from .material import refill
+from .measure import tokens
+from .packages import NotInstalledError
+from .scripted_model import Call, ScriptedModel, scripted_model, tools_of
+from .servers import SERVERS, entries
+
+pytestmark = pytest.mark.long
+
+_NOON = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+SCRIPT = (
+    Call("search_tools", {"query": "convert a time between time zones"}),
+    Call("get_tool_details", {"names": ["time/convert_time"]}),
+    Call("call_tool", {"name": "time/convert_time", "arguments": _NOON}),
+)
+#: Servers behind the gateway, or connected directly.
+_BEHIND = ("filesystem", "git", "time", "memory", "notion", "mongodb")
+_COLUMNS = ("client", "directly, tokens", "with the gateway, tokens", "calls of the script")
+_COMMAND = "python -m pytest -m long tests/gateway/real/test_coding_agents.py"
+_BY_NAME = {agent.name: agent for agent in AGENTS}
+
+
+def behind(root: Path) -> dict[str, Any]:
+    refill(root)
+    available, missing = entries([one for one in SERVERS if one.name in _BEHIND], root)
+    if missing:
+        pytest.skip("; ".join(missing))
+    return available
+
+
+class _AgentSetup(Setup):
+    """The gateway as an agent starts it: its folders are below the home directory."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        own = {name: text for name, text in os.environ.items() if not name.startswith("XDG_")}
+        return {**own, "HOME": str(self.home)}
+
+
+def install(agent: CodingAgent, config: Path, home: Path) -> None:
+    """Install into an empty home directory, and start the servers behind the gateway once."""
+    home.mkdir()
+    agent.install_gateway(home, config)
+    with over_http(_AgentSetup(config, home), 300) as served:
+        served.settle(300)
+
+
+def converse(agent: CodingAgent, home: Path, model: ScriptedModel) -> str:
+    """One conversation, and what the agent printed."""
+    agent.set_model(home, model.address)
+    try:
+        return agent.run(home, model.address, "What time is noon UTC in Tokyo?")
+    except NotInstalledError as problem:
+        pytest.skip(str(problem))
+
+
+def check_conversation(model: ScriptedModel, printed: str) -> None:
+    """The first request has the gateway's tools, and each call's result reaches the model."""
+    assert model.requests, printed
+    names = [str(tool.get("name")) for tool in tools_of(model.requests[0])]
+    for own_name in META_TOOLS:
+        assert any(name.endswith(own_name) for name in names), (names, printed)
+    results = model.results()
+    assert len(results) == len(SCRIPT), (results, printed)
+    assert "time/convert_time" in results[0]
+    assert "source_timezone" in results[1]
+    assert "21:00:00+09:00" in results[2]
+
+
+def own_tools(model: ScriptedModel) -> list[Any]:
+    """Definitions of the gateway in the first request."""
+    return [
+        tool
+        for tool in tools_of(model.requests[0])
+        if str(tool.get("name")).endswith(tuple(META_TOOLS))
+    ]
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
+def test_an_agent_works_after_install_alone(agent: CodingAgent, tmp_path: Path) -> None:
+    config, home = tmp_path / "mcp.json", tmp_path / "home"
+    servers = behind(tmp_path / "files")
+    config.write_text(json.dumps({"mcpServers": servers}))
+    install(agent, config, home)
+    with scripted_model(SCRIPT) as model:
+        printed = converse(agent, home, model)
+    check_conversation(model, printed)
+
+    direct_home = tmp_path / "direct"
+    direct_home.mkdir()
+    agent.connect_directly(direct_home, servers)
+    with scripted_model(()) as direct:
+        printed = converse(agent, direct_home, direct)
+    assert direct.requests, printed
+    own_names = {tool.get("name") for tool in tools_of(model.requests[0])}
+    definitions = [
+        tool for tool in tools_of(direct.requests[0]) if tool.get("name") not in own_names
+    ]
+    assert any("convert_time" in str(tool.get("name")) for tool in definitions), printed
+    _record(agent.title, tokens(definitions), tokens(own_tools(model)))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_codex_works_each_time(tmp_path: Path, number: int) -> None:
+    agent, config, home = _BY_NAME["codex"], tmp_path / "mcp.json", tmp_path / "home"
+    config.write_text(json.dumps({"mcpServers": behind(tmp_path / "files")}))
+    install(agent, config, home)
+    with scripted_model(SCRIPT) as model:
+        check_conversation(model, converse(agent, home, model))
+
+
+@pytest.mark.parametrize("name", ["claude-code", "gemini"])
+def test_an_agent_works_over_http_with_a_token(name: str, tmp_path: Path) -> None:
+    agent, home = _BY_NAME[name], tmp_path / "home"
+    home.mkdir()
+    profile = {"profiles": {"agent": {"token": "a-long-token-for-this-test"}}}
+    setup = Setup.write(tmp_path / "gateway", behind(tmp_path / "files"), profile)
+    with over_http(setup, 300) as served, scripted_model(SCRIPT) as model:
+        served.settle(300)
+        agent.connect_over_http(home, served.address, "a-long-token-for-this-test")
+        check_conversation(model, converse(agent, home, model))
+
+
+def _record(title: str, direct: int, gateway: int) -> None:
+    """Replace the row of one agent in the record."""
+    if "SHORTLIST_RECORD" not in os.environ:
+        return
+    try:
+        rows = {str(row[0]): row for row in read_record("agents").table.rows}
+    except EvaluationError:
+        rows = {}
+    rows[title] = (title, f"{direct:,}", f"{gateway:,}", f"{len(SCRIPT)} of {len(SCRIPT)}")
+    table = Table(_COLUMNS, tuple(rows[one.title] for one in AGENTS if one.title in rows))
+    figures: Mapping[str, Any] = {"servers": list(_BEHIND), "script": [c.tool for c in SCRIPT]}
+    origin = provenance(_COMMAND.split())
+    write_record(Record("agents", "Coding agents", table, figures, origin))
