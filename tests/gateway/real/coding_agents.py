@@ -86,7 +86,13 @@ class CodingAgent:
             _write_json(home / ".gemini" / "settings.json", {"mcpServers": {"shortlist": entry}})
 
     def set_model(self, home: Path, address: str) -> None:
-        """Write the model into the agent's own file, where it takes no other way."""
+        """Write the model into the agent's own file, where it takes no other way.
+
+        Claude Code gets permission to call the gateway, unless the home directory has settings.
+        """
+        permissions = home / ".claude" / "settings.json"
+        if self.name == "claude-code" and not permissions.exists():
+            _write_json(permissions, {"permissions": {"allow": ["mcp__shortlist"]}})
         if self.name == "opencode":
             file = home / ".config" / "opencode" / "opencode.json"
             settings = json.loads(file.read_text()) if file.exists() else {}
@@ -136,9 +142,7 @@ def _codex_words(address: str) -> list[str]:
 
 
 _WORDS = {
-    "claude-code": lambda _: [
-        *("--print", "--model", "claude-sonnet-4-5", "--allowedTools", "mcp__shortlist", "--")
-    ],
+    "claude-code": lambda _: ["--print", "--model", "claude-sonnet-4-5"],
     "codex": _codex_words,
     "opencode": lambda _: ["run", "--model", "fake/scripted"],
     "gemini": lambda _: ["--yolo", "--skip-trust", "-m", "gemini-2.5-pro", "-p"],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from shortlist.errors import EvaluationError
 from shortlist.evals.lab.record import Record, provenance, read_record, write_record
 from shortlist.evals.report import Table
+from shortlist.gateway.clients.known_clients import gateway_command
 from shortlist.gateway.meta_tools.meta_tool_definitions import META_TOOLS
 
 from .coding_agents import AGENTS, CodingAgent
@@ -140,6 +142,34 @@ def test_an_agent_works_over_http_with_a_token(name: str, tmp_path: Path) -> Non
         served.settle(300)
         agent.connect_over_http(home, served.address, "a-long-token-for-this-test")
         check_conversation(model, converse(agent, home, model))
+
+
+@pytest.mark.parametrize(
+    ("rules", "answer"),
+    [
+        ({"allow": ["mcp__time__convert_time"]}, "21:00:00+09:00"),
+        ({"deny": ["mcp__time__convert_time"]}, "permissions.deny"),
+        ({}, "permission"),
+    ],
+    ids=["allow", "deny", "ask"],
+)
+def test_claude_code_asks_the_hook(rules: dict[str, Any], answer: str, tmp_path: Path) -> None:
+    """Without a rule for the inner tool, Claude Code asks, and without a terminal it refuses."""
+    agent, config, home = _BY_NAME["claude-code"], tmp_path / "mcp.json", tmp_path / "home"
+    config.write_text(json.dumps({"mcpServers": behind(tmp_path / "files")}))
+    install(agent, config, home)
+    program = f"{shlex.quote(gateway_command())} hook"
+    hook = {"matcher": "mcp__shortlist__.*", "hooks": [{"type": "command", "command": program}]}
+    lists = {**rules, "allow": [*rules.get("allow", ()), "mcp__shortlist"]}
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text(json.dumps({"permissions": lists, "hooks": {"PreToolUse": [hook]}}))
+    with scripted_model(SCRIPT) as model:
+        printed = converse(agent, home, model)
+    results = model.results()
+    assert len(results) == len(SCRIPT), (results, printed)
+    assert answer in results[2]
+    assert ("21:00:00+09:00" in results[2]) is ("allow" in rules)
 
 
 def _record(title: str, direct: int, gateway: int) -> None:
