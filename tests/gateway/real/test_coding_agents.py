@@ -149,7 +149,7 @@ def test_an_agent_works_over_http_with_a_token(name: str, tmp_path: Path) -> Non
     [
         ({"allow": ["mcp__time__convert_time"]}, "21:00:00+09:00"),
         ({"deny": ["mcp__time__convert_time"]}, "permissions.deny"),
-        ({}, "permission"),
+        ({}, "no rule for time/convert_time"),
     ],
     ids=["allow", "deny", "ask"],
 )
