@@ -67,7 +67,7 @@ def tools_of(body: Json) -> list[Json]:
         elif tool.get("type") == "namespace":
             tools += [{**inner, "namespace": tool["name"]} for inner in tool["tools"]]
         else:
-            tools.append({**tool.get("function", {}), **tool} if "function" in tool else tool)
+            tools.append(tool.get("function", tool))
     return tools
 
 
