@@ -49,7 +49,17 @@ _GATEWAY = {
     "code": CodeSettings,
 }
 #: Commands of the page about the gateway, and of the page about measuring; others are on the first.
-_GATEWAY_COMMANDS = {"serve", "stop", "import", "install", "logs", "stats", "secret", "auth", "hook"}
+_GATEWAY_COMMANDS = {
+    "serve",
+    "stop",
+    "import",
+    "install",
+    "logs",
+    "stats",
+    "secret",
+    "auth",
+    "hook",
+}
 _MEASURING = {"eval", "calibrate", "learn", "lab", "demo"}
 
 
