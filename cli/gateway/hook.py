@@ -10,7 +10,7 @@ import typer
 
 
 def hook() -> None:
-    """Answer Claude Code whether it may call a tool through the gateway.
+    """Tell Claude Code whether it may call a tool.
 
     A PreToolUse hook: it reads the call from stdin. The user's rules in Claude Code's settings
     decide, as if the server of the tool were connected directly: `mcp__github__get_issue` for

@@ -145,9 +145,10 @@ class _Target:
 
     def matches_any(self, pattern: str) -> bool:
         """Whether a rule that denies or asks covers the tool. It may have `*` anywhere."""
-        names = (self.full_name, f"mcp__{self.server}")
-        if not self.server:  # the server is unknown: its part of the rule is not compared
-            names = (self.full_name,)
+        names = [self.full_name]
+        if self.server:
+            names.append(f"mcp__{self.server}")
+        else:  # the server is unknown: its part of the rule is not compared
             pattern = re.sub(r"^mcp__.+?__(?=.)", "mcp__*", pattern)
         return any(_glob(pattern, name) for name in names)
 
