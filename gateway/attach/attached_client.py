@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from ...errors import ShortlistError
+from ..connections.json_repair import repaired_json
 from .running_gateway import Attachment
 
 #: Error code of a request whose gateway is gone, from the range for servers.
@@ -56,7 +57,7 @@ class AttachedClient:
         input_stream = sys.stdin.buffer
         while line := input_stream.readline():
             if line.strip():
-                self._pass_to_gateway(line if line.endswith(b"\n") else line + b"\n")
+                self._pass_to_gateway(repaired_json(line.rstrip(b"\n")) + b"\n")
         with self._lock:
             connection = self._connection
         if connection is not None:

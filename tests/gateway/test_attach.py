@@ -98,6 +98,20 @@ def test_each_client_has_its_own_profile_and_session(machine):
     wait_for(lambda: everything.ask("tools/call", **call)["result"].get("isError"))
 
 
+@pytest.mark.parametrize("cut", [rb"cut \ud83d", b"cut \xf0\x9f"], ids=["escape", "bytes"])
+def test_a_text_that_is_cut_inside_an_emoji_does_not_lose_its_call(machine, cut):
+    machine.write(one=machine.rough("one"))
+    client = machine.client()
+    client.initialize()
+    client.call("one/echo")
+    params = b'{"name": "call_tool", "arguments": {"name": "one/echo", "arguments": {"a": "%s"}}}'
+    message = b'{"jsonrpc": "2.0", "id": 4711, "method": "tools/call", "params": %s}\n' % params
+    client.process.stdin.write(message % cut)
+    client.process.stdin.flush()
+    result = client.answer(4711)["result"]
+    assert json.loads(result["content"][0]["text"]) == {"a": "cut \ufffd"}
+
+
 def test_a_stored_result_is_not_readable_by_another_client(machine):
     machine.write({"result_tokens": 100}, one=machine.rough("one"))
     first, second = machine.client(), machine.client()

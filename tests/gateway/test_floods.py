@@ -21,7 +21,12 @@ def anyio_backend():
     return "asyncio"
 
 
-@pytest.mark.parametrize("kind", FLOODS)
+#: Those that take longest. A flood of requests is also one of valid messages.
+LONG = {"empty", "json", "logs", "answers"}
+KINDS = [pytest.param(kind, marks=pytest.mark.long if kind in LONG else ()) for kind in FLOODS]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.no_cover
 async def test_a_flood_is_stopped_and_other_calls_stay_fast(tmp_path, kind):
     async with running(

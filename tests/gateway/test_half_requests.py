@@ -90,7 +90,14 @@ def attacked(port, sent):
             attacker.join()
 
 
-@pytest.mark.parametrize("sent", [b"", HEAD, b"\0 no HTTP\r\n\r\n"], ids=["nothing", "half", "bad"])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(HEAD, id="half"),
+        pytest.param(b"", id="nothing", marks=pytest.mark.long),
+        pytest.param(b"\0 no HTTP\r\n\r\n", id="bad", marks=pytest.mark.long),
+    ],
+)
 def test_clients_are_served_while_others_send_half_requests(tmp_path, sent):
     entry = rough_entry(tmp_path, "one")
     with gateway(tmp_path, one=entry) as (port, process, log):
