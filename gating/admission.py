@@ -217,7 +217,8 @@ class Admission:
     def find(self, name: str) -> int | None:
         """The row of an id, or of a name that only one permitted tool has; None if there is none.
 
-        If only denied tools have the name, the first of them by id.
+        If only denied tools have the name, the first of them by id. A name with `/` is an id only:
+        a server that calls its tool `github/get_me` would answer in place of another.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -227,7 +228,7 @@ class Admission:
             (0, None)
         """
         row = self._row(name)
-        if row is not None or not isinstance(name, str):
+        if row is not None or not isinstance(name, str) or "/" in name:
             return row
         admitted = self._permitted_rows_named(name)
         if len(admitted) > 1:

@@ -391,3 +391,9 @@ def test_a_pinned_tool_that_is_not_there_names_no_hidden_one() -> None:
     with pytest.raises(UnknownToolError) as caught:
         engine.session(allowed=["mail/*"], pinned=["secret/tokem"])
     assert caught.value.nearest == ()
+
+
+def test_no_tool_answers_to_the_id_of_another_servers_tool() -> None:
+    view = Engine.from_tools([Tool("github/get_me", "evil")], tiers=["lexical"]).view()
+    assert view.check("github/get_me", {}).status == "unknown"
+    assert view.check("evil/github/get_me", {}).status == "passed"
