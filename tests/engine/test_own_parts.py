@@ -152,7 +152,7 @@ def test_an_encoder_that_raises_is_named() -> None:
     def embed(texts: list[str]) -> None:
         raise OSError("no such host")
 
-    with pytest.raises(ModelError, match="'mine-1': OSError: no such host"):
+    with pytest.raises(ModelError, match="'mine-1' failed: OSError: no such host"):
         Engine.from_tools(TOOLS, encoder=Encoder.of(embed, dim=3, name="mine-1"))
 
 
@@ -164,7 +164,7 @@ def test_a_reranker_that_fails_gives_way_and_is_named() -> None:
     )
     selection = engine.search("send the song by mail", tier="rerank")
     assert selection.tier == "hybrid"
-    assert "'short-1': returned an array of shape (1,)" in str(selection.tier_reason)
+    assert "'short-1': score returned an array of shape (1,)" in str(selection.tier_reason)
 
 
 def test_a_strategy_wherever_a_tier_is_named() -> None:
@@ -189,8 +189,9 @@ def test_a_strategy_wherever_a_tier_is_named() -> None:
         ({"encoder": Encoder}, "or an object (of a function: Encoder.of), not _EncoderType"),
         ({"encoder": Reranker.of(longest_first, name="x")}, "Encoder.of), not FunctionReranker"),
         ({"reranker": 7}, "(of a function: Reranker.of), not int"),
-        ({"fusion": 7}, "fusion"),
-        ({"session": {"tier": 7}}, "session.tier"),
+        ({"fusion": 7}, "fusion: input should be a valid dictionary"),
+        ({"session": {"tier": 7}}, "session.tier: a tier's name, or a strategy with"),
+        ({"session": {"tier": LexicalOnly}}, "session.tier: a tier's name, or a strategy with"),
     ],
 )
 def test_what_is_no_part_is_refused(settings: dict[str, Any], message: str) -> None:
