@@ -65,6 +65,22 @@ REMEMBERED = frozenset(
 )
 """Settings that a saved index keeps. Permission rules and trust never come from an index."""
 
+
+def _checked_fusion(value: Any) -> FusionConfig | Fusion:
+    """A fusion unchanged, a table as a section, so that errors name its keys."""
+    is_object = isinstance(value, Fusion) and not isinstance(value, type)
+    return value if is_object else FusionConfig.model_validate(value)
+
+
+def _checked_tier(value: Any) -> str | Strategy:
+    """The name of a tier, or a strategy, unchanged."""
+    if isinstance(value, str) or (isinstance(value, Strategy) and not isinstance(value, type)):
+        return value
+    raise ValueError(
+        f"a tier's name, or a strategy with `rank(run)` and `fallback`, not {type(value).__name__}"
+    )
+
+
 EncoderChoice = Annotated[
     str | EncoderConfig | Encoder,
     BeforeValidator(lambda value: checked_model(EncoderConfig, Encoder, value)),
@@ -75,7 +91,8 @@ RerankerChoice = Annotated[
     BeforeValidator(lambda value: checked_model(RerankerConfig, Reranker, value)),
     DUMPED,
 ]
-FusionChoice = Annotated[FusionConfig | Fusion, DUMPED]
+FusionChoice = Annotated[FusionConfig | Fusion, BeforeValidator(_checked_fusion), DUMPED]
+TierChoice = Annotated[str | Strategy, BeforeValidator(_checked_tier), DUMPED]
 
 
 class TierConfig(PartSection):
@@ -177,7 +194,7 @@ class SessionConfig(Section):
         events: file that events are appended to as JSON lines; or a `Recorder`.
     """
 
-    tier: Annotated[str | Strategy | None, DUMPED] = None
+    tier: TierChoice | None = None
     k: int | None = Field(default=None, ge=1, strict=True)
     abstain: bool = True
     must_offer: bool = True

@@ -28,9 +28,8 @@ def objects() -> dict[str, Any]:
         "Selection('list the invoices', lexical, 8 hits: "
         f"{', '.join(selection.ids[:3])}, ...)": selection,
         "Verdict(passed: billing/list_0 may be called.)": session.check("billing/list_0", {}),
-        "Verdict(denied: billing/list_8 may not be used now: needs the scope 'admin'.)": (
-            session.check("billing/list_8", {})
-        ),
+        "Verdict(denied: billing/list_8 may not be used now: needs the scope 'admin'. No call "
+        "changes that: tell the user what is missing.)": session.check("billing/list_8", {}),
         "Config(k=5, tiers=['lexical'])": Config(k=5, tiers=["lexical"]),
         "Config()": Config(),
         "State(scopes=['a', 'b'], facts={'plan': 'free'})": State(

@@ -158,8 +158,16 @@ class TestUnknown:
             "encoder.model: for sentence-transformers, this setting is required",
         ),
         ({"encoder": {"threads": 1}}, "encoder.name: this setting is required"),
-        ({"encoder": 5}, "encoder: a name, or a table of `name` and settings, not int"),
-        ({"reranker": ["x"]}, "reranker: a name, or a table of `name` and settings, not list"),
+        (
+            {"encoder": 5},
+            "encoder: a name, a table of `name` and settings, or an object (of a function: "
+            "Encoder.of), not int",
+        ),
+        (
+            {"reranker": ["x"]},
+            "reranker: a name, a table of `name` and settings, or an object (of a function: "
+            "Reranker.of), not list",
+        ),
     ],
 )
 def test_a_wrong_value_names_the_key_and_what_would_be_right(
