@@ -20,7 +20,9 @@ def _methods(cls: type) -> Iterator[tuple[str, Any]]:
     for name, member in vars(cls).items():
         function = inspect.unwrap(getattr(member, "__func__", member))
         conversion = name in ("to_dict", "from_dict")
-        if inspect.isfunction(function) and not name.startswith("_") and not conversion:
+        # pydantic adds `model_post_init` to a class with private attributes.
+        own = not name.startswith(("_", "model_")) and not conversion
+        if inspect.isfunction(function) and own:
             yield f"{cls.__name__}.{name}", function
 
 
