@@ -20,9 +20,8 @@ def _methods(cls: type) -> Iterator[tuple[str, Any]]:
     for name, member in vars(cls).items():
         function = inspect.unwrap(getattr(member, "__func__", member))
         conversion = name in ("to_dict", "from_dict")
-        # pydantic adds `model_post_init` to a class with private attributes.
-        own = not name.startswith(("_", "model_")) and not conversion
-        if inspect.isfunction(function) and own:
+        own = inspect.isfunction(function) and function.__module__.startswith("shortlist")
+        if own and not name.startswith("_") and not conversion:
             yield f"{cls.__name__}.{name}", function
 
 
