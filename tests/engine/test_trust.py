@@ -291,7 +291,7 @@ class TestSaved:
     ) -> None:
         make_engine(TOOLS).save(tmp_path)
         scanned.clear()
-        monkeypatch.setattr(trust_module, "revision", lambda: "another")
+        monkeypatch.setattr(trust_module, "scanner_hash", lambda: "another")
         engine = Engine.open(tmp_path, reranker="overlap")
         assert sorted(scanned) == sorted(tool.id for tool in TOOLS)
         assert list(engine.quarantined) == [JOKER.id]
