@@ -11,7 +11,6 @@ import pytest
 
 from shortlist.gateway.upstream.server_connection import UpstreamError
 from shortlist.tests.gateway.fleets import call, rough, running, text_of, until
-from shortlist.tests.gateway.rough_server import FLOODS
 
 pytestmark = pytest.mark.anyio
 
@@ -23,6 +22,8 @@ def anyio_backend():
 
 #: Those that take longest. A flood of requests is also one of valid messages.
 LONG = {"empty", "json", "logs", "answers"}
+#: The keys of `FLOODS` in `rough_server.py`, which only runs as a process.
+FLOODS = ("text", "empty", "json", "no end", "logs", "answers", "requests")
 KINDS = [pytest.param(kind, marks=pytest.mark.long if kind in LONG else ()) for kind in FLOODS]
 
 
