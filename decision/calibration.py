@@ -14,8 +14,8 @@ from ..retrieval.search.answer import split_at
 from ..retrieval.selection import Selection
 from ..retrieval.usage import UsageEvent
 from .classifier import Classifier
-from .decider import WORDING, Decider, TierModel
-from .measurements import DEPTH, MEASUREMENTS, measure
+from .decider import Decider, TierModel, measure_answer
+from .measurements import DEPTH, MEASUREMENTS
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
@@ -51,7 +51,7 @@ class Example:
     """A measured answer with its labels.
 
     Args:
-        measured: measurements of the answer, and `wording` if it is known.
+        measured: the result of `measure_answer`.
         scores: final score of each hit, shape (n,): inf for a hit that no threshold drops, -inf
             for one that every threshold drops.
         right: whether each hit is right, shape (n,).
@@ -73,7 +73,7 @@ class Example:
         selection: Selection,
         relevant: Collection[str],
         *,
-        wording: float | None = None,
+        odds: Mapping[str, float] | None = None,
         group: int = 0,
     ) -> Self:
         """Measure an answer.
@@ -81,13 +81,10 @@ class Example:
         Args:
             selection: an answer with `DEPTH` hits if possible.
             relevant: ids of the right tools.
-            wording: log-odds, from its vector, that the query asks for a tool; None if unknown.
+            odds: the result of `Decider.vector_odds`; None if unknown.
             group: see the class.
         """
         hits = selection.ranked[:DEPTH]
-        measured = measure(selection.query, hits)
-        if wording is not None:
-            measured[WORDING] = wording
         always_kept = {hit.id for hit in split_at(np.inf, hits)[0]}
         never_kept = {hit.id for hit in split_at(-np.inf, hits)[1]}
         scores = [
@@ -95,7 +92,7 @@ class Example:
             for hit in hits
         ]
         return cls(
-            measured=measured,
+            measured=measure_answer(selection.query, hits, odds),
             scores=np.array(scores, np.float64),
             right=np.array([hit.id in relevant for hit in hits], np.bool_),
             due=len(relevant),
@@ -196,7 +193,7 @@ def calibrate(
     """
     fingerprint = None if encoder is None else encoder.fingerprint
     usable = base.for_engine(fingerprint, rerankers)
-    wording = wording_odds(encoder, usable, requests)
+    odds = odds_of_queries(encoder, usable, requests)
     other_tools = [
         _tools_of_other_servers(engine.catalog, event.relevant) if event.relevant else ()
         for event in requests
@@ -204,8 +201,8 @@ def calibrate(
     models: dict[str, TierModel] = {}
     reports: dict[str, Report] = {}
     for tier in tiers:
-        examples = list(ranked_examples(engine, requests, tier, wording, progress))
-        negatives = list(_unserved_examples(engine, requests, tier, wording, other_tools))
+        examples = list(ranked_examples(engine, requests, tier, odds, progress))
+        negatives = list(_unserved_examples(engine, requests, tier, odds, other_tools))
 
         def fit(
             examples: Sequence[Example], negatives: Sequence[Example], tier: str = tier
@@ -226,7 +223,7 @@ def calibrate(
             raise RequestError(f"tier {tier!r}: {error}") from error
     start = {tier: "bundled" if tier in usable.tiers else "requests" for tier in tiers}
     origin = {"requests": len(requests), "lost": lost, "k": k, "start": start}
-    decider = Decider(models, usable.wording, fingerprint, origin=origin)
+    decider = Decider(models, usable.wording, fingerprint, origin=origin, personal=usable.personal)
     return Calibration(decider, reports, start, sum(map(bool, other_tools)))
 
 
@@ -234,7 +231,7 @@ def ranked_examples(
     engine: Searching,
     requests: Sequence[UsageEvent],
     tier: str,
-    wording: Sequence[float | None],
+    odds: Sequence[Mapping[str, float]],
     progress: Callable[[int], None] | None,
 ) -> Iterator[Example]:
     """The results of a tier for labelled queries.
@@ -243,24 +240,25 @@ def ranked_examples(
         engine: searches the catalog.
         requests: labelled queries.
         tier: name of the tier.
-        wording: log-odds of each query that it asks for a tool; None if unknown.
+        odds: the result of `odds_of_queries`.
         progress: called with 1 after each search.
     """
     for number, event in enumerate(requests):
         selection = engine.view().search(event.query, tier=tier, k=DEPTH)
-        yield Example.of(selection, event.relevant, wording=wording[number], group=number)
+        vector_odds = odds[number] if selection.vector is not None else None
+        yield Example.of(selection, event.relevant, odds=vector_odds, group=number)
         if progress:
             progress(1)
 
 
-def wording_odds(
+def odds_of_queries(
     encoder: Encoder | None, usable: Decider, requests: Sequence[UsageEvent]
-) -> list[float | None]:
-    """Log-odds of each query, from its vector, that it asks for a tool; None if unknown."""
-    if encoder is None or usable.wording is None:
-        return [None] * len(requests)
+) -> list[dict[str, float]]:
+    """`Decider.vector_odds` of each query; empty without an encoder."""
+    if encoder is None:
+        return [{} for _ in requests]
     vectors = encoder.encode([event.query for event in requests], query=True)
-    return [float(odds) for odds in usable.wording(vectors)]
+    return [usable.vector_odds(vector) for vector in vectors]
 
 
 def fit_tier(
@@ -511,14 +509,15 @@ def _unserved_examples(
     engine: Searching,
     requests: Sequence[UsageEvent],
     tier: str,
-    wording: Sequence[float | None],
+    odds: Sequence[Mapping[str, float]],
     other_tools: Sequence[tuple[str, ...]],
 ) -> Iterator[Example]:
     """The queries, searched in the catalog without the servers of their tools."""
     for number, (event, tool_ids) in enumerate(zip(requests, other_tools, strict=True)):
         if tool_ids:
             selection = engine.view(allowed=tool_ids).search(event.query, tier=tier, k=DEPTH)
-            yield Example.of(selection, (), wording=wording[number], group=number)
+            vector_odds = odds[number] if selection.vector is not None else None
+            yield Example.of(selection, (), odds=vector_odds, group=number)
 
 
 def _tools_of_other_servers(catalog: Catalog, relevant: Sequence[str]) -> tuple[str, ...]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from ..catalog.text_file import read_text_file
 from ..errors import ConfigError
 from ..retrieval.search.answer import FINAL
-from ..retrieval.selection import Selection
+from ..retrieval.selection import Hit, Selection
 from .classifier import Classifier, sigmoid
 from .measurements import DEPTH, MEASUREMENTS, measure
+from .personal import any_keeps
 
 OFF, BUNDLED = "off", "bundled"
 MIN_TOOLS = 10
@@ -26,6 +27,11 @@ model can read so few tools itself."""
 WORDING = "wording"
 """Input of a tier's model besides the measurements: log-odds, from the query's vector, that the
 query asks for a tool at all."""
+PERSONAL = "personal"
+"""Log-odds, from the query's vector, that the query is a sentence to or about the user, such as a
+tool may keep, or ask for what it has kept."""
+KEPT = "kept"
+"""Measured as 1 if such a query meets a tool that keeps what people say."""
 BUNDLED_FILE = Path(__file__).parent / "bundled.json"
 """The bundled models. `shortlist lab fit-decision` writes them."""
 _FORMAT = 2
@@ -82,8 +88,10 @@ class TierModel:
         """Probability that any tool fits the query. An input that is missing counts as average.
 
         Args:
-            measured: measurements of the answer, and `wording` if it is known.
+            measured: the result of `measure_answer`. It is 1 for an answer with `kept`.
         """
+        if measured.get(KEPT):
+            return 1.0
         return float(sigmoid(self.fits(self.row(measured))))
 
     def row(self, measured: Mapping[str, float]) -> NDArray[np.float64]:
@@ -126,6 +134,22 @@ class TierModel:
         )
 
 
+def measure_answer(
+    query: str, hits: Sequence[Hit], odds: Mapping[str, float] | None = None
+) -> dict[str, float]:
+    """The measurements of an answer, with what is known from the query's vector.
+
+    Args:
+        query: the query.
+        hits: its hits, best first, at most `DEPTH`.
+        odds: the result of `Decider.vector_odds`; None if the vector is not known.
+    """
+    measured = measure(query, hits) | dict(odds or {})
+    if measured.pop(PERSONAL, 0.0) > 0 and any_keeps(hits):
+        measured[KEPT] = 1.0
+    return measured
+
+
 @dataclass(frozen=True, slots=True)
 class Decider:
     """Decides whether any tool fits, with one model per tier.
@@ -138,6 +162,8 @@ class Decider:
             use none.
         unfit: tier name to why its model was left out.
         origin: data that the models were fitted on.
+        personal: model for the log-odds, from a query's vector, that it is a sentence to or about
+            the user; None if there is none.
     """
 
     tiers: Mapping[str, TierModel] = field(default_factory=dict)
@@ -145,6 +171,7 @@ class Decider:
     encoder: str | None = None
     unfit: Mapping[str, str] = field(default_factory=dict)
     origin: Mapping[str, Any] = field(default_factory=dict)
+    personal: Classifier | None = None
 
     @classmethod
     @cache
@@ -167,8 +194,11 @@ class Decider:
                     "make it again with `shortlist calibrate`"
                 )
             models = {tier: TierModel.from_dict(model) for tier, model in saved["tiers"].items()}
-            wording = None if saved["wording"] is None else Classifier.from_dict(saved["wording"])
-            return cls(models, wording, saved["encoder"], {}, saved["origin"])
+            wording, personal = (
+                None if saved.get(name) is None else Classifier.from_dict(saved[name])
+                for name in (WORDING, PERSONAL)
+            )
+            return cls(models, wording, saved["encoder"], {}, saved["origin"], personal)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ConfigError(
                 f"{path}: cannot be read as a calibration ({error!r}); "
@@ -185,7 +215,8 @@ class Decider:
             "format": _FORMAT,
             "origin": dict(self.origin),
             "encoder": self.encoder,
-            "wording": None if self.wording is None else self.wording.to_dict(),
+            WORDING: None if self.wording is None else self.wording.to_dict(),
+            PERSONAL: None if self.personal is None else self.personal.to_dict(),
             "tiers": {tier: model.to_dict() for tier, model in self.tiers.items()},
         }
         Path(path).write_text(json.dumps(saved) + "\n", encoding="utf-8")
@@ -204,9 +235,9 @@ class Decider:
             elif rerankers.get(tier) != model.reranker:
                 unfit[tier] = _unfit_reason(tier, "reranker")
         models = {tier: model for tier, model in self.tiers.items() if tier not in unfit}
-        same = encoder == self.encoder
-        wording, fingerprint = (self.wording, self.encoder) if same else (None, None)
-        return type(self)(models, wording, fingerprint, unfit, self.origin)
+        if encoder != self.encoder:
+            return type(self)(models, None, None, unfit, self.origin)
+        return replace(self, tiers=models, unfit=unfit)
 
     @property
     def thresholds(self) -> dict[str, float]:
@@ -214,12 +245,22 @@ class Decider:
         every = {tier: model.threshold for tier, model in self.tiers.items()}
         return {tier: threshold for tier, threshold in every.items() if threshold is not None}
 
+    def vector_odds(self, vector: NDArray[Any] | None) -> dict[str, float]:
+        """What the models read from a query's vector: log-odds by `wording` and `personal`.
+
+        Empty without a vector, and without such models.
+        """
+        models = {WORDING: self.wording, PERSONAL: self.personal}
+        if vector is None:
+            return {}
+        return {name: float(model(vector)) for name, model in models.items() if model is not None}
+
     def decide(self, selection: Selection) -> Decision:
         """Decide whether any tool of an answer fits.
 
         Args:
-            selection: the answer, with `measurements.DEPTH` (20) hits if possible. The model of
-                wording reads its vector.
+            selection: the answer, with `measurements.DEPTH` (20) hits if possible. The models of
+                wording and of personal sentences read its vector.
         """
         model = self.tiers.get(selection.tier)
         if model is None or not selection.ranked:
@@ -228,9 +269,8 @@ class Decider:
                 selection, self.unfit.get(tier, f"tier {tier!r} has no calibration")
             )
         # The models were fitted to answers from which no threshold had dropped hits.
-        measured = measure(selection.query, selection.ranked[:DEPTH])
-        if selection.vector is not None and self.wording is not None:
-            measured[WORDING] = float(self.wording(selection.vector))
+        odds = self.vector_odds(selection.vector)
+        measured = measure_answer(selection.query, selection.ranked[:DEPTH], odds)
         fits = model.probability(measured)
         final = any(not FINAL.isdisjoint(hit.stages) for hit in selection.hits)
         if fits >= model.abstain_below or final:

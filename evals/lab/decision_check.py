@@ -10,8 +10,8 @@ from ...decision.calibration import (
     Report,
     Searching,
     measure_fitted,
+    odds_of_queries,
     ranked_examples,
-    wording_odds,
 )
 from ...retrieval.usage import UsageEvent
 
@@ -43,10 +43,10 @@ def check_decision(
         progress: called with the number of searches done since the last call.
     """
     usable = base.for_engine(None if encoder is None else encoder.fingerprint, rerankers)
-    wording = wording_odds(encoder, usable, requests)
+    odds = odds_of_queries(encoder, usable, requests)
     return {
         tier: measure_fitted(
-            list(ranked_examples(engine, requests, tier, wording, progress)),
+            list(ranked_examples(engine, requests, tier, odds, progress)),
             usable.tiers[tier],
             k=k,
         )

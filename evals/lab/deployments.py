@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -64,13 +64,12 @@ class Source:
     no_tool: tuple[Labelled, ...]
 
     @classmethod
-    def read(cls, folders: Sequence[Path], no_tool: Path, *further: Path) -> Self:
+    def read(cls, folders: Sequence[Path], no_tool: Path) -> Self:
         """Read sets in the common form.
 
         Args:
             folders: each with `tools.jsonl` and `queries.jsonl`.
             no_tool: JSONL of requests without a tool.
-            further: JSONL of more requests for tools of the sets.
 
         Raises:
             EvaluationError: a file cannot be read.
@@ -81,9 +80,11 @@ class Source:
         for folder in folders:
             found = read_tools(folder / "tools.jsonl", strict=False, keep_ids=True).tools
             tools.update({tool.id: tool for tool in found if tool.server and tool.id not in tools})
-            rows += _served(folder / "queries.jsonl", tools)
-        for file in further:
-            rows += _served(file, tools)
+            rows += [
+                (text, relevant)
+                for text, relevant in _rows(folder / "queries.jsonl")
+                if relevant and all(tool_id in tools for tool_id in relevant)
+            ]
         requests = tuple(Labelled(at, *row) for at, row in enumerate(rows))
         beyond = enumerate(_rows(no_tool), len(requests))
         return cls(tools, requests, tuple(Labelled(at, text, ()) for at, (text, _) in beyond))
@@ -128,13 +129,6 @@ class Source:
                 tuple(elsewhere[:_ELSEWHERE]),
                 tuple(rng.sample(self.no_tool, min(_NO_TOOL, len(self.no_tool)))),
             )
-
-
-def _served(path: Path, tools: Mapping[str, Tool]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The requests of a file whose tools are all there."""
-    for text, relevant in _rows(path):
-        if relevant and all(tool_id in tools for tool_id in relevant):
-            yield text, relevant
 
 
 def _rows(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:

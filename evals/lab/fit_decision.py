@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from ...config import Config, IndexConfig, TrustConfig
 from ...decision import Decider
 from ...decision.calibration import Example
 from ...decision.classifier import Classifier
-from ...decision.decider import BUNDLED_FILE
+from ...decision.decider import BUNDLED_FILE, WORDING
 from ...decision.measurements import DEPTH
 from ...engine import Engine
 from ...indexing.builder import Builder
@@ -40,8 +41,7 @@ from .decision_networks import balanced, fit_network, fit_network_tier
 from .deployments import Deployment, Labelled, Source
 
 _REQUESTS = Path(models.__file__).parent / "training" / "requests"
-NO_TOOL = _REQUESTS / "no_tool.jsonl"
-PERSONAL = _REQUESTS / "personal.jsonl"
+NO_TOOL, PERSONAL = _REQUESTS / "no_tool.jsonl", _REQUESTS / "personal.jsonl"
 SETS = ("mcp", "mcp_crawl")
 DEPLOYMENTS = 80
 UNSEEN = 0.14
@@ -53,6 +53,8 @@ these: at this rate fewer than 3 % are turned away in each style of the developm
 EASED = {"fast": 0.5}
 """Factor of the threshold below which a tier abstains. Static vectors know less of new requests
 than of training requests: without it, `fast` turns 3.9 % of the development set away."""
+_SMALL_TALK = 5.0
+"""Weight of a query that no tool fits, in the model of sentences to and about the user."""
 _FOLDS = 5
 #: Networks averaged, and passes, of the head that reads vectors.
 _MEMBERS, _EPOCHS = 6, 30
@@ -138,6 +140,31 @@ def wording(
     return fit(np.ones(len(values), np.bool_)), odds
 
 
+def fit_personal(source: Source, personal: Sequence[str], *, seed: int = 0) -> Classifier:
+    """Fits a model for whether a query is a sentence to or about the user.
+
+    Args:
+        source: requests that are no such sentences.
+        personal: sentences that are.
+        seed: random seed of the networks.
+
+    Returns:
+        A model with log-odds above 0 where such a sentence is assumed.
+    """
+    others = [*dict.fromkeys(one.text for one in (*source.requests, *source.no_tool))]
+    small_talk = {one.text for one in source.no_tool}
+    values = load_encoder().encode([*personal, *others], query=True).astype(np.float64)
+    labels = np.arange(len(values)) < len(personal)
+    weights = np.array([_SMALL_TALK if text in small_talk else 1.0 for text in others])
+    share = balanced(labels) * np.concatenate([np.ones(len(personal)), weights])
+    return fit_network(values, labels, share=share, members=3, epochs=_EPOCHS, seed=seed)
+
+
+def read_personal(path: Path) -> list[str]:
+    """The sentences of a file, JSON lines with `query`."""
+    return [json.loads(line)["query"] for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 def bundle(
     source: Source,
     *,
@@ -179,8 +206,8 @@ def bundle(
             looked_up = unseen(looked_up, static.project(known.values[right]))
         for tier, strategy in tiers.items():
             found = engine.search(one.text, tier=_Told(strategy, vector, looked_up), k=DEPTH)
-            odd = float(odds[one.number])
-            examples[tier].append(Example.of(found, relevant, wording=odd, group=one.number))
+            odd = {WORDING: float(odds[one.number])}
+            examples[tier].append(Example.of(found, relevant, odds=odd, group=one.number))
 
     for drawn in source.deployments(known.values, deployments, seed=seed):
         _ask_all(ask, Engine(builder, builder.begin(Catalog(drawn.tools), vectors=known)), drawn)
@@ -228,25 +255,34 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the training sets")
     parser.add_argument("--no-tool", type=Path, default=NO_TOOL, help="queries that no tool fits")
     parser.add_argument(
-        "--personal", type=Path, default=PERSONAL, help="queries for tools that keep what is said"
+        "--personal", type=Path, default=PERSONAL, help="sentences to and about the user"
     )
     parser.add_argument("--out", type=Path, default=BUNDLED_FILE, help="file to write")
     parser.add_argument("--deployments", type=int, default=DEPLOYMENTS)
     parser.add_argument(
         "--tier", action="append", help="fit only this tier and keep the others of --out"
     )
+    parser.add_argument(
+        "--only-personal",
+        action="store_true",
+        help="fit only the model of sentences to and about the user, and keep the rest of --out",
+    )
     asked = parser.parse_args()
     folders = [asked.data / name for name in SETS]
-    source = Source.read(folders, asked.no_tool, asked.personal)
-    decider = bundle(source, deployments=asked.deployments, only=asked.tier)
+    source, personal = Source.read(folders, asked.no_tool), read_personal(asked.personal)
     files = [folder / name for folder in folders for name in ("tools.jsonl", "queries.jsonl")]
     digests = {
         f"{path.parent.name}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest()[:16]
         for path in (*files, asked.no_tool, asked.personal)
     }
-    decider = replace(decider, origin={**decider.origin, "files": digests})
-    if asked.tier:
-        decider = _beside(Decider.load(asked.out), decider)
+    if asked.only_personal:
+        decider = Decider.load(asked.out)
+    else:
+        decider = bundle(source, deployments=asked.deployments, only=asked.tier)
+        if asked.tier:
+            decider = _beside(Decider.load(asked.out), decider)
+    origin = {**decider.origin, "personal": len(personal), "files": digests}
+    decider = replace(decider, personal=fit_personal(source, personal), origin=origin)
     decider.save(asked.out)
     sys.stderr.write(f"{asked.out}: {asked.out.stat().st_size:,} bytes\n")
 

@@ -46,7 +46,9 @@ def examples() -> list[Example]:
         scores = [best, *np.sort(rng.uniform(0.1, best - lead, 11))[::-1]]
         found = answer(f"request {group}", scores, first=group)
         right = {found.hits[min(place, 11)].id} if served else set()
-        made.append(Example.of(found, right, wording=2.0 if served else -1.0, group=group))
+        made.append(
+            Example.of(found, right, odds={"wording": 2.0 if served else -1.0}, group=group)
+        )
     return made
 
 
