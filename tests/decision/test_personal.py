@@ -22,7 +22,6 @@ MEMORY = [
     Tool("list_memories", "memory", "List all stored memories."),
     Tool("delete_memory", "memory", "Delete a memory."),
 ]
-#: Half of them were written for the issue of wrong abstention, before anything was fitted.
 SENTENCES = [
     "remember that Ann likes tea",
     "what did I tell you about my allergies?",
