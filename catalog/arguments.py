@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -169,7 +170,9 @@ def _contains_null(value: Any) -> bool:
 def _problem_of(error: ValidationError) -> ArgumentProblem:
     """The problem that is easiest to correct. Of alternatives, the one that fits best."""
     if error.context:
-        error = best_match([_trim_branches(error)]) or error
+        # It expects every `type` to be a text or a list, and a server may send anything.
+        with suppress(TypeError):
+            error = best_match([_trim_branches(error)]) or error
     path = [str(part) for part in error.absolute_path]
     instance, value = error.instance, error.validator_value
     actual = short_json(instance)

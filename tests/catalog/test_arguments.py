@@ -277,3 +277,8 @@ def test_a_null_for_a_required_argument_is_a_missing_one() -> None:
     arguments = without_refused_nulls(_WEATHER, {"city": None})
     (problem,) = argument_problems(_WEATHER, arguments)
     assert str(problem) == "/city: expected string (required), got nothing"
+
+
+def test_alternatives_without_a_valid_type_are_a_problem_and_no_error():
+    schema = {"type": "object", "properties": {"a": {"anyOf": [False], "type": None}}}
+    assert argument_problems(schema, {"a": 1})
