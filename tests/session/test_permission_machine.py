@@ -6,6 +6,7 @@ The oracle below decides by itself what is permitted, from the same declarations
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -103,11 +104,18 @@ class Permissions(RuleBasedStateMachine):
         self.prefix_ids: set[str] = set()
         self.prefix_catalog: Any = None
 
-    def permitted(self, tool_id: str) -> bool:
-        """The oracle."""
+    def permitted(self, tool_id: str, waiting: Sequence[str] = ()) -> bool:
+        """The oracle: whether a tool may be called, if the calls `waiting` had succeeded."""
         if tool_id not in self.tools or tool_id in self.quarantined:
             return False
         allowed, state = self.session.allowed, self.session.state
+        for called in waiting:
+            milestones = {"ok"} if "/confirm_" in called and called in self.tools else set()
+            state = replace(
+                state,
+                called=(*state.called, called),
+                milestones=frozenset(state.milestones | milestones),
+            )
         name = self.tools[tool_id].name
         if allowed is not None and not any(
             glob == tool_id or ("*" in glob and fnmatchcase(tool_id if "/" in glob else name, glob))
@@ -162,13 +170,18 @@ class Permissions(RuleBasedStateMachine):
     def check(self, number, fits, by_name) -> None:
         one = tool(number)
         verdict = self.session.check(one.name if by_name else one.id, {"id": "1"} if fits else {})
+        self.prefix_may_change()
         if not self.permitted(one.id):
             assert verdict.status == ("denied" if one.id in self.tools else "unknown")
             assert verdict.tool is None
             assert not verdict.append
         elif verdict.passed:
             assert fits
+            assert self.permitted(one.id, self.waiting)
             self.waiting.append(one.id)
+        elif verdict.status == "denied":
+            # Its rule would be broken if a call without a result succeeded.
+            assert not self.permitted(one.id, self.waiting)
         else:
             assert verdict.status in ("promoted", "invalid")
         led = () if verdict.refusal is None else verdict.refusal.unlocked_by
@@ -200,6 +213,12 @@ class Permissions(RuleBasedStateMachine):
         saved = json.loads(json.dumps(self.session.save()))
         self.session = self.engine.resume(saved, state=self.session.state)
         assert self.session.save()["history"]["waiting"] == saved["history"]["waiting"]
+        self.prefix_may_change()
+
+    def prefix_may_change(self) -> None:
+        """A step that shows no prefix writes it again if a tool in it is denied."""
+        if not all(map(self.permitted, self.prefix_ids)):
+            self.prefix_catalog = None
 
     def look(self, turn: Turn) -> None:
         """A step names and renders nothing that is denied; the prefix stays."""
