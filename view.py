@@ -239,6 +239,42 @@ class View:
             total_ms=(perf_counter() - start) * 1e3,
         )
 
+    def search_among(
+        self,
+        tool_ids: Iterable[str],
+        selection: Selection,
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+    ) -> Selection:
+        """The query of an earlier search among fewer tools. It is not encoded again.
+
+        Args:
+            tool_ids: ids of the tools. Unknown ids are ignored.
+            selection: result of a search over the same catalog version.
+            tier: as for `search`; the tier of the earlier search by default. Needed if that one ran
+                a strategy that is no tier of the engine.
+            k: as for `search`.
+
+        Raises:
+            RequestError: as for `search`.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing"), Tool("list_mail", "mail")]
+            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view()
+            >>> selection = view.search("list the invoices", k=1)
+            >>> view.search_among(["mail/list_mail"], selection).ids
+            ('mail/list_mail',)
+        """
+        return self._searcher.search(
+            self.limited(tool_ids).admission,
+            selection.query,
+            tier=selection.tier if tier is None else tier,
+            k=k,
+            vector=selection.vector,
+        )
+
     def search_many(
         self,
         queries: Sequence[str],

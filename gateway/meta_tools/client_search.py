@@ -120,9 +120,8 @@ def find_tools(
         return selection
     best_server = matching_servers[0]
     tools = [tool for tool in view.tools() if tool.server == best_server]
-    server_view = view.limited(tool.id for tool in tools)
     added_count = min(_ADDED_TOOLS, k)
-    added = server_view.search(query, k=added_count, tier=tier, budget_ms=SEARCH_MS).ranked
+    added = view.search_among((tool.id for tool in tools), selection, k=added_count).ranked
     if not added:
         added = tuple(Hit(tool, 0, 0.0, {}) for tool in tools[:added_count])
     first_hits = selection.hits[: k - len(added)]

@@ -238,9 +238,7 @@ def _other_tools(view: View, part: RequestPart) -> str:
     listed = {hit.id for hit in part.hits}
     others = [tool.id for tool in view.tools() if tool.server == server and tool.id not in listed]
     if len(others) > _OTHER_TOOLS:
-        ranked = (
-            view.limited(others).search(part.query, k=_OTHER_TOOLS, tier=part.selection.tier).ranked
-        )
+        ranked = view.search_among(others, part.selection, k=_OTHER_TOOLS).ranked
         others = [hit.id for hit in ranked[:_OTHER_TOOLS]]
     names = ", ".join(tool_id.partition("/")[2] for tool_id in others)
     return f"Other tools of {server}: {names}" if names else ""

@@ -153,3 +153,14 @@ class TestQueries:
     def test_a_request_is_encoded_once(self, encoder: BagEncoder) -> None:
         make_engine(make_tools(60)).search("create an issue", tier="rerank")
         assert encoder.queries == ["create an issue"]
+
+
+def test_a_search_among_some_tools_encodes_nothing(engine: Engine, encoder: BagEncoder) -> None:
+    view = engine.view()
+    selection = view.search("create an issue", tier="hybrid", k=3)
+    encoder.queries.clear()
+    others = [tool.id for tool in view.tools() if tool.id not in selection.ids][:20]
+    among = view.search_among(others, selection, k=5)
+    assert encoder.queries == []
+    assert among.ids == view.limited(others).search("create an issue", tier="hybrid", k=5).ids
+    assert (among.query, among.tier) == ("create an issue", "hybrid")
