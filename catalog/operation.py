@@ -12,7 +12,7 @@ from ..errors import MissingExtraError, OperationError, ToolError
 from .arguments import ArgumentProblem, short_json
 from .parameter_styles import (
     FORM_ENCODING,
-    PLACES,
+    PARAMETER_PLACES,
     STYLES,
     Encoding,
     Place,
@@ -118,7 +118,7 @@ class Operation:
             raise ToolError(field="operation.path", reason=reason)
         for row in self.arguments:
             field_name = f"operation.arguments.{row.argument:.80}"
-            if row.place == "header" and not is_header(row.name):
+            if row.place == "header" and not may_set_header(row.name):
                 raise ToolError(field=field_name, reason="is not the name of a header to set")
             if row.encoding.style not in (*STYLES[row.place], ""):
                 reason = f"style: must be one of {', '.join(STYLES[row.place])}"
@@ -321,7 +321,7 @@ class Operation:
         )
 
 
-def is_header(name: str) -> bool:
+def may_set_header(name: str) -> bool:
     """Whether an argument may set a header of this name."""
     return _TOKEN.fullmatch(name) is not None and name.lower() not in RESERVED_HEADERS
 
@@ -392,8 +392,10 @@ def _argument(name: str, value: object) -> RequestArgument:
     field_name = f"operation.arguments.{name:.80}"
     row = _table(value, field_name)
     place = row.get("in")
-    if not isinstance(place, str) or place not in PLACES:
-        raise ToolError(field=f"{field_name}.in", reason=f"must be one of {', '.join(PLACES)}")
+    if not isinstance(place, str) or place not in PARAMETER_PLACES:
+        raise ToolError(
+            field=f"{field_name}.in", reason=f"must be one of {', '.join(PARAMETER_PLACES)}"
+        )
     return RequestArgument(
         name,
         cast("Place", place),

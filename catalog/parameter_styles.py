@@ -14,7 +14,7 @@ Style = Literal[
 ]
 Place = Literal["path", "query", "header", "cookie", "body"]
 
-PLACES = ("path", "query", "header", "cookie")
+PARAMETER_PLACES = ("path", "query", "header", "cookie")
 """The places of parameters."""
 STYLES: dict[str, tuple[Style, ...]] = {
     "path": ("simple", "label", "matrix"),

@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from .. import __version__
 from ..errors import EvaluationError, ShortlistError, UnknownToolError
 from .calibrate import calibrate
-from .console import fitted
+from .console import wrapped
 from .demo import demo
 from .doctor import doctor
 from .enrich import enrich
@@ -87,11 +87,11 @@ class Commands(TyperGroup):
             # A missing argument has no message of its own.
             if error.message:
                 prefix = f"Error: {error.format_message()}".partition(error.message)[0]
-                error.message = fitted(error.message, used=len(prefix))
+                error.message = wrapped(error.message, used=len(prefix))
             raise
         except (ShortlistError, OSError) as error:
             label = typer.style("error:", fg="red", bold=True)
-            text = fitted(" ".join(_with_advice(error).split()), used=len("error: "))
+            text = wrapped(" ".join(_with_advice(error).split()), used=len("error: "))
             typer.echo(f"{label} {text}", err=True)
             raise typer.Exit(_ERROR) from error
         return result

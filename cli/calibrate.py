@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .console import counted, note, plain_table, show, steps, write_json
+from .console import counted, note, plain_table, show, step_progress, write_json
 from .options import ConfigOption, IndexOption, JsonOption, SourcesOption, TierOption
-from .tool_source import open_engine, read_labelled_queries, tiers_of
+from .tool_source import chosen_tiers, open_engine, read_labelled_queries
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -67,12 +67,12 @@ def calibrate(
     from ..decision import Decider, calibration
     from ..indexing.configured_tiers import rerankers
 
-    engine = open_engine(index, tools, config, None)
-    names = tiers_of(engine, tier)
+    engine = open_engine(index=index, tools=tools, config=config)
+    names = chosen_tiers(engine, tier)
     labelled_queries = read_labelled_queries(
         engine, [queries] if no_tool is None else [queries, no_tool]
     )
-    with steps("asking", len(names) * len(labelled_queries)) as advance:
+    with step_progress("asking", len(names) * len(labelled_queries)) as advance:
         result = calibration.calibrate(
             *(engine, labelled_queries, names),
             encoder=encoder_of(engine),

@@ -76,7 +76,7 @@ def write_json(value: Any) -> None:
 
 def note(text: str) -> None:
     """Write a message for the user to stderr. On a terminal, lines are broken between words."""
-    typer.echo("\n".join(fitted(line) for line in text.splitlines()), err=True)
+    typer.echo("\n".join(wrapped(line) for line in text.splitlines()), err=True)
 
 
 def note_first(lines: Iterable[str], most: int, rest: str) -> None:
@@ -94,7 +94,7 @@ def note_first(lines: Iterable[str], most: int, rest: str) -> None:
         note(f"  and {len(all_lines) - most} more; {rest}")
 
 
-def fitted(line: str, used: int = 0) -> str:
+def wrapped(line: str, used: int = 0) -> str:
     """A line for stderr. On a terminal, it is broken between words.
 
     Args:
@@ -113,7 +113,7 @@ def fitted(line: str, used: int = 0) -> str:
 
 
 @contextmanager
-def trust_notes() -> Iterator[None]:
+def trust_as_notes() -> Iterator[None]:
     """While it lasts, what the library logs about quarantined tools is a note on stderr."""
     logger = logging.getLogger("shortlist.trust")
     handler, propagates = _Notes(), logger.propagate
@@ -187,7 +187,7 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
-def steps(what: str, total: int) -> Iterator[Callable[[int], None]]:
+def step_progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """A progress bar; yields what to call with the number of steps done since."""
     done = 0
     with progress(what) as bar:

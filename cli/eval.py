@@ -11,17 +11,17 @@ import typer
 from ..errors import EvaluationError, RequestError
 from .console import (
     counted,
-    fitted,
     note,
     note_first,
     plain_table,
     progress,
     show,
-    steps,
+    step_progress,
+    wrapped,
     write_json,
 )
 from .options import ConfigOption, IndexOption, JsonOption, TierOption, ToolsOption
-from .tool_source import open_engine, read_config, tiers_of
+from .tool_source import chosen_tiers, open_engine, read_config
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
@@ -126,7 +126,7 @@ def evaluate(
     before = None if baseline is None else regression.read_figures(baseline)
     bad_tools: tuple[Malformed, ...] = ()
     if index is not None:
-        engine = open_engine(index, None, config, None, decision)
+        engine = open_engine(index=index, config=config, decision=decision)
         catalog = engine.catalog
     else:
         catalog, bad_tools = read_tool_files(tools or ())
@@ -147,13 +147,13 @@ def evaluate(
     if index is None:
         engine = _indexed(catalog, config, decision)
     outcomes = {}
-    for name in tiers_of(engine, tier, "auto"):
+    for name in chosen_tiers(engine, tier, "auto"):
         method = (
             runner.session_method(engine, name, k=k, pooled=pooled)
             if session
             else runner.tier_method(engine, name, k=k, pooled=pooled)
         )
-        with steps(f"asking {name}", len(read.queries)) as advance:
+        with step_progress(f"asking {name}", len(read.queries)) as advance:
             outcomes[name] = runner.measure(method, read.queries, progress=advance)
     result = report.EvaluationResult(len(catalog), outcomes, malformed, by)
     misses_by_tier = _missed(engine, outcomes, k, pooled) if misses else None
@@ -207,14 +207,14 @@ def evaluate_xlam(
     if data is None and token is None:
         raise typer.BadParameter("give --data FILE, or --token to fetch the rows from their hub")
     path = data if data is not None else xlam_rows.download(token)
-    with steps("reading rows", 0) as advance:
+    with step_progress("reading rows", 0) as advance:
         rows = _counted(xlam_rows.stream_rows(path), advance)
         data_set = xlam.prepare(rows, sample=sample, seed=seed)
     _tell_malformed(data_set.malformed)
     engine = _indexed(data_set.catalog, config)
-    names = tiers_of(engine, tier, "auto")
+    names = chosen_tiers(engine, tier, "auto")
     total = len(names) * sum(len(pool.queries) for pool in data_set.pools)
-    with steps("asking", total) as advance:
+    with step_progress("asking", total) as advance:
         outcomes = xlam.run(data_set, engine, names, k=k, progress=advance)
     summaries = {name: xlam.summaries(pools) for name, pools in outcomes.items()}
     figures = xlam.to_json(data_set, summaries)
@@ -278,11 +278,11 @@ def _tell(result: EvaluationResult, misses_by_tier: Mapping[str, Sequence[Miss]]
     for name, tier_misses in (misses_by_tier or {}).items():
         typer.echo(f"\n{name}: {len(tier_misses)} of {result.queries} queries failed")
         for miss in tier_misses:
-            typer.echo("\n".join(map(fitted, str(miss).splitlines())))
+            typer.echo("\n".join(map(wrapped, str(miss).splitlines())))
 
 
 def _tell_ran_as(replaced: Mapping[str, Mapping[str, int]]) -> None:
-    """Say which queries another tier answered than the one asked, and why."""
+    """Say how many queries another tier answered than the one asked, and why."""
     for name, reasons in replaced.items():
         for reason, count in reasons.items():
             note(f"{name}: {count} queries ran in another tier: {reason}")

@@ -47,7 +47,7 @@ def learn(
     """
     if bool(events) == forget:
         raise typer.BadParameter("give either EVENTS or --forget")
-    engine = open_engine(index, None, config, None)
+    engine = open_engine(index=index, config=config)
     if not events:
         _forget(engine, index, as_json)
         return

@@ -87,7 +87,7 @@ class SearchOptions:
                 frozenset(self.milestone or ()),
                 dict(_fact(text) for text in self.fact or ()),
             )
-        engine = open_engine(self.index, self.tools, self.config, self.tier)
+        engine = open_engine(index=self.index, tools=self.tools, config=self.config, tier=self.tier)
         view = engine.view(state, allowed=self.allow)
         if view.unmatched:
             note(f"note: --allow: not in the catalog: {', '.join(view.unmatched)}")

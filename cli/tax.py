@@ -231,8 +231,9 @@ def configured_tax(
 
     with logs_silenced():
         fleet = fleet_of(client_config, gateway_settings.engine)
-        if fleet.starting:
-            note(f"starting {counted(len(fleet.starting), 'server')} whose tools are not known yet")
+        if fleet.never_listed:
+            unlisted = counted(len(fleet.never_listed), "server")
+            note(f"starting {unlisted} whose tools are not known yet")
 
         async def inspect() -> Any:
             return await inspect_servers(fleet, only_unknown=True)

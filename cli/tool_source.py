@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..errors import CatalogError, MissingExtraError
-from .console import counted, note, progress, trust_notes
+from .console import counted, note, progress, trust_as_notes
 
 if TYPE_CHECKING:
     from ..catalog import Catalog, ReadResult, Tool
@@ -70,7 +70,7 @@ def read_offered(
         )
     trust = Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
     trust.recall(catalog, screening)
-    with trust_notes():
+    with trust_as_notes():
         flags = trust.flags(catalog)
         warn_of_quarantine(flags, {})
     return catalog, frozenset(quarantined(flags)) | quarantined_by_operator
@@ -183,10 +183,11 @@ def holds_index(path: Path) -> bool:
 
 
 def open_engine(
-    index: Path | None,
-    tools: list[Path] | None,
-    config: Path | None,
-    tier: str | None,
+    *,
+    index: Path | None = None,
+    tools: list[Path] | None = None,
+    config: Path | None = None,
+    tier: str | None = None,
     decision: Path | None = None,
 ) -> Engine:
     """An engine that answers in the asked tier, over a saved index or over files.
@@ -217,7 +218,7 @@ def open_engine(
             note(f"note: {config}: in place of settings of {index}: {', '.join(replaced)}")
     if tier is not None:
         settings = _with_only(settings, tier)
-    with trust_notes(), progress("encoding tools") as report:
+    with trust_as_notes(), progress("encoding tools") as report:
         if index is not None:
             again = f"shortlist index {index} --out {index}"
             command = again if config is None else f"{again} --config {config}"
@@ -245,7 +246,7 @@ def _with_note(report: Progress, index: Path, command: str) -> Progress:
     return advance
 
 
-def tiers_of(engine: Engine, names: Sequence[str] | None, *further_names: str) -> list[str]:
+def chosen_tiers(engine: Engine, names: Sequence[str] | None, *further_names: str) -> list[str]:
     """The tiers asked for, or all.
 
     Args:

@@ -244,7 +244,7 @@ class Gateway:
 
     async def _wait_for_start(self, client: ClientSession, server: str) -> None:
         """Wait while a server that the client may use is at its first start, for a limited time."""
-        if server in self.fleet.starting and client.permits_server(server):
+        if server in self.fleet.never_listed and client.permits_server(server):
             with anyio.move_on_after(_START_S), suppress(UpstreamError):
                 await self.fleet.upstreams[server].connect()
 

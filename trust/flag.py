@@ -77,7 +77,7 @@ class Flag:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """One line for each finding, with a quote. For operators only."""
+        """How the definition changed, then a line for each finding, with a quote. For operators."""
         lines = (f"{finding.where}: {finding.code}: {finding.text!r}" for finding in self.findings)
         return (self.change, *lines) if self.change else tuple(lines)
 

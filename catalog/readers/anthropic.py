@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import CatalogError, ToolError
 from ..tool import Tool
-from .reader import Document, Entry, fields_of, first_object, name_of, short_value
+from .reader import Document, Entry, first_object, name_of, object_fields, short_value
 
 _OTHER_FIELDS = frozenset({"annotations", "outputSchema", "output_schema", "tags", "title"})
 
@@ -40,7 +40,7 @@ class AnthropicReader:
 
     def tool(self, entry: Entry) -> Tool:
         """The tool of a definition. Built-in tools, which have no schema, are refused."""
-        value = fields_of(entry)
+        value = object_fields(entry)
         kind = value.get("type", "custom")
         if kind not in ("custom", None):
             raise ToolError(field="type", reason=f"must be 'custom', got {short_value(kind)}")

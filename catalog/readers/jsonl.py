@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import CatalogError
 from ..tool import Tool
-from .reader import Document, Entry, fields_of, first_object, refuse_other_schema
+from .reader import Document, Entry, first_object, object_fields, refuse_foreign_schema
 
 
 class RowReader:
@@ -42,6 +42,6 @@ class RowReader:
 
     def tool(self, entry: Entry) -> Tool:
         """The tool of a row."""
-        value = fields_of(entry)
-        refuse_other_schema(value, "input_schema", ("input_schema",))
+        value = object_fields(entry)
+        refuse_foreign_schema(value, "input_schema", ("input_schema",))
         return Tool.from_dict(value | {"server": entry.server})

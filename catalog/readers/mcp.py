@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import CatalogError
 from ..tool import Tool
-from .reader import Document, Entry, fields_of, first_object, refuse_other_schema
+from .reader import Document, Entry, first_object, object_fields, refuse_foreign_schema
 
 _SPELLINGS = {
     "input_schema": ("inputSchema", "input_schema"),
@@ -25,7 +25,7 @@ class McpReader:
     name = "mcp"
 
     def recognises(self, value: Any) -> bool:
-        """Anything with a list of tools inside, a tool, or a list of objects that have names."""
+        """An object with `tools`, a tool, a map of servers, or a list of tools or such objects."""
         if isinstance(value, list):
             first = first_object(value)
             return not value or "name" in first or _holds_tools(first)
@@ -60,8 +60,8 @@ class McpReader:
 
     def tool(self, entry: Entry) -> Tool:
         """The tool of an MCP definition."""
-        value = fields_of(entry)
-        refuse_other_schema(value, "inputSchema", _SPELLINGS["input_schema"])
+        value = object_fields(entry)
+        refuse_foreign_schema(value, "inputSchema", _SPELLINGS["input_schema"])
         row = {key: value.get(key) for key in ("title", "description", "annotations", "tags")}
         for field, spellings in _SPELLINGS.items():
             row[field] = next((value[key] for key in spellings if value.get(key) is not None), None)
@@ -94,7 +94,7 @@ def _result_entries(value: dict[str, Any], document: Document, prefix: str) -> I
     result = value.get("result")
     inner = value | result if isinstance(result, dict) else value
     info = inner.get("serverInfo")
-    # Beside the envelope wrote who dumped it, inside it the server.
+    # `server` beside `result` is of the program that wrote the file, and goes before the server's.
     declared = value.get("server") or inner.get("server")
     declared = declared or (info.get("name") if isinstance(info, dict) else None)
     yield from _list_entries(inner["tools"], document.server_of(declared), f"{prefix}tools")

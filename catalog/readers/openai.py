@@ -10,10 +10,10 @@ from ..tool import Tool
 from .reader import (
     Document,
     Entry,
-    fields_of,
     first_object,
     object_at,
-    refuse_other_schema,
+    object_fields,
+    refuse_foreign_schema,
     short_value,
 )
 
@@ -52,12 +52,12 @@ class OpenAiReader:
 
     def tool(self, entry: Entry) -> Tool:
         """The tool of a function. Built-in tools of the provider are refused."""
-        value = fields_of(entry)
+        value = object_fields(entry)
         kind = value.get("type", "function")
         if kind != "function":
             raise ToolError(field="type", reason=f"must be 'function', got {short_value(kind)}")
         function = object_at(value.get("function", value), "function")
-        refuse_other_schema(function, "parameters", ("parameters",))
+        refuse_foreign_schema(function, "parameters", ("parameters",))
         row = {"description": function.get("description"), "server": entry.server}
         if "name" in function:
             row["name"] = function["name"]

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any, NamedTuple, Protocol, cast
 
 from ...errors import ToolError
-from ..operation import Operation, RequestArgument, is_header, is_media_type, template_names
-from ..parameter_styles import PLACES, STYLES, Encoding, Place, default_encoding
+from ..operation import Operation, RequestArgument, is_media_type, may_set_header, template_names
+from ..parameter_styles import PARAMETER_PLACES, STYLES, Encoding, Place, default_encoding
 from ..request_body import FORM, MULTIPART, RequestBody, essence, is_json
 from .openapi_schema import binary_as_base64, is_binary, plain_properties, request_schema
 from .reader import short_value
@@ -100,10 +100,10 @@ def read_request(
     return schema, operation
 
 
-def annotations_of(method: str) -> dict[str, Any] | None:
+def annotations_of(method: str) -> dict[str, Any]:
     """Hints of MCP that an HTTP method promises (RFC 9110).
 
-    Other methods promise nothing: for them, the defaults of MCP hold.
+    Other methods promise nothing more than that they may write.
     """
     if method.upper() in ("GET", "HEAD", "OPTIONS", "TRACE"):
         return {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True}
@@ -125,7 +125,7 @@ def _parameters(
     for field, rows in listed:
         for index, row in enumerate(_list(rows, field)):
             parameter = _parameter(row, f"{field}[{index}]", schemas, endpoint.is_version_30)
-            if parameter.place == "header" and not is_header(parameter.name):
+            if parameter.place == "header" and not may_set_header(parameter.name):
                 continue  # OpenAPI says to ignore Accept, Content-Type and Authorization
             if parameter.place == "path" and parameter.name not in in_path:
                 continue
@@ -145,8 +145,8 @@ def _parameter(value: Any, field: str, schemas: Schemas, is_version_30: bool) ->
     name, place = row.get("name"), row.get("in")
     if not isinstance(name, str):
         raise ToolError(field=f"{field}.name", reason="must be text")
-    if not isinstance(place, str) or place not in PLACES:
-        reason = f"must be one of {', '.join(PLACES)}, got {short_value(place)}"
+    if not isinstance(place, str) or place not in PARAMETER_PLACES:
+        reason = f"must be one of {', '.join(PARAMETER_PLACES)}, got {short_value(place)}"
         raise ToolError(field=f"{field}.in", reason=reason)
     declared = row.get("schema")
     encoding = _encoding(row, cast("Place", place), f"{field}.style")
@@ -217,7 +217,8 @@ def _body(
     plain = plain_properties(schema)
     if plain is not None:
         properties, required = plain
-        # Without the body, its required properties are not required: the schema could not say so.
+        # A body that may be left out can have required properties. As arguments of their own they
+        # would always be required, so that the argument is then the whole body.
         if not properties.keys() & taken and (is_required or not required):
             return replace(body, properties=tuple(properties)), properties, required
     if description := prose(declared.get("description")):

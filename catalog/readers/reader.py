@@ -129,7 +129,7 @@ class Reader(Protocol):
         ...
 
 
-def fields_of(entry: Entry) -> dict[str, Any]:
+def object_fields(entry: Entry) -> dict[str, Any]:
     """The definition as an object.
 
     Raises:
@@ -155,7 +155,7 @@ def name_of(definition: dict[str, Any]) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def refuse_other_schema(value: dict[str, Any], field: str, own: tuple[str, ...]) -> None:
+def refuse_foreign_schema(value: dict[str, Any], field: str, own: tuple[str, ...]) -> None:
     """Refuse a definition with its arguments under the key of another format.
 
     Args:

@@ -108,6 +108,6 @@ def gateway_catalog(config: Path, settings: Path | None = None) -> tuple[Catalog
     fleet = Fleet(
         client_config.servers, engine_settings={"tiers": ["lexical"], "trust": {"scan": False}}
     )
-    if fleet.starting:
-        note(f"not known yet, since they never ran: {', '.join(fleet.starting)}")
+    if fleet.never_listed:
+        note(f"not known yet, since they never ran: {', '.join(fleet.never_listed)}")
     return fleet.engine.catalog, gateway_settings.pins or default_pins(config)

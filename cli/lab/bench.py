@@ -11,7 +11,7 @@ from ..console import note, write_json
 from ..eval import show_table
 from ..options import JsonOption, ToolsOption
 from . import tool_attention
-from .output import steps, tell_origin
+from .output import step_progress, tell_origin
 
 BARS_FAILED = 3
 """Exit code when a goal is not met."""
@@ -81,7 +81,7 @@ def bench(
     material = read_material(tools or [], queries or [], sample=sample, seed=seed)
     plan = BenchPlan(sizes=sizes, fast=fast)
     origin = provenance(running_command())
-    with steps() as step:
+    with step_progress() as step:
         found = measure(material, plan, step=step)
     held = report.to_json(found)
     if record is not None:

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from ..calibrate import encoder_of, report_table
-from ..console import show, steps, write_json
+from ..console import show, step_progress, write_json
 from ..options import ConfigOption, IndexOption, JsonOption, TierOption, ToolsOption
-from ..tool_source import open_engine, read_labelled_queries, tiers_of
+from ..tool_source import chosen_tiers, open_engine, read_labelled_queries
 
 
 def register(app: typer.Typer) -> None:
@@ -38,10 +38,10 @@ def check(
     from ...evals.lab.decision_check import check_decision
     from ...indexing.configured_tiers import rerankers
 
-    engine = open_engine(index, tools, config, None)
-    names = tiers_of(engine, tier)
+    engine = open_engine(index=index, tools=tools, config=config)
+    names = chosen_tiers(engine, tier)
     requests = read_labelled_queries(engine, [queries] if no_tool is None else [queries, no_tool])
-    with steps("asking", len(names) * len(requests)) as advance:
+    with step_progress("asking", len(names) * len(requests)) as advance:
         found = check_decision(
             *(engine, requests, names),
             encoder=encoder_of(engine),

@@ -10,7 +10,7 @@ from ..console import console, note, show
 
 
 @contextmanager
-def steps() -> Iterator[Callable[[str], None]]:
+def step_progress() -> Iterator[Callable[[str], None]]:
     """Progress on stderr: one changing line on a terminal, otherwise a line for each step."""
     err = console(err=True)
     if not err.is_terminal:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..console import steps, write_json
+from ..console import step_progress, write_json
 from ..eval import show_table
 from ..options import JsonOption, TierOption
 
@@ -58,7 +58,7 @@ def compare_peers(
             if name not in there:
                 raise typer.BadParameter(f"{option}: no {name!r}; use one of: {', '.join(there)}")
     sets = [SETS[name](data) for name in on or SETS]
-    with steps("asking", 0) as advance:
+    with step_progress("asking", 0) as advance:
         rows = list(
             compare(
                 sets,

@@ -10,7 +10,7 @@ import typer
 from ..console import note, write_json
 from ..eval import show_table
 from ..options import JsonOption, ToolsOption
-from .output import steps, tell_origin
+from .output import step_progress, tell_origin
 
 
 def register(app: typer.Typer) -> None:
@@ -61,7 +61,7 @@ def measure_arms(
         sizes=tuple(sorted(set(size or SIZES))),
     )
     origin = provenance(running_command())
-    with steps() as step:
+    with step_progress() as step:
         found = measure(plan, step=step)
     if record is not None:
         for one in report.records(found, record.stem, origin):

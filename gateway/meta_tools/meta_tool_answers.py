@@ -54,7 +54,7 @@ def search(fleet: Fleet, client: ClientSession, arguments: Mapping[str, Any]) ->
     queries, server = queries_of(arguments), arguments.get("server")
     if server in unready:
         content: dict[str, Any] = {"tools": [], "notes": [unready_line({server: unready[server]})]}
-        outcome = SearchOutcome(tier="none", starting=len(fleet.starting))
+        outcome = SearchOutcome(tier="none", starting=len(fleet.never_listed))
         return SearchAnswer(_answer(search_text(content), content), outcome)
     if server is not None:
         ids = [tool.id for tool in view.tools() if tool.server == server]
@@ -108,7 +108,7 @@ def unready_servers(fleet: Fleet, client: ClientSession, view: View) -> dict[str
         name: failed.get(name, "starting")
         for name in fleet.upstreams
         if name not in known_servers
-        and (name in failed or name in fleet.starting)
+        and (name in failed or name in fleet.never_listed)
         and client.views.permits_server(name, view)
     }
 

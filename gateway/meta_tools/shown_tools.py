@@ -49,7 +49,7 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
     ids = {tool.id for tool in direct}
     hidden = [tool for tool in view.tools() if tool.id not in ids]
     if not listing.meta_tools or _is_too_harmless(listing.meta_tools, hidden):
-        callable_later = [] if fleet.starting else [*hidden, *_may_be_permitted(view)]
+        callable_later = [] if fleet.never_listed else [*hidden, *_may_be_permitted(view)]
         hints = least_permissive([tool.annotations or {} for tool in callable_later])
         text = answers.digest(fleet, client, view)
         meta = meta_tools(
@@ -124,7 +124,7 @@ def _fits_whole(fleet: Fleet, client: ClientSession, view: View) -> bool:
     limit = int(client.profile.context_tokens * client.profile.pass_through)
     return (
         bool(permitted)
-        and not fleet.starting
+        and not fleet.never_listed
         and costs_at_most(view.catalog, limit, withheld=denied)
     )
 

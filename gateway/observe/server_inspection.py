@@ -150,7 +150,7 @@ async def _list_tools(specs: Iterable[ServerSpec]) -> Fleet:
         )
         async with anyio.create_task_group() as group:
             await group.start(fleet.run)
-            while fleet.starting:
+            while fleet.never_listed:
                 await anyio.sleep(_POLL_S)
             group.cancel_scope.cancel()
     return fleet

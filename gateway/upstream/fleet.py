@@ -186,8 +186,8 @@ class Fleet:
         return self._group
 
     @property
-    def starting(self) -> tuple[str, ...]:
-        """Names of the servers that are starting and whose tools are not known yet."""
+    def never_listed(self) -> tuple[str, ...]:
+        """Names of the servers that have not listed their tools yet, and may soon."""
         return tuple(
             name
             for name, upstream in self.upstreams.items()
@@ -295,7 +295,7 @@ class Fleet:
             self._group.start_soon(upstream.run)
             name = upstream.spec.name
             follows_file = upstream.spec.transport == "openapi" and name not in self._descriptions
-            if name in self.starting or follows_file:
+            if name in self.never_listed or follows_file:
                 upstream.start()
 
     def _remove_server(self, upstream: Upstream) -> None:

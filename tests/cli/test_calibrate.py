@@ -5,7 +5,7 @@ import json
 import pytest
 
 from shortlist import Engine
-from shortlist.cli.calibrate import tiers_of
+from shortlist.cli.calibrate import chosen_tiers
 from shortlist.decision import Decider
 
 from ..engine.fakes import OverlapReranker
@@ -117,5 +117,5 @@ def test_the_bundled_decision_is_measured_as_it_is(run, run_json, index, files):
 
 def test_without_a_tier_all_are_calibrated(index):
     engine = Engine.open(index)
-    assert tiers_of(engine, None) == ["lexical", "fast", "embed", "hybrid"]
-    assert tiers_of(engine, ["fast", "fast"]) == ["fast"]
+    assert chosen_tiers(engine, None) == ["lexical", "fast", "embed", "hybrid"]
+    assert chosen_tiers(engine, ["fast", "fast"]) == ["fast"]

@@ -93,7 +93,7 @@ async def fleet_of(folder: Path, *servers: FakeServer, **settings: Any):
     async with anyio.create_task_group() as group:
         await group.start(fleet.run)
         with anyio.fail_after(10):
-            while fleet.starting:
+            while fleet.never_listed:
                 await anyio.sleep(0.005)
         try:
             yield fleet

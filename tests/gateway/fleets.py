@@ -53,7 +53,7 @@ async def running(folder: Path, *specs: ServerSpec, **settings):
     fleet = fleet_of(folder, *specs, **settings)
     async with anyio.create_task_group() as group:
         await group.start(fleet.run)
-        await until(lambda: not fleet.starting)
+        await until(lambda: not fleet.never_listed)
         yield fleet
         group.cancel_scope.cancel()
 

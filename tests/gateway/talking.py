@@ -77,7 +77,7 @@ def made_gateway(tmp_path, specs, profile=None, profiles=None, **settings) -> Ga
 
 async def all_known(made) -> None:
     with anyio.fail_after(60):
-        while made.fleet.starting:
+        while made.fleet.never_listed:
             await anyio.sleep(0.05)
 
 
@@ -105,7 +105,7 @@ async def over_http(made, tokens=None):
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: serve_http(made, "127.0.0.1", 0, tokens, started=ports.append))
         with anyio.fail_after(60):
-            while not ports or made.fleet.starting:
+            while not ports or made.fleet.never_listed:
                 await anyio.sleep(0.05)
         yield f"http://127.0.0.1:{ports[0]}/mcp"
         group.cancel_scope.cancel()

@@ -41,7 +41,7 @@ async def test_a_manifest_is_of_one_command(tmp_path):
     ):
         fleet = fleet_of(tmp_path, spec)
         assert (len(fleet.engine.catalog) > 0) is known
-        assert (fleet.starting == ()) is known
+        assert (fleet.never_listed == ()) is known
 
 
 async def test_problems_of_a_list_are_known_before_its_server_starts(tmp_path):

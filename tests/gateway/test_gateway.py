@@ -54,7 +54,7 @@ async def gateway(tmp_path, *specs, profile=None, **settings):
 
 async def all_known(made):
     with anyio.fail_after(30):
-        while made.fleet.starting:
+        while made.fleet.never_listed:
             await anyio.sleep(0.05)
 
 
@@ -135,7 +135,7 @@ async def test_a_server_that_cannot_start_costs_only_itself(tmp_path):
     broken = spec("broken", command=sys.executable, args=("-c", "raise SystemExit(2)"))
     async with gateway(tmp_path, broken, spec("one")) as (client, made):
         with anyio.fail_after(30):
-            while made.fleet.upstreams["broken"].state != "failed" or made.fleet.starting:
+            while made.fleet.upstreams["broken"].state != "failed" or made.fleet.never_listed:
                 await anyio.sleep(0.05)
         rows = (await client.call_tool("list_servers", {})).structured_content["servers"]
         states = {row["name"]: row["state"] for row in rows}
@@ -200,7 +200,7 @@ async def test_clients_over_http_have_their_profile_and_nothing_of_each_other(tm
         tokens = {"adder": "first-token", "all": "second-token"}
         group.start_soon(lambda: serve_http(made, "127.0.0.1", 0, tokens, started=ports.append))
         with anyio.fail_after(30):
-            while not ports or fleet.starting:
+            while not ports or fleet.never_listed:
                 await anyio.sleep(0.05)
         url = f"http://127.0.0.1:{ports[0]}/mcp"
         async with over_http(url, "first-token") as adder, over_http(url, "second-token") as every:
@@ -224,7 +224,7 @@ async def test_the_results_of_an_http_session_go_with_it(tmp_path):
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: serve_http(made, "127.0.0.1", 0, started=ports.append))
         with anyio.fail_after(30):
-            while not ports or fleet.starting:
+            while not ports or fleet.never_listed:
                 await anyio.sleep(0.05)
         url = f"http://127.0.0.1:{ports[0]}/mcp"
         transport = streamable_http_client(url)

@@ -284,7 +284,7 @@ async def test_through_the_gateway_it_is_a_server_as_any_other(tmp_path, service
     reader = Profile(name="reader", tools=("*/list_*", "*/moved"))
     async with anyio.create_task_group() as group:
         await group.start(fleet.run)
-        await until(lambda: not fleet.starting)
+        await until(lambda: not fleet.never_listed)
         async with Client(Gateway(fleet, reader).server) as client:
             found = await client.call_tool("search_tools", {"query": "list the invoices"})
             assert "billing/list_invoices" in text_of(found)

@@ -200,7 +200,7 @@ class TestServersThatDoNotRun:
                 ("get_tool_details", {"names": ["powerpoint__create_presentation"]}),
                 ("list_servers", {}),
             ],
-            ready=lambda fleet: fleet.upstreams["powerpoint"].problem and not fleet.starting,
+            ready=lambda fleet: fleet.upstreams["powerpoint"].problem and not fleet.never_listed,
         )
         for answer in answers:
             assert "powerpoint" in text_of(answer)
@@ -221,7 +221,7 @@ class TestServersThatDoNotRun:
                 ("search_tools", {"query": "add two numbers", "server": "sums"}),
                 ("call_tool", call),
             ],
-            ready=lambda fleet: fleet.starting,
+            ready=lambda fleet: fleet.never_listed,
         )
         assert "Not available now: sums (starting)." in text_of(searched)
         assert text_of(found).startswith("1. sums/add_numbers(first: int, second: int)")
@@ -233,7 +233,7 @@ class TestServersThatDoNotRun:
             tmp_path,
             spec("sums", "-c", LATE, SERVER, "sums"),
             requests=[("call_tool", call)],
-            ready=lambda fleet: fleet.starting,
+            ready=lambda fleet: fleet.never_listed,
         )
         assert called.structured_content == {"result": 42}
 

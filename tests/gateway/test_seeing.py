@@ -65,7 +65,7 @@ async def gateway(fleet, *sinks, content=False, specs=1):
     async with anyio.create_task_group() as group:
         await group.start(fleet.run)
         with anyio.fail_after(30):
-            while fleet.starting:
+            while fleet.never_listed:
                 await anyio.sleep(0.05)
         async with Client(made.server) as client:
             yield client
@@ -318,7 +318,7 @@ async def test_health_names_no_server(tmp_path):
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: serve_http(made, "127.0.0.1", 0, {"a": "t"}, started=ports.append))
         with anyio.fail_after(30):
-            while not ports or fleet.starting:
+            while not ports or fleet.never_listed:
                 await anyio.sleep(0.05)
         url = f"http://127.0.0.1:{ports[0]}"
         async with httpx2.AsyncClient() as http:
@@ -335,7 +335,7 @@ async def test_requests_without_a_session_are_one_conversation_until_a_pause(tmp
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: serve_http(made, "127.0.0.1", 0, started=ports.append))
         with anyio.fail_after(30):
-            while not ports or fleet.starting:
+            while not ports or fleet.never_listed:
                 await anyio.sleep(0.05)
         transport = streamable_http_client(f"http://127.0.0.1:{ports[0]}/mcp")
         async with Client(transport) as client:
