@@ -86,7 +86,8 @@ def replace_file(
     """Write a file in one step: an interruption leaves the old file or the new one.
 
     A failure, such as a full disk, leaves no other file. A process that is killed meanwhile leaves
-    a file beside it, which the next write replaces unless there are several writers.
+    a file beside it, which the next write replaces unless there are several writers. Whatever has
+    that name is removed, never written to: in a stranger's folder it may be a link to another file.
 
     Args:
         path: the file.
@@ -100,7 +101,8 @@ def replace_file(
     """
     writer = f"{os.getpid()}-{threading.get_ident()}." if several_writers else ""
     partial = path.with_name(f".{path.name}.{writer}partial")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    partial.unlink(missing_ok=True)
     try:
         descriptor = os.open(partial, flags, 0o666 if mode is None else OWNER_ONLY)
         with os.fdopen(descriptor, "wb") as file:

@@ -101,6 +101,19 @@ def test_a_file_that_others_may_read_stays_so(tmp_path: Path) -> None:
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("2", 0o640)
 
 
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+def test_a_link_beside_the_file_is_not_written_through(
+    tmp_path: Path, link: Callable[[Path, Path], None]
+) -> None:
+    other, path = tmp_path / "profile", tmp_path / "mcp.json"
+    other.write_text("mine")
+    link(tmp_path / ".mcp.json.partial", other)
+    apply_change(FileChange(path, None, b"{}"), backup=False)
+    assert (other.read_text(), path.read_text()) == ("mine", "{}")
+    assert not path.is_symlink()
+    assert {path.name for path in tmp_path.iterdir()} == {"profile", "mcp.json"}
+
+
 def test_only_new_folders_are_private(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir(mode=0o755)
     make_private_folder(tmp_path / "a" / "b" / "c")
