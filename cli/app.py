@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from .. import __version__
 from ..errors import EvaluationError, ShortlistError, UnknownToolError
 from .calibrate import calibrate
-from .console import wrapped
+from .console import wrapped, visible
 from .demo import demo
 from .doctor import doctor
 from .enrich import enrich
@@ -91,7 +91,7 @@ class Commands(TyperGroup):
             raise
         except (ShortlistError, OSError) as error:
             label = typer.style("error:", fg="red", bold=True)
-            text = wrapped(" ".join(_with_advice(error).split()), used=len("error: "))
+            text = wrapped(visible(" ".join(_with_advice(error).split())), used=len("error: "))
             typer.echo(f"{label} {text}", err=True)
             raise typer.Exit(_ERROR) from error
         return result

@@ -75,8 +75,24 @@ def write_json(value: Any) -> None:
 
 
 def note(text: str) -> None:
-    """Write a message for the user to stderr. On a terminal, lines are broken between words."""
-    typer.echo("\n".join(wrapped(line) for line in text.splitlines()), err=True)
+    """Write a message for the user to stderr. On a terminal, lines are broken between words.
+
+    Control characters and invisible ones are written out: the message may quote a stranger.
+    """
+    typer.echo("\n".join(wrapped(line) for line in visible(text).splitlines()), err=True)
+
+
+def visible(text: str) -> str:
+    """A text without control characters: they are written out as `text_cleaning.written_out` does.
+
+    Args:
+        text: a message, which may quote a server or a file.
+    """
+    if text.isascii() and all(line.isprintable() for line in text.splitlines()):
+        return text  # the usual case; the import takes 100 ms
+    from ..catalog.text_cleaning import written_out
+
+    return written_out(text)
 
 
 def note_first(lines: Iterable[str], most: int, rest: str) -> None:

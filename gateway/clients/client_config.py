@@ -98,7 +98,7 @@ def config_of(document: ConfigDocument, home: Path, references: References | Non
     if not isinstance(shortlist, Mapping):
         raise ConfigError(f"{document.path}: shortlist: a table of settings")
     problems = [
-        f"{_printable_key(key)}: occurs twice in one table; the last one counts"
+        f"{printable_key(key)}: occurs twice in one table; the last one counts"
         for key in document.repeated_keys
     ]
     table_match = find_servers(values)
@@ -111,7 +111,7 @@ def config_of(document: ConfigDocument, home: Path, references: References | Non
     servers: list[ServerSpec] = []
     skipped: list[str] = []
     for name, entry in table.items():
-        where = f"{'.'.join(keys)}.{_printable_key(name)}"
+        where = f"{'.'.join(keys)}.{printable_key(name)}"
         try:
             spec = read_entry(name, entry, context)
             if _is_switched_off(name, values):
@@ -250,12 +250,12 @@ def _project_problems(values: Mapping[str, Any]) -> Iterator[str]:
         servers = project.get("mcpServers") if isinstance(project, Mapping) else None
         if isinstance(servers, Mapping) and servers:
             yield (
-                f"projects.{_printable_key(name)}.mcpServers: {len(servers)} not read, because "
+                f"projects.{printable_key(name)}.mcpServers: {len(servers)} not read, because "
                 "they belong to one project; move them to mcpServers to use them here"
             )
 
 
-def _printable_key(name: Any) -> str:
+def printable_key(name: Any) -> str:
     """A key as a message shows it: short, on one line."""
     text = str(name)
     if re.fullmatch(r"[\w@/.-]{1,80}", text):

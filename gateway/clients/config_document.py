@@ -131,6 +131,8 @@ def _skip_space(text: str, offset: int) -> int:
 
 #: Largest file that is read, in bytes. Some clients keep their history in the same file.
 SIZE_LIMIT = 16 * 1024 * 1024
+#: Most levels of tables and lists in a file. Real files have fewer than ten.
+_MOST_LEVELS = 100
 _JSON_PLACE = re.compile(r" \((?:at line (\d+), column (\d+)|at end of document)\)$")
 
 
@@ -176,15 +178,25 @@ def read_document(path: str | Path) -> ConfigDocument:
             message has line and column, but no text of the file.
     """
     path = Path(path)
+    return parse_document(path, read_bytes(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a configuration file.
+
+    Raises:
+        ConfigError: the file cannot be read, or is larger than `SIZE_LIMIT`. A missing file is its
+            cause.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(SIZE_LIMIT + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
-        raise ConfigError(f"{path}: cannot be read: {reason}") from None
+        raise ConfigError(f"{path}: cannot be read: {reason}") from error
     if len(data) > SIZE_LIMIT:
         raise ConfigError(f"{path}: larger than {SIZE_LIMIT:,} bytes; give a smaller file")
-    return parse_document(path, data)
+    return data
 
 
 def parse_document(path: Path, data: bytes) -> ConfigDocument:
@@ -209,14 +221,29 @@ def parse_document(path: Path, data: bytes) -> ConfigDocument:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}:{_toml_place(str(error), text)}: not TOML") from None
     except RecursionError:
-        raise ConfigError(f"{path}:1:1: tables are nested too deeply") from None
+        raise _too_deep(path) from None
     except ValueError:
         raise ConfigError(f"{path}:1:1: a number or a date in it is out of range") from None
+    if _has_more_levels(values, _MOST_LEVELS):
+        raise _too_deep(path)
     if not isinstance(values, dict):
         raise ConfigError(
             f"{path}:1:1: the file must contain a table of settings, not {_kind_of_value(values)}"
         )
     return ConfigDocument(path, text, values, is_toml, repeated_keys)
+
+
+def _too_deep(path: Path) -> ConfigError:
+    return ConfigError(f"{path}:1:1: tables are nested too deeply")
+
+
+def _has_more_levels(value: Any, most: int) -> bool:
+    """Whether tables and lists are nested deeper than `most` levels."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(most + 1):
+        items = [item.values() if isinstance(item, dict) else item for item in level]
+        level = [child for item in items for child in item if isinstance(child, dict | list)]
+    return bool(level)
 
 
 def _toml_place(message: str, text: str) -> str:

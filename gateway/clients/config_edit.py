@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 from ...catalog.text_file import OWNER_ONLY, replace_file
 from ...errors import ConfigError, MissingExtraError
-from .config_document import ConfigDocument, Member, comments, members, parse_document, plain_json
+from .config_document import (
+    ConfigDocument,
+    Member,
+    comments,
+    members,
+    parse_document,
+    plain_json,
+    read_bytes,
+)
 
 if TYPE_CHECKING:
     import tomlkit.items
@@ -275,14 +283,14 @@ def read_or_none(path: Path) -> bytes | None:
     """Bytes of a file; None if it does not exist.
 
     Raises:
-        ConfigError: the file exists and cannot be read.
+        ConfigError: the file exists and cannot be read, or is too large.
     """
     try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+        return read_bytes(path)
+    except ConfigError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise
 
 
 def apply_change(change: FileChange, *, backup: bool = True) -> Path | None:
@@ -294,9 +302,13 @@ def apply_change(change: FileChange, *, backup: bool = True) -> Path | None:
         The backup. It is empty if there was no file. None without a backup.
 
     Raises:
-        ConfigError: the file was changed since the change was planned, or cannot be written.
+        ConfigError: the file was changed since the change was planned, cannot be written, or is a
+            link to a file that does not exist. In a stranger's folder, the link would choose where
+            a new file with secrets is written.
     """
     path = change.path.resolve()
+    if change.path.is_symlink() and not path.exists():
+        raise ConfigError(f"{change.path}: a link to {path}, which does not exist; delete the link")
     if read_or_none(path) != change.before:
         raise ConfigError(
             f"{path}: another program changed the file in the meantime; run the command again"

@@ -13,7 +13,7 @@ from typing import Any
 from ...errors import ConfigError
 from ..connections.masking import masked_entry
 from ..connections.server_spec import ServerSpec
-from .client_config import config_of, find_servers
+from .client_config import config_of, find_servers, printable_key
 from .client_import import entry_of, free_names, is_gateway, is_same_server, with_name
 from .config_document import ConfigDocument, parse_document
 from .config_edit import (
@@ -101,13 +101,13 @@ def plan_install(
         gateway_text = edit_servers(gateway_document, _SERVER_KEYS, (), moved_entries)
     elif gateway_bytes is None:
         gateway_text = _EMPTY_CONFIG
-    notes = [
+    notes = [*_notes_on_links(config, file), *_notes_on_present_servers(gateway_document, home)]
+    notes += [
         f"{file}: {problem}" for problem in client_config.problems if client_config.kind != "empty"
     ]
     if client_config.skipped and not beside:
-        notes.append(
-            f"{file}: not moved, because they cannot be read: {', '.join(client_config.skipped)}"
-        )
+        names_left = ", ".join(map(printable_key, client_config.skipped))
+        notes.append(f"{file}: not moved, because they cannot be read: {names_left}")
     if lost_comments(client_document, client_text):
         notes.append(f"{file}: comments beside the servers are lost; the backup keeps them")
     elif client_document.has_comments:
@@ -219,6 +219,25 @@ def _entries_to_add(
                 break
         names.append(name)
     return entries, tuple(names)
+
+
+def _notes_on_links(*paths: Path) -> list[str]:
+    return [
+        f"{path}: a link; what changes is {path.resolve()}" for path in paths if path.is_symlink()
+    ]
+
+
+def _notes_on_present_servers(gateway_document: ConfigDocument, home: Path) -> list[str]:
+    """A note if the gateway's file already has servers.
+
+    The file may be another's, such as the `mcp.json` of a repository, and the client will start its
+    servers too. The preview has only what is near a change.
+    """
+    servers = config_of(gateway_document, home, None).servers
+    names = [printable_key(spec.name) for spec in servers if not is_gateway(spec)]
+    if not names:
+        return []
+    return [f"{gateway_document.path}: has servers already, which start too: {', '.join(names)}"]
 
 
 def _server_table(document: ConfigDocument, client: Client) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from ...catalog.pattern import denied, granted
+from ...catalog.text_cleaning import written_out
 from ...settings import Glob
 
 Transport = Literal["stdio", "http", "sse", "openapi"]
@@ -40,6 +41,13 @@ def _check_text(text: str) -> str:
             "contains half of a surrogate pair, which is no valid text; remove it"
         ) from None
     return text
+
+
+def _check_name(name: str) -> str:
+    """The name, if a person sees all of it. Questions, lists and messages name the server."""
+    if name != written_out(name) or not name.isprintable():
+        raise ValueError("contains a control character or an invisible one; remove it")
+    return name
 
 
 Text = Annotated[str, AfterValidator(_check_text)]
@@ -102,7 +110,7 @@ class ServerSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    name: Text = Field(min_length=1, max_length=_NAME_CHARS)
+    name: Annotated[Text, AfterValidator(_check_name)] = Field(min_length=1, max_length=_NAME_CHARS)
     transport: Transport
     command: Text | None = None
     args: tuple[Text, ...] = ()

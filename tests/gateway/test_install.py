@@ -303,3 +303,66 @@ def test_paths_lie_below_the_home_directory(name, platform):
     for path in CLIENTS[name].paths(Path("/home/ada"), platform):
         assert path.is_relative_to("/home/ada")
         assert "{" not in str(path)
+
+
+@pytest.mark.parametrize("depth", [150, 700, 100_000])
+def test_a_file_nested_deeply_is_refused(tmp_path, depth):
+    file = put(tmp_path, CLIENTS["cursor"])
+    entry = f'{{"command": "x", "meta": {"[" * depth}{"]" * depth}}}'
+    file.write_text(f'{{"mcpServers": {{"deep": {entry}}}}}')
+    config = tmp_path / "mcp.json"
+    shown = run("install", "--client", "cursor", "--config", config, "--home", tmp_path, code=1)
+    assert "nested too deeply" in shown.output
+    assert "nested too deeply" in run("import", "--home", tmp_path).output
+
+
+def test_a_large_file_is_not_read_whole(tmp_path):
+    put(tmp_path, CLIENTS["cursor"])
+    config = tmp_path / "mcp.json"
+    with config.open("wb") as sparse:
+        sparse.truncate(50_000_000_000)
+    shown = run("install", "--client", "cursor", "--config", config, "--home", tmp_path, code=1)
+    assert "larger than" in shown.output
+
+
+def test_a_link_to_no_file_chooses_no_place_for_a_new_one(tmp_path):
+    file = put(tmp_path, CLIENTS["cursor"])
+    target, link = tmp_path / "autostart", tmp_path / "mcp.json"
+    link.symlink_to(target)
+    before = file.read_bytes()
+    options = ("--client", "cursor", "--home", tmp_path)
+    for command in (
+        ("install", *options, "--config", link, "--yes"),
+        ("import", *options, "--out", link),
+    ):
+        shown = run(*command, code=1)
+        assert "a link to" in shown.output
+        assert not target.exists()
+    assert file.read_bytes() == before
+
+
+def test_the_question_names_links_and_servers_that_are_there_already(tmp_path):
+    put(tmp_path, CLIENTS["cursor"])
+    target, link = tmp_path / "theirs.json", tmp_path / "mcp.json"
+    servers = {f"server-{number}": {"command": "evil"} for number in range(20)}
+    target.write_text(json.dumps({"mcpServers": servers}, indent=2))
+    link.symlink_to(target)
+    shown = run("install", "--client", "cursor", "--config", link, "--home", tmp_path, answer="n",
+                code=1)  # fmt: skip
+    assert f"a link; what changes is {target}" in shown.output
+    assert "has servers already, which start too: server-0, server-1, " in shown.output
+
+
+def test_names_that_hide_something_are_refused_and_written_out(tmp_path):
+    file = put(tmp_path, CLIENTS["cursor"])
+    hostile = ("clear\x1b[2J", "next\x9b2J", "two\nlines", "back\u202ewards", "zero\u200bwidth")
+    servers = {name: {"command": "x"} for name in (*hostile, "__proto__", "../../etc", "名前")}
+    file.write_text(json.dumps({"mcpServers": servers}))
+    options = ("--client", "cursor", "--home", tmp_path)
+    shown = run("import", *options)
+    assert list(json.loads(shown.stdout)["mcpServers"]) == ["__proto__", "../../etc", "名前"]
+    moved = run("install", *options, "--config", tmp_path / "mcp.json", "--yes")
+    for text in (shown.output, moved.output):
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202e]", text)
+    assert "invisible" in shown.stderr
+    assert list(values(file)["mcpServers"]) == [*hostile, "shortlist"]
