@@ -10,7 +10,7 @@ import typer
 from ...errors import ConfigError
 from ..console import note, plain_table, show, write_json
 from ..options import JsonOption
-from .configured_servers import read_configured
+from .configured_servers import logs_silenced, read_configured
 
 if TYPE_CHECKING:
     from ...gateway.connections.server_spec import ServerSpec
@@ -42,7 +42,8 @@ def login(name: _NameArgument, config: _FileOption) -> None:
     async def run() -> int:
         return await log_in(spec, shown)
 
-    tools = anyio.run(run)
+    with logs_silenced():  # the SDK logs answers of the servers as they are
+        tools = anyio.run(run)
     note(f"{name}: logged in; it lists {tools} tools")
 
 

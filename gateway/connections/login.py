@@ -10,6 +10,8 @@ from mcp import Client
 from mcp.client.auth import AuthorizationCodeResult
 
 from ...errors import ConfigError
+from .connection_errors import ConsentNeeded, in_one_line
+from .masking import redacted
 from .oauth import KeyringLogins, provider_for
 from .server_log import log_opener
 from .server_process import RunningProcesses
@@ -35,7 +37,8 @@ async def log_in(spec: ServerSpec, show: Callable[[str], Awaitable[None]]) -> in
         How many tools the server lists.
 
     Raises:
-        ConfigError: the server does not use HTTP, or nobody logged in in time.
+        ConfigError: the server does not use HTTP, nobody logged in in time, or the login failed.
+            The message quotes the servers in one short line without control characters.
     """
     if spec.transport == "stdio":
         raise ConfigError(
@@ -45,17 +48,39 @@ async def log_in(spec: ServerSpec, show: Callable[[str], Awaitable[None]]) -> in
         raise ConfigError(
             f"server {spec.name!r}: it is an HTTP API without MCP; give its token in `headers`"
         )
-    async with _redirect_page() as (address, wait_for_redirect):
-        with anyio.move_on_after(_LOGIN_TIMEOUT_S):
-            logins = KeyringLogins(spec)
-            auth = provider_for(spec, logins, address, show, wait_for_redirect)
-            open_transport = transport_over(RunningProcesses.default(), auth=lambda _: auth)
-            with log_opener()(spec.name) as log:
-                async with Client(open_transport(spec, log, lambda _: None)) as client:
-                    return len((await client.list_tools()).tools)
+    logins = KeyringLogins(spec)
+    pages_shown = 0
+
+    async def show_once(page: str) -> None:
+        nonlocal pages_shown
+        pages_shown += 1
+        if pages_shown > 1:
+            raise ConfigError("it wants a second login at once; its token ends, or it refuses it")
+        await show(page)
+
+    try:
+        async with _redirect_page() as (address, wait_for_redirect):
+            with anyio.move_on_after(_LOGIN_TIMEOUT_S):
+                auth = provider_for(spec, logins, address, show_once, wait_for_redirect)
+                open_transport = transport_over(RunningProcesses.default(), auth=lambda _: auth)
+                with log_opener()(spec.name) as log:
+                    async with Client(open_transport(spec, log, lambda _: None)) as client:
+                        return len((await client.list_tools()).tools)
+    except Exception as error:
+        reason = redacted(in_one_line(_cause(error)), spec)
+        raise ConfigError(f"server {spec.name!r}: the login failed: {reason}") from error
     raise ConfigError(
         f"server {spec.name!r}: nobody logged in within {_LOGIN_TIMEOUT_S:.0f} s; try again"
     )
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The error of the login itself, below the errors that the transport made of it."""
+    if isinstance(error, BaseExceptionGroup):
+        return _cause(error.exceptions[0])
+    if isinstance(error, ConsentNeeded) and error.__cause__ is not None:
+        return _cause(error.__cause__)
+    return error
 
 
 @asynccontextmanager
@@ -77,8 +102,9 @@ async def _redirect_page() -> AsyncIterator[
     parameters: dict[str, str] = {}
 
     async def receive_redirect(request: Request) -> HTMLResponse:
-        parameters.update(request.query_params)
-        redirect_arrived.set()
+        if not redirect_arrived.is_set():
+            parameters.update(request.query_params)
+            redirect_arrived.set()
         return HTMLResponse(_DONE_PAGE)
 
     async def wait_for_redirect() -> AuthorizationCodeResult:

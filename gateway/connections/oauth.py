@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
@@ -13,7 +14,7 @@ from mcp.shared.auth import (
     OAuthMetadata,
     OAuthToken,
 )
-from pydantic import AnyUrl, BaseModel, ValidationError
+from pydantic import AnyUrl, BaseModel, Field, ValidationError
 
 from .connection_errors import ConsentNeeded
 from .server_spec import ServerSpec
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 _SERVICE = "shortlist-oauth"
 _CLIENT_NAME = "shortlist gateway"
+_UNAUTHORIZED = 401
+#: The year 3000, in seconds since 1970: a token may not end later, so that it has a date.
+_LATEST_EXPIRY = 32_503_680_000.0
 
 
 class Login(BaseModel):
@@ -37,7 +41,7 @@ class Login(BaseModel):
     """
 
     tokens: OAuthToken | None = None
-    expires_at: float | None = None
+    expires_at: float | None = Field(default=None, ge=0, le=_LATEST_EXPIRY)
     client: OAuthClientInformationFull | None = None
     metadata: OAuthMetadata | None = None
 
@@ -65,7 +69,9 @@ class KeyringLogins:
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Store tokens and their expiry."""
         metadata = None if self.context is None else self.context.oauth_metadata
-        expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        expires_at = None
+        if tokens.expires_in is not None:
+            expires_at = min(max(0.0, time.time() + tokens.expires_in), _LATEST_EXPIRY)
         self._store(tokens=tokens, expires_at=expires_at, metadata=metadata or self.login.metadata)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
@@ -111,13 +117,36 @@ def login_of(spec: ServerSpec) -> httpx2.Auth | None:
     if logins.login.tokens is None:
         return None
 
-    async def refuse_redirect(_: str) -> None:
-        raise ConsentNeeded(spec.name)
+    return _configured(_StoredLogin(spec, logins), logins)
 
-    async def refuse_code() -> AuthorizationCodeResult:
-        raise ConsentNeeded(spec.name)
 
-    return provider_for(spec, logins, "http://127.0.0.1/callback", refuse_redirect, refuse_code)
+class _StoredLogin(OAuthClientProvider):
+    """Adds the token of an earlier login to requests, and renews it.
+
+    When a server refuses the token, the SDK would read the server's documents, and register at the
+    host that they name. Without a person, no server may send the gateway to hosts of its choice,
+    or change the stored registration.
+
+    Args:
+        spec: the server.
+        logins: storage of the tokens.
+    """
+
+    def __init__(self, spec: ServerSpec, logins: KeyringLogins) -> None:
+        super().__init__(spec.url or "", _client_metadata("http://127.0.0.1/callback"), logins)
+        self._server = spec.name
+
+    async def _auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        async with aclosing(super()._auth_flow(request)) as flow:
+            outgoing = await anext(flow)
+            while outgoing is not request:
+                outgoing = await flow.asend((yield outgoing))
+        # The lock of the SDK's flow is free here: no call waits for the answer to another one.
+        response = yield request
+        if response.status_code == _UNAUTHORIZED:
+            raise ConsentNeeded(self._server)
 
 
 def provider_for(
@@ -136,14 +165,26 @@ def provider_for(
         show_page: function that shows a page of the authorization server.
         wait_for_redirect: function that waits for the redirect.
     """
-    metadata = OAuthClientMetadata(
+    metadata = _client_metadata(redirect_address)
+    return _configured(
+        OAuthClientProvider(spec.url or "", metadata, logins, show_page, wait_for_redirect), logins
+    )
+
+
+def _client_metadata(redirect_address: str) -> OAuthClientMetadata:
+    return OAuthClientMetadata(
         redirect_uris=[AnyUrl(redirect_address)],
         client_name=_CLIENT_NAME,
         token_endpoint_auth_method="none",  # noqa: S106 - a public client
         grant_types=["authorization_code", "refresh_token"],
     )
-    provider = OAuthClientProvider(spec.url or "", metadata, logins, show_page, wait_for_redirect)
-    # The SDK does not load these. Without them, an expired token would not be renewed.
+
+
+def _configured(provider: OAuthClientProvider, logins: KeyringLogins) -> OAuthClientProvider:
+    """The provider with the stored login.
+
+    The SDK does not load all of it. Without the rest, an expired token would not be renewed.
+    """
     provider.context.token_expiry_time = logins.login.expires_at
     provider.context.oauth_metadata = logins.login.metadata
     logins.context = provider.context
