@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 import sys
@@ -101,6 +102,9 @@ def _serve_here(
         record_running(int(lock), config)
     # What is imported and read here stays: looking for garbage in it takes a tenth of the start.
     gc.disable()
+    # The SDK logs texts of servers and clients as they are, without limit. What an operator needs
+    # is in the gateway's own lines.
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)
     try:
         import anyio
 

@@ -22,6 +22,9 @@ _TURN_BYTES = 32_768
 #: Most lines and bytes of all event streams of a connection in a minute. A message has up to four
 #: lines, and results count too.
 _MOST_LINES, _MOST_STREAMED_BYTES = 120_000, 8 * MOST_BYTES
+#: An event stream that the client asked for again counts as so many lines. The SDK reconnects at
+#: once if the server wants that, without end, also after the call has timed out.
+_RECONNECT_LINES = 200
 
 
 def http_client(
@@ -47,7 +50,10 @@ def http_client(
         if response.status_code == httpx2.codes.UNAUTHORIZED:
             on_unauthorized()
         if _is_event_stream(response):
-            _set_stream(response, _EventStream(response, limit, on_flood))
+            stream = _EventStream(response, limit, on_flood)
+            if response.request.method == "GET":
+                stream.count(_RECONNECT_LINES, 0)
+            _set_stream(response, stream)
         else:
             _set_stream(response, _BoundedStream(response))
         # MCP is UTF-8. A server must not choose another of Python's codecs, such as bz2.
@@ -149,8 +155,16 @@ class _EventStream(_BoundedStream):
         self._on_flood = on_flood
 
     def _count(self, turn: bytes) -> None:
+        self.count(turn.count(b"\n") + turn.count(b"\r"), len(turn))
+
+    def count(self, lines: int, size: int) -> None:
+        """Count lines and bytes of all event streams of the connection.
+
+        Raises:
+            StreamError: there were too many within a minute.
+        """
         try:
-            self._limit.count(turn.count(b"\n") + turn.count(b"\r"), len(turn))
+            self._limit.count(lines, size)
         except FloodError as error:
             self._on_flood(error)
             raise httpx2.StreamError(str(error)) from error

@@ -37,6 +37,8 @@ from .shown_questions import named_question, written_out_prompt
 #: Most messages of a server that are handled at once, and most if a further one is a question.
 _MOST_MESSAGES, _MOST_QUESTIONS = 1_000, 100
 _LOG_MESSAGE, _CANCEL = "notifications/message", "notifications/cancelled"
+#: Most refused questions of a connection that are warnings in the log. A server can ask endlessly.
+_LOGGED_REFUSALS = 20
 #: Code of the error by which some servers confirm that a call was cancelled.
 _CANCELLED = -32800
 #: Most calls without an answer that a connection records one by one. A server need not answer a
@@ -243,10 +245,12 @@ class ServerRequests:
         self._server = server
         self._level_rank: int | None = None
         self._handled_count = 0
+        self._refusal_count = 0
 
     def callbacks(self) -> dict[str, Any]:
         """Arguments of the `Client` that talks to the server."""
         self._level_rank = None
+        self._refusal_count = 0
         return {
             "elicitation_callback": self._answer_elicitation,
             "sampling_callback": self._answer_sampling,
@@ -380,7 +384,9 @@ class ServerRequests:
         cause = cause_of_message()
         caller = cause.caller or self._only_client(cause)
         if caller is None:
-            _LOG.warning("server %r: refused a question: %s", self._server, cause.refusal)
+            self._refusal_count += 1
+            level = logging.WARNING if self._refusal_count <= _LOGGED_REFUSALS else logging.DEBUG
+            _LOG.log(level, "server %r: refused a question: %s", self._server, cause.refusal)
             message = f"the gateway cannot ask: {cause.refusal}"
             return types.ErrorData(code=types.INVALID_REQUEST, message=message)
         async with self._place(_MOST_QUESTIONS) as has_place:
