@@ -37,6 +37,7 @@ FLOODS = {
     ),
     "answers": lambda: _line({"id": 4_711, "result": {}}),
     "requests": lambda: _line({"id": "again", "method": "ping"}),
+    "questions": lambda: _line({"id": "again", "method": "roots/list"}),
 }
 
 
