@@ -6,6 +6,7 @@ after decoding, because a few compressed bytes can become gigabytes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
@@ -16,12 +17,14 @@ from .connection_errors import FloodError
 from .flood_limit import FloodLimit
 from .json_repair import JsonRepair
 from .server_process import MOST_BYTES
+from .value_limit import MOST_VALUES, ValueLimit
 
 #: Bytes of an answer that are read in one turn. Other servers have their turns in between.
 _TURN_BYTES = 32_768
 #: Most lines and bytes of all event streams of a connection in a minute. A message has up to four
 #: lines, and results count too.
 _MOST_LINES, _MOST_STREAMED_BYTES = 120_000, 8 * MOST_BYTES
+_BLANK_LINE = re.compile(rb"\n\n|\r\n\r\n|\r\r")
 #: An event stream that the client asked for again counts as so many lines. The SDK reconnects at
 #: once if the server wants that, without end, also after the call has timed out.
 _RECONNECT_LINES = 200
@@ -126,6 +129,7 @@ class _BoundedStream(DecodedStream):
     def __init__(self, response: httpx2.Response) -> None:
         super().__init__(response)
         self._size = 0
+        self._values = ValueLimit()
 
     async def __aiter__(self) -> AsyncGenerator[bytes, None]:
         repair = JsonRepair()
@@ -139,6 +143,12 @@ class _BoundedStream(DecodedStream):
         self._size += len(turn)
         if self._size > MOST_BYTES:
             raise httpx2.StreamError(f"an answer of more than {MOST_BYTES:,} bytes")
+        self._count_values(turn)
+
+    def _count_values(self, turn: bytes) -> None:
+        self._values.feed(turn)
+        if self._values.is_exceeded:
+            raise httpx2.StreamError(f"a message of more than {MOST_VALUES:,} values")
 
 
 class _EventStream(_BoundedStream):
@@ -156,6 +166,12 @@ class _EventStream(_BoundedStream):
 
     def _count(self, turn: bytes) -> None:
         self.count(turn.count(b"\n") + turn.count(b"\r"), len(turn))
+        first, *others = _BLANK_LINE.split(turn)
+        self._count_values(first)
+        if others:
+            # Messages that begin and end in this turn are short.
+            self._values.restart()
+            self._count_values(others[-1])
 
     def count(self, lines: int, size: int) -> None:
         """Count lines and bytes of all event streams of the connection.

@@ -36,6 +36,7 @@ from .masking import redacted
 from .server_log import ServerLog
 from .server_process import MOST_BYTES
 from .server_spec import ServerSpec
+from .value_limit import MOST_VALUES, ValueLimit
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -210,9 +211,12 @@ class OpenApiServer:
             body, _ = await _read(response, _ERROR_BYTES)
             text = redacted(_text(body, response), self._spec)[:_ERROR_CHARS]
             return _error(f"HTTP {status} {_phrase(status)}\n{text}".strip())
-        body, is_whole = await _read(response, MOST_BYTES)
+        values = ValueLimit()
+        body, is_whole = await _read(response, MOST_BYTES, values)
         if not is_whole:
             return _error(f"the server gave an answer of more than {MOST_BYTES:,} bytes")
+        if is_json(_media_type(response)) and values.is_exceeded:
+            return _error(f"the server gave an answer of more than {MOST_VALUES:,} values")
         return _content(body, response)
 
     def _failure(self, line: str, error: Exception) -> types.CallToolResult:
@@ -319,19 +323,27 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port}"
 
 
-async def _read(response: httpx2.Response, most: int) -> tuple[bytes, bool]:
-    """The decoded body, and whether it is all of it."""
+async def _read(
+    response: httpx2.Response, most: int, values: ValueLimit | None = None
+) -> tuple[bytes, bool]:
+    """The decoded body, and whether it is all of it. Its values are counted."""
     body = bytearray()
     async for chunk in response.aiter_bytes():
         body += chunk
+        if values is not None:
+            values.feed(chunk)
         if len(body) > most:
             return bytes(body[:most]), False
     return bytes(body), True
 
 
+def _media_type(response: httpx2.Response) -> str:
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 def _content(body: bytes, response: httpx2.Response) -> types.CallToolResult:
     """The result of a successful request."""
-    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media_type = _media_type(response)
     if not body:
         return _text_result(f"HTTP {response.status_code} {_phrase(response.status_code)}")
     if is_json(media_type):

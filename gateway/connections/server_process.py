@@ -36,6 +36,7 @@ from .json_repair import JsonRepair
 from .server_log import ServerLog
 from .server_spec import ServerSpec
 from .user_folders import own_folder, state_folder
+from .value_limit import MOST_VALUES, ValueLimit
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -52,6 +53,8 @@ _MOST_LINES, _MOST_UNASKED_BYTES = 30_000, 2 * MOST_BYTES
 _REQUEST_LINES = 10
 #: Lines of noise that are read in one turn. Other servers have their turns in between.
 _TURN_LINES = 50
+#: Bytes of a long message whose values are counted in one turn.
+_TURN_BYTES = 65_536
 #: A line of this many times the most bytes of a message counts as endless.
 _ENDLESS_LINE = 8
 #: The id of an answer is first or last, depending on the server's SDK.
@@ -125,7 +128,8 @@ async def _receive_messages(
     async with to_session:
         with suppress(*_CLOSED, anyio.EndOfStream):
             while True:
-                for line in lines.feed(repair.feed(await process.stdout.receive())):
+                for received in lines.feed(repair.feed(await process.stdout.receive())):
+                    line = await _with_few_values(received)
                     message = _parse_message(line, noise)
                     unasked.count_line(line, message)
                     if message is not None:
@@ -139,6 +143,20 @@ async def _receive_messages(
     with suppress(*_CLOSED, anyio.EndOfStream):
         while True:
             await process.stdout.receive()
+
+
+async def _with_few_values(line: bytes | OversizedLine) -> bytes | OversizedLine:
+    """The line; an oversized one in its place if it has too many values to be read at once."""
+    if isinstance(line, OversizedLine) or len(line) <= MOST_VALUES:
+        return line
+    limit = ValueLimit()
+    for start in range(0, len(line), _TURN_BYTES):
+        limit.feed(line[start : start + _TURN_BYTES])
+        await anyio.lowlevel.checkpoint()
+    if not limit.is_exceeded:
+        return line
+    problem = f"a message of more than {MOST_VALUES:,} values"
+    return OversizedLine(line[:_END_BYTES], line[-_END_BYTES:], len(line), problem)
 
 
 async def _send_messages(
@@ -170,12 +188,13 @@ async def _log_stderr(process: Process, log: ServerLog) -> None:
 
 def _parse_message(line: bytes | OversizedLine, noise: _OnNoise) -> types.JSONRPCMessage | None:
     if isinstance(line, OversizedLine):
-        description = f"a message of {line.size:,} bytes, more than the limit of {MOST_BYTES:,}"
-        noise(description)
+        noise(line.problem)
         id_match = _ID_FIRST.match(line.head) or _ID_LAST.search(line.tail)
         if id_match is None:
             return None
-        error = types.ErrorData(code=types.INTERNAL_ERROR, message=f"the server sent {description}")
+        error = types.ErrorData(
+            code=types.INTERNAL_ERROR, message=f"the server sent {line.problem}"
+        )
         return types.JSONRPCError(jsonrpc="2.0", id=int(id_match.group(1)), error=error)
     if not (text := line.strip()):
         return None
@@ -219,12 +238,13 @@ class _UnaskedLines:
 
 
 class OversizedLine:
-    """A line that was too long: its beginning, its end and its size in bytes."""
+    """A line that is not read: its beginning, its end, its size in bytes, and why."""
 
-    def __init__(self, head: bytes, tail: bytes, size: int) -> None:
+    def __init__(self, head: bytes, tail: bytes, size: int, problem: str) -> None:
         self.head = head
         self.tail = tail
         self.size = size
+        self.problem = problem
 
 
 class LineReader:
@@ -269,7 +289,8 @@ class LineReader:
         self._line, self._size = bytearray(), 0
         if size <= self._most:
             return line
-        return OversizedLine(line[:_END_BYTES], line[-_END_BYTES:], size)
+        problem = f"a message of {size:,} bytes, more than the limit of {MOST_BYTES:,}"
+        return OversizedLine(line[:_END_BYTES], line[-_END_BYTES:], size, problem)
 
 
 async def _stop_process(process: Process) -> None:

@@ -75,14 +75,27 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(405, b"")
 
     def rough_answer(
-        self, number, *, headers=None, size=1, codings=(), events=None, status=200, raw=None
+        self,
+        number,
+        *,
+        headers=None,
+        size=1,
+        codings=(),
+        events=None,
+        status=200,
+        raw=None,
+        objects=0,
     ):
         body = json.dumps({"jsonrpc": "2.0", "id": number, "result": text("y" * size)}).encode()
+        if objects:
+            rows = ",".join(["{}"] * objects)
+            result = f'{{"content": [], "structuredContent": {{"rows": [{rows}]}}}}'
+            body = f'{{"jsonrpc": "2.0", "id": {number}, "result": {result}}}'.encode()
         if raw is not None:
             body = raw.replace("NUMBER", str(number)).encode().replace(b"HALF", b"\xf0\x9f")
         if events == "comments":
             body = b":\n" * (size // 2)
-        elif events == "result":
+        elif events in ("result", "objects"):
             body = b"data: " + body + b"\n\n"
         for coding in codings:
             body = encoded(body, coding)
