@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from functools import wraps
+from hashlib import sha256
 from typing import TypeVar, cast
 
 import anyio
@@ -66,7 +67,7 @@ def with_safe_errors(
 _MAX_ROUNDS = 20
 #: Seconds before a request is repeated for a server that asks for a repetition only.
 _PAUSE = 0.1
-#: Prefix of the state of a request that waits at its server.
+#: Prefix of the state of a request that waits at its server. A hash of the request follows.
 _SERVERS = "server:"
 
 R = TypeVar("R", types.CallToolResult, types.GetPromptResult, types.ReadResourceResult)
@@ -105,17 +106,22 @@ async def relay(
         outcome = await fleet.pending_calls.resume(
             caller, subject, state.removeprefix(PENDING_PREFIX), answers
         )
-    elif state is not None and not state.startswith(_SERVERS):
-        raise RequestError(
-            "requestState: not a state from this gateway; send the request again without it"
-        )
     else:
-        server_state = None if state is None else state.removeprefix(_SERVERS)
+        prefix = f"{_SERVERS}{sha256(subject.encode(errors='replace')).hexdigest()[:32]}:"
+        is_further_round = state is not None or bool(answers)
+        if is_further_round and not (state or "").startswith(prefix):
+            # The answers may be for another server, whose tool a search called in the first round.
+            raise RequestError(
+                "requestState: not a state of this request; send the request again without it"
+            )
+        # A state begins with "=", also an empty one. Nothing follows if the server gave none.
+        rest = (state or "").removeprefix(prefix)
+        server_state = rest[1:] if rest else None
         outcome = await fleet.pending_calls.begin(
             fleet.background,
             caller,
             subject,
-            lambda: _send_once(caller, server, send, answers, server_state),
+            lambda: _send_once(caller, server, send, answers, server_state, prefix),
         )
     return cast("R | types.InputRequiredResult", outcome)
 
@@ -126,8 +132,12 @@ async def _send_once(
     send: Send[R],
     answers: types.InputResponses | None,
     state: str | None,
+    prefix: str,
 ) -> R | types.InputRequiredResult:
-    """One round with a client of the newer protocol: returns the server's questions."""
+    """One round with a client of the newer protocol: returns the server's questions.
+
+    The state in the result begins with `prefix`.
+    """
     result = await send(answers, state)
     if not isinstance(result, types.InputRequiredResult):
         return result
@@ -140,7 +150,9 @@ async def _send_once(
             raise UpstreamError(f"server {server!r}: {problem}")
     return types.InputRequiredResult(
         input_requests=questions or None,
-        request_state=None if result.request_state is None else _SERVERS + result.request_state,
+        request_state=prefix
+        if result.request_state is None
+        else f"{prefix}={result.request_state}",
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+import mcp.types as types
 import pytest
+from mcp import Client
 
 from shortlist.errors import ConfigError
 from shortlist.gateway.profiles.gateway_settings import GatewaySettings
@@ -201,6 +203,58 @@ async def test_a_claim_is_called_without_the_model_where_the_operator_allows_it(
         made.sessions.change(denied, {})
         answer = await client.call_tool("search_tools", {"query": "what is new"})
         assert "ran" not in text_of(answer)
+
+
+@pytest.mark.parametrize("server_state", [None, "", "of the first"])
+async def test_the_answers_to_a_claimed_tool_go_to_no_other_server_that_claims(
+    tmp_path, server_state
+):
+    class Voting(FakeServer):
+        """Claims the searches while `claims`, and asks a question in its first round."""
+
+        claims = False
+        answers: object = None
+
+        async def _call(self, context, params):
+            if params.name == "_tool_gating":
+                row = {"tool": "read", "action": "claim", "arguments": {}}
+                said = json.dumps({"votes": [row] if self.claims else []})
+                return types.CallToolResult(content=[types.TextContent(type="text", text=said)])
+            if params.input_responses is None:
+                form = {"type": "object", "properties": {"pin": {"type": "string"}}}
+                asked = types.ElicitRequestFormParams(message="Your PIN?", requested_schema=form)
+                question = types.ElicitRequest(params=asked)
+                return types.InputRequiredResult(
+                    input_requests={"pin": question}, request_state=server_state
+                )
+            self.answers, self.state = params.input_responses, params.request_state
+            return types.CallToolResult(content=[])
+
+    first, second = (
+        Voting(name, [tool("read", hints=READ), tool("_tool_gating")]) for name in ("bank", "evil")
+    )
+    votes = {"servers": ["*"], "claims": ["*"], "calls": ["*"]}
+
+    async def agree(context, params):
+        return types.ElicitResult(action="accept", content={"pin": "1234"})
+
+    async with (
+        gateway_of(tmp_path, first, second, profile=profile(votes=votes)) as (_, made),
+        Client(made.server, elicitation_callback=agree) as client,
+    ):
+        query = {"query": "what is new"}
+        first.claims, second.claims = True, False
+        asked = await client.session.call_tool("search_tools", query, allow_input_required=True)
+        answer = {"pin": types.ElicitResult(action="accept", content={"pin": "1234"})}
+        more = {"input_responses": answer, "request_state": asked.request_state}
+        first.claims, second.claims = False, True
+        refused = await client.session.call_tool("search_tools", query, **more)
+        assert refused.is_error
+        assert second.answers is None
+        first.claims, second.claims = True, False
+        assert not (await client.session.call_tool("search_tools", query, **more)).is_error
+        assert first.answers["pin"].content == {"pin": "1234"}
+        assert first.state == server_state
 
 
 async def test_tools_for_interfaces_alone_are_seen_by_no_model(tmp_path):
