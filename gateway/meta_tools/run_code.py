@@ -34,9 +34,10 @@ from .tool_calls import requires
 #: Most characters of a call's arguments and the script in a question to the user. The question has
 #: a few hundred more.
 _ASKED_CHARS = QUESTION_CHARS - 1_000
-#: Most scripts of one client, and of one profile, that run at the same time. The sandbox has places
-#: for `MAX_SCRIPTS`.
-_CLIENT_PLACES, _PROFILE_PLACES = MAX_SCRIPTS // 2, MAX_SCRIPTS * 3 // 4
+#: Most scripts of one client that run at the same time. The sandbox has places for `MAX_SCRIPTS`.
+_CLIENT_PLACES = MAX_SCRIPTS // 2
+#: Places that only profiles without a running script may take: two profiles cannot keep all.
+_LAST_PLACES = 2
 #: Seconds that a script waits for a place.
 _PLACE_WAIT_S = 60.0
 
@@ -154,7 +155,7 @@ class CodeMode:
 
 
 class ScriptPlaces:
-    """The places for running scripts. No client and no profile can take all of them.
+    """The places for running scripts. The last ones are for profiles without a running script.
 
     A script keeps its place while it waits: for a tool, for a person, or asleep. A further script
     waits for a place.
@@ -174,28 +175,31 @@ class ScriptPlaces:
         Raises:
             RequestError: no place became free in time.
         """
-        limits = {
-            ("client", client.id): _CLIENT_PLACES,
-            ("profile", client.profile.name): _PROFILE_PLACES,
-        }
+        owners = ("client", client.id), ("profile", client.profile.name)
         with anyio.move_on_after(_PLACE_WAIT_S) as wait:
             async with self._freed:
-                while any(self._taken[owner] >= limit for owner, limit in limits.items()):
+                while not self._has_place(*owners):
                     await self._freed.wait()
-                self._taken.update(limits.keys())
+                self._taken.update(owners)
         if wait.cancelled_caught:
             raise RequestError(
-                f"run_code: {_CLIENT_PLACES} scripts of this client, or {_PROFILE_PLACES} of its "
-                "profile, are running and none ended; run it again later"
+                f"run_code: {_CLIENT_PLACES} scripts of this client, or {MAX_SCRIPTS} of all, are "
+                "running and none ended; run it again later"
             )
         try:
             yield
         finally:
             with anyio.CancelScope(shield=True):
                 async with self._freed:
-                    self._taken.subtract(limits.keys())
+                    self._taken.subtract(owners)
                     self._taken += Counter()  # without owners that have no place
                     self._freed.notify_all()
+
+    def _has_place(self, client: tuple[str, str], profile: tuple[str, str]) -> bool:
+        """Whether a further script of a client and its profile may run."""
+        script_count = sum(count for (kind, _), count in self._taken.items() if kind == "profile")
+        most = MAX_SCRIPTS - _LAST_PLACES if self._taken[profile] else MAX_SCRIPTS
+        return self._taken[client] < _CLIENT_PLACES and script_count < most
 
 
 class _ClientChecks:

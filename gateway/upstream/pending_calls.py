@@ -25,8 +25,9 @@ PENDING_PREFIX = "held:"
 
 #: Seconds to wait for an answer.
 _ANSWER_TIMEOUT_S = 300.0
-#: Most requests that may wait for answers at the same time.
-_MOST_WAITING = 1_000
+#: Most requests that may wait for answers at the same time. The last ones are for profiles of which
+#: no request waits yet.
+_MOST_WAITING, _LAST_WAITING = 1_000, 100
 #: Key of the only question in an answer.
 _ANSWER_KEY = "question"
 
@@ -177,7 +178,11 @@ class PendingCalls:
             token for token, waiting_call in self._waiting.items() if waiting_call.question is None
         ]:
             del self._waiting[token]
-        if len(self._waiting) >= _MOST_WAITING:
+        profiles = {
+            id(waiting_call.caller.client.profile) for waiting_call in self._waiting.values()
+        }
+        reserved = _LAST_WAITING if id(call.caller.client.profile) in profiles else 0
+        if len(self._waiting) >= _MOST_WAITING - reserved:
             call.scope.cancel()
             raise RequestError("too many requests wait for answers; try again later")
         self._waiting[call.token] = call

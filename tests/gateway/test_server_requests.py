@@ -18,6 +18,7 @@ from mcp.client.stdio import stdio_client
 from shortlist.gateway.observe.observer import Observer
 from shortlist.gateway.profiles.long_results import Results, ResultStore
 from shortlist.gateway.profiles.profile import Profile
+from shortlist.gateway.upstream import pending_calls
 from shortlist.session import JsonLines, read_events
 
 from .fake_servers import FakeServer, found_by, gateway_of, tool
@@ -271,6 +272,26 @@ async def test_an_answer_to_a_question_of_another_client_is_refused(tmp_path):
         assert no_such in text_of(twice)
         state["request_state"] = "guessed"
         assert "not a state" in text_of(await mine.session.call_tool("call_tool", given, **state))
+
+
+async def test_the_waiting_requests_of_one_profile_leave_places_for_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(pending_calls, "_MOST_WAITING", 3)
+    monkeypatch.setattr(pending_calls, "_LAST_WAITING", 1)
+    profiles = {name: Profile(pass_through=0.0) for name in ("a", "b")}
+    # A server cannot say which of two clients' questions it asks: each request has its own server.
+    names = ("one", "two", "three", "four")
+    made, heard = made_gateway(tmp_path, map(talking, names), profiles=profiles), Heard()
+    async with (
+        over_http(made, {"a": "first", "b": "second"}) as url,
+        http_client(url, "first", **heard.callbacks()) as mine,
+        http_client(url, "second", **heard.callbacks()) as other,
+    ):
+        is_asked = []
+        for name, client in zip(names, (mine, mine, mine, other), strict=True):
+            given = {"name": f"{name}/ask_user", "arguments": {"who": "me"}}
+            answer = await client.session.call_tool("call_tool", given, allow_input_required=True)
+            is_asked.append(isinstance(answer, types.InputRequiredResult))
+        assert is_asked == [True, True, False, True]
 
 
 async def test_an_answer_that_fits_no_question_is_an_error(tmp_path):
