@@ -16,7 +16,7 @@ from ...errors import ShortlistError
 from ...gating.votes import VOTING_TOOL
 from ..connections.openapi_server import TOOL_META
 from ..connections.server_spec import ServerSpec
-from .safe_texts import safe_offers
+from .safe_texts import is_flagged_extra, safe_offers
 from .server_lists import Listing, Offers
 
 #: Most characters of a result, even if the tool's `_meta` allows more.
@@ -98,13 +98,17 @@ class ListedTools:
             except ShortlistError as error:
                 problems.append(f"tool {tool.name!r:.80} is left out: {error}")
                 continue
+            has_meta = tool.meta and spec.transport != "openapi" and _is_short(tool.meta)
+            if has_meta and is_flagged_extra(server, tool.meta):
+                problems.append(f"tool {tool.name!r:.80} is left out: its _meta looks hostile")
+                continue
             if catalog_tool.name in tools_by_name:
                 problems.append(f"tool {tool.name!r:.80} is listed twice; the first one counts")
                 continue
             tools_by_name[catalog_tool.name] = catalog_tool
             self._names[server, catalog_tool.name] = tool.name
-            if tool.meta and spec.transport != "openapi" and _is_short(tool.meta):
-                metas[catalog_tool.id] = dict(tool.meta)
+            if has_meta:
+                metas[catalog_tool.id] = dict(tool.meta or {})
         self.problems[server] = problems
         has_voting_tool = any(tool.name == VOTING_TOOL for tool in listing.tools)
         self.voters = self.voters | {server} if has_voting_tool else self.voters - {server}

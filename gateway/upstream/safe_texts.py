@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -26,6 +26,8 @@ from .server_lists import Offers
 _INSTRUCTION_CHARS, _MESSAGE_CHARS = 4_000, 1_000
 #: In place of a log message that may hide instructions.
 _LEFT_OUT_MESSAGE = "[left out: the message may hide instructions]"
+#: Beginnings of the addresses of icons. Others, such as `javascript:`, could do something.
+_ICON_ADDRESSES = ("https://", "http://", "data:image/")
 _NUMBER = re.compile(r"\b\d+\b")
 
 Entry = TypeVar("Entry", types.Resource, types.ResourceTemplate, types.Prompt)
@@ -53,8 +55,9 @@ def safe_instructions(server: str, text: str) -> str:
 def safe_offers(server: str, offers: Offers, problems: list[str]) -> Offers:
     """The resources and prompts as clients see them in lists.
 
-    Titles and descriptions are left out if the scan would quarantine them. An entry whose name or
-    address it would quarantine, or has invisible characters, is not listed. It can still be used.
+    Titles, descriptions, `_meta` and icons are left out if the scan would quarantine them. So are
+    icons whose address is no web address or image. An entry whose name or address it would
+    quarantine, or has invisible characters, is not listed. It can still be used.
 
     Args:
         server: name of the server.
@@ -124,8 +127,12 @@ def _is_safe_name(server: str, name: str) -> bool:
 
 
 def _without_flagged_texts(server: str, entry: Entry) -> Entry:
-    """The entry with safe titles and descriptions; the same object if all are safe."""
+    """The entry with safe texts; the same object if all are safe."""
     changes: dict[str, Any] = _safe_texts(server, entry)
+    for field in ("meta", "icons", "mime_type"):
+        value = getattr(entry, field, None)
+        if value is not None and is_flagged_extra(server, value):
+            changes[field] = None
     if isinstance(entry, types.Prompt) and entry.arguments:
         arguments = [
             argument.model_copy(update=_safe_texts(server, argument))
@@ -148,6 +155,37 @@ def _safe_texts(server: str, entry: Entry | types.PromptArgument) -> dict[str, A
         if safe != text:
             changes[field] = safe
     return changes
+
+
+def is_flagged_extra(server: str, value: Any) -> bool:
+    """Whether an extra field may not reach clients: `_meta`, icons or a media type.
+
+    Args:
+        server: name of the server.
+        value: a JSON value, or a list of icons.
+    """
+    if isinstance(value, list) and all(isinstance(item, types.Icon) for item in value):
+        if not all(item.src.startswith(_ICON_ADDRESSES) for item in value):
+            return True
+        value = [item.model_dump(exclude={"src"}) for item in value]
+    text = "\n".join(_texts_of(value))
+    return text != written_out(text) or any(
+        _hides_instructions(server, text[start : start + DESCRIPTION_LIMIT])
+        for start in range(0, len(text), DESCRIPTION_LIMIT)
+    )
+
+
+def _texts_of(value: Any) -> Iterator[str]:
+    """Every key and text of a JSON value."""
+    if isinstance(value, Mapping):
+        for key, child in value.items():
+            yield str(key)
+            yield from _texts_of(child)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts_of(item)
+    elif isinstance(value, str):
+        yield value
 
 
 @lru_cache(2_000)

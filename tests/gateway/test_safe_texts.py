@@ -116,6 +116,44 @@ async def test_lists_of_resources_and_prompts_hold_no_flagged_text(tmp_path):
 
 
 @pytest.mark.anyio
+async def test_extra_fields_hold_no_flagged_text(tmp_path):
+    hostile = [
+        {"_meta": {"note": HOSTILE}},
+        {"_meta": {HOSTILE: 1}},
+        {"_meta": {"deep": [{"note": ["\u202etxt"]}]}},
+        {"icons": [{"src": "javascript:alert(1)"}]},
+        {"icons": [{"src": "file:///etc/passwd"}]},
+        {"icons": [{"src": "https://evil.test/a.png", "mimeType": HOSTILE}]},
+        {"mimeType": HOSTILE},
+    ]
+    plain = {
+        "_meta": {"evil.test/page": 3},
+        "icons": [{"src": "data:image/png;base64,AAAA", "sizes": ["48x48"]}],
+        "mimeType": "text/plain",
+    }
+    rows = [
+        {"uri": f"memo://{number}", "name": str(number), **extra}
+        for number, extra in enumerate([*hostile, plain])
+    ]
+    tools = [ECHO, {**ECHO, "name": "noted", "_meta": {"ui": {}, "note": HOSTILE}}]
+    spec = scripted(tmp_path, "evil", tools=tools, resources=rows)
+    made = made_gateway(tmp_path, [spec])
+    async with running(made), both(made) as clients:
+        for client in clients:
+            *flagged, safe = (await client.list_resources()).resources
+            assert len(flagged) == len(hostile)
+            assert {(one.meta is None, one.icons, one.mime_type) for one in flagged} == {
+                (True, None, None)
+            }
+            assert (safe.meta, safe.mime_type) == (plain["_meta"], "text/plain")
+            assert safe.icons[0].src == plain["icons"][0]["src"]
+        assert "evil/noted" not in made.fleet.engine.catalog
+        assert "evil/echo" in made.fleet.engine.catalog
+        problems = made.fleet.problems()["evil"]
+    assert any("'noted' is left out: its _meta looks hostile" in line for line in problems)
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_log_and_progress_messages_hold_no_flagged_text(tmp_path, mode):
     texts = [HOSTILE, "\x1b[31mrow 1", "row 2", {"row": 3}, {"row": HOSTILE}, "word " * 1_000]
