@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from .. import __version__
 from ..errors import EvaluationError, ShortlistError, UnknownToolError
 from .calibrate import calibrate
-from .console import wrapped, visible
+from .console import visible, wrapped
 from .demo import demo
 from .doctor import doctor
 from .enrich import enrich
