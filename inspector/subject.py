@@ -45,7 +45,10 @@ class Subject:
     pins: Path | None = None
     examples: Path | None = None
     follow_pins: Callable[[], Awaitable[None]] | None = None
-    _pins_stamp: int = 0
+    _pins_stamp: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._pins_stamp = self._present_stamp()
 
     def view(
         self,
@@ -82,7 +85,7 @@ class Subject:
         if self.follow_pins is not None:
             await self.follow_pins()
         elif self.pins is not None:
-            stamp = self.pins.stat().st_mtime_ns if self.pins.exists() else 0
+            stamp = self._present_stamp()
             if stamp != self._pins_stamp:
                 await anyio.to_thread.run_sync(self._judge_again)
                 self._pins_stamp = stamp
@@ -121,6 +124,10 @@ class Subject:
             )
         add_example_query(self.examples, self.engine.catalog.get(tool_id).id, query)
         self.engine.reload_example_queries()
+
+    def _present_stamp(self) -> int:
+        """When the file of pins was written last; 0 if there is none."""
+        return self.pins.stat().st_mtime_ns if self.pins is not None and self.pins.exists() else 0
 
     def _judge_again(self) -> None:
         self.engine.replace(self.engine.catalog)

@@ -1,0 +1,47 @@
+"""Serves the page on this machine, for one operator."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from .page_app import PATH, page_app
+from .subject import Subject
+
+_TOKEN_BYTES = 32
+
+
+async def serve_page(subject: Subject, port: int, announce: Callable[[str], Any]) -> None:
+    """Serve the page at 127.0.0.1 until the process is interrupted.
+
+    Args:
+        subject: what the page shows.
+        port: port to listen on, 0 for a free one.
+        announce: called with the address when the page can be opened. It contains the token, which
+            is new with each start.
+    """
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    app = Starlette(routes=[Mount(PATH, page_app(subject, token))])
+    config = uvicorn.Config(app, "127.0.0.1", port, log_level="warning", lifespan="off")
+    try:
+        await _Server(config, lambda at: announce(f"http://127.0.0.1:{at}{PATH}/#{token}")).serve()
+    finally:
+        subject.engine.close()
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server that reports its port."""
+
+    def __init__(self, config: uvicorn.Config, on_start: Callable[[int], Any]) -> None:
+        super().__init__(config)
+        self._on_start = on_start
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        if self.servers:
+            self._on_start(self.servers[0].sockets[0].getsockname()[1])
