@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from threading import Lock
 from typing import Any
 
@@ -137,8 +138,8 @@ class CatalogAnswers:
     def ids(self, text: str) -> list[str]:
         """At most `PAGE` ids that contain a text, without letter case."""
         wanted = text.casefold()
-        matching = (tool.id for tool in self._subject.engine.catalog if wanted in tool.id.casefold())
-        return [tool_id for tool_id, _ in zip(matching, range(PAGE), strict=False)]
+        ids = (tool.id for tool in self._subject.engine.catalog)
+        return list(islice((tool_id for tool_id in ids if wanted in tool_id.casefold()), PAGE))
 
     def tool(self, tool_id: str) -> dict[str, Any]:
         """One definition: as the model sees it, as the server sent it, and all that is known.

@@ -143,7 +143,11 @@ def _texts_of(kind: str, row: Mapping[str, Any]) -> tuple[str, str, str]:
         tone = "bad" if problem else "plain"
         return f"server {row.get('server')}: {row.get('state')}", str(problem or ""), tone
     if kind == "list":
-        return "got its list of tools", f"{row.get('shown')} of {row.get('permitted')} tools", "plain"
+        return (
+            "got its list of tools",
+            f"{row.get('shown')} of {row.get('permitted')} tools",
+            "plain",
+        )
     if kind == "details":
         return "read definitions", ", ".join(map(str, row.get("found", ()))), "plain"
     if kind == "catalog":

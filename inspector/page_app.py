@@ -31,8 +31,6 @@ from .search_answers import explain_tool, search_tiers
 from .subject import Subject
 
 _LOG = logging.getLogger("shortlist.inspector")
-#: Path of the page.
-PATH = "/inspect"
 #: Names of this machine in the `Host` of a request.
 _LOCAL_NAMES = frozenset(("127.0.0.1", "localhost", "[::1]"))
 _MOST_CHARACTERS = 20_000
@@ -158,9 +156,7 @@ class _Answers:
                 lambda query: events(self._subject.history, _number(query.get("start", "0")))
             ),
             "conversations": self._in_thread(lambda _: conversations(self._subject.history)),
-            "overview": self._in_thread(
-                lambda _: overview(self._subject, self._catalog.servers())
-            ),
+            "overview": self._in_thread(lambda _: overview(self._subject, self._catalog.servers())),
         }
 
     def writing(self) -> Mapping[str, Answer]:
@@ -277,7 +273,7 @@ def _json_route(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
             return _json({"error": str(error)}, 404)
         except ShortlistError as error:
             return _json({"error": str(error)}, 400)
-        except Exception:
+        except Exception:  # noqa: BLE001
             # The text of an unexpected exception may quote anything.
             _LOG.exception("%s failed", request.url.path)
             return _json({"error": "the page failed on this request; the log says why"}, 500)
@@ -291,9 +287,9 @@ def _json(value: Any, status: int = 200) -> Response:
 
 
 def as_shown(value: Any) -> Any:
-    """A JSON value as the page shows it: every text bounded, and nothing in it hidden.
+    r"""A JSON value as the page shows it: every text bounded, and nothing in it hidden.
 
-    Control and direction marks are written out, as `\\u202e`. A longer text is cut, with a mark.
+    Control and direction marks are written out, as `\u202e`. A longer text is cut, with a mark.
     """
     if isinstance(value, str):
         if len(value) <= _MOST_CHARACTERS:

@@ -10,7 +10,8 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from .page_app import PATH, page_app
+from ..gateway.http_server import PAGE_PATH
+from .page_app import page_app
 from .subject import Subject
 
 _TOKEN_BYTES = 32
@@ -26,10 +27,12 @@ async def serve_page(subject: Subject, port: int, announce: Callable[[str], Any]
             is new with each start.
     """
     token = secrets.token_urlsafe(_TOKEN_BYTES)
-    app = Starlette(routes=[Mount(PATH, page_app(subject, token))])
+    app = Starlette(routes=[Mount(PAGE_PATH, page_app(subject, token))])
     config = uvicorn.Config(app, "127.0.0.1", port, log_level="warning", lifespan="off")
     try:
-        await _Server(config, lambda at: announce(f"http://127.0.0.1:{at}{PATH}/#{token}")).serve()
+        await _Server(
+            config, lambda at: announce(f"http://127.0.0.1:{at}{PAGE_PATH}/#{token}")
+        ).serve()
     finally:
         subject.engine.close()
 

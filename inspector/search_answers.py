@@ -9,7 +9,7 @@ from ..catalog import Tool
 from ..retrieval.example_queries import ExampleQueries
 from ..retrieval.search.explanation import Explanation
 from ..retrieval.selection import Hit, Selection
-from ..text import spaced, terms, words
+from ..text import terms, words
 from ..view import View
 from .subject import Subject
 
@@ -121,14 +121,18 @@ def explain_tool(
     explanations = [
         view.explain(query, name, tier=tier, k=MOST_HITS) for tier in tiers or subject.engine.tiers
     ]
-    tool = view.catalog.get(explanations[0].tool) if name not in view.catalog else view.catalog.get(name)
-    examples = view.admission.index.example_queries.get(tool.id)
+    index, row = view.admission.index, view.admission.find(name)
+    if row is None:  # `explain` has raised in this case
+        raise view.admission.unknown(name)
+    tool = index.tools[row]
+    examples = index.example_queries.get(tool.id)
     matches = matching_words(query, tool, examples)
     return {
         "tool": tool.id,
         "query": query,
         "explanations": [
-            {**explanation.to_dict(), "asked": explanation.tier_asked} for explanation in explanations
+            {**explanation.to_dict(), "asked": explanation.tier_asked}
+            for explanation in explanations
         ],
         "words": matches,
         "examples": {
@@ -142,9 +146,7 @@ def explain_tool(
     }
 
 
-def matching_words(
-    query: str, tool: Tool, examples: ExampleQueries | None
-) -> list[dict[str, Any]]:
+def matching_words(query: str, tool: Tool, examples: ExampleQueries | None) -> list[dict[str, Any]]:
     """Each word of a query that is searched for, and the parts of the tool that have it."""
     parts = {
         "name": f"{tool.name} {tool.title or ''}",
@@ -155,7 +157,7 @@ def matching_words(
         ),
         "examples": "" if examples is None else examples.text,
     }
-    terms_by_part = {part: set(terms(spaced(text))) | set(terms(text)) for part, text in parts.items()}
+    terms_by_part = {part: set(terms(text)) for part, text in parts.items()}
     matches: dict[str, dict[str, Any]] = {}
     for word in words(query):
         for term in terms(word):

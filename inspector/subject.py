@@ -106,7 +106,7 @@ class Subject:
             raise PinsError("no file of pins: start with --pins FILE to approve definitions")
         tool = self.engine.catalog.get(tool_id)
         if tool.fingerprint != fingerprint:
-            raise PinsError(f"{tool.id}: the definition has changed since you saw it; read it again")
+            raise PinsError(f"{tool.id}: its definition changed since you saw it; read it again")
         await anyio.to_thread.run_sync(approve_definitions, self.pins, [tool])
         await self.refresh()
 

@@ -82,7 +82,7 @@ function table(columns, rows, label) {
 const cell = (...children) => element("td", {}, ...children);
 const figure = (value) => element("td", { class: "number" }, value);
 const number = (value) => (value === null || value === undefined ? "–" : Number(value).toLocaleString("en"));
-const counted = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : "s"}`;
+const counted = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : noun.endsWith("ch") ? "es" : "s"}`;
 const score = (value) => (value === null ? "–" : Number(value).toPrecision(3));
 const ms = (value) => (value === null || value === undefined ? "–" : `${value >= 100 ? Math.round(value).toLocaleString("en") : Number(value).toFixed(1)} ms`);
 
@@ -597,7 +597,7 @@ function conversationsView(main, mine) {
     const buttons = answer.conversations.slice(0, 200).map((talk) => element("li", {},
       element("button", { class: "talk", "data-session": talk.session, "aria-pressed": String(talk.session === session), onclick: () => choose(talk) },
         element("span", { class: "spread" }, element("strong", { class: "text", text: talk.client || talk.session.slice(0, 12) }), element("span", { class: "muted small", text: moment(talk.last) })),
-        element("span", { class: "row" }, muted(`${counted(talk.searches, "search").replace("searchs", "searches")}, ${counted(talk.calls, "call")}`),
+        element("span", { class: "row" }, muted(`${counted(talk.searches, "search")}, ${counted(talk.calls, "call")}`),
           talk.failed ? pill(`${talk.failed} failed`, "bad") : null, talk.misses ? pill(`${talk.misses} missed`, "warn") : null, talk.refused ? pill(`${talk.refused} refused`, "warn") : null))));
     fill(talks, card(element("h2", { text: `${counted(answer.conversations.length, "conversation")}` }),
       element("ul", {}, element("li", {}, element("button", { class: "talk", "data-session": "", "aria-pressed": String(session === null), onclick: () => choose(null) }, element("strong", { text: "All events" }))), buttons)));
@@ -655,7 +655,7 @@ function overviewView(main) {
     fill(place,
       element("div", { class: "tiles" },
         tile("Servers", number(answer.servers.length), failed ? `${failed} failed` : "none failed"),
-        tile("Tools", number(answer.tools), answer.quarantined ? `${counted(answer.quarantined, "quarantined").replace("quarantineds", "quarantined")}` : "none quarantined"),
+        tile("Tools", number(answer.tools), answer.quarantined ? `${number(answer.quarantined)} quarantined` : "none quarantined"),
         tile("All definitions", number(answer.tokens), "tokens, in every turn"),
         tile("Tokens saved", number(stats.tokens.saved), share),
         tile("Searches", number(stats.searches.total), `${number(stats.searches.misses)} led to no call`),
