@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
+from textwrap import shorten
 from threading import Lock
 from typing import Any
 
@@ -126,7 +127,7 @@ class CatalogAnswers:
             "tools": [
                 {
                     "id": tool.id,
-                    "summary": tool.description[:_SUMMARY],
+                    "summary": shorten(tool.description, _SUMMARY, placeholder="…"),
                     "tokens": facts.tax.tools[tool.id],
                     "level": flags[tool.id].level if tool.id in flags else None,
                     "twins": len(facts.twins.get(tool.id, ())),

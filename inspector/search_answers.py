@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from textwrap import shorten
 from typing import Any
 
 from ..catalog import Tool
@@ -60,7 +61,7 @@ def _tier_answer(view: View, query: str, tier: str, selection: Selection) -> dic
                 "id": hit.id,
                 "rank": hit.rank,
                 "score": hit.score,
-                "summary": hit.tool.description[:_SUMMARY],
+                "summary": shorten(hit.tool.description, _SUMMARY, placeholder="…"),
                 "example_sources": list(hit.example_sources),
                 "offered": hit in selection.hits,
                 "stages": [

@@ -7,6 +7,7 @@ const VIEWS = { search: searchView, catalog: catalogView, trust: trustView, conv
 const TOKEN_KEY = "shortlist-token";
 const ROW_HEIGHT = 46;
 const POLL_MS = 1500;
+const FIRST_HITS = 5;
 
 let token = takeToken();
 let start = null;
@@ -75,14 +76,17 @@ function empty(title, ...text) {
 function table(columns, rows, label) {
   const header = columns.map((column) =>
     element("th", { scope: "col", class: column.number ? "number" : null, text: column.title }));
-  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
-    element("table", {}, element("thead", {}, element("tr", {}, header)), element("tbody", {}, rows)));
+  const body = element("table", {}, element("thead", {}, element("tr", {}, header)), element("tbody", {}, rows));
+  return label ? element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, body) : body;
 }
+
+const box = (label, ...children) => element("div", { class: "box", tabindex: "0", role: "region", "aria-label": label }, ...children);
 
 const cell = (...children) => element("td", {}, ...children);
 const figure = (value) => element("td", { class: "number" }, value);
 const number = (value) => (value === null || value === undefined ? "–" : Number(value).toLocaleString("en"));
 const counted = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : noun.endsWith("ch") ? "es" : "s"}`;
+const brief = (value) => (value < 1e6 ? number(value) : new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }).format(value));
 const score = (value) => (value === null ? "–" : Number(value).toPrecision(3));
 const ms = (value) => (value === null || value === undefined ? "–" : `${value >= 100 ? Math.round(value).toLocaleString("en") : Number(value).toFixed(1)} ms`);
 
@@ -236,7 +240,10 @@ function searchView(main) {
       const answer = await request("search", parameters());
       if (mine !== latest) return;
       results.dataset.ms = (performance.now() - began).toFixed(1);
-      fill(results, summary(answer), element("div", { class: "tiers" }, answer.tiers.map(tierCard)), denials(answer.denied));
+      const tiers = element("div", { class: "tiers" }, answer.tiers.map(tierCard));
+      const all = element("button", { text: "Show all hits", onclick: () => { tiers.toggleAttribute("data-all"); all.textContent = tiers.hasAttribute("data-all") ? `Show the first ${FIRST_HITS} hits` : "Show all hits"; } });
+      const isLong = answer.tiers.some((tier) => tier.hits.length > FIRST_HITS);
+      fill(results, summary(answer), tiers, isLong ? element("div", {}, all) : null, denials(answer.denied));
       fill(why, missing);
       if (asked.tool) await explain(asked.tool);
     });
@@ -257,14 +264,14 @@ function searchView(main) {
     return element("section", { class: "card tier", "aria-label": `Tier ${tier.asked}` },
       element("div", { class: "spread" }, element("h2", { text: tier.asked }), element("span", { class: "muted small number", text: ms(tier.total_ms) })),
       judged ? element("p", {}, judged) : null, problem, abstained,
-      tier.hits.length ? element("ol", {}, tier.hits.map(hit)) : element("p", { class: "muted small", text: "No tool found." }));
+      tier.hits.length ? element("ol", {}, tier.hits.map((found, place) => hit(found, place >= FIRST_HITS))) : element("p", { class: "muted small", text: "No tool found." }));
   }
 
-  function hit(found) {
+  function hit(found, isMore) {
     const bars = found.stages.flatMap((stage) => [
       element("span", { text: stage.name }), bar(stage.share, stage.name),
       element("span", { class: "number", text: `${score(stage.score)} · #${stage.rank}` })]);
-    return element("li", { class: `hit${found.offered ? "" : " out"}`, "data-tool": found.id, "data-chosen": found.id === asked.tool },
+    return element("li", { class: `hit${found.offered ? "" : " out"}${isMore ? " more" : ""}`, "data-tool": found.id, "data-chosen": found.id === asked.tool },
       element("span", { class: "place", text: found.rank }),
       element("div", {},
         element("button", { class: "plain", onclick: () => explain(found.id, true), "aria-label": `Why ${found.id}?` }, toolId(found.id)),
@@ -406,7 +413,7 @@ function catalogView(main) {
       element("p", { class: "muted" }, `${counted(answer.tools, "tool")} of ${counted(answer.servers.length, "server")}; all definitions take `,
         element("strong", { text: `${number(answer.tokens)} tokens` }), ` (${answer.encoding})`),
       card(table([{ title: "server" }, { title: "state" }, { title: "tools", number: true }, { title: "tokens", number: true }, { title: "warnings" }], rows, "Servers")),
-      tools, detail, alike("Near twins", "Tools with almost the same text: a search cannot tell them apart.", answer.twins.map((ids) => ids.map(toolId))),
+      element("div", { class: "split" }, tools, detail), alike("Near twins", "Tools with almost the same text: a search cannot tell them apart.", answer.twins.map((ids) => ids.map(toolId))),
       alike("Collisions", "Definitions that claimed the id of another one.", answer.collisions.map((clash) => [toolId(clash.id), muted(clash.identical ? "repeated word for word" : `held as ${clash.kept_as}`)])));
     if (rows.length === 1) open(answer.servers[0].name, rows[0]);
   });
@@ -435,7 +442,7 @@ function toolList(place, detail, server) {
         figure(number(tool.tokens)),
         cell(tool.level ? pill(tool.level === "warn" ? "warning" : "quarantined", tool.level === "warn" ? "warn" : "bad") : null, tool.twins > 1 ? pill(`${tool.twins} alike`) : null)));
       const more = answer.start + answer.tools.length;
-      fill(list, rows.length ? table([{ title: `tool (${number(answer.count)})` }, { title: "tokens", number: true }, { title: "" }], rows, "Tools") : muted("No tool contains this."),
+      fill(list, rows.length ? box("Tools of a server", table([{ title: `tool (${number(answer.count)})` }, { title: "tokens", number: true }, { title: "" }], rows, null)) : muted("No tool contains this."),
         element("div", { class: "row" },
           begun > 0 ? element("button", { text: "Back", onclick: () => { begun = Math.max(0, begun - 100); refill(); } }) : null,
           more < answer.count ? element("button", { text: `Next of ${number(answer.count)}`, onclick: () => { begun = more; refill(); } }) : null));
@@ -600,7 +607,7 @@ function conversationsView(main, mine) {
         element("span", { class: "row" }, muted(`${counted(talk.searches, "search")}, ${counted(talk.calls, "call")}`),
           talk.failed ? pill(`${talk.failed} failed`, "bad") : null, talk.misses ? pill(`${talk.misses} missed`, "warn") : null, talk.refused ? pill(`${talk.refused} refused`, "warn") : null))));
     fill(talks, card(element("h2", { text: `${counted(answer.conversations.length, "conversation")}` }),
-      element("ul", {}, element("li", {}, element("button", { class: "talk", "data-session": "", "aria-pressed": String(session === null), onclick: () => choose(null) }, element("strong", { text: "All events" }))), buttons)));
+      box("Conversations", element("ul", {}, element("li", {}, element("button", { class: "talk", "data-session": "", "aria-pressed": String(session === null), onclick: () => choose(null) }, element("strong", { text: "All events" }))), buttons))));
     const rows = answer.missed.map((search) => element("tr", {},
       cell(search.query ? element("button", { class: "plain text", onclick: () => { asked.query = search.query; asked.tool = ""; location.hash = "search"; }, text: search.query.slice(0, 300) })
         : element("span", { class: "muted mono", text: `query ${search.hash.slice(0, 12)}` })),
@@ -651,18 +658,18 @@ function overviewView(main) {
     const stats = answer.stats;
     const failed = answer.servers.filter((server) => server.state === "failed").length;
     const tile = (name, value, more) => element("div", { class: "card tile" }, element("span", { class: "muted small", text: name }), element("strong", { text: value }), muted(more));
-    const share = stats.tokens.definitions ? `${Math.round(100 * stats.tokens.saved / stats.tokens.definitions)} % of ${number(stats.tokens.definitions)}` : "no events yet";
+    const share = stats.tokens.definitions ? `${Math.round(100 * stats.tokens.saved / stats.tokens.definitions)} % of ${brief(stats.tokens.definitions)}` : "no events yet";
     fill(place,
       element("div", { class: "tiles" },
         tile("Servers", number(answer.servers.length), failed ? `${failed} failed` : "none failed"),
         tile("Tools", number(answer.tools), answer.quarantined ? `${number(answer.quarantined)} quarantined` : "none quarantined"),
         tile("All definitions", number(answer.tokens), "tokens, in every turn"),
-        tile("Tokens saved", number(stats.tokens.saved), share),
+        tile("Tokens saved", brief(stats.tokens.saved), share),
         tile("Searches", number(stats.searches.total), `${number(stats.searches.misses)} led to no call`),
         tile("Search, p95", ms(stats.searches.p95_ms), `p50 ${ms(stats.searches.p50_ms)}`)),
       answer.encoded < 1 ? notice(`The index is being built: ${Math.round(100 * answer.encoded)} % encoded.`, "warn") : null,
       answer.hours.length ? card(element("div", { class: "spread" }, element("h2", { text: "Searches and calls an hour" }),
-        element("div", { class: "legend" }, element("span", { class: "searches", text: "searches" }), element("span", { text: "calls" }))), hourChart(answer.hours))
+        element("div", { class: "legend" }, element("span", { class: "searches", text: "searches" }), element("span", { text: "calls" }))), hourChart(answer.hours, Math.max(280, place.clientWidth - 40)))
         : empty("No events yet", "Searches, calls and latencies appear once a gateway records events: ", element("code", { text: '"events": "events.jsonl"' }), "."),
       card(element("h2", { text: "Servers" }), serverTable(answer)));
   });
@@ -678,8 +685,8 @@ function serverTable(answer) {
   return table([{ title: "server" }, { title: "state" }, ...columns], rows, "Servers");
 }
 
-function hourChart(hours) {
-  const width = 720, height = 150, floor = 124, most = Math.max(1, ...hours.map((hour) => Math.max(hour.searches, hour.calls)));
+function hourChart(hours, width) {
+  const height = 150, floor = 124, most = Math.max(1, ...hours.map((hour) => Math.max(hour.searches, hour.calls)));
   const step = (width - 40) / Math.max(hours.length, 6);
   const chart = drawing("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Searches and calls an hour, at most ${most}` });
   chart.append(drawing("line", { x1: 36, x2: width, y1: floor, y2: floor }), drawing("text", { x: 30, y: 20, "text-anchor": "end" }, number(most)), drawing("text", { x: 30, y: floor, "text-anchor": "end" }, "0"));
@@ -690,7 +697,7 @@ function hourChart(hours) {
       const tall = (floor - 12) * hour[kind] / most;
       chart.append(drawing("rect", { class: kind, x: left + side * (wide + 1), y: floor - tall, width: wide, height: tall, rx: 2 }));
     });
-    if (place % Math.ceil(hours.length / 12) === 0) chart.append(drawing("text", { x: left, y: floor + 17 }, `${hour.hour.slice(11, 13)}:00`));
+    if (place % Math.ceil(44 / step) === 0) chart.append(drawing("text", { x: left, y: floor + 17 }, `${hour.hour.slice(11, 13)}:00`));
   });
   return chart;
 }

@@ -24,7 +24,7 @@ _MARKUP = (
     "</textarea><script>window.__hit=1</script>",
     "--><script>window.__hit=1</script>",
     "]]><script>window.__hit=1</script>",
-    "\"><script>window.__hit=1</script>",
+    '"><script>window.__hit=1</script>',
     "' onmouseover='window.__hit=1",
     '" autofocus onfocus="window.__hit=1',
     "`${window.__hit=1}`",

@@ -42,7 +42,9 @@ class Page:
     def token(self) -> str:
         return self.address.partition("#")[2]
 
-    def get(self, path: str, headers: dict[str, str] | None = None, **query: Any) -> httpx2.Response:
+    def get(
+        self, path: str, headers: dict[str, str] | None = None, **query: Any
+    ) -> httpx2.Response:
         sent = {"authorization": f"Bearer {self.token}", **(headers or {})}
         return httpx2.get(f"{self.base}{path}", params=query, headers=sent, timeout=60)
 

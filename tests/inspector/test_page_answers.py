@@ -76,7 +76,11 @@ def test_a_missing_tool_comes_up_with_an_example_query(page: Page, folder: Path)
     assert [explanation["rank"] for explanation in after["explanations"]] == [1, 1]
     assert after["examples"]["queries"] == [query]
     [row] = (folder / "mine.jsonl").read_text(encoding="utf-8").splitlines()
-    assert json.loads(row) == {"tool": "billing/list_customers", "requests": [query], "source": "hand"}
+    assert json.loads(row) == {
+        "tool": "billing/list_customers",
+        "requests": [query],
+        "source": "hand",
+    }
     hits = page.answer("search", query=query)["tiers"][0]["hits"]
     assert hits[0]["id"] == "billing/list_customers"
     assert hits[0]["example_sources"] == ["hand"]
@@ -155,7 +159,8 @@ def _rows(session: str, *rows: dict[str, object]) -> str:
     place = {"turn_id": f"{session}/1", "session": session, "turn": 1, "client": "default"}
     moments = (f"2026-11-22T20:0{n}:00.000+00:00" for n in range(10))
     return "".join(
-        json.dumps({**place, "at": at, **row}) + "\n" for at, row in zip(moments, rows, strict=False)
+        json.dumps({**place, "at": at, **row}) + "\n"
+        for at, row in zip(moments, rows, strict=False)
     )
 
 

@@ -98,7 +98,14 @@ def test_the_page_loads_nothing_from_elsewhere(page: Page) -> None:
     assert "style=" not in html
     assert html.count("<script") == html.count('<script src="page.js" defer></script>') == 1
     script = page.get("page.js").text
-    for sink in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function("):
+    for sink in (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacent",
+        "document.write",
+        "eval(",
+        "Function(",
+    ):
         assert sink not in script
 
 
@@ -195,7 +202,9 @@ def test_injections_are_shown_and_not_removed(page: Page) -> None:
         assert f"searched “{text}”" in titles
     assert r"searched “pay \u202e001 euros\u202c now”" in titles
     [long_title] = [title for title in titles if "xxxx" in title]
-    assert long_title.endswith("[…cut: 1,000,010 characters in all]") or "cut: 1,000,0" in long_title
+    assert (
+        long_title.endswith("[…cut: 1,000,010 characters in all]") or "cut: 1,000,0" in long_title
+    )
     assert page.answer("events")["damaged"] == 2
 
 
