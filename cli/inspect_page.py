@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -16,7 +16,7 @@ from .options import IndexOption
 if TYPE_CHECKING:
     from ..config import Config
     from ..inspector.subject import Subject
-    from ..setting_types import ConfigSettings
+    from ..setting_types import ConfigSettings, IndexSettings
 
 
 def inspect_page(
@@ -86,7 +86,7 @@ def _of_index(
         change_pins(pins, lambda present: present)  # created if it does not exist
         changes["trust"] = {"pins": pins}
     if examples is not None:
-        changes["index"] = with_example_file(index_settings, examples)
+        changes["index"] = cast("IndexSettings", with_example_file(index_settings, examples))
     with trust_notes(), progress("encoding tools") as report:
         engine = Engine.open(index, progress=report, **changes)
     return Subject(

@@ -72,7 +72,9 @@ async def serve_http(
         routes.append(Route("/metrics", MetricsRoute(metrics, metrics_token, is_open=is_open)))
     if page is not None:
         routes.append(Mount(PAGE_PATH, page))
-    app = gateway.server.streamable_http_app(host=host, custom_starlette_routes=routes)
+    app = gateway.server.streamable_http_app(
+        host=host, custom_starlette_routes=cast("list[Route]", routes)
+    )
     reporting = SessionEnd(RepairedBodies(app), gateway.sessions.end)
     guarded = BearerTokens(reporting, tokens or {}, frozenset({"/healthz", "/metrics"}))
     connections = ClientConnections(most_connections())

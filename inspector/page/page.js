@@ -55,10 +55,13 @@ const muted = (text) => element("span", { class: "muted small text", text });
 
 function toolId(id) {
   const slash = id.indexOf("/");
-  const node = element("span", { class: "id" });
-  if (slash > 0) append(node, [element("span", { class: "server", text: id.slice(0, slash + 1) }), id.slice(slash + 1)]);
-  else node.textContent = id;
-  return node;
+  const server = element("span", { class: "server" }, breakable(id.slice(0, slash + 1)));
+  return element("span", { class: "id" }, slash > 0 ? server : null, breakable(id.slice(slash + 1)));
+}
+
+// An id may break after the marks that join its words.
+function breakable(id) {
+  return id.split(/(?<=[_/.-])/).flatMap((part) => [part, element("wbr")]);
 }
 
 function bar(share, kind = "") {
@@ -243,8 +246,8 @@ function searchView(main) {
       const tiers = element("div", { class: "tiers" }, answer.tiers.map(tierCard));
       const all = element("button", { text: "Show all hits", onclick: () => { tiers.toggleAttribute("data-all"); all.textContent = tiers.hasAttribute("data-all") ? `Show the first ${FIRST_HITS} hits` : "Show all hits"; } });
       const isLong = answer.tiers.some((tier) => tier.hits.length > FIRST_HITS);
-      fill(results, summary(answer), tiers, isLong ? element("div", {}, all) : null, denials(answer.denied));
-      fill(why, missing);
+      fill(results, summary(answer), tiers, isLong ? element("div", {}, all) : null);
+      fill(why, missing, denials(answer.denied));
       if (asked.tool) await explain(asked.tool);
     });
   }
@@ -483,7 +486,7 @@ function trustView(main) {
 
   function overviewOf(answer) {
     const waiting = answer.quarantined.map((tool) => element("li", {},
-      element("button", { class: "talk", "aria-pressed": String(tool.id === chosen), onclick: () => review(tool.id) },
+      element("button", { class: "talk", "data-tool": tool.id, "aria-pressed": String(tool.id === chosen), onclick: () => review(tool.id) },
         element("span", { class: "text" }, toolId(tool.id)),
         element("span", {}, pill(tool.code.replaceAll("_", " "), "bad")))));
     const warned = answer.warned.map((tool) => element("li", {},
@@ -498,7 +501,7 @@ function trustView(main) {
 
   function review(id) {
     chosen = id;
-    for (const button of list.querySelectorAll(".talk")) button.setAttribute("aria-pressed", String(button.querySelector(".id").textContent === id));
+    for (const button of list.querySelectorAll(".talk")) button.setAttribute("aria-pressed", String(button.dataset.tool === id));
     load(detail, async () => {
       const tool = await request("review", { id });
       const title = element("h2", { tabindex: "-1" }, toolId(tool.id));
@@ -590,7 +593,13 @@ function conversationsView(main, mine) {
     title.textContent = talk ? `Conversation ${talk.session.slice(0, 60)}` : "All events";
     fill(cost, talk && talk.defined ? costOf(talk) : null);
     for (const button of talks.querySelectorAll(".talk")) button.setAttribute("aria-pressed", String(button.dataset.session === (session || "")));
-    timeline.scrollTop = follow.checked ? shown.length * ROW_HEIGHT : 0;
+    timeline.scrollTop = 0;
+    drawFollowing();
+  }
+
+  function drawFollowing() {
+    draw();
+    if (follow.checked) timeline.scrollTop = shown.length * ROW_HEIGHT;
     draw();
   }
 
@@ -633,8 +642,7 @@ function conversationsView(main, mine) {
     }
     if (session !== null) shown = lines.filter((line) => line.session === session);
     if (lines.length) talkList(await request("conversations"));
-    if (follow.checked) timeline.scrollTop = shown.length * ROW_HEIGHT;
-    draw();
+    drawFollowing();
     return undefined;
   }
 
