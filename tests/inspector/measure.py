@@ -63,7 +63,7 @@ def main() -> None:
                     beyond.append(whole - engine)
                 tab.evaluate("window.__tasks.length = 0")
                 show(tab, "conversations")
-                tab.wait_for_function("document.querySelector('.event')?.ariaSetSize === '10000'")
+                tab.wait_for_selector('.event[aria-setsize="10000"]')
                 for place in range(0, 460_000, 20_000):
                     tab.locator(".timeline").evaluate(
                         "(node, place) => { node.scrollTop = place; }", place

@@ -9,6 +9,7 @@ import json
 import os
 import random
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,35 +50,54 @@ def demo_tools() -> list[Tool]:
 
 def events(count: int, ids: list[str]) -> list[dict[str, object]]:
     """Events of conversations, a part of which found nothing or failed."""
-    chance, rows, seconds = random.Random(4), [], 0
+    chance, rows = random.Random(4), []
     while len(rows) < count:
-        session = f"{chance.getrandbits(48):012x}"
-        client = chance.choice(["claude", "codex", "default"])
-
-        def add(**row: object) -> None:
-            nonlocal seconds
-            seconds += chance.randint(1, 9)
-            at = (
-                f"2026-11-22T{seconds // 3600 % 24:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-            )
-            place = {"turn_id": f"{session}/1", "session": session, "turn": 1, "client": client}
-            rows.append({**place, "at": f"{at}.000+00:00", **row})
-
-        add(kind="list", shown=5, tokens=493, permitted=len(ids), permitted_tokens=48_000)
-        for _ in range(chance.randint(1, 5)):
-            query, hits = chance.choice(QUERIES), chance.sample(ids, 5)
-            outcome = chance.choices(["found", "abstained"], [8, 2])[0]
-            found = [{"id": tool_id, "score": 0.5} for tool_id in hits if outcome == "found"]
-            search = {"query": f"{QUERIES.index(query):032x}", "content": {"query": query}}
-            search |= {"server": None, "tier": "hybrid", "outcome": outcome, "found": found}
-            reason = None if found else "no tool fits"
-            add(kind="search", **search, reason=reason, tokens=chance.randint(90, 180), ms=12.5)
-            if found and chance.random() < 0.8:
-                end = chance.choices(["ok", "tool_error", "invalid", "promoted"], [16, 1, 1, 1])[0]
-                status = "passed" if end in ("ok", "tool_error") else end
-                call = {"tool": hits[0], "status": status, "outcome": end, "run_ms": 40.0}
-                add(kind="call", **call, server=hits[0].partition("/")[0], ms=0.2)
+        session, client = f"{chance.getrandbits(48):012x}", chance.choice(["claude", "codex"])
+        rows += [
+            {"turn_id": f"{session}/1", "session": session, "turn": 1, "client": client, **row}
+            for row in _conversation(chance, ids)
+        ]
+    start = datetime(2026, 11, 22, tzinfo=UTC)
+    for number, row in enumerate(rows):
+        row["at"] = (start + timedelta(seconds=5 * number)).isoformat(timespec="milliseconds")
     return rows[:count]
+
+
+def _conversation(chance: random.Random, ids: list[str]) -> Iterator[dict[str, object]]:
+    yield {
+        "kind": "list",
+        "shown": 5,
+        "tokens": 493,
+        "permitted": len(ids),
+        "permitted_tokens": 48_000,
+    }
+    for _ in range(chance.randint(1, 5)):
+        query, hits = chance.choice(QUERIES), chance.sample(ids, 5)
+        outcome = chance.choices(["found", "abstained"], [8, 2])[0]
+        found = [{"id": tool_id, "score": 0.5} for tool_id in hits if outcome == "found"]
+        yield {
+            "kind": "search",
+            "query": f"{QUERIES.index(query):032x}",
+            "content": {"query": query},
+            "server": None,
+            "tier": "hybrid",
+            "outcome": outcome,
+            "found": found,
+            "reason": None if found else "no tool fits",
+            "tokens": chance.randint(90, 180),
+            "ms": 12.5,
+        }
+        if found and chance.random() < 0.8:
+            end = chance.choices(["ok", "tool_error", "invalid", "promoted"], [16, 1, 1, 1])[0]
+            yield {
+                "kind": "call",
+                "tool": hits[0],
+                "status": "passed" if end in ("ok", "tool_error") else end,
+                "outcome": end,
+                "server": hits[0].partition("/")[0],
+                "run_ms": 40.0,
+                "ms": 0.2,
+            }
 
 
 def write_events(path: Path, rows: list[dict[str, object]]) -> None:
@@ -119,12 +139,15 @@ class Watched:
         self.problems: list[str] = []
         self.tab.on("console", lambda m: self._note(m.text) if m.type == "error" else None)
         self.tab.on("pageerror", lambda error: self._note(str(error)))
-        self.tab.on(
-            "request", lambda r: None if r.url.startswith(page.origin) else self._note(r.url)
-        )
+        self._origin = page.origin
+        self.tab.on("request", lambda request: self._check(request.url))
         self.tab.set_default_timeout(60_000)
         self.tab.goto(page.address)
         self.tab.wait_for_selector("input.query")
+
+    def _check(self, url: str) -> None:
+        if not url.startswith(self._origin):
+            self._note(url)
 
     def _note(self, text: str) -> None:
         self.problems.append(text)
@@ -189,7 +212,7 @@ def test_everything_is_done_by_keyboard(browser: Browser, page: Page) -> None:
     def open_view(name: str) -> None:
         tab_to(f'nav a[href="#{name}"]')
         tab.keyboard.press("Enter")
-        tab.wait_for_function("name => location.hash === '#' + name", arg=name)
+        tab.wait_for_selector(f'nav a[href="#{name}"][aria-current]')
 
     assert tab.evaluate("document.activeElement.className") == "query"
     tab.keyboard.type("who owes the team a beer")
@@ -201,7 +224,7 @@ def test_everything_is_done_by_keyboard(browser: Browser, page: Page) -> None:
     tab.wait_for_selector(".word.missing")
     tab_to("button.primary")
     tab.keyboard.press("Enter")
-    tab.wait_for_function("document.querySelector('.rank')?.textContent === '#1'")
+    tab.wait_for_selector('.rank:text-is("#1")')
     for view, selector in (
         ("catalog", "td button"),
         ("trust", '.talk[data-tool="units/convert"]'),
@@ -231,7 +254,7 @@ def test_everything_is_done_by_keyboard(browser: Browser, page: Page) -> None:
 def test_ten_thousand_events_take_few_elements(browser: Browser, page: Page) -> None:
     watched = Watched(browser, page, (1280, 800), "light")
     show(watched.tab, "conversations")
-    watched.tab.wait_for_function("document.querySelector('.event')?.ariaSetSize === '10000'")
+    watched.tab.wait_for_selector('.event[aria-setsize="10000"]')
     assert watched.tab.locator(".event").count() < 60
     watched.tab.locator(".timeline").evaluate("node => { node.scrollTop = 0; }")
     watched.tab.wait_for_selector('.event[aria-posinset="1"]')
@@ -279,9 +302,6 @@ def test_hostile_texts_stay_text(browser: Browser, tmp_path: Path) -> None:
                 if button.is_visible():
                     button.click(timeout=5_000)
             assert tab.evaluate("window.__hit") is None
-            scripts = (
-                "document.querySelectorAll('script, iframe, object, form[action], base').length"
-            )
-            assert tab.evaluate(scripts) == 1
+            assert tab.locator("script, iframe, object, form[action], base").count() == 1
         assert watched.problems == []
         watched.close()
