@@ -202,15 +202,15 @@ def test_everything_is_done_by_keyboard(browser: Browser, page: Page) -> None:
     watched = Watched(browser, page, (1280, 800), "light")
     tab = watched.tab
 
-    def tab_to(selector: str) -> None:
-        for _ in range(150):
+    def tab_to(selector: str, key: str = "Tab") -> None:
+        for _ in range(200):
             if tab.evaluate("s => document.activeElement.matches(s)", selector):
                 return
-            tab.keyboard.press("Tab")
+            tab.keyboard.press(key)
         raise AssertionError(f"{selector} is not reached")
 
     def open_view(name: str) -> None:
-        tab_to(f'nav a[href="#{name}"]')
+        tab_to(f'nav a[href="#{name}"]', "Shift+Tab")
         tab.keyboard.press("Enter")
         tab.wait_for_selector(f'nav a[href="#{name}"][aria-current]')
 
