@@ -189,7 +189,7 @@ async function begin() {
     if (token) fill(document.getElementById("main"), notice(error.message, "bad"));
     return;
   }
-  document.getElementById("subject").textContent = start.name;
+  document.getElementById("subject").textContent = start.name.split(/[\\/]/).pop();
   document.getElementById("subject").title = start.name;
   show();
 }
