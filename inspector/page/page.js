@@ -279,7 +279,6 @@ function searchView(main) {
       element("div", {},
         element("button", { class: "plain", onclick: () => explain(found.id, true), "aria-label": `Why ${found.id}?` }, toolId(found.id)),
         found.offered ? null : [" ", pill("not offered", "warn")],
-        found.example_sources.length ? [" ", pill("has examples")] : null,
         element("p", { class: "text", text: found.summary })),
       element("div", { class: "bars" }, bars));
   }
@@ -559,9 +558,9 @@ function conversationsView(main, mine) {
   const space = element("div", { class: "space", role: "list" });
   const timeline = element("div", { class: "timeline", tabindex: "0", role: "region", "aria-label": "Timeline of events" }, space);
   const follow = element("input", { type: "checkbox", checked: true });
-  append(main, [head("Conversations", "What agents searched for, were offered and called. New events appear while a gateway writes them."), missed,
+  append(main, [head("Conversations", "What agents searched for, were offered and called. New events appear while a gateway writes them."),
     element("div", { class: "split" }, talks, element("div", { class: "stack" },
-      element("div", { class: "spread" }, title, element("label", { class: "check" }, follow, "Follow new events")), cost, timeline))]);
+      element("div", { class: "spread" }, title, element("label", { class: "check" }, follow, "Follow new events")), cost, timeline)), missed]);
   const lines = [];
   let shown = lines;
   let session = null;
@@ -620,7 +619,7 @@ function conversationsView(main, mine) {
     const rows = answer.missed.map((search) => element("tr", {},
       cell(search.query ? element("button", { class: "plain text", onclick: () => { asked.query = search.query; asked.tool = ""; location.hash = "search"; }, text: search.query.slice(0, 300) })
         : element("span", { class: "muted mono", text: `query ${search.hash.slice(0, 12)}` })),
-      figure(number(search.count)), cell(search.found.length ? search.found.map((id) => element("div", {}, toolId(id))) : muted("nothing")), cell(element("span", { class: "muted small", text: moment(search.at) }))));
+      figure(number(search.count)), cell(search.found.length ? element("div", { class: "row" }, search.found.map(toolId)) : muted("nothing")), cell(element("span", { class: "muted small", text: moment(search.at) }))));
     fill(missed, rows.length ? card(element("div", {}, element("h2", { text: "Searches that led to no call" }),
       element("p", { class: "muted small", text: "What to enrich next: open one in Search, pick the tool that was meant, and add the query as an example. Queries are recorded with the setting event_content." })),
       table([{ title: "query" }, { title: "times", number: true }, { title: "offered" }, { title: "last" }], rows.slice(0, 12), "Searches that led to no call")) : null);
