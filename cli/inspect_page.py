@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ..errors import MissingExtraError
-from .console import note, progress, trust_notes
+from .console import note, progress, trust_as_notes
 from .gateway.configured_servers import ServersOption, SettingsOption, read_configured
 from .options import IndexOption
 
@@ -87,7 +87,7 @@ def _of_index(
         changes["trust"] = {"pins": pins}
     if examples is not None:
         changes["index"] = cast("IndexSettings", with_example_file(index_settings, examples))
-    with trust_notes(), progress("encoding tools") as report:
+    with trust_as_notes(), progress("encoding tools") as report:
         engine = Engine.open(index, progress=report, **changes)
     return Subject(
         engine,

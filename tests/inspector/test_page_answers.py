@@ -26,18 +26,26 @@ TOOLS = [
 ]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    save_index(tmp_path / "index", TOOLS, tiers=["lexical", "fast"], default_tier="fast")
-    return tmp_path
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved index, which no test changes."""
+    folder = tmp_path_factory.mktemp("index")
+    return save_index(folder, TOOLS, tiers=["lexical", "fast"], default_tier="fast")
 
 
-@pytest.fixture
-def page(folder: Path) -> Iterator[Page]:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the page's pins, example queries and events are."""
+    return tmp_path_factory.mktemp("page")
+
+
+@pytest.fixture(scope="module")
+def page(index: Path, folder: Path) -> Iterator[Page]:
+    """One page for all tests; each of them writes another file."""
     pins, examples, events = folder / "pins.json", folder / "mine.jsonl", folder / "events.jsonl"
     with inspecting(
         folder,
-        *("--index", str(folder / "index"), "--pins", str(pins)),
+        *("--index", str(index), "--pins", str(pins)),
         *("--examples", str(examples), "--events", str(events)),
     ) as page:
         yield page
@@ -86,7 +94,13 @@ def test_a_missing_tool_comes_up_with_an_example_query(page: Page, folder: Path)
     assert hits[0]["example_sources"] == ["hand"]
 
 
-def test_trust_marks_the_sentence_and_approves_what_was_read(page: Page, folder: Path) -> None:
+def test_trust_marks_the_sentence_and_approves_what_was_read(index: Path, tmp_path: Path) -> None:
+    pins = tmp_path / "pins.json"
+    with inspecting(tmp_path, "--index", str(index), "--pins", str(pins)) as page:
+        _approve_what_was_read(page, pins)
+
+
+def _approve_what_was_read(page: Page, pins: Path) -> None:
     [waiting] = page.answer("trust")["quarantined"]
     assert waiting["id"] == "math/mul"
     review = page.answer("review", id="math/mul")
@@ -99,16 +113,17 @@ def test_trust_marks_the_sentence_and_approves_what_was_read(page: Page, folder:
     assert page.answer("trust")["quarantined"] == [waiting]
     approved = {"tool": "math/mul", "fingerprint": review["fingerprint"]}
     assert page.post("approve", approved).json()["quarantined"] == []
-    assert json.loads((folder / "pins.json").read_text())["tools"]["math/mul"]["approved"] is True
+    assert json.loads(pins.read_text())["tools"]["math/mul"]["approved"] is True
     answer = page.answer("search", query="multiply two numbers")
     assert answer["tiers"][0]["hits"][0]["id"] == "math/mul"
 
 
-def test_trust_shows_a_change_side_by_side(folder: Path, run_trust) -> None:
+def test_trust_shows_a_change_side_by_side(index: Path, tmp_path: Path, run_trust) -> None:
+    folder = tmp_path
     old = folder / "old.json"
     old.write_text(json.dumps([ADD.to_dict() | {"description": "Adds two numbers."}]))
     run_trust("pin", "--tools", str(old), "--pins", str(folder / "pins.json"))
-    options = ("--index", str(folder / "index"), "--pins", str(folder / "pins.json"))
+    options = ("--index", str(index), "--pins", str(folder / "pins.json"))
     with inspecting(folder, *options) as page:
         assert {tool["id"]: tool["changed"] for tool in page.answer("trust")["quarantined"]} == {
             "math/add": True,
