@@ -133,8 +133,9 @@ def label_points(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    renderer, scale = canvas.get_renderer(), figure.dpi / 72
+    canvas.draw()  # type: ignore[no-untyped-call]
+    renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
+    scale = figure.dpi / 72
     points = {label: axes.transData.transform(place) for label, place in places.items()}
     reach = 5 * scale
     taken: list[_Box] = [(x - reach, y - reach, x + reach, y + reach) for x, y in points.values()]

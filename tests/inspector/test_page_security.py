@@ -180,15 +180,15 @@ def test_hostile_texts_arrive_as_json_with_nothing_hidden(page: Page) -> None:
     reads += [(("tool", "review")[place % 2], {"id": one}) for place, one in enumerate(ids)]
     reads += [("search", {"query": text.replace("\ud800", "\ufffd")}) for text in INJECTIONS]
     sent = {"authorization": f"Bearer {page.token}"}
-    client = httpx2.Client(headers=sent, timeout=60)
-    for name, query in reads:
-        response = client.get(f"{page.base}api/{name}", params=query)
-        assert response.status_code == 200, (name, query, response.text)
-        assert response.headers["content-type"] == "application/json"
-        assert response.headers["x-content-type-options"] == "nosniff"
-        for text in _strings(response.json()):
-            assert not HIDDEN_CHARACTERS & set(text), (name, query)
-            assert len(text) < 20_100 * 6
+    with httpx2.Client(headers=sent, timeout=60) as client:
+        for name, query in reads:
+            response = client.get(f"{page.base}api/{name}", params=query)
+            assert response.status_code == 200, (name, query, response.text)
+            assert response.headers["content-type"] == "application/json"
+            assert response.headers["x-content-type-options"] == "nosniff"
+            for text in _strings(response.json()):
+                assert not HIDDEN_CHARACTERS & set(text), (name, query)
+                assert len(text) < 20_100 * 6
 
 
 def test_injections_are_shown_and_not_removed(page: Page) -> None:
