@@ -25,6 +25,8 @@ from .subject import Subject
 #: Tools of one page of a list.
 PAGE = 100
 _SUMMARY = 160
+#: Tools of a selection, for the tokens of a turn.
+MOST_OFFERED = 5
 #: Characters of a sentence that have to agree with a finding.
 _AGREEING = 60
 
@@ -257,10 +259,6 @@ def _facts_of(catalog: Catalog) -> CatalogFacts:
         twins,
         Library().servers(catalog),
     )
-
-
-#: Tools of a selection, for the tokens of a turn.
-MOST_OFFERED = 5
 
 
 def _flag_counts(catalog: Catalog, flags: Any) -> Counter[tuple[str, str]]:

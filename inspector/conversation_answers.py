@@ -82,7 +82,7 @@ def _missed(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "hash": query,
             "count": count,
             "at": last[query]["at"],
-            "found": _found(last[query])[:_NAMED],
+            "found": _offered_ids(last[query])[:_NAMED],
             "outcome": last[query].get("outcome", "found"),
         }
         for query, count in counts.most_common(_MISSED)
@@ -96,7 +96,7 @@ def _query_text(row: Mapping[str, Any]) -> str | None:
     return query if isinstance(query, str) else None
 
 
-def _found(row: Mapping[str, Any]) -> list[str]:
+def _offered_ids(row: Mapping[str, Any]) -> list[str]:
     if row["kind"] == "search":
         return [str(hit["id"]) for hit in row["found"]]
     return [str(tool_id) for tool_id in row.get("offered", ())]
@@ -121,15 +121,15 @@ def _line(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
 def _texts_of(kind: str, row: Mapping[str, Any]) -> tuple[str, str, str]:
     """What happened, the details, and whether it is good, bad or neither."""
     if kind == "search" or (kind == "turn" and row.get("called") is None):
-        found, outcome = _found(row), str(row.get("outcome", "found"))
+        offered, outcome = _offered_ids(row), str(row.get("outcome", "found"))
         if kind == "turn" and row.get("abstained"):
             outcome = "abstained"
         query = _query_text(row)
         title = "searched" if query is None else f"searched “{query}”"
-        if not found or outcome == "abstained":
+        if not offered or outcome == "abstained":
             return title, str(row.get("reason") or outcome), "warn"
-        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        return title, f"offered {', '.join(found[:_NAMED])}{more}", "plain"
+        more = f" and {len(offered) - _NAMED} more" if len(offered) > _NAMED else ""
+        return title, f"offered {', '.join(offered[:_NAMED])}{more}", "plain"
     if kind == "call":
         outcome = str(row.get("outcome", row.get("status")))
         verb = {"ok": "called", "passed": "called", "promoted": "repaired"}.get(outcome, "failed")

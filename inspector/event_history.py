@@ -17,8 +17,15 @@ from ..session.recorder import parse_event
 Row = dict[str, Any]
 #: Events that are kept; older ones are dropped.
 MOST_EVENTS = 20_000
+#: Characters of a query that are kept.
+_QUERY_CHARACTERS = 4_000
 #: Most bytes that one reading takes from a file.
 _MOST_BYTES = 64_000_000
+
+
+def cut(text: str, most: int) -> str:
+    """The first characters of a text, with a mark that says how many there are, if it is longer."""
+    return text if len(text) <= most else f"{text[:most]} […cut: {len(text):,} characters in all]"
 
 
 class EventHistory:
@@ -117,9 +124,18 @@ class EventHistory:
         for row in rows:
             try:
                 EventStats([row])
-                self._rows.append({"session": "", **row})
+                self._rows.append(_without_long_content({"session": "", **row}))
             except (KeyError, TypeError, ValueError, AttributeError):
                 self._damaged += 1
         if (excess := len(self._rows) - MOST_EVENTS) > 0:
             del self._rows[:excess]
             self._dropped += excess
+
+
+def _without_long_content(row: Row) -> Row:
+    """The event with the query of its content alone. Results of calls may take megabytes."""
+    content = row.pop("content", None)
+    query = content.get("query") if isinstance(content, Mapping) else None
+    if isinstance(query, str):
+        row["content"] = {"query": cut(query, _QUERY_CHARACTERS)}
+    return row

@@ -27,6 +27,7 @@ from ..errors import RequestError, ShortlistError, UnknownToolError
 from ..view import View
 from .catalog_answers import CatalogAnswers
 from .conversation_answers import conversations, events, overview
+from .event_history import cut
 from .search_answers import explain_tool, search_tiers
 from .subject import Subject
 
@@ -292,9 +293,7 @@ def as_shown(value: Any) -> Any:
     Control and direction marks are written out, as `\u202e`. A longer text is cut, with a mark.
     """
     if isinstance(value, str):
-        if len(value) <= _MOST_CHARACTERS:
-            return written_out(value)
-        return f"{written_out(value[:_MOST_CHARACTERS])} […cut: {len(value):,} characters in all]"
+        return written_out(cut(value, _MOST_CHARACTERS))
     if isinstance(value, Mapping):
         return {as_shown(str(key)): as_shown(child) for key, child in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

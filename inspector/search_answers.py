@@ -42,7 +42,9 @@ def search_tiers(
         "permitted": view.admission.permitted_count,
         "tools": len(view.catalog),
         "unmatched": list(view.unmatched),
-        "tiers": [_tier_answer(view, query, tier, found) for tier, found in selections.items()],
+        "tiers": [
+            _tier_answer(view, query, tier, selection) for tier, selection in selections.items()
+        ],
         "denied": _denied(subject, next(iter(selections.values()))),
     }
 
@@ -166,7 +168,7 @@ def matching_words(query: str, tool: Tool, examples: ExampleQueries | None) -> l
                 term,
                 {
                     "word": word,
-                    "parts": [part for part, found in terms_by_part.items() if term in found],
+                    "parts": [part for part in terms_by_part if term in terms_by_part[part]],
                 },
             )
     return list(matches.values())

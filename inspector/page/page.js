@@ -267,19 +267,19 @@ function searchView(main) {
     return element("section", { class: "card tier", "aria-label": `Tier ${tier.asked}` },
       element("div", { class: "spread" }, element("h2", { text: tier.asked }), element("span", { class: "muted small number", text: ms(tier.total_ms) })),
       judged ? element("p", {}, judged) : null, problem, abstained,
-      tier.hits.length ? element("ol", {}, tier.hits.map((found, place) => hit(found, place >= FIRST_HITS))) : element("p", { class: "muted small", text: "No tool found." }));
+      tier.hits.length ? element("ol", {}, tier.hits.map((entry, place) => hit(entry, place >= FIRST_HITS))) : element("p", { class: "muted small", text: "No tool found." }));
   }
 
-  function hit(found, isMore) {
-    const bars = found.stages.flatMap((stage) => [
+  function hit(entry, isMore) {
+    const bars = entry.stages.flatMap((stage) => [
       element("span", { text: stage.name }), bar(stage.share, stage.name),
       element("span", { class: "number", text: `${score(stage.score)} · #${stage.rank}` })]);
-    return element("li", { class: `hit${found.offered ? "" : " out"}${isMore ? " more" : ""}`, "data-tool": found.id, "data-chosen": found.id === asked.tool },
-      element("span", { class: "place", text: found.rank }),
+    return element("li", { class: `hit${entry.offered ? "" : " out"}${isMore ? " more" : ""}`, "data-tool": entry.id, "data-chosen": entry.id === asked.tool },
+      element("span", { class: "place", text: entry.rank }),
       element("div", {},
-        element("button", { class: "plain", onclick: () => explain(found.id, true), "aria-label": `Why ${found.id}?` }, toolId(found.id)),
-        found.offered ? null : [" ", pill("not offered", "warn")],
-        element("p", { class: "text", text: found.summary })),
+        element("button", { class: "plain", onclick: () => explain(entry.id, true), "aria-label": `Why ${entry.id}?` }, toolId(entry.id)),
+        entry.offered ? null : [" ", pill("not offered", "warn")],
+        element("p", { class: "text", text: entry.summary })),
       element("div", { class: "bars" }, bars));
   }
 

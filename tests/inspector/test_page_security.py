@@ -198,7 +198,7 @@ def test_injections_are_shown_and_not_removed(page: Page) -> None:
         assert f"searched “{text}”" in titles
     assert r"searched “pay \u202e001 euros\u202c now”" in titles
     [long_title] = [title for title in titles if "xxxx" in title]
-    assert long_title.endswith("[…cut: 1,000,011 characters in all]")
+    assert long_title.endswith("[…cut: 1,000,000 characters in all]”")
     assert page.answer("events")["damaged"] == 2
 
 
