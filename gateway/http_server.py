@@ -87,7 +87,7 @@ async def serve_http(
         log_level="warning",
         lifespan="on",
     )
-    http_server = _HttpServer(config, started)
+    http_server = ReportingServer(config, started)
     with connections.quiet():
         async with anyio.create_task_group() as group:
             await group.start(gateway.fleet.run)
@@ -100,14 +100,20 @@ async def serve_http(
             group.cancel_scope.cancel()
 
 
-class _HttpServer(uvicorn.Server):
-    """A uvicorn server that reports its port."""
+class ReportingServer(uvicorn.Server):
+    """A uvicorn server that reports its port.
+
+    Args:
+        config: its settings.
+        started: called with the port when the server accepts requests.
+    """
 
     def __init__(self, config: uvicorn.Config, started: Callable[[int], None] | None) -> None:
         super().__init__(config)
         self._on_start = started
 
     async def startup(self, sockets: Any = None) -> None:
+        """Listen, and report the port."""
         await super().startup(sockets)
         if self._on_start is not None and self.servers:
             self._on_start(self.servers[0].sockets[0].getsockname()[1])

@@ -10,7 +10,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from ..gateway.http_server import PAGE_PATH
+from ..gateway.http_server import PAGE_PATH, ReportingServer
 from .page_app import page_app
 from .subject import Subject
 
@@ -30,21 +30,8 @@ async def serve_page(subject: Subject, port: int, announce: Callable[[str], Any]
     app = Starlette(routes=[Mount(PAGE_PATH, page_app(subject, token))])
     config = uvicorn.Config(app, "127.0.0.1", port, log_level="warning", lifespan="off")
     try:
-        await _Server(
+        await ReportingServer(
             config, lambda at: announce(f"http://127.0.0.1:{at}{PAGE_PATH}/#{token}")
         ).serve()
     finally:
         subject.engine.close()
-
-
-class _Server(uvicorn.Server):
-    """A uvicorn server that reports its port."""
-
-    def __init__(self, config: uvicorn.Config, on_start: Callable[[int], Any]) -> None:
-        super().__init__(config)
-        self._on_start = on_start
-
-    async def startup(self, sockets: Any = None) -> None:
-        await super().startup(sockets)
-        if self.servers:
-            self._on_start(self.servers[0].sockets[0].getsockname()[1])

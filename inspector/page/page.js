@@ -561,6 +561,8 @@ function conversationsView(main, mine) {
   append(main, [head("Conversations", "What agents searched for, were offered and called. New events appear while a gateway writes them."),
     element("div", { class: "split" }, talks, element("div", { class: "stack" },
       element("div", { class: "spread" }, title, element("label", { class: "check" }, follow, "Follow new events")), cost, timeline)), missed]);
+  const damaged = element("div", {});
+  append(main, [damaged]);
   const lines = [];
   let shown = lines;
   let session = null;
@@ -630,6 +632,7 @@ function conversationsView(main, mine) {
     const fresh = answer.lines.length > 0 || next === 0;
     lines.push(...answer.lines);
     next = answer.next;
+    fill(damaged, answer.damaged ? notice(`${counted(answer.damaged, "line")} of ${answer.file || "the events"} could not be read.`, "warn") : null);
     if (answer.lines.length && answer.next < answer.end) { await new Promise((done) => setTimeout(done)); return poll(); }
     if (!fresh) return undefined;
     if (!lines.length) {
