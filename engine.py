@@ -459,6 +459,43 @@ class Engine:
             self.replace_server, server, tools, add=add, quarantined=quarantined, wait=True
         )
 
+    def reload_example_queries(self) -> None:
+        """Read the files of example queries again, and search with them from the return on.
+
+        Only their new texts are encoded. A build in the background is waited for.
+
+        Raises:
+            ConfigError: a file cannot be read, or a row is not valid. Nothing has changed then.
+            ModelError: the encoder fails.
+
+        Example:
+            >>> import tempfile
+            >>> from pathlib import Path
+            >>> from shortlist import Engine, Tool
+            >>> path = Path(tempfile.mkdtemp()) / "examples.jsonl"
+            >>> path.touch()
+            >>> settings = {"tiers": ["lexical"], "index": {"example_queries": [path]}}
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], **settings)
+            >>> _ = path.write_text('{"tool": "billing/list_invoices", "requests": ["who owes?"]}')
+            >>> engine.reload_example_queries()
+            >>> engine.search("who owes").ids
+            ('billing/list_invoices',)
+        """
+        self.wait()
+        with self._building:
+            self._builder.reload_example_queries()
+            with self._offering:
+                index, catalog = self._index, self._catalog
+            build = self._builder.begin(
+                catalog, index, self._partial_vectors(), self._originals, match_all=True
+            )
+            while build.encode_some() is not None:
+                pass
+            finished, self._build = self._builder.finish(build), None
+            with self._updating:
+                # The catalog may have changed since: what was removed stays removed.
+                self._offer(finished.showing(self._catalog))
+
     def _change(
         self,
         change: Callable[[Catalog], Catalog],

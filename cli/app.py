@@ -30,6 +30,7 @@ from .gateway.serve import serve
 from .gateway.server_logs import logs
 from .gateway.stop import stop
 from .index import index
+from .inspect_page import inspect_page
 from .learn import learn
 from .list_tools import list_tools
 from .search import search
@@ -144,6 +145,7 @@ _COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "tax": tax,
     "enrich": enrich,
     "doctor": doctor,
+    "inspect": inspect_page,
     "serve": serve,
     "stop": stop,
     "stats": stats,

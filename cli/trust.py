@@ -131,11 +131,10 @@ def approve(
     Needs --config, or --tools and --pins. The definitions are pinned in the file, which is created
     if it does not exist. A running gateway follows at the next request.
     """
-    from ..trust import Trust, change_pins, quarantined
+    from ..trust import Trust, approve_definitions, quarantined
 
     catalog, path = _subject(tools, pins, config, settings)
-    approved = [catalog.get(tool_id) for tool_id in ids]
-    after = change_pins(path, lambda before: before.approve(approved))
+    after = approve_definitions(path, [catalog.get(tool_id) for tool_id in ids])
     flags = quarantined(Trust(pins=after).flags(catalog))
     if as_json:
         write_json({"approved": ids, "quarantined": _reasons(flags)})

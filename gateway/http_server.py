@@ -17,7 +17,7 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
 
 from .connections.json_repair import JsonRepair
 from .http_connections import BACKLOG, ClientConnections, most_connections
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Addresses that only this machine can reach.
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+#: Path of the operator's page.
+PAGE_PATH = "/inspect"
 
 
 async def serve_http(
@@ -39,6 +41,7 @@ async def serve_http(
     *,
     metrics: Metrics | None = None,
     metrics_token: str | None = None,
+    page: Any = None,
     started: Callable[[int], None] | None = None,
 ) -> None:
     """Serve clients over streamable HTTP at `/mcp` until cancelled.
@@ -53,6 +56,8 @@ async def serve_http(
         tokens: profile name to its bearer token.
         metrics: served at `/metrics`; None for no such path.
         metrics_token: bearer token for `/metrics`.
+        page: ASGI application of the operator's page, served at `/inspect`. It checks its own
+            token. None for no such path.
         started: called with the port when the server accepts requests.
     """
 
@@ -61,11 +66,15 @@ async def serve_http(
         states = Counter(upstream.state.value for upstream in gateway.fleet.upstreams.values())
         return JSONResponse({"status": "ok", "servers": dict(states)})
 
-    routes = [Route("/healthz", health)]
+    routes: list[BaseRoute] = [Route("/healthz", health)]
     if metrics is not None:
         is_open = not tokens and host in LOOPBACK
         routes.append(Route("/metrics", MetricsRoute(metrics, metrics_token, is_open=is_open)))
-    app = gateway.server.streamable_http_app(host=host, custom_starlette_routes=routes)
+    if page is not None:
+        routes.append(Mount(PAGE_PATH, page))
+    app = gateway.server.streamable_http_app(
+        host=host, custom_starlette_routes=cast("list[Route]", routes)
+    )
     reporting = SessionEnd(RepairedBodies(app), gateway.sessions.end)
     guarded = BearerTokens(reporting, tokens or {}, frozenset({"/healthz", "/metrics"}))
     connections = ClientConnections(most_connections())
@@ -78,7 +87,7 @@ async def serve_http(
         log_level="warning",
         lifespan="on",
     )
-    http_server = _HttpServer(config, started)
+    http_server = ReportingServer(config, started)
     with connections.quiet():
         async with anyio.create_task_group() as group:
             await group.start(gateway.fleet.run)
@@ -91,14 +100,20 @@ async def serve_http(
             group.cancel_scope.cancel()
 
 
-class _HttpServer(uvicorn.Server):
-    """A uvicorn server that reports its port."""
+class ReportingServer(uvicorn.Server):
+    """A uvicorn server that reports its port.
+
+    Args:
+        config: its settings.
+        started: called with the port when the server accepts requests.
+    """
 
     def __init__(self, config: uvicorn.Config, started: Callable[[int], None] | None) -> None:
         super().__init__(config)
         self._on_start = started
 
     async def startup(self, sockets: Any = None) -> None:
+        """Listen, and report the port."""
         await super().startup(sockets)
         if self._on_start is not None and self.servers:
             self._on_start(self.servers[0].sockets[0].getsockname()[1])
@@ -141,7 +156,7 @@ class MetricsRoute:
 
 
 class BearerTokens:
-    """ASGI middleware: a request needs the bearer token of a profile.
+    """ASGI middleware: a request needs the bearer token of a profile. The page has its own token.
 
     The profile is also the request's user. The MCP server answers 404 to a request with the id of
     a session that another user opened.
@@ -161,7 +176,9 @@ class BearerTokens:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass a request on with its profile, or answer 401."""
-        if scope["type"] != "http" or not self._tokens or scope["path"] in self._open:
+        path = scope.get("path", "")
+        is_open = path in self._open or f"{path}/".startswith(f"{PAGE_PATH}/")
+        if scope["type"] != "http" or not self._tokens or is_open:
             await self._app(scope, receive, send)
             return
         token = _bearer(scope)

@@ -76,10 +76,20 @@ class Builder:
             if files_may_be_gone and isinstance(name, Path) and not name.exists()
         ]
         self._saved_queries: Mapping[str, ExampleQueries] = {}
+        self.reload_example_queries()
+        self._stages = Stages(config, StageModels(config) if models is None else models)
+
+    def reload_example_queries(self) -> None:
+        """Read the files of example queries, for the builds from now on.
+
+        Raises:
+            ConfigError: see `read_example_queries`.
+        """
+        names = self.config.index.example_queries
+        self._missing_files = [name for name in self._missing_files if not name.exists()]
         self.example_queries = ExampleQueryMatcher.read(
             [name for name in names if name not in self._missing_files]
         )
-        self._stages = Stages(config, StageModels(config) if models is None else models)
 
     def strategies(self) -> dict[str, Strategy]:
         """The configured tiers by name."""
@@ -96,6 +106,8 @@ class Builder:
         previous: Index | None = None,
         vectors: Vectors | None = None,
         originals: Mapping[str, int] | None = None,
+        *,
+        match_all: bool = False,
     ) -> Build:
         """Begin the build of a catalog version. Only texts without a known vector are encoded.
 
@@ -104,12 +116,13 @@ class Builder:
             previous: the version that is searched now.
             vectors: vectors by text; by default those of `previous`.
             originals: see `originals`; read now when absent.
+            match_all: whether unchanged tools get their example queries anew too.
         """
         catalog = without_voting_tools(catalog)
         tools = rows_of(catalog)
         originals = self.originals(catalog) if originals is None else originals
         unchanged = set()
-        if previous is not None and not originals:
+        if previous is not None and not originals and not match_all:
             unchanged = set(map(id, previous.built))
         new_tools = [tool for tool in tools if id(tool) not in unchanged]
         queries = self._match_queries(new_tools, originals)

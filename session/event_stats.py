@@ -40,6 +40,19 @@ class ServerStats:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class OpenSearch:
+    """A search that offered tools, none of which was called yet.
+
+    Args:
+        row: the event.
+        tool_ids: ids of the tools that it offered.
+    """
+
+    row: Row
+    tool_ids: frozenset[str]
+
+
 class EventStats:
     """Counts events. Takes those of the gateway, and those of sessions of the library.
 
@@ -66,8 +79,11 @@ class EventStats:
         self.sent: Counter[str] = Counter()
         #: The tools there are.
         self.tools: frozenset[str] = frozenset()
-        #: Conversation to its searches of which no tool was called yet: the ids each found.
-        self.conversations: defaultdict[str, list[frozenset[str]]] = defaultdict(list)
+        #: Conversation to its searches of which no tool was called yet.
+        self.conversations: defaultdict[str, list[OpenSearch]] = defaultdict(list)
+        #: Hour, such as `2026-11-22T20`, to its number of `searches` and `calls`.
+        self.hours: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._fruitless: list[Row] = []
         self._tools_seen: set[str] = set()
         for row in rows:
             self._count_event(row)
@@ -81,6 +97,13 @@ class EventStats:
     def misses(self) -> int:
         """Searches that offered nothing, or nothing that was called afterwards."""
         return self.searches.total() - self.searches["found"] + self.unused
+
+    @property
+    def missed_searches(self) -> list[Row]:
+        """The events of these searches, in the order of their times."""
+        open_searches = (search for waiting in self.conversations.values() for search in waiting)
+        rows = [*self._fruitless, *(search.row for search in open_searches)]
+        return sorted(rows, key=lambda row: str(row["at"]))
 
     @property
     def saved(self) -> int:
@@ -156,20 +179,24 @@ class EventStats:
     def _count_search(self, row: Row, outcome: str, tool_ids: Iterable[str]) -> None:
         ids = frozenset(tool_ids)
         self.searches[outcome] += 1
+        self.hours[str(row["at"])[:13]]["searches"] += 1
         self._tools_seen |= ids
         waiting = self.conversations[row["session"]]
         if outcome == "found":
-            waiting.append(ids)
+            waiting.append(OpenSearch(row, ids))
+        else:
+            self._fruitless.append(row)
 
     def _count_call(self, row: Row) -> None:
         outcome = row.get("outcome", row["status"])
         self.calls[outcome] += 1
+        self.hours[str(row["at"])[:13]]["calls"] += 1
         waiting = self.conversations[row["session"]]
         if row["status"] != "passed":
             return
         tool = row["tool"]
         self._tools_seen.add(tool)
-        waiting[:] = [ids for ids in waiting if tool not in ids]
+        waiting[:] = [search for search in waiting if tool not in search.tool_ids]
         if row.get("run_ms") is not None:
             server = self.servers[row["server"]]
             server.run_ms.append(float(row["run_ms"]))

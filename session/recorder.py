@@ -279,12 +279,13 @@ def read_events(path: str | Path) -> Iterator[dict[str, Any] | EventError]:
         ):
             for number, line in enumerate(lines, 1):
                 if line.strip():
-                    yield _parse_event(line, f"{path}:{number}")
+                    yield parse_event(line, f"{path}:{number}")
     except OSError as error:
         raise EventError(f"{path}: cannot be read as events: {error}") from error
 
 
-def _parse_event(line: str, where: str) -> dict[str, Any] | EventError:
+def parse_event(line: str, where: str) -> dict[str, Any] | EventError:
+    """The event of a line in JSON form; an error that begins with `where` if it is none."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:

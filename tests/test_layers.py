@@ -37,6 +37,7 @@ LAYERS = (
     ("gateway.relay",),
     ("gateway.meta_tools",),
     ("gateway", "integrations"),
+    ("inspector",),
     ("evals",),
     ("evals.lab",),
     ("models.training",),

@@ -2,7 +2,7 @@
 
 from .change import DefinitionChange, PartChange
 from .flag import Finding, Flag, quarantined
-from .pins import Pin, Pins, change_pins
+from .pins import Pin, Pins, approve_definitions, change_pins
 from .policy import Trust
 from .scan import scan
 
@@ -14,6 +14,7 @@ __all__ = [
     "Pin",
     "Pins",
     "Trust",
+    "approve_definitions",
     "change_pins",
     "quarantined",
     "scan",

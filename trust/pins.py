@@ -204,6 +204,20 @@ def change_pins(path: str | Path, change: Callable[[Pins], Pins]) -> Pins:
         raise PinsError(f"{path}: cannot be written: {error}") from error
 
 
+def approve_definitions(path: str | Path, tools: Iterable[Tool]) -> Pins:
+    """Approve the present definitions of these tools in a file of pins; returns the new pins.
+
+    Args:
+        path: the file; created if it does not exist.
+        tools: the tools, each with the definition that somebody read.
+
+    Raises:
+        PinsError: as for `change_pins`.
+    """
+    approved = list(tools)
+    return change_pins(path, lambda before: before.approve(approved))
+
+
 def _rows(path: str | Path, text: str) -> Iterable[tuple[str, Any]]:
     try:
         value = json.loads(text)

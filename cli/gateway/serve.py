@@ -146,7 +146,14 @@ def _serve_here(
         timeouts=gateway_settings.timeouts,
         pins=FirstUse(gateway_settings.pins or default_pins(config)),
     )
-    # Without HTTP nobody can ask for metrics.
+    # Without HTTP nobody can ask for metrics or the page.
+    operator_token = gateway_settings.operator_token if over_http else None
+    history = None
+    if operator_token is not None:
+        from ...inspector.event_history import EventHistory
+
+        history = EventHistory()
+        sinks.append(history)
     metrics = Metrics(fleet, lambda: len(gateway.sessions)) if http else None
     if metrics is not None:
         sinks.append(metrics)
@@ -184,7 +191,24 @@ def _serve_here(
             raise typer.BadParameter(
                 f"--http {http}: other machines reach this address; give each profile a token first"
             )
-        secret = gateway_settings.metrics_token
+        secret, page = gateway_settings.metrics_token, None
+        if operator_token is not None and history is not None:
+            from ...inspector.page_app import page_app
+            from ...inspector.subject import Subject
+            from ..inspect_page import example_file
+
+            subject = Subject(
+                fleet.engine,
+                str(config),
+                history,
+                fleet=fleet,
+                profiles=lambda: clients.shown(),
+                pins=gateway_settings.pins or default_pins(config),
+                examples=example_file(fleet.engine.config),
+                follow_pins=fleet.follow_pins,
+            )
+            is_local = address in LOOPBACK
+            page = page_app(subject, operator_token.get_secret_value(), local=is_local)
         serving = partial(
             serve_http,
             gateway,
@@ -193,6 +217,7 @@ def _serve_here(
             clients.tokens,
             metrics=metrics,
             metrics_token=None if secret is None else secret.get_secret_value(),
+            page=page,
             started=lambda at: note(f"http://{address}:{at}/mcp"),
         )
 
@@ -203,8 +228,8 @@ def _serve_here(
             new_settings, profile, over_http=over_http, attached=attached
         )
         gateway.sessions.change(new_clients.default, new_clients.profiles)
-        nonlocal gateway_settings
-        gateway_settings = new_settings
+        nonlocal gateway_settings, clients
+        gateway_settings, clients = new_settings, new_clients
 
     async def run() -> None:
         async with anyio.create_task_group() as group:

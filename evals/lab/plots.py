@@ -13,7 +13,7 @@ Rows without both of their numbers (a method that did not run, a time not measur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,21 @@ if TYPE_CHECKING:
 
 _PANEL = (6.4, 4.4)
 """Inches of one panel: legible at README width."""
+_LABEL_POINTS = 9
+"""Size of the labels of points, legible where a panel is 700 pixels wide."""
+_DARK = {
+    "text.color": "#e6e4df",
+    "axes.labelcolor": "#e6e4df",
+    "axes.edgecolor": "#8f8b83",
+    "xtick.color": "#c9c5bc",
+    "ytick.color": "#c9c5bc",
+    "grid.color": "#6b675f",
+}
+"""Colours for a dark page, in place of the usual ones."""
+_IN_DARK = ("quality-by-time",)
+"""Plots that are also drawn for a dark page, as `NAME-dark.svg`."""
+_Box = tuple[float, float, float, float]
+"""Left, bottom, right and top, in pixels."""
 
 
 def draw_plots(out: Path, folder: Path = RESULTS) -> dict[str, Path | None]:
@@ -51,17 +66,20 @@ def draw_plots(out: Path, folder: Path = RESULTS) -> dict[str, Path | None]:
     for plot, (name, draw) in PLOTS.items():
         if name not in there:
             continue
-        try:
-            figure = draw(read_record(name, folder).result)
-        except (KeyError, TypeError, ValueError) as error:
-            raise EvaluationError(
-                f"record {name!r}: cannot be drawn as {plot}: {error!r}"
-            ) from error
+        result = read_record(name, folder).result
         out.mkdir(parents=True, exist_ok=True)
-        path = out / f"{plot}.svg"
-        with rc_context({"svg.hashsalt": plot}):
-            figure.savefig(path, metadata={"Date": None})
-        drawn[plot] = path
+        for suffix, colours in (("", {}), *((("-dark", _DARK),) if plot in _IN_DARK else ())):
+            with rc_context({"svg.hashsalt": plot, **colours}):
+                try:
+                    figure = draw(result)
+                except (KeyError, TypeError, ValueError) as error:
+                    raise EvaluationError(
+                        f"record {name!r}: cannot be drawn as {plot}: {error!r}"
+                    ) from error
+                transparent = plot in _IN_DARK
+                path = out / f"{plot}{suffix}.svg"
+                figure.savefig(path, metadata={"Date": None}, transparent=transparent)
+        drawn[plot] = out / f"{plot}.svg"
     return drawn
 
 
@@ -71,29 +89,99 @@ def quality_by_time(result: Mapping[str, Any]) -> Figure:
     if not points:
         raise ValueError("no row has both hit@1 and p50_ms")
     sets = list(dict.fromkeys(row["set"] for row in points))
-    figure, panels = _panels(sets)
+    figure, panels = _panels(sets, below=True)
     for name, axes in zip(sets, panels, strict=True):
-        for row in points:
-            if row["set"] != name:
-                continue
+        rows = [row for row in points if row["set"] == name]
+        for row in rows:
             ours = row["method"].startswith("shortlist")
             axes.scatter(
                 row["p50_ms"],
                 100 * row["hit@1"],
                 marker="o" if ours else "^",
-                color="C0" if ours else "0.5",
-            )
-            axes.annotate(
-                row["method"],
-                (row["p50_ms"], 100 * row["hit@1"]),
-                textcoords="offset points",
-                xytext=(4, 3),
-                fontsize=7,
+                color="C0" if ours else "0.55",
+                zorder=3,
             )
         axes.set_xscale("log")
-        axes.margins(x=0.2, y=0.1)
+        axes.margins(x=0.16, y=0.14)
         axes.set(title=name, xlabel="p50, ms", ylabel="hit@1, %")
+    for name, axes in zip(sets, panels, strict=True):
+        places = {
+            row["method"]: (row["p50_ms"], 100 * row["hit@1"])
+            for row in points
+            if row["set"] == name
+        }
+        label_points(figure, axes, places)
     return figure
+
+
+def label_points(
+    figure: Figure, axes: Axes, places: Mapping[str, tuple[float, float]]
+) -> dict[str, _Box]:
+    """Write a label beside each point, so that no label covers another one or a point.
+
+    The nearest free position is taken. A label that is not directly beside its point gets a line
+    to it.
+
+    Args:
+        figure: the figure of the axes; its layout is computed here.
+        axes: with all points and scales set.
+        places: label to the position of its point, in the units of the axes.
+
+    Returns:
+        Label to its place in pixels.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()  # type: ignore[no-untyped-call]
+    renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
+    scale = figure.dpi / 72
+    points = {label: axes.transData.transform(place) for label, place in places.items()}
+    reach = 5 * scale
+    taken: list[_Box] = [(x - reach, y - reach, x + reach, y + reach) for x, y in points.values()]
+    limits = axes.bbox
+    boxes: dict[str, _Box] = {}
+    for label, (x, y) in sorted(points.items(), key=lambda item: -item[1][1]):
+        text = axes.annotate(
+            label, places[label], (0, 0), textcoords="offset points", fontsize=_LABEL_POINTS
+        )
+        extent = text.get_window_extent(renderer)
+        for across, up in _positions(extent.width / scale, extent.height / scale):
+            left, bottom = x + across * scale, y + up * scale
+            box = (left, bottom, left + extent.width, bottom + extent.height)
+            inside = limits.x0 < box[0] and box[2] < limits.x1 and limits.y0 < box[1]
+            if inside and box[3] < limits.y1 and not any(_overlap(box, other) for other in taken):
+                break
+        text.set_position((across, up))
+        if abs(up + extent.height / scale / 2) > extent.height / scale * 1.6:
+            axes.annotate(
+                "",
+                places[label],
+                (across + (0 if across > 0 else extent.width / scale), up + 4),
+                textcoords="offset points",
+                arrowprops={"arrowstyle": "-", "color": "0.6", "linewidth": 0.6},
+            )
+        taken.append(box)
+        boxes[label] = box
+    return boxes
+
+
+def _positions(width: float, height: float) -> Iterator[tuple[float, float]]:
+    """Positions of a label's corner, as points right of and above its point; nearest first."""
+    sides = (7.0, -width - 7)
+    for step in range(8):
+        for up in (step * height, -step * height) if step else (0.0,):
+            for across in sides:
+                yield across, up - height / 2 + 1
+
+
+def _overlap(first: _Box, second: _Box) -> bool:
+    return (
+        first[0] < second[2]
+        and second[0] < first[2]
+        and first[1] < second[3]
+        and second[1] < first[3]
+    )
 
 
 def quality_by_pool(result: Mapping[str, Any]) -> Figure:
@@ -184,11 +272,13 @@ def tokens_per_turn(result: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def _panels(names: Sequence[object]) -> tuple[Figure, list[Axes]]:
+def _panels(names: Sequence[object], *, below: bool = False) -> tuple[Figure, list[Axes]]:
+    """A figure with a panel for each name, side by side, or one below the other."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_PANEL[0] * len(names), _PANEL[1]), layout="constrained")
-    panels = [figure.add_subplot(1, len(names), at) for at in range(1, len(names) + 1)]
+    rows, columns = (len(names), 1) if below else (1, len(names))
+    figure = Figure(figsize=(_PANEL[0] * columns, _PANEL[1] * rows), layout="constrained")
+    panels = [figure.add_subplot(rows, columns, at) for at in range(1, len(names) + 1)]
     for axes in panels:
         axes.grid(alpha=0.3)
     return figure, panels

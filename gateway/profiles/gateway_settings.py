@@ -179,6 +179,9 @@ class GatewaySettings(Section):
         event_content: whether events contain queries, arguments and results.
         metrics_token: bearer token for `/metrics`; a reference, or plain text. Without one,
             `/metrics` answers on this machine only, and only if no profile has a token.
+        operator_token: bearer token for the page at `/inspect` over HTTP; a reference, or plain
+            text. Who has it sees all definitions, and may approve them. Without one, there is no
+            such page.
         timeouts: id or glob of tools to the seconds that a call may take without progress. The
             first match replaces the timeout of the server.
         engine: settings of the search engine, see `Config`. Paths are relative to the folder of the
@@ -205,6 +208,7 @@ class GatewaySettings(Section):
     events: str | None = Field(default=None, min_length=1)
     event_content: bool = False
     metrics_token: Annotated[SecretStr, BeforeValidator(_secret_token)] | None = None
+    operator_token: Annotated[SecretStr, BeforeValidator(_secret_token)] | None = None
     timeouts: dict[Glob, Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]] = Field(
         default_factory=dict
     )
@@ -324,8 +328,11 @@ def _expand_tokens(settings: GatewaySettings, references: References) -> Gateway
     for name, profile in settings.profiles.items():
         token = expand(f"profiles.{name}.token", profile.token)
         profiles[name] = profile.model_copy(update={"token": token})
-    metrics = expand("metrics_token", settings.metrics_token)
-    return settings.model_copy(update={"profiles": profiles, "metrics_token": metrics})
+    own_tokens = {
+        "metrics_token": expand("metrics_token", settings.metrics_token),
+        "operator_token": expand("operator_token", settings.operator_token),
+    }
+    return settings.model_copy(update={"profiles": profiles, **own_tokens})
 
 
 def _gate(rules: tuple[dict[str, Any], ...]) -> Gate:

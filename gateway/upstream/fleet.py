@@ -198,6 +198,11 @@ class Fleet:
         """Whether a configured server runs now."""
         return self.upstreams[server].state is ServerState.STARTED
 
+    def listing_of(self, server: str) -> Listing | None:
+        """The last lists of a server as it sent them; None if none are saved."""
+        upstream = self.upstreams.get(server)
+        return None if upstream is None else self._manifests.read(upstream.spec)
+
     def problems(self) -> dict[str, list[str]]:
         """Server to its problems and those of its tools, one line each."""
         problems: dict[str, list[str]] = {}

@@ -393,3 +393,54 @@ def test_vectors_with_requests_are_shorter() -> None:
     means = Words().encode(["a long request"])
     moved = moved_to_queries(values[:1], means)
     assert np.linalg.norm(moved[0]) == pytest.approx(LENGTH)
+
+
+def test_an_example_query_is_added_to_the_row_written_by_hand(tmp_path):
+    from shortlist.enrichment.example_file import add_example_query, read_example_queries
+
+    path = tmp_path / "mine.jsonl"
+    rows = [
+        {"tool": "a/b", "fingerprint": "12", "requests": ["for one definition"]},
+        {"tool": "a/b", "requests": ["by a model"], "source": "model"},
+        {"tool": "a/c", "when": "To count.", "not": "To add."},
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    assert add_example_query(path, "a/b", "sum\tup  ").queries == ("sum up",)
+    assert add_example_query(path, "a/b", "sum up").queries == ("sum up",)
+    assert add_example_query(path, "a/b", "Zahlen addieren").queries == (
+        "sum up",
+        "Zahlen addieren",
+    )
+    written = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [row.pop("source") for row in written] == ["hand", "model", "hand", "hand"]
+    assert written[:3] == [{k: v for k, v in row.items() if k != "source"} for row in rows]
+    assert written[3] == {"tool": "a/b", "requests": ["sum up", "Zahlen addieren"]}
+    for number in range(14):
+        add_example_query(path, "a/b", f"query {number}")
+    with pytest.raises(ConfigError, match="a/b has 16 example queries"):
+        add_example_query(path, "a/b", "one more")
+    with pytest.raises(ConfigError, match="it is empty"):
+        add_example_query(path, "a/b", " \u200b ")
+    assert len(read_example_queries([path])[3].queries) == 16
+
+
+def test_an_engine_reads_changed_files_of_example_queries_again(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    path.touch()
+    tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+    settings = {"tiers": ["lexical", "fast"], "index": {"example_queries": [path]}}
+    engine = Engine.from_tools(tools, default_tier="lexical", **settings)
+    assert engine.search("who owes us money").ids == ()
+    path.write_text('{"tool": "billing/list_invoices", "requests": ["who owes us money"]}\n')
+    engine.reload_example_queries()
+    assert engine.search("who owes us money").ids == ("billing/list_invoices",)
+    # A later change of the catalog keeps them, and a file that is wrong changes nothing.
+    engine.replace([*tools, Tool("read_mail", "mail")])
+    assert engine.search("who owes us money").ids == ("billing/list_invoices",)
+    path.write_text("no JSON\n")
+    with pytest.raises(ConfigError, match="row 1: no JSON"):
+        engine.reload_example_queries()
+    assert engine.search("who owes us money").ids == ("billing/list_invoices",)
+    path.write_text("")
+    engine.reload_example_queries()
+    assert engine.search("who owes us money").ids == ()

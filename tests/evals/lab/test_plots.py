@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shortlist.errors import EvaluationError, MissingExtraError
-from shortlist.evals.lab.plots import PLOTS, draw_plots
+from shortlist.evals.lab.plots import PLOTS, draw_plots, label_points
 from shortlist.evals.lab.record import Record, write_record
 from shortlist.evals.report import Table
 
@@ -97,3 +97,33 @@ def test_without_matplotlib_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"shortlist\[plots\]"):
         draw_plots(tmp_path, tmp_path)
+
+
+def test_labels_cover_neither_each_other_nor_a_point() -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    axes = figure.add_subplot(1, 1, 1)
+    places = {f"the method {n}": (10 + n % 4, 50 + 0.3 * n) for n in range(14)}
+    axes.scatter(*zip(*places.values(), strict=True))
+    axes.set(xlim=(0, 30), ylim=(40, 70))
+    boxes = list(label_points(figure, axes, places).items())
+    points = {label: axes.transData.transform(place) for label, place in places.items()}
+    assert len(boxes) == len(places)
+    for number, (label, (left, bottom, right, top)) in enumerate(boxes):
+        for other, box in boxes[:number]:
+            apart = right <= box[0] or box[2] <= left or top <= box[1] or box[3] <= bottom
+            assert apart, f"{label} covers {other}"
+        covered = [p for p, (x, y) in points.items() if left < x < right and bottom < y < top]
+        assert covered == [], label
+
+
+def test_the_plot_of_the_readme_is_drawn_for_dark_pages_too(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    held(tmp_path, "peers", RESULTS["peers"])
+    draw_plots(tmp_path, tmp_path)
+    light = (tmp_path / "quality-by-time.svg").read_text()
+    dark = (tmp_path / "quality-by-time-dark.svg").read_text()
+    assert "#e6e4df" in dark
+    assert "#e6e4df" not in light

@@ -1,0 +1,148 @@
+"""`shortlist inspect`: a local page: why tools are found, what changed, what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from ..errors import MissingExtraError
+from .console import note, progress, trust_as_notes
+from .gateway.configured_servers import ServersOption, SettingsOption, read_configured
+from .options import IndexOption
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..inspector.subject import Subject
+    from ..setting_types import ConfigSettings, IndexSettings
+
+
+def inspect_page(
+    index: IndexOption = None,
+    config: ServersOption = None,
+    settings: SettingsOption = None,
+    events: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="File of events; by default the one that the settings name."
+        ),
+    ] = None,
+    pins: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --index: file of accepted definitions, to approve others."
+        ),
+    ] = None,
+    examples: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File that gets new example queries; by default the one that the settings name.",
+        ),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(metavar="NUMBER", min=0, max=65535, help="Port; a free one by default.")
+    ] = 0,
+) -> None:
+    """Serve a local page about an index, or about the servers of a gateway.
+
+    Needs --index or --config. Prints the address with a token. Only this machine can open it, and
+    no server is started.
+    """
+    if (index is None) == (config is None):
+        raise typer.BadParameter("give either --index FOLDER or --config FILE")
+    if config is None and settings is not None:
+        raise typer.BadParameter("--settings: goes with --config")
+    if config is not None and pins is not None:
+        raise typer.BadParameter("--pins: goes with --index; the gateway's own pins are used")
+    try:
+        import anyio
+
+        from ..inspector.page_server import serve_page
+    except ImportError as missing:
+        raise MissingExtraError("the page", "gateway") from missing
+    if index is not None:
+        subject = _of_index(index, events, pins, examples)
+    elif config is not None:
+        subject = _of_config(config, settings, events, examples)
+    anyio.run(serve_page, subject, port, typer.echo)
+
+
+def _of_index(
+    index: Path, events: Path | None, pins: Path | None, examples: Path | None
+) -> Subject:
+    """A saved index, with another file of pins and of example queries if these are given."""
+    from ..engine import Engine
+    from ..inspector.event_history import EventHistory
+    from ..inspector.subject import Subject
+    from ..retrieval.store.versions import saved_settings
+    from ..trust import change_pins
+
+    changes: ConfigSettings = {}
+    index_settings = dict(saved_settings(index).get("config", {}).get("index", {}))
+    if pins is not None:
+        change_pins(pins, lambda present: present)  # created if it does not exist
+        changes["trust"] = {"pins": pins}
+    if examples is not None:
+        changes["index"] = cast("IndexSettings", with_example_file(index_settings, examples))
+    with trust_as_notes(), progress("encoding tools") as report:
+        engine = Engine.open(index, progress=report, **changes)
+    return Subject(
+        engine,
+        str(index),
+        EventHistory(events),
+        pins=pins,
+        examples=example_file(engine.config),
+    )
+
+
+def _of_config(
+    config: Path, settings: Path | None, events: Path | None, examples: Path | None
+) -> Subject:
+    """The servers of a file as they were listed last; none of them is started."""
+    from ..gateway.profiles.profile import ClientProfiles
+    from ..gateway.upstream.first_use import default_pins
+    from ..gateway.upstream.fleet import Fleet
+    from ..inspector.event_history import EventHistory
+    from ..inspector.subject import Subject
+    from ..trust import change_pins
+
+    client_config, gateway_settings = read_configured(config, settings)
+    pins = gateway_settings.pins or default_pins(config)
+    change_pins(pins, lambda present: present)  # created if it does not exist
+    engine_settings = dict(gateway_settings.engine)
+    engine_settings["trust"] = {**engine_settings.get("trust", {}), "pins": pins}
+    if examples is not None:
+        index_settings = engine_settings.get("index", {})
+        engine_settings["index"] = with_example_file(index_settings, examples)
+    fleet = Fleet(client_config.servers, engine_settings=engine_settings)
+    if fleet.never_listed:
+        note(f"not known yet, since they never ran: {', '.join(fleet.never_listed)}")
+    if events is None and gateway_settings.events is not None:
+        events = config.parent / Path(gateway_settings.events).expanduser()
+    clients = ClientProfiles.of(gateway_settings, attached=True)
+    return Subject(
+        fleet.engine,
+        str(config),
+        EventHistory(events),
+        fleet=fleet,
+        profiles=lambda: clients.shown(),
+        pins=pins,
+        examples=example_file(fleet.engine.config),
+    )
+
+
+def example_file(config: Config) -> Path | None:
+    """The file that gets new example queries: the last one of the settings; None without one."""
+    paths = [name for name in config.index.example_queries if isinstance(name, Path)]
+    return paths[-1] if paths else None
+
+
+def with_example_file(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Settings of the section `index` with a further file of example queries, which is created."""
+    path = path.absolute()
+    path.touch()
+    names = [str(name) for name in settings.get("example_queries", ("library",))]
+    return {**settings, "example_queries": list(dict.fromkeys((*names, str(path))))}

@@ -1,0 +1,184 @@
+"""Answers from events: the timeline, conversations, searches without a call, and the overview."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..session.event_stats import EventStats, percentile
+from .event_history import EventHistory, Row
+from .subject import Subject
+
+#: Events of one answer.
+MOST_ROWS = 2_500
+#: Tools that a line of the timeline names.
+_NAMED = 3
+#: Searches without a call, most frequent first.
+_MISSED = 100
+_HOURS = 48
+
+
+def events(history: EventHistory, start: int) -> dict[str, Any]:
+    """Lines of the timeline.
+
+    Args:
+        history: the events.
+        start: number of the first event.
+    """
+    rows = history.since(start, MOST_ROWS)
+    return {
+        "end": history.end,
+        "next": rows[-1][0] + 1 if rows else max(start, history.end),
+        "damaged": history.damaged,
+        "file": None if history.path is None else str(history.path),
+        "lines": [_line(number, row) for number, row in rows],
+    }
+
+
+def conversations(history: EventHistory) -> dict[str, Any]:
+    """All conversations, the newest first, and the searches that led to no call."""
+    sessions = history.sessions()
+    summaries = [_summary(session, rows) for session, rows in sessions.items()]
+    return {
+        "conversations": sorted(summaries, key=lambda summary: summary["last"], reverse=True),
+        "missed": _missed(history.stats().missed_searches),
+    }
+
+
+def _summary(session: str, rows: list[Row]) -> dict[str, Any]:
+    stats = EventStats(rows)
+    sent, tokens = 0, []
+    for row in rows:
+        if isinstance(row.get("tokens"), int):
+            sent += row["tokens"]
+            tokens.append(sent)
+    return {
+        "session": session,
+        "client": next((str(row["client"]) for row in rows if "client" in row), ""),
+        "first": stats.first,
+        "last": stats.last,
+        "events": len(rows),
+        "searches": stats.searches.total(),
+        "misses": stats.misses,
+        "calls": stats.calls.total(),
+        "failed": sum(stats.calls[outcome] for outcome in ("tool_error", "server_error")),
+        "refused": sum(stats.calls[outcome] for outcome in ("denied", "invalid", "unknown")),
+        "defined": stats.defined,
+        "tokens": tokens[-_HOURS:],
+    }
+
+
+def _missed(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    counts: Counter[str] = Counter()
+    last: dict[str, Mapping[str, Any]] = {}
+    for row in rows:
+        query = str(row.get("query", ""))
+        counts[query] += 1
+        last[query] = row
+    return [
+        {
+            "query": _query_text(last[query]),
+            "hash": query,
+            "count": count,
+            "at": last[query]["at"],
+            "found": _offered_ids(last[query])[:_NAMED],
+            "outcome": last[query].get("outcome", "found"),
+        }
+        for query, count in counts.most_common(_MISSED)
+    ]
+
+
+def _query_text(row: Mapping[str, Any]) -> str | None:
+    """The query, where events have content."""
+    content = row.get("content")
+    query = content.get("query") if isinstance(content, Mapping) else None
+    return query if isinstance(query, str) else None
+
+
+def _offered_ids(row: Mapping[str, Any]) -> list[str]:
+    if row["kind"] == "search":
+        return [str(hit["id"]) for hit in row["found"]]
+    return [str(tool_id) for tool_id in row.get("offered", ())]
+
+
+def _line(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
+    kind = str(row["kind"])
+    title, detail, tone = _texts_of(kind, row)
+    return {
+        "number": number,
+        "at": row["at"],
+        "session": row.get("session", ""),
+        "kind": kind,
+        "title": title,
+        "detail": detail,
+        "tone": tone,
+        "ms": row.get("run_ms", row.get("ms")),
+        "tokens": row.get("tokens"),
+    }
+
+
+def _texts_of(kind: str, row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """What happened, the details, and whether it is good, bad or neither."""
+    if kind == "search" or (kind == "turn" and row.get("called") is None):
+        offered, outcome = _offered_ids(row), str(row.get("outcome", "found"))
+        if kind == "turn" and row.get("abstained"):
+            outcome = "abstained"
+        query = _query_text(row)
+        title = "searched" if query is None else f"searched “{query}”"
+        if not offered or outcome == "abstained":
+            return title, str(row.get("reason") or outcome), "warn"
+        more = f" and {len(offered) - _NAMED} more" if len(offered) > _NAMED else ""
+        return title, f"offered {', '.join(offered[:_NAMED])}{more}", "plain"
+    if kind == "call":
+        outcome = str(row.get("outcome", row.get("status")))
+        verb = {"ok": "called", "passed": "called", "promoted": "repaired"}.get(outcome, "failed")
+        tone = {"called": "good", "repaired": "warn", "failed": "bad"}[verb]
+        detail = outcome.replace("_", " ")
+        if row.get("reason"):
+            detail = f"{detail}: {row['reason']}"
+        return f"{verb} {row.get('tool') or 'an unknown tool'}", detail, tone
+    if kind == "server":
+        problem = row.get("problem")
+        tone = "bad" if problem else "plain"
+        return f"server {row.get('server')}: {row.get('state')}", str(problem or ""), tone
+    if kind == "list":
+        return (
+            "got its list of tools",
+            f"{row.get('shown')} of {row.get('permitted')} tools",
+            "plain",
+        )
+    if kind == "details":
+        return "read definitions", ", ".join(map(str, row.get("found", ()))), "plain"
+    if kind == "catalog":
+        return "catalog version", f"{len(row.get('tools', ()))} tools", "plain"
+    return kind, "", "plain"
+
+
+def overview(subject: Subject, servers: Mapping[str, Any]) -> dict[str, Any]:
+    """Servers, calls and searches an hour, latencies, and tokens saved.
+
+    Args:
+        subject: what the page shows.
+        servers: the answer of `CatalogAnswers.servers`.
+    """
+    stats = subject.history.stats()
+    progress = subject.engine.ready
+    hours = sorted(stats.hours)[-_HOURS:]
+    return {
+        "name": subject.name,
+        "tools": servers["tools"],
+        "tokens": servers["tokens"],
+        "servers": servers["servers"],
+        "quarantined": len(subject.engine.quarantined),
+        "encoded": progress.fraction,
+        "tiers": list(subject.engine.tiers),
+        "stats": stats.to_dict(),
+        "search_p95": percentile(stats.search_ms, 95),
+        "hours": [
+            {"hour": hour, **{kind: stats.hours[hour][kind] for kind in ("searches", "calls")}}
+            for hour in hours
+        ],
+        "has_events": subject.history.end > 0,
+        "events_file": None if subject.history.path is None else str(subject.history.path),
+    }

@@ -1,0 +1,141 @@
+"""The last events, from a file that may grow or straight from a gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from ..catalog.text_file import open_file
+from ..errors import EventError
+from ..session.event import Event
+from ..session.event_stats import EventStats
+from ..session.recorder import parse_event
+
+Row = dict[str, Any]
+#: Events that are kept; older ones are dropped.
+MOST_EVENTS = 20_000
+#: Characters of a query that are kept.
+_QUERY_CHARACTERS = 4_000
+#: Most bytes that one reading takes from a file.
+_MOST_BYTES = 64_000_000
+
+
+def cut(text: str, most: int) -> str:
+    """The first characters of a text, with a mark that says how many there are, if it is longer."""
+    return text if len(text) <= most else f"{text[:most]} […cut: {len(text):,} characters in all]"
+
+
+class EventHistory:
+    """The last events in JSON form, numbered from 0. Thread-safe.
+
+    As a sink of a `Recorder` it takes events directly. With a file, `read_new` takes the lines that
+    were added to the file.
+
+    Args:
+        path: file of events; None for a history without a file. It may not exist yet.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self._rows: list[Row] = []
+        self._dropped = 0
+        self._damaged = 0
+        self._position = 0
+        self._rest = b""
+        self._lock = Lock()
+        self._stats: tuple[int, EventStats] | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Take an event of a recorder."""
+        with self._lock:
+            self._add([event.to_dict()])
+
+    @property
+    def end(self) -> int:
+        """The number that the next event gets."""
+        return self._dropped + len(self._rows)
+
+    @property
+    def damaged(self) -> int:
+        """How many lines or events could not be read."""
+        return self._damaged
+
+    def since(self, number: int, count: int) -> list[tuple[int, Row]]:
+        """Events with this number or a higher one, with their numbers, oldest first.
+
+        Args:
+            number: number of the first event.
+            count: most events.
+        """
+        with self._lock:
+            start = max(0, number - self._dropped)
+            rows = list(islice(self._rows, start, start + count))
+            return list(enumerate(rows, self._dropped + start))
+
+    def stats(self) -> EventStats:
+        """Figures of the kept events. Events that lack a field are left out and counted."""
+        with self._lock:
+            rows, end = list(self._rows), self.end
+        if self._stats is None or self._stats[0] != end:
+            self._stats = end, EventStats(rows)
+        return self._stats[1]
+
+    def sessions(self) -> dict[str, list[Row]]:
+        """Conversation to its events. Starts and stops of servers belong to none."""
+        with self._lock:
+            rows = list(self._rows)
+        sessions: dict[str, list[Row]] = {}
+        for row in rows:
+            if row["kind"] != "server":
+                sessions.setdefault(str(row["session"]), []).append(row)
+        return sessions
+
+    def read_new(self) -> None:
+        """Take the lines that were added to the file since.
+
+        Raises:
+            EventError: the file cannot be read.
+        """
+        if self.path is None or not self.path.exists():
+            return
+        with self._lock:
+            with open_file(self.path, None, error=EventError) as file:
+                if file.seek(0, 2) < self._position:  # another file, or a file that was cut
+                    self._position, self._rest = 0, b""
+                file.seek(self._position)
+                data = self._rest + file.read(_MOST_BYTES)
+                self._position = file.tell()
+            *lines, self._rest = data.split(b"\n")
+            rows: list[Row] = []
+            for line in lines:
+                if line.strip():
+                    row = parse_event(line.decode("utf-8", "backslashreplace"), str(self.path))
+                    if isinstance(row, EventError):
+                        self._damaged += 1
+                    else:
+                        rows.append(row)
+            self._add(rows)
+
+    def _add(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Keep the rows that `EventStats` can count; the caller has the lock."""
+        for row in rows:
+            try:
+                EventStats([row])
+                self._rows.append(_without_long_content({"session": "", **row}))
+            except (KeyError, TypeError, ValueError, AttributeError):
+                self._damaged += 1
+        if (excess := len(self._rows) - MOST_EVENTS) > 0:
+            del self._rows[:excess]
+            self._dropped += excess
+
+
+def _without_long_content(row: Row) -> Row:
+    """The event with the query of its content alone. Results of calls may take megabytes."""
+    content = row.pop("content", None)
+    query = content.get("query") if isinstance(content, Mapping) else None
+    if isinstance(query, str):
+        row["content"] = {"query": cut(query, _QUERY_CHARACTERS)}
+    return row

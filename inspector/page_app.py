@@ -1,0 +1,303 @@
+"""The page as an ASGI application: its files, its answers, and who may have them.
+
+The files of the page contain no data and need no token. Every answer needs the token as a bearer
+token. A browser keeps it in the part of the address after `#`, which it never sends, so other pages
+and logs do not get it. There is no cookie that another page could use.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from hmac import compare_digest
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ..catalog.text_cleaning import written_out
+from ..errors import RequestError, ShortlistError, UnknownToolError
+from ..view import View
+from .catalog_answers import CatalogAnswers
+from .conversation_answers import conversations, events, overview
+from .event_history import cut
+from .search_answers import explain_tool, search_tiers
+from .subject import Subject
+
+_LOG = logging.getLogger("shortlist.inspector")
+#: Names of this machine in the `Host` of a request.
+_LOCAL_NAMES = frozenset(("127.0.0.1", "localhost", "[::1]"))
+_MOST_CHARACTERS = 20_000
+_MOST_BODY_BYTES = 65_536
+_FILES = {
+    "": ("page.html", "text/html; charset=utf-8"),
+    "page.css": ("page.css", "text/css; charset=utf-8"),
+    "page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "icon.svg": ("icon.svg", "image/svg+xml"),
+}
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+Answer = Callable[[Request], Awaitable[Any]]
+
+
+def page_app(subject: Subject, token: str, *, local: bool = True) -> Guard:
+    """The page about a subject.
+
+    Args:
+        subject: what the page shows.
+        token: bearer token of the operator.
+        local: whether only requests addressed to this machine are answered.
+    """
+    answers = _Answers(subject)
+    routes = [Route(f"/{path}", _file_route(name, kind)) for path, (name, kind) in _FILES.items()]
+    routes += [Route(f"/api/{name}", _json_route(a)) for name, a in answers.reading().items()]
+    routes += [
+        Route(f"/api/{name}", _json_route(answer), methods=["POST"])
+        for name, answer in answers.writing().items()
+    ]
+    return Guard(Starlette(routes=routes), token, local=local)
+
+
+class Guard:
+    """ASGI middleware: refuses requests to other hosts, from other origins, or without the token.
+
+    Args:
+        app: the application to protect.
+        token: the bearer token that every path under `/api/` needs.
+        local: whether the `Host` must name this machine. A web page whose own name points to this
+            machine is refused by that.
+    """
+
+    def __init__(self, app: Any, token: str, *, local: bool) -> None:
+        self._app = app
+        self._token = token
+        self._local = local
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if refusal := self._refusal(scope):
+            status, text = refusal
+            await _json({"error": text}, status)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _refusal(self, scope: Any) -> tuple[int, str] | None:
+        """The status and the reason of a refusal; None if the request passes."""
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if self._local and host.rpartition(":")[0 if _has_port(host) else 2] not in _LOCAL_NAMES:
+            return 421, "the page answers at 127.0.0.1 and localhost only"
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return 403, "a request from another origin"
+        is_answer = "/api/" in scope["path"]
+        if is_answer and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            return 403, "a request from another site"
+        if scope["method"] not in ("GET", "HEAD"):
+            if origin is None:
+                return 403, "a request that changes something needs an origin"
+            if headers.get("content-type", "").partition(";")[0] != "application/json":
+                return 415, "a request that changes something is JSON"
+        if is_answer:
+            scheme, _, token = headers.get("authorization", "").partition(" ")
+            is_right = compare_digest(token.encode(), self._token.encode())
+            if scheme.lower() != "bearer" or not is_right:
+                return 401, "needs the operator's token: open the address that the command printed"
+        return None
+
+
+class _Answers:
+    """The answers about one subject, by name.
+
+    Args:
+        subject: what the page shows.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._catalog = CatalogAnswers(subject)
+
+    def reading(self) -> Mapping[str, Answer]:
+        """Answers that change nothing."""
+        return {
+            "start": self._start,
+            "search": self._search,
+            "explain": self._explain,
+            "ids": self._in_thread(lambda query: self._catalog.ids(query.get("text", ""))),
+            "servers": self._in_thread(lambda _: self._catalog.servers()),
+            "tools": self._in_thread(
+                lambda query: self._catalog.tools(
+                    query.get("server"), query.get("text", ""), _number(query.get("start", "0"))
+                )
+            ),
+            "tool": self._in_thread(lambda query: self._catalog.tool(query.get("id", ""))),
+            "trust": self._in_thread(lambda _: self._catalog.trust()),
+            "review": self._in_thread(lambda query: self._catalog.review(query.get("id", ""))),
+            "events": self._in_thread(
+                lambda query: events(self._subject.history, _number(query.get("start", "0")))
+            ),
+            "conversations": self._in_thread(lambda _: conversations(self._subject.history)),
+            "overview": self._in_thread(lambda _: overview(self._subject, self._catalog.servers())),
+        }
+
+    def writing(self) -> Mapping[str, Answer]:
+        """Answers that change a file: the pins, or the example queries."""
+        return {"approve": self._approve, "examples": self._add_example}
+
+    def _in_thread(self, answer: Callable[[Mapping[str, str]], Any]) -> Answer:
+        async def run(request: Request) -> Any:
+            await self._subject.refresh()
+            return await anyio.to_thread.run_sync(answer, request.query_params)
+
+        return run
+
+    async def _start(self, _: Request) -> Any:
+        subject = self._subject
+        return {
+            "name": subject.name,
+            "tiers": list(subject.engine.tiers),
+            "tier": subject.engine.config.default_tier,
+            "profiles": {
+                name: sorted(profile.scopes) for name, profile in subject.profiles().items()
+            },
+            "can_approve": subject.pins is not None,
+            "examples": None if subject.examples is None else str(subject.examples),
+        }
+
+    async def _search(self, request: Request) -> Any:
+        await self._subject.refresh()
+        query = request.query_params
+        return await anyio.to_thread.run_sync(
+            lambda: search_tiers(
+                self._subject, self._view(query), query.get("query", ""), _names(query, "tiers")
+            )
+        )
+
+    async def _explain(self, request: Request) -> Any:
+        await self._subject.refresh()
+        return await anyio.to_thread.run_sync(self._explanation, request.query_params)
+
+    def _explanation(self, query: Mapping[str, str]) -> Any:
+        text, tool = query.get("query", ""), query.get("tool", "")
+        return explain_tool(self._subject, self._view(query), text, tool, _names(query, "tiers"))
+
+    async def _approve(self, request: Request) -> Any:
+        body = await _body(request, "tool", "fingerprint")
+        await self._subject.approve(body["tool"], body["fingerprint"])
+        return await anyio.to_thread.run_sync(self._catalog.trust)
+
+    async def _add_example(self, request: Request) -> Any:
+        body = await _body(request, "tool", "query")
+        add = self._subject.add_example
+        await anyio.to_thread.run_sync(add, body["tool"], body["query"])
+        return await anyio.to_thread.run_sync(self._explanation, body)
+
+    def _view(self, query: Mapping[str, str]) -> View:
+        return self._subject.view(
+            query.get("profile") or None, _names(query, "scopes"), _names(query, "allowed")
+        )
+
+
+def _names(query: Mapping[str, str], key: str) -> list[str] | None:
+    """The names of a list with commas; None if it is absent or empty."""
+    names = [name.strip() for name in str(query.get(key, "")).split(",") if name.strip()]
+    return names or None
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or len(text) > 12:
+        raise RequestError(f"start: {text!r:.40}; a whole number from 0")
+    return int(text)
+
+
+def _has_port(host: str) -> bool:
+    name, colon, port = host.rpartition(":")
+    return bool(colon) and port.isdecimal() and bool(name)
+
+
+async def _body(request: Request, *required: str) -> dict[str, str]:
+    """The texts of a request's JSON object.
+
+    Raises:
+        RequestError: it is too long, no such object, or lacks a text.
+    """
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MOST_BODY_BYTES:
+            raise RequestError(f"a request of more than {_MOST_BODY_BYTES:,} bytes")
+    try:
+        values = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"no JSON: {error}") from error
+    if not isinstance(values, dict) or not all(isinstance(v, str) for v in values.values()):
+        raise RequestError("a JSON object with texts was expected")
+    if missing := [name for name in required if not values.get(name)]:
+        raise RequestError(f"lacks {', '.join(missing)}")
+    return values
+
+
+def _file_route(name: str, media_type: str) -> Callable[[Request], Awaitable[Response]]:
+    content = (files(__package__) / "page" / name).read_bytes()
+
+    async def serve(_: Request) -> Response:
+        return Response(content, media_type=media_type, headers=_HEADERS)
+
+    return serve
+
+
+def _json_route(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
+    async def serve(request: Request) -> Response:
+        try:
+            return _json(await answer(request))
+        except UnknownToolError as error:
+            return _json({"error": str(error)}, 404)
+        except ShortlistError as error:
+            return _json({"error": str(error)}, 400)
+        except Exception:  # noqa: BLE001
+            # The text of an unexpected exception may quote anything.
+            _LOG.exception("%s failed", request.url.path)
+            return _json({"error": "the page failed on this request; the log says why"}, 500)
+
+    return serve
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    content = json.dumps(as_shown(value), separators=(",", ":"))
+    return Response(content, status, _HEADERS, "application/json")
+
+
+def as_shown(value: Any) -> Any:
+    r"""A JSON value as the page shows it: every text bounded, and nothing in it hidden.
+
+    Control and direction marks are written out, as `\u202e`. A longer text is cut, with a mark.
+    """
+    if isinstance(value, str):
+        return written_out(cut(value, _MOST_CHARACTERS))
+    if isinstance(value, Mapping):
+        return {as_shown(str(key)): as_shown(child) for key, child in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [as_shown(child) for child in value]
+    if isinstance(value, float) and not -1e300 < value < 1e300:
+        return None
+    return value

@@ -1,0 +1,209 @@
+"""Answers of the page's search: hits of each tier, and why one tool is found or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from textwrap import shorten
+from typing import Any
+
+from ..catalog import Tool
+from ..retrieval.example_queries import ExampleQueries
+from ..retrieval.search.explanation import Explanation
+from ..retrieval.selection import Hit, Selection
+from ..text import terms, words
+from ..view import View
+from .subject import Subject
+
+#: Denied tools that are named, those that fit the query best.
+_DENIED = 8
+#: Hits of an answer.
+MOST_HITS = 10
+#: Characters of a description in a list.
+_SUMMARY = 200
+
+
+def search_tiers(
+    subject: Subject, view: View, query: str, tiers: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """The hits of several tiers for one query, with denied tools.
+
+    Args:
+        subject: what the page shows.
+        view: what the caller may use.
+        query: what to search for.
+        tiers: names of the tiers; all when absent.
+    """
+    selections = {
+        tier: view.search(query, tier=tier, k=MOST_HITS, decide=True)
+        for tier in tiers or subject.engine.tiers
+    }
+    return {
+        "query": query,
+        "permitted": view.admission.permitted_count,
+        "tools": len(view.catalog),
+        "unmatched": list(view.unmatched),
+        "tiers": [
+            _tier_answer(view, query, tier, selection) for tier, selection in selections.items()
+        ],
+        "denied": _denied(subject, next(iter(selections.values()))),
+    }
+
+
+def _tier_answer(view: View, query: str, tier: str, selection: Selection) -> dict[str, Any]:
+    hits: Sequence[Hit] = selection.ranked
+    if selection.abstained and not hits:
+        # An operator wants to see what was not offered, too.
+        hits = view.search(query, tier=tier, k=MOST_HITS).ranked
+    best = _best_scores(hits)
+    return {
+        **selection.to_dict(),
+        "asked": tier,
+        "hits": [
+            {
+                "id": hit.id,
+                "rank": hit.rank,
+                "score": hit.score,
+                "summary": shorten(hit.tool.description, _SUMMARY, placeholder="…"),
+                "example_sources": list(hit.example_sources),
+                "offered": hit in selection.hits,
+                "stages": [
+                    {
+                        "name": name,
+                        "rank": place.rank,
+                        "score": place.score,
+                        "share": _share(place.score, best[name]),
+                    }
+                    for name, place in hit.stages.items()
+                ],
+            }
+            for hit in hits
+        ],
+    }
+
+
+def _best_scores(hits: Sequence[Hit]) -> dict[str, float]:
+    best: dict[str, float] = {}
+    for hit in hits:
+        for name, place in hit.stages.items():
+            best[name] = max(place.score, best.get(name, place.score))
+    return best
+
+
+def _share(score: float, best: float) -> float:
+    """The score as a part of the best one of the same stage, from 0 to 1."""
+    return max(0.0, min(1.0, score / best)) if best > 0 else 0.0
+
+
+def _denied(subject: Subject, selection: Selection) -> dict[str, Any]:
+    reasons = subject.engine.quarantined
+    flags = subject.engine.flags
+    return {
+        "count": len(selection.denied),
+        "quarantined": sum(tool_id in subject.engine.catalog for tool_id in reasons),
+        "nearest": [
+            {
+                **refusal.to_dict(),
+                "tool": refusal.tool_id,
+                "findings": list(flags[refusal.tool_id].reasons)
+                if refusal.tool_id in flags and refusal.kind == "quarantined"
+                else [],
+            }
+            for refusal in selection.denied.nearest(_DENIED)
+        ],
+    }
+
+
+def explain_tool(
+    subject: Subject, view: View, query: str, name: str, tiers: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Why a query finds a tool or not, in several tiers, and what would bring it up.
+
+    Raises:
+        UnknownToolError: no such tool.
+    """
+    explanations = [
+        view.explain(query, name, tier=tier, k=MOST_HITS) for tier in tiers or subject.engine.tiers
+    ]
+    index, row = view.admission.index, view.admission.find(name)
+    if row is None:  # `explain` has raised in this case
+        raise view.admission.unknown(name)
+    tool = index.tools[row]
+    examples = index.example_queries.get(tool.id)
+    matches = matching_words(query, tool, examples)
+    return {
+        "tool": tool.id,
+        "query": query,
+        "explanations": [
+            {**explanation.to_dict(), "asked": explanation.tier_asked}
+            for explanation in explanations
+        ],
+        "words": matches,
+        "examples": {
+            "queries": [] if examples is None else list(examples.queries),
+            "when": [] if examples is None else list(examples.when),
+            "sources": [] if examples is None else list(examples.sources),
+            "stale": examples is not None and examples.stale,
+        },
+        "advice": list(_advice(subject, explanations, matches, examples)),
+        "can_add": subject.examples is not None,
+    }
+
+
+def matching_words(query: str, tool: Tool, examples: ExampleQueries | None) -> list[dict[str, Any]]:
+    """Each word of a query that is searched for, and the parts of the tool that have it."""
+    parts = {
+        "name": f"{tool.name} {tool.title or ''}",
+        "server": tool.server or "",
+        "description": tool.description,
+        "parameters": " ".join(
+            f"{parameter.path} {parameter.description}" for parameter in tool.parameters
+        ),
+        "examples": "" if examples is None else examples.text,
+    }
+    terms_by_part = {part: set(terms(text)) for part, text in parts.items()}
+    matches: dict[str, dict[str, Any]] = {}
+    for word in words(query):
+        for term in terms(word):
+            matches.setdefault(
+                term,
+                {
+                    "word": word,
+                    "parts": [part for part in terms_by_part if term in terms_by_part[part]],
+                },
+            )
+    return list(matches.values())
+
+
+def _advice(
+    subject: Subject,
+    explanations: Sequence[Explanation],
+    matches: Sequence[dict[str, Any]],
+    examples: ExampleQueries | None,
+) -> Iterator[str]:
+    """What would bring the tool into the answer, one sentence each."""
+    refusal = explanations[0].refusal
+    if refusal is not None:
+        if refusal.kind == "quarantined":
+            yield "It is quarantined. Read its definition under Trust, and approve it there."
+        elif refusal.unlocked_by:
+            yield f"A call of {' or '.join(refusal.unlocked_by)} unlocks it."
+        elif refusal.kind == "scope":
+            yield "Grant the missing scope to the caller."
+        else:
+            yield "Change the rule or the list of allowed tools that denies it."
+        return
+    if all(explanation.offered for explanation in explanations):
+        yield "Every tier offers it. Nothing has to change."
+        return
+    missing = [match["word"] for match in matches if not match["parts"]]
+    if missing:
+        yield (
+            f"Its definition and example queries lack the words: {', '.join(missing)}. A "
+            "description or an example query with them would bring it up."
+        )
+    if any("dropped" in explanation.reason for explanation in explanations):
+        yield "A tier drops it because its score is below the tier's threshold."
+    if subject.examples is not None:
+        yield "Add this query to its example queries, and see its new rank at once."
+    elif examples is None:
+        yield "It has no example queries; start with --examples FILE to add some here."

@@ -1,0 +1,133 @@
+"""What the page shows: an engine, its callers, its pins, its example queries and its events."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+from ..engine import Engine
+from ..enrichment.example_file import add_example_query
+from ..errors import ConfigError, PinsError
+from ..gating import State
+from ..trust import approve_definitions
+from ..view import View
+from .event_history import EventHistory
+
+if TYPE_CHECKING:
+    from ..gateway.profiles.profile import Profile
+    from ..gateway.upstream.fleet import Fleet
+
+
+@dataclass(slots=True)
+class Subject:
+    """The engine that the page shows, and what belongs to it.
+
+    Args:
+        engine: the engine.
+        name: path of the index or of the configuration, for the page's title.
+        history: recorded events.
+        fleet: servers of a gateway; None for a saved index.
+        profiles: returns the profiles of a gateway's clients; empty for a saved index.
+        pins: file of accepted definitions; None if none is used.
+        examples: file that gets new example queries; None if none is used.
+        follow_pins: applies pins that another process changed.
+    """
+
+    engine: Engine
+    name: str
+    history: EventHistory = field(default_factory=EventHistory)
+    fleet: Fleet | None = None
+    profiles: Callable[[], Mapping[str, Profile]] = dict
+    pins: Path | None = None
+    examples: Path | None = None
+    follow_pins: Callable[[], Awaitable[None]] | None = None
+    _pins_stamp: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._pins_stamp = self._present_stamp()
+
+    def view(
+        self,
+        profile: str | None = None,
+        scopes: Iterable[str] | None = None,
+        allowed: Iterable[str] | None = None,
+    ) -> View:
+        """What a caller may use now.
+
+        Args:
+            profile: name of a gateway's profile; None for a caller that no profile limits.
+            scopes: granted scopes; those of the profile when absent.
+            allowed: ids or globs that the caller is limited to; all tools when absent.
+
+        Raises:
+            ConfigError: there is no such profile.
+        """
+        if profile is None:
+            return self.engine.view(State(frozenset(scopes or ())), allowed=allowed)
+        from ..gateway.profiles.profile import ProfileViews
+
+        profiles = self.profiles()
+        if profile not in profiles:
+            raise ConfigError(f"no profile {profile!r:.80}; use one of: {', '.join(profiles)}")
+        chosen = profiles[profile]
+        if scopes is not None:
+            chosen = replace(chosen, scopes=frozenset(scopes))
+        fleet = self.fleet
+        hidden = frozenset if fleet is None else (lambda: fleet.listed.app_only)
+        return ProfileViews(self.engine, chosen, hidden).view(State(), allowed=allowed)
+
+    async def refresh(self) -> None:
+        """Apply pins that another process changed, and read new events."""
+        if self.follow_pins is not None:
+            await self.follow_pins()
+        elif self.pins is not None:
+            stamp = self._present_stamp()
+            if stamp != self._pins_stamp:
+                await anyio.to_thread.run_sync(self._judge_again)
+                self._pins_stamp = stamp
+        await anyio.to_thread.run_sync(self.history.read_new)
+
+    async def approve(self, tool_id: str, fingerprint: str) -> None:
+        """Approve the definition that the operator has read.
+
+        Args:
+            tool_id: id of the tool.
+            fingerprint: fingerprint of that definition.
+
+        Raises:
+            UnknownToolError: no such tool.
+            PinsError: no file of pins is used, or the definition changed meanwhile.
+        """
+        if self.pins is None:
+            raise PinsError("no file of pins: start with --pins FILE to approve definitions")
+        tool = self.engine.catalog.get(tool_id)
+        if tool.fingerprint != fingerprint:
+            raise PinsError(f"{tool.id}: its definition changed since you saw it; read it again")
+        await anyio.to_thread.run_sync(approve_definitions, self.pins, [tool])
+        await self.refresh()
+
+    def add_example(self, tool_id: str, query: str) -> None:
+        """Add an example query to the user's file, and search with it from now on.
+
+        Raises:
+            UnknownToolError: no such tool.
+            ConfigError: no file of example queries is used, or it cannot be written.
+        """
+        if self.examples is None:
+            raise ConfigError(
+                "no file of example queries: start with --examples FILE, or name one in the "
+                "setting engine.index.example_queries"
+            )
+        add_example_query(self.examples, self.engine.catalog.get(tool_id).id, query)
+        self.engine.reload_example_queries()
+
+    def _present_stamp(self) -> int:
+        """When the file of pins was written last; 0 if there is none."""
+        return self.pins.stat().st_mtime_ns if self.pins is not None and self.pins.exists() else 0
+
+    def _judge_again(self) -> None:
+        self.engine.replace(self.engine.catalog)
