@@ -1,0 +1,188 @@
+"""Searches a tenant's catalog in PostgreSQL: BM25, nearest vectors, or both in one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...text import terms
+from ..query import Ranking
+from .database import Database
+from .stored_catalog import FIELD_NUMBERS
+
+K1, B = 1.2, 0.75
+MAX_TERMS = 96
+"""Distinct terms of a query that are looked up; a longer query keeps its first ones."""
+EXACT_TOOLS = 12_000
+_LISTED = 512
+
+Mask = NDArray[np.bool_]
+
+
+class StoredRows:
+    """The rows of one catalog version, and the numbers of their definitions in the database.
+
+    Args:
+        numbers: number of each row's definition, shape (n,); rows are in order of tool id.
+    """
+
+    def __init__(self, numbers: NDArray[np.int32]) -> None:
+        self.numbers = numbers
+        self._bit_count = int(numbers.max(initial=-1)) + 1
+        self._row_of = np.full(self._bit_count, -1, np.int64)
+        self._row_of[numbers] = np.arange(len(numbers))
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def bits(self, allowed: Mask | None) -> bytes:
+        """A bit for each number, set for permitted rows; what this version lacks is not set."""
+        bits = np.zeros(self._bit_count, np.bool_)
+        bits[self.numbers if allowed is None else self.numbers[allowed]] = True
+        return np.packbits(bits, bitorder="little").tobytes()
+
+    def ranking(
+        self, numbers: NDArray[np.int64], scores: NDArray[np.float32], depth: int
+    ) -> Ranking:
+        """The best rows of unordered numbers, ties by row."""
+        return Ranking.best(self._row_of[numbers], scores, depth)
+
+
+@dataclass(frozen=True, slots=True)
+class TermSearch:
+    """A search by terms.
+
+    Args:
+        text: the query.
+        boosts: field to its weight in the BM25 sum, all above 0.
+    """
+
+    text: str
+    boosts: Mapping[str, float]
+
+    def statement(self, name: str, admitted: str) -> tuple[str, dict[str, Any]] | None:
+        """The statement, with its parameters; None if no tool can be found."""
+        asked = list(dict.fromkeys(terms(self.text)))[:MAX_TERMS]
+        if not asked:
+            return None
+        sql = f"""
+            SELECT number, sum(weight * count / (count + base + slope * length))::real AS score
+            FROM (
+                SELECT t.term, t.field, {K1 * (1 - B)}::float8 AS base,
+                    f.boost * {1 + K1} * ln(1 + (c.documents - t.documents + 0.5)
+                        / (t.documents + 0.5)) AS weight,
+                    {K1 * B} * c.documents / l.words AS slope
+                FROM shortlist.terms t
+                JOIN unnest(%({name}_fields)s::smallint[], %({name}_boosts)s::float8[])
+                    AS f(field, boost) ON f.field = t.field
+                JOIN shortlist.lengths l ON l.tenant = t.tenant AND l.field = t.field
+                JOIN shortlist.tenants c ON c.tenant = t.tenant
+                WHERE t.tenant = %(tenant)s AND t.term = ANY(%({name}_terms)s)
+                    AND t.documents > 0
+            ) AS weights
+            JOIN shortlist.postings p USING (term, field)
+            WHERE p.tenant = %(tenant)s AND {admitted.format(number="p.number")}
+            GROUP BY number ORDER BY score DESC FETCH FIRST %(depth)s ROWS WITH TIES
+        """
+        parameters = {
+            f"{name}_terms": asked,
+            f"{name}_fields": [FIELD_NUMBERS[field] for field in self.boosts],
+            f"{name}_boosts": list(self.boosts.values()),
+        }
+        return sql, parameters
+
+
+@dataclass(frozen=True, slots=True)
+class VectorSearch:
+    """A search by a vector.
+
+    Args:
+        vector: vector of the query, shape (dim,).
+        model: number of the model in the database.
+        exact: whether every permitted vector is compared.
+    """
+
+    vector: NDArray[np.float32]
+    model: int
+    exact: bool = True
+
+    def statement(self, name: str, admitted: str) -> tuple[str, dict[str, Any]] | None:
+        """The statement, with its parameters."""
+        dim = len(self.vector)
+        if self.exact:
+            sql = f"""
+                SELECT t.number, (-(v.values <#> %({name}_vector)s))::real AS score
+                FROM shortlist.tools t
+                JOIN shortlist.vectors v ON v.model = {self.model} AND v.key = t.vector_key
+                WHERE t.tenant = %(tenant)s AND {admitted.format(number="t.number")}
+                ORDER BY score DESC FETCH FIRST %(depth)s ROWS WITH TIES
+            """
+        else:
+            sql = f"""
+                SELECT near.number, (-(near.values <#> %({name}_vector)s))::real AS score
+                FROM (
+                    SELECT t.number, v.values FROM shortlist.vectors v
+                    JOIN shortlist.tools t ON t.vector_key = v.key
+                    WHERE v.model = {self.model} AND t.tenant = %(tenant)s
+                        AND {admitted.format(number="t.number")}
+                    ORDER BY v.values::halfvec({dim}) <#> %({name}_vector)s::halfvec({dim})
+                    LIMIT %(depth)s
+                ) AS near
+            """
+        return sql, {f"{name}_vector": self.vector}
+
+
+class StoredSearch:
+    """Searches one version of a tenant's catalog, inside a mask.
+
+    Args:
+        database: connections of the tenant.
+        tenant: number of the tenant.
+        rows: the rows of the version.
+    """
+
+    def __init__(self, database: Database, tenant: int, rows: StoredRows) -> None:
+        self._database = database
+        self._tenant = tenant
+        self._rows = rows
+
+    def rankings(
+        self, searches: Sequence[TermSearch | VectorSearch], depth: int, allowed: Mask | None
+    ) -> list[Ranking]:
+        """The ranking of each search, all of one statement and so of one version."""
+        admitted_count = len(self._rows) if allowed is None else int(np.count_nonzero(allowed))
+        if depth < 1 or not admitted_count:
+            return [Ranking.empty() for _ in searches]
+        parameters: dict[str, Any] = {"tenant": self._tenant, "depth": depth}
+        if admitted_count <= _LISTED and allowed is not None:
+            admitted = "{number} = ANY(%(numbers)s)"
+            parameters["numbers"] = self._rows.numbers[allowed].tolist()
+        else:
+            admitted = "shortlist.is_permitted(%(mask)s, {number})"
+            parameters["mask"] = self._rows.bits(allowed)
+        parts = []
+        for place, search in enumerate(searches):
+            made = search.statement(f"s{place}", admitted)
+            if made is not None:
+                sql, further = made
+                parts.append(f"SELECT {place} AS part, number, score FROM ({sql}) AS s{place}")
+                parameters |= further
+        found: list[Any] = []
+        if parts:
+            with (
+                self._database.connection() as connection,
+                connection.cursor(binary=True) as cursor,
+            ):
+                cursor.execute(" UNION ALL ".join(parts).encode(), parameters, prepare=True)
+                found = cursor.fetchall()
+        places = np.array([part for part, _, _ in found], np.int64)
+        numbers = np.array([number for _, number, _ in found], np.int64)
+        scores = np.array([score for _, _, score in found], np.float32)
+        return [
+            self._rows.ranking(numbers[places == place], scores[places == place], depth)
+            for place in range(len(searches))
+        ]
