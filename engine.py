@@ -22,7 +22,7 @@ from .gating.gatekeeper import Gatekeeper
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
 from .indexing.background import BackgroundBuild, BuildProgress
-from .indexing.build import Build, Progress
+from .indexing.build import Progress
 from .indexing.builder import Builder, search_many_with
 from .indexing.configured_tiers import rerankers, thresholds
 from .processes import GuardedLock, return_freed_memory
@@ -37,6 +37,7 @@ from .view import View
 
 if TYPE_CHECKING:
     from .decision import Decider
+    from .indexing.stored_build import AnyBuild
     from .loaders import DefinitionSource
     from .retrieval.learning import LearningReport
     from .retrieval.search.explanation import Explanation
@@ -66,7 +67,7 @@ class Engine:
     def __init__(
         self,
         builder: Builder,
-        build: Build,
+        build: AnyBuild,
         quarantined: Mapping[str, str] | None = None,
         folder: Path | None = None,
         *,
@@ -89,7 +90,7 @@ class Engine:
         self._searcher = Searcher(self._tiers, config.k, thresholds(config, self._decider))
         # The newest catalog, and the build of its index while that is not done.
         self._catalog = build.catalog
-        self._build: Build | None = build
+        self._build: AnyBuild | None = build
         self._remaining = build.remaining
         # One thread at a time builds, and one replaces the newest catalog. A request reads, and a
         # change replaces, the version and its quarantine together.
@@ -172,6 +173,31 @@ class Engine:
             5
         """
         return cls.from_tools(tools, Config.read(source), wait=wait)
+
+    @classmethod
+    def connect(
+        cls,
+        config: Config | None = None,
+        *,
+        progress: Progress | None = None,
+        wait: bool = True,
+        **settings: Unpack[ConfigSettings],
+    ) -> Self:
+        """An engine over the catalog that is in PostgreSQL, as other engines wrote it.
+
+        Args:
+            config: settings with `index.backend` "postgres"; see `docs/scale.md`.
+            progress: called with (texts encoded, texts to encode).
+            wait: as for `from_tools`.
+            settings: single settings of a Config, in place of those of `config`.
+
+        Raises:
+            ConfigError: a setting is wrong.
+            MissingExtraError: psycopg or pgvector is not installed.
+            StoreError: the database cannot be reached, or `shortlist migrate` has not run.
+        """
+        builder = Builder(Config.of(config, settings))
+        return cls(builder, builder.connect(), progress=progress, wait=wait)
 
     @classmethod
     def open(

@@ -39,6 +39,7 @@ from .stages import Stages
 
 if TYPE_CHECKING:
     from ..trust import Flag, Trust
+    from .stored_build import AnyBuild, StoredStages
 
 _LOG = logging.getLogger(__name__)
 
@@ -80,6 +81,11 @@ class Builder:
             [name for name in names if name not in self._missing_files]
         )
         self._stages = Stages(config, StageModels(config) if models is None else models)
+        self._stored: StoredStages | None = None
+        if config.index.backend == "postgres":
+            from .stored_build import StoredStages
+
+            self._stored = StoredStages(config, self._stages)
 
     def strategies(self) -> dict[str, Strategy]:
         """The configured tiers by name."""
@@ -96,7 +102,7 @@ class Builder:
         previous: Index | None = None,
         vectors: Vectors | None = None,
         originals: Mapping[str, int] | None = None,
-    ) -> Build:
+    ) -> AnyBuild:
         """Begin the build of a catalog version. Only texts without a known vector are encoded.
 
         Args:
@@ -120,6 +126,17 @@ class Builder:
                 for tool in tools
                 if id(tool) in unchanged and tool.id in earlier
             }
+        if self._stored is not None:
+            from .stored_build import StoredBuild
+
+            return StoredBuild(
+                self._stored,
+                catalog,
+                queries,
+                previous=previous,
+                queries_source=self._queries_source(originals),
+                originals=originals,
+            )
         if vectors is None and previous is not None:
             vectors = previous.vectors
         learned = None if previous is None else previous.learned
@@ -134,13 +151,36 @@ class Builder:
             originals=originals,
         )
 
+    def connect(self) -> AnyBuild:
+        """Begin a build of the catalog as it is in the database; nothing of it is written.
+
+        Raises:
+            ConfigError: the setting `index.backend` is not "postgres".
+            StoreError: the database cannot be read.
+        """
+        if self._stored is None:
+            raise ConfigError('index.backend: to connect, it must be "postgres"')
+        from .stored_build import StoredBuild
+
+        catalog, numbers = self._stored.read()
+        catalog = without_voting_tools(catalog)
+        originals = self.originals(catalog)
+        return StoredBuild(
+            self._stored,
+            catalog,
+            self._match_queries(rows_of(catalog), originals),
+            numbers=numbers,
+            queries_source=self._queries_source(originals),
+            originals=originals,
+        )
+
     @paused_gc()
-    def finish(self, build: Build) -> Index:
+    def finish(self, build: AnyBuild) -> Index:
         """The index of a build that has nothing left to encode."""
         return replace(build.index(), missing=self._stages.models.missing)
 
     @paused_gc()
-    def make_provisional(self, build: Build) -> Index:
+    def make_provisional(self, build: AnyBuild) -> Index:
         """The index of a build that has not begun to encode."""
         index, missing = build.provisional_index(), self._stages.models.missing
         if index.provisional:
@@ -267,6 +307,10 @@ class Builder:
             quarantined: tool id to reason, set by an operator.
             provider_tools: tools that the model's provider runs.
         """
+        if self._stored is not None:
+            raise StoreError(
+                f"{folder}: not saved: the catalog is in PostgreSQL already, see `index.backend`"
+            )
         settings = {
             **self._stages.settings(),
             "example_queries": index.queries_source,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ class StoredDocument:
         source: hash of all that is indexed.
         vector_key: key of its vectors.
         definition: the tool as JSON.
-        fields: field to raw text.
+        fields: makes the mapping of field to raw text; called for what is not stored yet.
     """
 
     tool_id: str
@@ -47,7 +47,7 @@ class StoredDocument:
     source: bytes
     vector_key: bytes
     definition: str
-    fields: Mapping[str, str]
+    fields: Callable[[], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ class _Change:
         )
         with cursor.copy(f"COPY shortlist.tools ({columns}) FROM STDIN") as copy:
             for number, document in documents:
-                entries = _entries(document.fields)
+                entries = _entries(document.fields())
                 entries_of.append(entries)
                 columns_of_entries = [list(column) for column in zip(*entries, strict=True)]
                 copy.write_row(

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...text import terms
-from ..query import Ranking
+from ...errors import ConfigError, StoreError
+from ...models import Encoder
+from ..query import Query, Ranking
 from .database import Database
 from .stored_catalog import FIELD_NUMBERS
 
@@ -64,7 +68,9 @@ class TermSearch:
     text: str
     boosts: Mapping[str, float]
 
-    def statement(self, name: str, admitted: str) -> tuple[str, dict[str, Any]] | None:
+    def statement(
+        self, name: str, admitted: str, *, exact: bool  # noqa: ARG002 - always is
+    ) -> tuple[str, dict[str, Any]] | None:
         """The statement, with its parameters; None if no tool can be found."""
         asked = list(dict.fromkeys(terms(self.text)))[:MAX_TERMS]
         if not asked:
@@ -103,17 +109,17 @@ class VectorSearch:
     Args:
         vector: vector of the query, shape (dim,).
         model: number of the model in the database.
-        exact: whether every permitted vector is compared.
     """
 
     vector: NDArray[np.float32]
     model: int
-    exact: bool = True
 
-    def statement(self, name: str, admitted: str) -> tuple[str, dict[str, Any]] | None:
+    def statement(
+        self, name: str, admitted: str, *, exact: bool
+    ) -> tuple[str, dict[str, Any]] | None:
         """The statement, with its parameters."""
         dim = len(self.vector)
-        if self.exact:
+        if exact:
             sql = f"""
                 SELECT t.number, (-(v.values <#> %({name}_vector)s))::real AS score
                 FROM shortlist.tools t
@@ -143,30 +149,60 @@ class StoredSearch:
         database: connections of the tenant.
         tenant: number of the tenant.
         rows: the rows of the version.
+        boosts: field to its weight in the BM25 sum, all above 0.
+        dense_model: number of the encoder in the database, or None.
+        static: encoder of static vectors and its number in the database, or None.
     """
 
-    def __init__(self, database: Database, tenant: int, rows: StoredRows) -> None:
+    def __init__(
+        self,
+        database: Database,
+        tenant: int,
+        rows: StoredRows,
+        *,
+        boosts: Mapping[str, float] = MappingProxyType({}),
+        dense_model: int | None = None,
+        static: tuple[Encoder, int] | None = None,
+    ) -> None:
         self._database = database
         self._tenant = tenant
-        self._rows = rows
+        self.rows = rows
+        self._boosts = boosts
+        self._dense_model = dense_model
+        self._static = static
+
+    def search(self, query: Query, stages: Sequence[str], depth: int) -> dict[str, Ranking]:
+        """The rankings of several stages of one statement, by stage; see `JointSearch`."""
+        searches = [self._search_of(stage, query) for stage in stages]
+        return dict(zip(stages, self.rankings(searches, depth, query.allowed), strict=True))
+
+    def _search_of(self, stage: str, query: Query) -> TermSearch | VectorSearch:
+        if stage == "lexical":
+            return TermSearch(query.text, self._boosts)
+        if stage == "static" and self._static is not None:
+            encoder, model = self._static
+            return VectorSearch(encoder.encode([query.text], query=True)[0], model)
+        if stage == "dense" and self._dense_model is not None and query.vector is not None:
+            return VectorSearch(query.vector, self._dense_model)
+        raise ConfigError(f"no stage {stage!r} in PostgreSQL")
 
     def rankings(
         self, searches: Sequence[TermSearch | VectorSearch], depth: int, allowed: Mask | None
     ) -> list[Ranking]:
         """The ranking of each search, all of one statement and so of one version."""
-        admitted_count = len(self._rows) if allowed is None else int(np.count_nonzero(allowed))
+        admitted_count = len(self.rows) if allowed is None else int(np.count_nonzero(allowed))
         if depth < 1 or not admitted_count:
             return [Ranking.empty() for _ in searches]
         parameters: dict[str, Any] = {"tenant": self._tenant, "depth": depth}
         if admitted_count <= _LISTED and allowed is not None:
             admitted = "{number} = ANY(%(numbers)s)"
-            parameters["numbers"] = self._rows.numbers[allowed].tolist()
+            parameters["numbers"] = self.rows.numbers[allowed].tolist()
         else:
             admitted = "shortlist.is_permitted(%(mask)s, {number})"
-            parameters["mask"] = self._rows.bits(allowed)
+            parameters["mask"] = self.rows.bits(allowed)
         parts = []
         for place, search in enumerate(searches):
-            made = search.statement(f"s{place}", admitted)
+            made = search.statement(f"s{place}", admitted, exact=admitted_count <= EXACT_TOOLS)
             if made is not None:
                 sql, further = made
                 parts.append(f"SELECT {place} AS part, number, score FROM ({sql}) AS s{place}")
@@ -182,7 +218,55 @@ class StoredSearch:
         places = np.array([part for part, _, _ in found], np.int64)
         numbers = np.array([number for _, number, _ in found], np.int64)
         scores = np.array([score for _, _, score in found], np.float32)
-        return [
-            self._rows.ranking(numbers[places == place], scores[places == place], depth)
-            for place in range(len(searches))
-        ]
+        rankings = []
+        for place, search in enumerate(searches):
+            ranking = self.rows.ranking(numbers[places == place], scores[places == place], depth)
+            if isinstance(search, TermSearch) and len(ranking) < depth:
+                # All other tools share no term with the query.
+                ranking = replace(ranking, rest=0.0)
+            rankings.append(ranking)
+        return rankings
+
+
+class _StoredIndex:
+    def save(self, folder: Path) -> None:
+        """Refuse: the database has the index already."""
+        raise StoreError(
+            f"{folder}: not written: this catalog is in PostgreSQL already, see `index.backend`"
+        )
+
+
+class StoredLexicalIndex(_StoredIndex):
+    """The lexical index of a catalog version in PostgreSQL.
+
+    Args:
+        search: searches the version.
+        boosts: field to its weight in the BM25 sum, all above 0.
+    """
+
+    def __init__(self, search: StoredSearch, boosts: Mapping[str, float]) -> None:
+        self._search = search
+        self.boosts = boosts
+
+    def search(self, text: str, depth: int, allowed: Mask | None = None) -> Ranking:
+        """Rows that share a term with `text`, best first, at most `depth`, inside the mask."""
+        return self._search.rankings([TermSearch(text, self.boosts)], depth, allowed)[0]
+
+
+class StoredVectorIndex(_StoredIndex):
+    """The vectors of one model for a catalog version in PostgreSQL.
+
+    Args:
+        search: searches the version.
+        model: number of the model.
+    """
+
+    def __init__(self, search: StoredSearch, model: int) -> None:
+        self._search = search
+        self.model = model
+
+    def search(
+        self, vector: NDArray[np.float32], depth: int, allowed: Mask | None = None
+    ) -> Ranking:
+        """The `depth` rows inside the mask with the largest inner product."""
+        return self._search.rankings([VectorSearch(vector, self.model)], depth, allowed)[0]

@@ -92,6 +92,16 @@ class StoredVectors:
         assert row is not None
         return int(row[0])
 
+    def waiting_among(self, model: int, keys: Sequence[bytes]) -> int:
+        """How many of these keys no worker has encoded yet."""
+        with self._database.connection() as connection:
+            row = connection.execute(
+                "SELECT count(*) FROM shortlist.unencoded WHERE model = %s AND key = ANY(%s)",
+                [model, list(keys)],
+            ).fetchone()
+        assert row is not None
+        return int(row[0])
+
     def encode_waiting(
         self,
         model: int,

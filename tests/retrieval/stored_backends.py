@@ -6,7 +6,7 @@ What a contract calls a build is a new tenant; its folder on disk names the tena
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ class StoredBackend:
         tenant = f"tenant-{next(_NUMBERS)}"
         self._catalog(tenant).write(
             [
-                StoredDocument(f"{row:06d}", "", 0, row, b"", keys[row], "{}", fields)
+                StoredDocument(f"{row:06d}", "", 0, row, b"", keys[row], "{}", partial(dict, fields))
                 for row, fields in enumerate(rows)
             ]
         )
