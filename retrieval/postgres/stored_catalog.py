@@ -22,6 +22,7 @@ FIELD_NUMBERS: Mapping[str, int] = {name: number for number, name in enumerate(L
 
 _KEPT_S = 600
 """Seconds that a removed definition stays for engines that answer with an older version."""
+_EXACT_LENGTHS = 40
 _LONGEST_COUNT = 32_767
 
 
@@ -241,12 +242,14 @@ class _Change:
                     key = term, field
                     counted[key] += 1
                     most[key] = max(most.get(key, 0), count)
-                    shortest[key] = min(shortest.get(key, length), length)
+                    rounded = rounded_length(length)
+                    shortest[key] = min(shortest.get(key, rounded), rounded)
         copied = "COPY shortlist.postings (tenant, term, field, number, count, length) FROM STDIN"
         with cursor.copy(copied) as copy:
             for (number, _), entries in zip(documents, entries_of, strict=True):
                 for term, field, count, length in entries:
-                    copy.write_row((self._tenant, term, field, number, count, length))
+                    row = self._tenant, term, field, number, count, rounded_length(length)
+                    copy.write_row(row)
         self._connection.execute(
             "INSERT INTO shortlist.terms AS t SELECT %s, * FROM unnest(%s::text[], "
             "%s::smallint[], %s::integer[], %s::integer[], %s::integer[]) "
@@ -279,6 +282,17 @@ def _columns(counted: Counter[tuple[str, int]]) -> tuple[list[str], list[int], l
         [field for _, field in counted],
         list(counted.values()),
     )
+
+
+def rounded_length(length: int) -> int:
+    """The length that BM25 counts with: as in tantivy and Lucene, which keep one byte of it.
+
+    Exact up to 40, then rounded down to 8 steps for each doubling.
+    """
+    if length <= _EXACT_LENGTHS:
+        return length
+    step = 1 << ((length - 24).bit_length() - 4)
+    return 24 + (length - 24) // step * step
 
 
 def _entries(fields: Mapping[str, str]) -> list[tuple[str, int, int, int]]:
