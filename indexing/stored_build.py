@@ -299,6 +299,11 @@ class StoredBuild:
             boosts=stored.boosts,
             dense_model=stored.dense_model() if stored.has_dense else None,
             static=(static_encoder(), stored.static_model()) if stored.has_static else None,
+            vector_count=stored.vectors.count(
+                stored.dense_model() if stored.has_dense else stored.static_model()
+            )
+            if stored.has_dense or stored.has_static
+            else 0,
         )
 
     def _write(self, previous: Index | None) -> Mapping[str, int]:

@@ -17,6 +17,22 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _MOST_CONNECTIONS = 16
 _WAIT_S = 30.0
 
+_PLANNER = {
+    # Statements are short and their plans are kept: to compile them, or to start
+    # workers for them, would take longer.
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",
+    # A query's words are more frequent than the average word, which is what the planner expects.
+    # It would sort postings that are quicker to hash.
+    "enable_sort": "off",
+    "enable_memoize": "off",
+    "work_mem": "64MB",
+    # A mask may hide the nearest vectors: the graph is walked until enough are permitted.
+    "hnsw.ef_search": "120",
+    "hnsw.iterative_scan": "relaxed_order",
+    "hnsw.max_scan_tuples": "100000",
+}
+
 
 class Database:
     """A pool of connections to one database, for one tenant. Thread-safe.
@@ -74,8 +90,8 @@ class Database:
 
         check_version(connection)
         register_vector(connection)
-        # Statements are short and their plans are kept: compiling them would take longer.
-        connection.execute("SET jit = off")
+        for name, value in _PLANNER.items():
+            connection.execute("SELECT set_config(%s, %s, false)", [name, value])
         connection.execute("SELECT set_config('shortlist.tenant', %s, false)", [self.tenant])
 
 

@@ -50,12 +50,13 @@ CREATE TABLE shortlist.tools (
     counts smallint[] NOT NULL,
     lengths integer[] NOT NULL,
     removed timestamptz,
-    PRIMARY KEY (tenant, number)
+    -- With the key, so that a search by vector reads no definition.
+    PRIMARY KEY (tenant, number) INCLUDE (vector_key)
 );
 CREATE UNIQUE INDEX tools_id ON shortlist.tools (tenant, id) WHERE removed IS NULL;
 CREATE INDEX tools_server ON shortlist.tools (tenant, server) WHERE removed IS NULL;
 CREATE INDEX tools_removed ON shortlist.tools (tenant, removed) WHERE removed IS NOT NULL;
-CREATE INDEX tools_vector ON shortlist.tools (vector_key, tenant);
+CREATE INDEX tools_vector ON shortlist.tools (vector_key, tenant) INCLUDE (number);
 
 CREATE TABLE shortlist.postings (
     tenant integer NOT NULL,
@@ -108,7 +109,7 @@ CREATE TABLE shortlist.unencoded (
 
 -- Whoever may write may add a model, which needs an index of its own: vectors of one length.
 CREATE FUNCTION shortlist.add_model(model_fingerprint text, model_dim integer) RETURNS integer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = shortlist, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = shortlist, public, pg_temp AS $$
 DECLARE
     number integer;
 BEGIN
@@ -117,7 +118,15 @@ BEGIN
         INSERT INTO shortlist.models (fingerprint, dim) VALUES (model_fingerprint, model_dim)
             ON CONFLICT DO NOTHING RETURNING model INTO number;
         IF number IS NULL THEN
+            -- Another connection has added it meanwhile.
             SELECT model INTO number FROM shortlist.models WHERE fingerprint = model_fingerprint;
+        ELSIF model_dim <= 4000 THEN
+            -- The longest vectors that pgvector has a graph for; others are compared one by one.
+            EXECUTE format(
+                'CREATE INDEX vectors_of_%s ON shortlist.vectors USING hnsw '
+                '((values::halfvec(%s)) halfvec_ip_ops) WHERE model = %s',
+                number, model_dim, number
+            );
         END IF;
     END IF;
     RETURN number;

@@ -21,8 +21,14 @@ from .stored_catalog import FIELD_NUMBERS
 K1, B = 1.2, 0.75
 MAX_TERMS = 96
 """Distinct terms of a query that are looked up; a longer query keeps its first ones."""
-EXACT_TOOLS = 12_000
-_LISTED = 512
+EXACT_TOOLS = 1_000
+"""Permitted tools up to which each of their vectors is compared in any case."""
+_GRAPH_STEP = 7
+"""What a step in the graph of vectors costs, with 1 for a comparison found by key: measured."""
+LISTED_TOOLS = 512
+"""Permitted tools up to which a search by terms gets their numbers; beyond, a bit for each tool."""
+_LISTED = "{number} = ANY(%(numbers)s::integer[])"
+_MASKED = "shortlist.is_permitted(%(mask)s, {number})"
 
 Mask = NDArray[np.bool_]
 
@@ -75,23 +81,26 @@ class TermSearch:
         asked = list(dict.fromkeys(terms(self.text)))[:MAX_TERMS]
         if not asked:
             return None
+        # Materialized, so that the logarithm is computed once a term and not once a posting.
         sql = f"""
-            SELECT number, sum(weight * count / (count + base + slope * length))::real AS score
-            FROM (
+            WITH weights AS MATERIALIZED (
                 SELECT t.term, t.field, {K1 * (1 - B)}::float8 AS base,
-                    f.boost * {1 + K1} * ln(1 + (c.documents - t.documents + 0.5)
-                        / (t.documents + 0.5)) AS weight,
-                    {K1 * B} * c.documents / l.words AS slope
+                    f.boost * {1 + K1}::float8 * ln(1 + (c.documents - t.documents + 0.5::float8)
+                        / (t.documents + 0.5::float8)) AS weight,
+                    {K1 * B}::float8 * c.documents / l.words AS slope
                 FROM shortlist.terms t
                 JOIN unnest(%({name}_fields)s::smallint[], %({name}_boosts)s::float8[])
                     AS f(field, boost) ON f.field = t.field
                 JOIN shortlist.lengths l ON l.tenant = t.tenant AND l.field = t.field
                 JOIN shortlist.tenants c ON c.tenant = t.tenant
-                WHERE t.tenant = %(tenant)s AND t.term = ANY(%({name}_terms)s)
+                WHERE t.tenant = %(tenant)s::integer AND t.term = ANY(%({name}_terms)s)
                     AND t.documents > 0
-            ) AS weights
-            JOIN shortlist.postings p USING (term, field)
-            WHERE p.tenant = %(tenant)s AND {admitted.format(number="p.number")}
+            )
+            SELECT number,
+                sum(weight * p.count / (p.count + base + slope * p.length))::real AS score
+            FROM weights w JOIN shortlist.postings p
+                ON p.tenant = %(tenant)s::integer AND p.term = w.term AND p.field = w.field
+            WHERE {admitted.format(number="p.number")}
             GROUP BY number ORDER BY score DESC FETCH FIRST %(depth)s ROWS WITH TIES
         """
         parameters = {
@@ -152,6 +161,7 @@ class StoredSearch:
         boosts: field to its weight in the BM25 sum, all above 0.
         dense_model: number of the encoder in the database, or None.
         static: encoder of static vectors and its number in the database, or None.
+        vector_count: about how many vectors of a model the database has, of all tenants.
     """
 
     def __init__(
@@ -163,6 +173,7 @@ class StoredSearch:
         boosts: Mapping[str, float] = MappingProxyType({}),
         dense_model: int | None = None,
         static: tuple[Encoder, int] | None = None,
+        vector_count: int = 0,
     ) -> None:
         self._database = database
         self._tenant = tenant
@@ -170,11 +181,21 @@ class StoredSearch:
         self._boosts = boosts
         self._dense_model = dense_model
         self._static = static
+        self._vector_count = vector_count
 
     def search(self, query: Query, stages: Sequence[str], depth: int) -> dict[str, Ranking]:
         """The rankings of several stages of one statement, by stage; see `JointSearch`."""
         searches = [self._search_of(stage, query) for stage in stages]
         return dict(zip(stages, self.rankings(searches, depth, query.allowed), strict=True))
+
+    def _compares_all(self, admitted_count: int, depth: int) -> bool:
+        """Whether comparing every permitted vector costs less than walking their graph.
+
+        The graph has vectors of all tenants: `depth` permitted ones lie among more steps, the fewer
+        of all are permitted.
+        """
+        steps = depth * max(self._vector_count, len(self.rows)) / admitted_count
+        return admitted_count <= max(EXACT_TOOLS, _GRAPH_STEP * steps)
 
     def _search_of(self, stage: str, query: Query) -> TermSearch | VectorSearch:
         if stage == "lexical":
@@ -194,15 +215,17 @@ class StoredSearch:
         if depth < 1 or not admitted_count:
             return [Ranking.empty() for _ in searches]
         parameters: dict[str, Any] = {"tenant": self._tenant, "depth": depth}
-        if admitted_count <= _LISTED and allowed is not None:
-            admitted = "{number} = ANY(%(numbers)s)"
-            parameters["numbers"] = self.rows.numbers[allowed].tolist()
-        else:
-            admitted = "shortlist.is_permitted(%(mask)s, {number})"
+        if is_exact := self._compares_all(admitted_count, depth):
+            numbers = self.rows.numbers if allowed is None else self.rows.numbers[allowed]
+            parameters["numbers"] = numbers.tolist()
+        if is_masked := admitted_count > LISTED_TOOLS:
             parameters["mask"] = self.rows.bits(allowed)
         parts = []
         for place, search in enumerate(searches):
-            made = search.statement(f"s{place}", admitted, exact=admitted_count <= EXACT_TOOLS)
+            listed = is_exact if isinstance(search, VectorSearch) else not is_masked
+            made = search.statement(
+                f"s{place}", _LISTED if listed else _MASKED, exact=is_exact
+            )
             if made is not None:
                 sql, further = made
                 parts.append(f"SELECT {place} AS part, number, score FROM ({sql}) AS s{place}")

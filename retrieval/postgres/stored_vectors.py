@@ -83,6 +83,15 @@ class StoredVectors:
                 [(model, text.key, text.text, list(text.queries)) for text in texts],
             )
 
+    def count(self, model: int) -> int:
+        """About how many vectors of a model there are, as the last VACUUM or ANALYZE counted."""
+        with self._database.connection() as connection:
+            row = connection.execute(
+                "SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(%s)",
+                [f"shortlist.vectors_of_{model}"],
+            ).fetchone()
+        return 0 if row is None else max(0, int(row[0]))
+
     def waiting(self, model: int) -> int:
         """How many texts no worker has encoded yet, of all tenants."""
         with self._database.connection() as connection:
