@@ -376,6 +376,13 @@ class Config(Section):
         return self
 
     def _check_names(self) -> None:
+        if self.index.backend == "postgres":
+            for name, section in (("lexical", self.lexical), ("dense", self.dense)):
+                if "backend" in section.model_fields_set:
+                    raise ValueError(
+                        f"{name}.backend: with index.backend 'postgres' the database searches; "
+                        "remove this line"
+                    )
         auto = self.default_tier == AUTO and not self.tiers.keys().isdisjoint(BUILT_IN_TIERS)
         if self.default_tier not in self.tiers and not auto:
             raise ValueError(

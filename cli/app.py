@@ -32,6 +32,7 @@ from .gateway.stop import stop
 from .index import index
 from .learn import learn
 from .list_tools import list_tools
+from .migrate import migrate
 from .search import search
 from .stats import stats
 from .tax import tax
@@ -144,6 +145,7 @@ _COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "tax": tax,
     "enrich": enrich,
     "doctor": doctor,
+    "migrate": migrate,
     "serve": serve,
     "stop": stop,
     "stats": stats,

@@ -142,9 +142,7 @@ class StoredStages:
             )
         return stored
 
-    def values(
-        self, tool_texts: Sequence[WaitingText], *, encoded: bool
-    ) -> dict[int, Floats]:
+    def values(self, tool_texts: Sequence[WaitingText], *, encoded: bool) -> dict[int, Floats]:
         """Number of a model to the vectors of texts, shape (n, dim).
 
         Args:
@@ -224,6 +222,8 @@ class StoredBuild:
     def encode_some(self, progress: Progress | None = None) -> Vectors | None:
         """Encode texts that wait in the database; None if no text of this version waits.
 
+        A role that may only read leaves them to others.
+
         Args:
             progress: called after some texts.
 
@@ -236,6 +236,8 @@ class StoredBuild:
         vectors, model = self._stored.vectors, self._stored.dense_model()
         if self._to_encode is None:
             self._to_encode = vectors.waiting(model)
+        if not self._to_encode or not vectors.may_encode:
+            return None
         count = vectors.encode_waiting(model, CHUNK, partial(self._stored.values, encoded=True))
         if not count:
             keys = [vector_key(tool, self._queries.get(tool.id)) for tool in self._tools]
@@ -257,9 +259,7 @@ class StoredBuild:
         search = StoredVectorIndex(self._search, stored.dense_model())
         models = stored.stages.models
         dense = DenseStage(search, None, models.encoder(), models.encoder_guard)
-        return replace(
-            index, dense=dense, encoded=self.encoded, provisional=False, pending=0
-        )
+        return replace(index, dense=dense, encoded=self.encoded, provisional=False, pending=0)
 
     def provisional_index(self) -> Index:
         """The index without a dense stage; tiers that need one fall back."""
@@ -319,9 +319,7 @@ class StoredBuild:
                 servers = _changed_servers(
                     previous.built, previous.example_queries, self._tools, self._queries
                 )
-        tools = [
-            tool for tool in self.catalog if servers is None or (tool.server or "") in servers
-        ]
+        tools = [tool for tool in self.catalog if servers is None or (tool.server or "") in servers]
         documents = self._stored.documents(tools, self._queries, self.catalog)
         self._add_vectors(tools, [document.vector_key for document in documents])
         if servers is None or servers:

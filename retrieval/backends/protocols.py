@@ -64,9 +64,7 @@ class DenseIndex(DenseSearch, Protocol):
 class JointSearch(Protocol):
     """Searches several stages at once, which costs less than one after the other."""
 
-    def search(
-        self, query: Query, stages: Sequence[str], depth: int
-    ) -> Mapping[str, Ranking]: ...
+    def search(self, query: Query, stages: Sequence[str], depth: int) -> Mapping[str, Ranking]: ...
 
 
 class Retriever(Protocol):

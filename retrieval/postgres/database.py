@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from queue import Empty, LifoQueue
+from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 from ...errors import ConfigError, MissingExtraError, StoreError
 
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _MOST_CONNECTIONS = 16
 _WAIT_S = 30.0
+_CONNECT_S = 10
 
 _PLANNER = {
     # Statements are short and their plans are kept: to compile them, or to start
@@ -35,7 +40,7 @@ _PLANNER = {
 
 
 class Database:
-    """A pool of connections to one database, for one tenant. Thread-safe.
+    """Connections to one database, for one tenant, kept open between uses. Thread-safe.
 
     Args:
         dsn: connection string of PostgreSQL. `${NAME}` is the value of an environment variable.
@@ -47,41 +52,82 @@ class Database:
     """
 
     def __init__(self, dsn: str, tenant: str) -> None:
-        psycopg_pool = _driver()
+        _check_driver()
         self.tenant = tenant
-        self._pool: Any = psycopg_pool.ConnectionPool(
-            expand(dsn),
-            min_size=0,
-            max_size=_MOST_CONNECTIONS,
-            timeout=_WAIT_S,
-            configure=self._configure,
-            kwargs={"autocommit": True},
-            open=True,
-        )
+        self._dsn = expand(dsn)
+        self._idle: LifoQueue[Connection[Any]] = LifoQueue()
+        finalize(self, _close_all, self._idle)
+        self._free = BoundedSemaphore(_MOST_CONNECTIONS)
 
     @contextmanager
     def connection(self) -> Iterator[Connection[Any]]:
-        """A connection in autocommit mode, which goes back to the pool.
+        """A connection in autocommit mode, for this block only.
 
         Raises:
             StoreError: the database cannot be reached, or a statement fails.
         """
         import psycopg
-        from psycopg_pool import PoolTimeout
 
+        if not self._free.acquire(timeout=_WAIT_S):
+            raise StoreError(f"PostgreSQL: all {_MOST_CONNECTIONS} connections are in use")
         try:
-            with self._pool.connection() as connection:
+            connection = self._taken() or self._opened()
+            try:
                 yield connection
-        except PoolTimeout as error:
-            raise StoreError(
-                f"PostgreSQL: no connection in {_WAIT_S:.0f} s: {error}; check `index.dsn`"
-            ) from error
+            except BaseException:
+                if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                    connection.close()
+                raise
+            finally:
+                if not connection.closed:
+                    self._idle.put(connection)
         except psycopg.Error as error:
             raise StoreError(f"PostgreSQL: {_first_line(error)}") from error
+        finally:
+            self._free.release()
+
+    def fetch(self, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
+        """The rows of a prepared statement that only reads.
+
+        It is sent again, once, where the server has closed the connection since its last use.
+
+        Raises:
+            StoreError: as `connection`.
+        """
+        import psycopg
+
+        for attempt in range(2):
+            try:
+                with self.connection() as connection, connection.cursor(binary=True) as cursor:
+                    cursor.execute(statement.encode(), parameters, prepare=True)
+                    return cursor.fetchall()
+            except StoreError as error:
+                is_broken = isinstance(error.__cause__, psycopg.OperationalError)
+                if attempt or not is_broken:
+                    raise
+                # The others were opened as long ago.
+                self.close()
+        raise AssertionError
 
     def close(self) -> None:
-        """Close the connections."""
-        self._pool.close()
+        """Close the connections that are not in use; later uses open others."""
+        _close_all(self._idle)
+
+    def _taken(self) -> Connection[Any] | None:
+        with suppress(Empty):
+            return self._idle.get_nowait()
+        return None
+
+    def _opened(self) -> Connection[Any]:
+        import psycopg
+
+        connection = psycopg.connect(self._dsn, autocommit=True, connect_timeout=_CONNECT_S)
+        try:
+            self._configure(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _configure(self, connection: Connection[Any]) -> None:
         from pgvector.psycopg import register_vector
@@ -95,6 +141,12 @@ class Database:
         connection.execute("SELECT set_config('shortlist.tenant', %s, false)", [self.tenant])
 
 
+def _close_all(idle: LifoQueue[Connection[Any]]) -> None:
+    with suppress(Empty):
+        while True:
+            idle.get_nowait().close()
+
+
 @contextmanager
 def single_connection(dsn: str) -> Iterator[Connection[Any]]:
     """One connection in autocommit mode, without the schema being checked.
@@ -104,7 +156,7 @@ def single_connection(dsn: str) -> Iterator[Connection[Any]]:
         MissingExtraError: psycopg or pgvector is not installed.
         StoreError: the database cannot be reached, or a statement fails.
     """
-    _driver()
+    _check_driver()
     import psycopg
 
     try:
@@ -130,13 +182,11 @@ def expand(dsn: str) -> str:
     return _VARIABLE.sub(value, dsn)
 
 
-def _driver() -> Any:
+def _check_driver() -> None:
     try:
-        import pgvector.psycopg  # noqa: F401
-        import psycopg_pool
+        import_module("pgvector.psycopg")
     except ImportError as error:
         raise MissingExtraError("a catalog in PostgreSQL", "postgres") from error
-    return psycopg_pool
 
 
 def _first_line(error: Exception) -> str:

@@ -29,7 +29,8 @@ CREATE TABLE shortlist.tenants (
 );
 
 CREATE FUNCTION shortlist.current_tenant() RETURNS integer LANGUAGE sql STABLE AS
-    $$ SELECT tenant FROM shortlist.tenants WHERE name = current_setting('shortlist.tenant', true) $$;
+    $$ SELECT tenant FROM shortlist.tenants
+        WHERE name = current_setting('shortlist.tenant', true) $$;
 
 -- A row is one definition and never changes. A changed tool is a new row with another number; the
 -- old one stays for a while, for engines that still answer with the version before.
@@ -136,7 +137,8 @@ REVOKE ALL ON FUNCTION shortlist.add_model FROM PUBLIC;
 -- Whether the bit of a number is set; numbers beyond the mask are of a newer version.
 CREATE FUNCTION shortlist.is_permitted(mask bytea, number integer) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
-    $$ SELECT CASE WHEN number < 8 * octet_length(mask) THEN get_bit(mask, number) = 1 ELSE false END $$;
+    $$ SELECT CASE WHEN number < 8 * octet_length(mask) THEN get_bit(mask, number) = 1
+        ELSE false END $$;
 """
 
 

@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ...catalog.tool_document import LEXICAL_FIELDS
 from ...text import terms
 from .database import Database
@@ -147,9 +144,7 @@ class StoredCatalog:
                 "documents = documents + %s WHERE tenant = %s",
                 [next_number, len(added) - len(removed), tenant],
             )
-            connection.execute(
-                "SELECT pg_notify('shortlist', %s)", [f"{self.database.tenant}"]
-            )
+            connection.execute("SELECT pg_notify('shortlist', %s)", [f"{self.database.tenant}"])
             return Written(version + 1, numbers, changed=True)
 
 
@@ -200,7 +195,8 @@ class _Change:
             words.update(dict(zip(fields, lengths, strict=True)))
         self._connection.execute(
             "UPDATE shortlist.terms t SET documents = t.documents - gone.documents "
-            "FROM unnest(%s::text[], %s::smallint[], %s::integer[]) AS gone(term, field, documents) "
+            "FROM unnest(%s::text[], %s::smallint[], %s::integer[]) "
+            "AS gone(term, field, documents) "
             "WHERE t.tenant = %s AND t.term = gone.term AND t.field = gone.field",
             [*_columns(documents), self._tenant],
         )

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...text import terms
 from ...errors import ConfigError, StoreError
 from ...models import Encoder
+from ...text import terms
 from ..query import Query, Ranking
 from .database import Database
 from .stored_catalog import FIELD_NUMBERS
@@ -75,7 +75,11 @@ class TermSearch:
     boosts: Mapping[str, float]
 
     def statement(
-        self, name: str, admitted: str, *, exact: bool  # noqa: ARG002 - always is
+        self,
+        name: str,
+        admitted: str,
+        *,
+        exact: bool,  # noqa: ARG002 - always is
     ) -> tuple[str, dict[str, Any]] | None:
         """The statement, with its parameters; None if no tool can be found."""
         asked = list(dict.fromkeys(terms(self.text)))[:MAX_TERMS]
@@ -223,21 +227,12 @@ class StoredSearch:
         parts = []
         for place, search in enumerate(searches):
             listed = is_exact if isinstance(search, VectorSearch) else not is_masked
-            made = search.statement(
-                f"s{place}", _LISTED if listed else _MASKED, exact=is_exact
-            )
+            made = search.statement(f"s{place}", _LISTED if listed else _MASKED, exact=is_exact)
             if made is not None:
                 sql, further = made
                 parts.append(f"SELECT {place} AS part, number, score FROM ({sql}) AS s{place}")
                 parameters |= further
-        found: list[Any] = []
-        if parts:
-            with (
-                self._database.connection() as connection,
-                connection.cursor(binary=True) as cursor,
-            ):
-                cursor.execute(" UNION ALL ".join(parts).encode(), parameters, prepare=True)
-                found = cursor.fetchall()
+        found = self._database.fetch(" UNION ALL ".join(parts), parameters) if parts else []
         places = np.array([part for part, _, _ in found], np.int64)
         numbers = np.array([number for _, number, _ in found], np.int64)
         scores = np.array([score for _, _, score in found], np.float32)

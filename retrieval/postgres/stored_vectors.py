@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,9 +50,12 @@ class StoredVectors:
             known = connection.execute(
                 "SELECT model FROM shortlist.models WHERE fingerprint = %s", [fingerprint]
             ).fetchone()
-            row = known or connection.execute(
-                "SELECT shortlist.add_model(%s, %s)", [fingerprint, dim]
-            ).fetchone()
+            row = (
+                known
+                or connection.execute(
+                    "SELECT shortlist.add_model(%s, %s)", [fingerprint, dim]
+                ).fetchone()
+            )
         assert row is not None
         return int(row[0])
 
@@ -100,6 +104,15 @@ class StoredVectors:
             ).fetchone()
         assert row is not None
         return int(row[0])
+
+    @cached_property
+    def may_encode(self) -> bool:
+        """Whether the role of the connections may take texts from the queue."""
+        with self._database.connection() as connection:
+            row = connection.execute(
+                "SELECT has_table_privilege('shortlist.unencoded', 'DELETE')"
+            ).fetchone()
+        return row is not None and bool(row[0])
 
     def waiting_among(self, model: int, keys: Sequence[bytes]) -> int:
         """How many of these keys no worker has encoded yet."""

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,9 @@ class StoredBackend:
         tenant = f"tenant-{next(_NUMBERS)}"
         self._catalog(tenant).write(
             [
-                StoredDocument(f"{row:06d}", "", 0, row, b"", keys[row], "{}", partial(dict, fields))
+                StoredDocument(
+                    f"{row:06d}", "", 0, row, b"", keys[row], "{}", partial(dict, fields)
+                )
                 for row, fields in enumerate(rows)
             ]
         )
