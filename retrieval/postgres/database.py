@@ -33,7 +33,7 @@ _PLANNER = {
     "enable_memoize": "off",
     "work_mem": "64MB",
     # A mask may hide the nearest vectors: the graph is walked until enough are permitted.
-    "hnsw.ef_search": "120",
+    "hnsw.ef_search": "200",
     "hnsw.iterative_scan": "relaxed_order",
     "hnsw.max_scan_tuples": "100000",
 }

@@ -125,7 +125,8 @@ BEGIN
             -- The longest vectors that pgvector has a graph for; others are compared one by one.
             EXECUTE format(
                 'CREATE INDEX vectors_of_%s ON shortlist.vectors USING hnsw '
-                '((values::halfvec(%s)) halfvec_ip_ops) WHERE model = %s',
+                '((values::halfvec(%s)) halfvec_ip_ops) WITH (ef_construction = 200) '
+                'WHERE model = %s',
                 number, model_dim, number
             );
         END IF;

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
 
@@ -13,8 +15,10 @@ import pytest
 from numpy.typing import NDArray
 
 from shortlist import Config, Engine, Gate, ShortlistError, State, Tool
+from shortlist.catalog import read_tools
 from shortlist.demo import load_catalog
 from shortlist.errors import ConfigError, MissingExtraError, RequestError, StoreError
+from shortlist.gating import Rule, requires_scope
 from shortlist.models import Encoder
 from shortlist.retrieval.postgres.database import single_connection
 from shortlist.retrieval.postgres.schema import MIGRATIONS, migrate
@@ -84,7 +88,7 @@ def test_the_answers_are_those_of_an_engine_in_process(
 def test_rules_allowed_and_quarantine_hold_inside_the_statement(
     in_process: Engine, reader: Engine
 ) -> None:
-    gate = Gate.from_dict({"rules": [{"tools": "jira/*", "requires": {"scopes": ["jira:read"]}}]})
+    gate = Gate([Rule(requires_scope("jira:read"), tools="jira/*")], scopes=["jira:read"])
     reasons = {"slack/post_message": "under review"}
     for engine in (in_process, reader):
         engine.quarantine(reasons)
@@ -374,3 +378,23 @@ def test_rounded_lengths_are_those_of_tantivy() -> None:
     lengths = [40, 41, 42, 55, 59, 60, 95, 96, 151, 152, 167, 168, 599, 600, 663, 664]
     rounded = [40, 40, 42, 54, 56, 60, 88, 96, 144, 152, 152, 168, 536, 600, 600, 664]
     assert list(map(rounded_length, lengths)) == rounded
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["mcp_dev", "livemcpbench"])
+def test_quality_is_that_of_an_engine_in_process(
+    shared_data: Path, postgres_dsn: str, name: str
+) -> None:
+    folder = shared_data / "eval" / name
+    tools = read_tools(folder / "tools.jsonl", keep_ids=True).tools
+    rows = map(json.loads, (folder / "queries.jsonl").read_text().splitlines())
+    queries = [(row["query"], set(row["relevant"])) for row in rows if row["relevant"]]
+    measured = []
+    for config in (Config(), in_postgres(postgres_dsn)):
+        with Engine.from_tools(tools, config) as engine:
+            found = [(engine.search(text, k=10).ids, right) for text, right in queries]
+        first = np.mean([ids[:1] != () and ids[0] in right for ids, right in found])
+        recall = np.mean([len(right.intersection(ids)) / len(right) for ids, right in found])
+        measured.append((float(first), float(recall)))
+    assert measured[0][0] > 0.2
+    np.testing.assert_allclose(measured[1], measured[0], atol=0.005)
