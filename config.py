@@ -157,7 +157,7 @@ class IndexConfig(Section):
     def _dsn_for_postgres(self) -> Self:
         if self.backend == "postgres" and not self.dsn:
             raise ValueError('backend "postgres" needs a `dsn`, such as "${SHORTLIST_DSN}"')
-        if self.backend != "postgres" and {"dsn", "tenant"} & self.model_fields_set:
+        if self.backend != "postgres" and (self.dsn is not None or self.tenant != "default"):
             raise ValueError('dsn and tenant need the backend "postgres"')
         return self
 
@@ -378,7 +378,7 @@ class Config(Section):
     def _check_names(self) -> None:
         if self.index.backend == "postgres":
             for name, section in (("lexical", self.lexical), ("dense", self.dense)):
-                if "backend" in section.model_fields_set:
+                if section.backend != type(section).model_fields["backend"].default:
                     raise ValueError(
                         f"{name}.backend: with index.backend 'postgres' the database searches; "
                         "remove this line"

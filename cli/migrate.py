@@ -24,12 +24,12 @@ def migrate(
     Run it once, and again with each new version of shortlist. It does nothing where the tables are
     up to date.
     """
-    from ..retrieval.postgres import schema
+    from ..retrieval.postgres import migrations
     from ..retrieval.postgres.database import single_connection
 
     with single_connection(dsn) as connection:
-        added = schema.migrate(connection)
-    newest = len(schema.MIGRATIONS)
+        added = migrations.migrate(connection)
+    newest = len(migrations.MIGRATIONS)
     if added:
         note(f"schema shortlist: {counted(added, 'version')} applied; it has version {newest}")
     else:

@@ -32,7 +32,7 @@ class PostgresServer:
         """Connection string of a new database, with the schema unless it is not wanted."""
         import psycopg
 
-        from shortlist.retrieval.postgres.schema import migrate
+        from shortlist.retrieval.postgres.migrations import migrate
 
         name = f"test_{next(_NUMBERS)}"
         with psycopg.connect(self.dsn(), autocommit=True) as connection:

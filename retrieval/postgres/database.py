@@ -132,7 +132,7 @@ class Database:
     def _configure(self, connection: Connection[Any]) -> None:
         from pgvector.psycopg import register_vector
 
-        from .schema import check_version
+        from .migrations import check_version
 
         check_version(connection)
         register_vector(connection)

@@ -21,7 +21,7 @@ from shortlist.errors import ConfigError, MissingExtraError, RequestError, Store
 from shortlist.gating import Rule, requires_scope
 from shortlist.models import Encoder
 from shortlist.retrieval.postgres.database import single_connection
-from shortlist.retrieval.postgres.schema import MIGRATIONS, migrate
+from shortlist.retrieval.postgres.migrations import MIGRATIONS, migrate
 from shortlist.retrieval.postgres.stored_catalog import rounded_length
 
 from ..postgres import PostgresServer
@@ -358,7 +358,7 @@ def test_settings_that_do_not_go_together_are_refused(monkeypatch: pytest.Monkey
         ({"index": {"backend": "postgres"}}, "dsn"),
         ({"index": {"dsn": "postgresql:///x"}}, "need the backend"),
         (
-            {"index": {"backend": "postgres", "dsn": "x"}, "dense": {"backend": "exact"}},
+            {"index": {"backend": "postgres", "dsn": "x"}, "dense": {"backend": "hnswlib"}},
             "dense.backend",
         ),
     ]
