@@ -111,6 +111,9 @@ class Engine:
             self._background.start()
         else:
             self._build = None
+        # A version that was read from a database, while its texts are encoded.
+        self._refreshed: AnyBuild | None = None
+        self._follower = builder.follow(WeakMethod(self._refresh))
 
     @classmethod
     def from_tools(
@@ -341,13 +344,15 @@ class Engine:
         return self.ready
 
     def close(self) -> None:
-        """Stop building in the background. The engine still answers searches.
+        """Stop building and following changes. The engine still answers searches.
 
         Example:
             >>> from shortlist import Engine, Tool
             >>> with Engine.from_tools([Tool("list_invoices", "billing")], wait=False) as engine:
             ...     selection = engine.search("list the invoices")  # closed at the end of the block
         """
+        if self._follower is not None:
+            self._follower.close()
         self._background.close()
 
     def __repr__(self) -> str:
@@ -847,6 +852,33 @@ class Engine:
                 has_more = not self._index.is_whole(self._catalog)
             return_freed_memory()
             return has_more
+
+    def _refresh(self) -> bool:
+        """Use the catalog as it is in the database, if others have changed it.
+
+        Returns whether texts of it may wait for an encoder: the engine that wrote them may have
+        ended. Each call encodes some.
+        """
+        if (present := self._refreshed) is not None:
+            if present.encode_some() is None:
+                self._refreshed = None
+            return True
+        with self._building:
+            with self._offering:
+                index, catalog = self._index, self._catalog
+            # A change of this engine is written first.
+            if not index.is_whole(catalog) or not self._builder.newer_in_database(index):
+                return False
+            build = self._builder.connect(index)
+            newest = self._builder.finish(build)
+            with self._updating:
+                if self._catalog is not catalog:
+                    return False
+                flags = self._builder.flags(build.catalog, self._quarantine.flags)
+                self._originals = build.originals
+                self._offer(newest, flags=flags, catalog=build.catalog)
+            self._refreshed = build
+        return True
 
     def _partial_vectors(self) -> Vectors | None:
         """Vectors of the build that is not done, if there is one."""

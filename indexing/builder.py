@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,9 @@ from .stage_models import StageModels
 from .stages import Stages
 
 if TYPE_CHECKING:
+    from weakref import WeakMethod
+
+    from ..retrieval.postgres.follower import Follower
     from ..trust import Flag, Trust
     from .stored_build import AnyBuild, StoredStages
 
@@ -96,6 +99,20 @@ class Builder:
         """Whether a build runs a model, so that a version without it is worth having first."""
         return self._stages.has_dense and self._stages.models.spec != "static"
 
+    def follow(self, refresh: WeakMethod[Callable[[], bool]]) -> Follower | None:
+        """What calls a method when other engines change the catalog; None in process."""
+        if self._stored is None:
+            return None
+        from ..retrieval.postgres.follower import Follower
+
+        return Follower(self._stored.database, refresh)
+
+    def newer_in_database(self, index: Index) -> bool:
+        """Whether the database has another version of the catalog than an index."""
+        if self._stored is None or index.joint is None:
+            return False
+        return self._stored.is_newer(index)
+
     def begin(
         self,
         catalog: Catalog,
@@ -151,8 +168,11 @@ class Builder:
             originals=originals,
         )
 
-    def connect(self) -> AnyBuild:
+    def connect(self, previous: Index | None = None) -> AnyBuild:
         """Begin a build of the catalog as it is in the database; nothing of it is written.
+
+        Args:
+            previous: the version that is searched now, whose definitions are not read again.
 
         Raises:
             ConfigError: the setting `index.backend` is not "postgres".
@@ -162,7 +182,7 @@ class Builder:
             raise ConfigError('index.backend: to connect, it must be "postgres"')
         from .stored_build import StoredBuild
 
-        catalog, numbers = self._stored.read()
+        catalog, numbers = self._stored.read(previous)
         catalog = without_voting_tools(catalog)
         originals = self.originals(catalog)
         return StoredBuild(

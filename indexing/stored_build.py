@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from time import sleep
 from types import MappingProxyType
@@ -44,6 +44,19 @@ _POLL_S = 0.1
 """Seconds until a build looks again whether others have encoded its texts."""
 _STEP = 1_024
 """Texts that get static vectors at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredNumbers:
+    """Where the definitions of a catalog version are in the database.
+
+    Args:
+        version: version of the catalog.
+        of_tools: tool id to the number of its definition.
+    """
+
+    version: int
+    of_tools: Mapping[str, int]
 
 
 class StoredStages:
@@ -102,12 +115,28 @@ class StoredStages:
             self._numbers[fingerprint] = self.vectors.model(fingerprint, dim)
         return self._numbers[fingerprint]
 
-    def read(self) -> tuple[Catalog, dict[str, int]]:
-        """The catalog in the database, and tool id to the number of its definition."""
-        _, rows = self.catalog.read()
-        tools = [Tool.from_saved(json.loads(definition)) for _, definition in rows]
-        numbers = {tool.id: number for tool, (number, _) in zip(tools, rows, strict=True)}
-        return Catalog(tools), numbers
+    def read(self, previous: Index | None = None) -> tuple[Catalog, StoredNumbers]:
+        """The catalog in the database, and where its definitions are.
+
+        Args:
+            previous: a version whose definitions are not read again.
+        """
+        known: dict[int, Tool] = {}
+        if previous is not None and isinstance(previous.joint, StoredSearch):
+            known = dict(zip(previous.joint.rows.numbers.tolist(), previous.built, strict=True))
+        stored = self.catalog.read(known)
+        known |= {
+            number: Tool.from_saved(json.loads(definition))
+            for number, definition in stored.definitions.items()
+        }
+        tools = [known[number] for number in stored.numbers]
+        numbers = {tool.id: number for tool, number in zip(tools, stored.numbers, strict=True)}
+        return Catalog(tools), StoredNumbers(stored.version, numbers)
+
+    def is_newer(self, index: Index) -> bool:
+        """Whether the database has another version of the catalog than an index."""
+        present = index.joint.version if isinstance(index.joint, StoredSearch) else None
+        return self.catalog.version() != present
 
     def documents(
         self, tools: Sequence[Tool], queries: Mapping[str, ExampleQueries], catalog: Catalog
@@ -177,8 +206,8 @@ class StoredBuild:
         stored: the settings, the connections and the models.
         catalog: the version.
         queries: tool id to example queries.
-        numbers: tool id to the number of its definition, if the catalog was read from the database.
-            Nothing is written then.
+        numbers: where its definitions are, if the catalog was read from the database. Nothing is
+            written then.
         previous: the version that is searched now.
         queries_source: hash of the rows and pins that decided on `queries`.
         originals: trusted tools and the ages of their pins, see `Builder.originals`.
@@ -195,7 +224,7 @@ class StoredBuild:
         catalog: Catalog,
         queries: Mapping[str, ExampleQueries],
         *,
-        numbers: Mapping[str, int] | None = None,
+        numbers: StoredNumbers | None = None,
         previous: Index | None = None,
         queries_source: str = "",
         originals: Mapping[str, int] = MappingProxyType({}),
@@ -209,7 +238,7 @@ class StoredBuild:
         self._queries_source = queries_source
         self._tools = rows_of(catalog)
         self._to_encode: int | None = None
-        self._numbers = dict(self._write(previous) if numbers is None else numbers)
+        self._numbers = self._write(previous) if numbers is None else numbers
         self._names = Names.of(self._tools)
 
     @property
@@ -290,7 +319,7 @@ class StoredBuild:
 
     @cached_property
     def _search(self) -> StoredSearch:
-        numbers = np.array([self._numbers[tool.id] for tool in self._tools], np.int32)
+        numbers = np.array([self._numbers.of_tools[tool.id] for tool in self._tools], np.int32)
         stored = self._stored
         return StoredSearch(
             stored.database,
@@ -304,13 +333,16 @@ class StoredBuild:
             )
             if stored.has_dense or stored.has_static
             else 0,
+            version=self._numbers.version,
         )
 
-    def _write(self, previous: Index | None) -> Mapping[str, int]:
-        """Write the servers that differ; returns the number of each tool's definition."""
+    def _write(self, previous: Index | None) -> StoredNumbers:
+        """Write the servers that differ; returns where all definitions are."""
         numbers: dict[str, int] = {}
+        version: int | None = None
         servers: set[str] | None = None
         if previous is not None and isinstance(previous.joint, StoredSearch):
+            version = previous.joint.version
             stored_numbers = previous.joint.rows.numbers.tolist()
             numbers = {
                 tool.id: number for tool, number in zip(previous.built, stored_numbers, strict=True)
@@ -323,8 +355,12 @@ class StoredBuild:
         documents = self._stored.documents(tools, self._queries, self.catalog)
         self._add_vectors(tools, [document.vector_key for document in documents])
         if servers is None or servers:
-            numbers |= self._stored.catalog.write(documents, servers).numbers
-        return numbers
+            written = self._stored.catalog.write(documents, servers)
+            numbers |= written.numbers
+            # If others wrote other servers meanwhile, this version lacks their changes.
+            if servers is None or written.version - written.changed == version:
+                version = written.version
+        return StoredNumbers(version or 0, numbers)
 
     def _add_vectors(self, tools: Sequence[Tool], keys: Sequence[bytes]) -> None:
         """Static vectors for texts without any vector, and their place in the encoder's queue."""

@@ -56,6 +56,12 @@ def running_server(folder: Path) -> Iterator[PostgresServer]:
     data = folder / "data"
     server = server_package.get_server(data, cleanup_mode="delete")
     try:
+        import psycopg
+
+        with psycopg.connect(PostgresServer(data).dsn(), autocommit=True) as connection:
+            # No test cuts the power.
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("SELECT pg_reload_conf()")
         yield PostgresServer(data)
     finally:
         server.cleanup()

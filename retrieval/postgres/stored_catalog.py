@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 FIELD_NUMBERS: Mapping[str, int] = {name: number for number, name in enumerate(LEXICAL_FIELDS)}
 """Field of a lexical document to its number in the tables."""
 
+CHANNEL = "shortlist"
+"""Channel of the notifications of changes; the payload is the name of the tenant."""
 _KEPT_S = 600
 """Seconds that a removed definition stays for engines that answer with an older version."""
 _EXACT_LENGTHS = 40
@@ -49,6 +51,21 @@ class StoredDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredVersion:
+    """A version of a catalog as it is in the database.
+
+    Args:
+        version: one more with each change.
+        numbers: number of each definition, in the catalog's order.
+        definitions: number to the tool as JSON, for the definitions that were read.
+    """
+
+    version: int
+    numbers: tuple[int, ...]
+    definitions: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
     """What a transaction wrote.
 
@@ -73,8 +90,20 @@ class StoredCatalog:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    def read(self) -> tuple[int, list[tuple[int, str]]]:
-        """The version, and the number and JSON of each tool in the catalog's order."""
+    def version(self) -> int:
+        """The version of the catalog; 0 where there is none."""
+        rows = self.database.fetch(
+            "SELECT version FROM shortlist.tenants WHERE name = %(name)s",
+            {"name": self.database.tenant},
+        )
+        return int(rows[0][0]) if rows else 0
+
+    def read(self, known: Collection[int] = ()) -> StoredVersion:
+        """The newest version.
+
+        Args:
+            known: numbers of definitions that need not be read.
+        """
         with self.database.connection() as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             tenant = connection.execute(
@@ -82,13 +111,20 @@ class StoredCatalog:
                 [self.database.tenant],
             ).fetchone()
             if tenant is None:
-                return 0, []
+                return StoredVersion(0, (), {})
             rows = connection.execute(
-                "SELECT number, definition FROM shortlist.tools "
+                "SELECT number FROM shortlist.tools "
                 "WHERE tenant = %s AND removed IS NULL ORDER BY server_place, server, place, id",
                 [tenant[0]],
-            ).fetchall()
-            return tenant[1], rows
+            )
+            numbers = tuple(number for (number,) in rows)
+            unknown = set(numbers).difference(known)
+            definitions = connection.execute(
+                "SELECT number, definition FROM shortlist.tools "
+                "WHERE tenant = %s AND number = ANY(%s)",
+                [tenant[0], list(unknown)],
+            )
+            return StoredVersion(tenant[1], numbers, dict(definitions.fetchall()))
 
     def tenant_number(self) -> int:
         """The number of the tenant, which is added if there is none of its name."""
@@ -144,7 +180,7 @@ class StoredCatalog:
                 "documents = documents + %s WHERE tenant = %s",
                 [next_number, len(added) - len(removed), tenant],
             )
-            connection.execute("SELECT pg_notify('shortlist', %s)", [f"{self.database.tenant}"])
+            connection.execute("SELECT pg_notify(%s, %s)", [CHANNEL, self.database.tenant])
             return Written(version + 1, numbers, changed=True)
 
 

@@ -166,6 +166,7 @@ class StoredSearch:
         dense_model: number of the encoder in the database, or None.
         static: encoder of static vectors and its number in the database, or None.
         vector_count: about how many vectors of a model the database has, of all tenants.
+        version: the version of the catalog in the database that is searched.
     """
 
     def __init__(
@@ -178,6 +179,7 @@ class StoredSearch:
         dense_model: int | None = None,
         static: tuple[Encoder, int] | None = None,
         vector_count: int = 0,
+        version: int = 0,
     ) -> None:
         self._database = database
         self._tenant = tenant
@@ -186,6 +188,7 @@ class StoredSearch:
         self._dense_model = dense_model
         self._static = static
         self._vector_count = vector_count
+        self.version = version
 
     def search(self, query: Query, stages: Sequence[str], depth: int) -> dict[str, Ranking]:
         """The rankings of several stages of one statement, by stage; see `JointSearch`."""

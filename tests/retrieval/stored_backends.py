@@ -64,8 +64,7 @@ class _StoredIndex:
 
     @cached_property
     def search_(self) -> StoredSearch:
-        _, rows = self._catalog.read()
-        numbers = np.array([number for number, _ in rows], np.int32)
+        numbers = np.array(self._catalog.read().numbers, np.int32)
         tenant = self._catalog.tenant_number()
         return StoredSearch(self._catalog.database, tenant, StoredRows(numbers))
 
