@@ -265,12 +265,11 @@ class StoredBuild:
         vectors, model = self._stored.vectors, self._stored.dense_model()
         if self._to_encode is None:
             self._to_encode = vectors.waiting(model)
-        if not self._to_encode or not vectors.may_encode:
+        if not self._to_encode:
             return None
         count = vectors.encode_waiting(model, CHUNK, partial(self._stored.values, encoded=True))
         if not count:
-            keys = [vector_key(tool, self._queries.get(tool.id)) for tool in self._tools]
-            if not vectors.waiting_among(model, keys):
+            if not vectors.waiting_of(model, self._stored.catalog.tenant_number()):
                 return None
             # Another worker has taken them.
             sleep(_POLL_S)

@@ -48,7 +48,6 @@ CREATE TABLE shortlist.tools (
     -- The tool's postings, so that they can be counted and deleted again.
     terms text[] NOT NULL,
     fields smallint[] NOT NULL,
-    counts smallint[] NOT NULL,
     lengths integer[] NOT NULL,
     removed timestamptz,
     -- With the key, so that a search by vector reads no definition.
@@ -74,8 +73,6 @@ CREATE TABLE shortlist.terms (
     term text COLLATE "C" NOT NULL,
     field smallint NOT NULL,
     documents integer NOT NULL,
-    most integer NOT NULL,
-    shortest integer NOT NULL,
     PRIMARY KEY (tenant, term, field)
 );
 

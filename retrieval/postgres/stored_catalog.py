@@ -23,6 +23,8 @@ _KEPT_S = 600
 """Seconds that a removed definition stays for engines that answer with an older version."""
 _EXACT_LENGTHS = 40
 _LONGEST_COUNT = 32_767
+_STEP = 2_000
+"""Definitions that are written in one statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +223,12 @@ class _Change:
             return
         rows = self._connection.execute(
             "UPDATE shortlist.tools SET removed = now() WHERE tenant = %s AND number = ANY(%s) "
-            "RETURNING terms, fields, counts, lengths",
+            "RETURNING terms, fields, lengths",
             [self._tenant, list(numbers)],
         ).fetchall()
         words: Counter[int] = Counter()
         documents: Counter[tuple[str, int]] = Counter()
-        for terms_, fields, _, lengths in rows:
+        for terms_, fields, lengths in rows:
             documents.update(zip(terms_, fields, strict=True))
             words.update(dict(zip(fields, lengths, strict=True)))
         self._connection.execute(
@@ -240,61 +242,59 @@ class _Change:
 
     def add(self, documents: Sequence[tuple[int, StoredDocument]]) -> None:
         """Add definitions with their postings."""
+        # COPY would be refused where row-level security holds.
+        for start in range(0, len(documents), _STEP):
+            self._add(documents[start : start + _STEP])
+
+    def _add(self, documents: Sequence[tuple[int, StoredDocument]]) -> None:
         counted: Counter[tuple[str, int]] = Counter()
-        most: dict[tuple[str, int], int] = {}
-        shortest: dict[tuple[str, int], int] = {}
         words: Counter[int] = Counter()
-        entries_of: list[list[tuple[str, int, int, int]]] = []
-        cursor = self._connection.cursor()
-        columns = (
-            "tenant, number, id, server, server_place, place, source, vector_key, definition, "
-            "terms, fields, counts, lengths"
-        )
-        with cursor.copy(f"COPY shortlist.tools ({columns}) FROM STDIN") as copy:
-            for number, document in documents:
-                entries = _entries(document.fields())
-                entries_of.append(entries)
-                columns_of_entries = [list(column) for column in zip(*entries, strict=True)]
-                copy.write_row(
-                    (
-                        self._tenant,
-                        number,
-                        document.tool_id,
-                        document.server,
-                        document.server_place,
-                        document.place,
-                        document.source,
-                        document.vector_key,
-                        document.definition,
-                        *(columns_of_entries or ([], [], [], [])),
-                    )
+        tools: list[tuple[Any, ...]] = []
+        postings: list[tuple[str, int, int, int, int]] = []
+        for number, document in documents:
+            entries = _entries(document.fields())
+            columns = [[entry[place] for entry in entries] for place in (0, 1, 3)]
+            tools.append(
+                (
+                    self._tenant,
+                    number,
+                    document.tool_id,
+                    document.server,
+                    document.server_place,
+                    document.place,
+                    document.source,
+                    document.vector_key,
+                    document.definition,
+                    *columns,
                 )
-                words.update({field: length for _, field, _, length in entries})
-                for term, field, count, length in entries:
-                    key = term, field
-                    counted[key] += 1
-                    most[key] = max(most.get(key, 0), count)
-                    rounded = rounded_length(length)
-                    shortest[key] = min(shortest.get(key, rounded), rounded)
-        copied = "COPY shortlist.postings (tenant, term, field, number, count, length) FROM STDIN"
-        with cursor.copy(copied) as copy:
-            for (number, _), entries in zip(documents, entries_of, strict=True):
-                for term, field, count, length in entries:
-                    row = self._tenant, term, field, number, count, rounded_length(length)
-                    copy.write_row(row)
+            )
+            words.update({field: length for _, field, _, length in entries})
+            counted.update((term, field) for term, field, _, _ in entries)
+            postings += [
+                (term, field, number, count, rounded_length(length))
+                for term, field, count, length in entries
+            ]
+        with self._connection.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO shortlist.tools (tenant, number, id, server, server_place, place, "
+                "source, vector_key, definition, terms, fields, lengths) "
+                "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                tools,
+            )
         self._connection.execute(
-            "INSERT INTO shortlist.terms AS t SELECT %s, * FROM unnest(%s::text[], "
-            "%s::smallint[], %s::integer[], %s::integer[], %s::integer[]) "
+            "INSERT INTO shortlist.postings (tenant, term, field, number, count, length) "
+            "SELECT %s, * FROM unnest(%s::text[], %s::smallint[], %s::integer[], "
+            "%s::smallint[], %s::integer[])",
+            [self._tenant, *map(list, zip(*postings, strict=True))]
+            if postings
+            else [self._tenant, [], [], [], [], []],
+        )
+        self._connection.execute(
+            "INSERT INTO shortlist.terms AS t (tenant, term, field, documents) "
+            "SELECT %s, * FROM unnest(%s::text[], %s::smallint[], %s::integer[]) "
             "ON CONFLICT (tenant, term, field) DO UPDATE SET "
-            "documents = t.documents + excluded.documents, "
-            "most = greatest(t.most, excluded.most), "
-            "shortest = least(t.shortest, excluded.shortest)",
-            [
-                self._tenant,
-                *_columns(counted),
-                [most[key] for key in counted],
-                [shortest[key] for key in counted],
-            ],
+            "documents = t.documents + excluded.documents",
+            [self._tenant, *_columns(counted)],
         )
         self._add_words(words)
 

@@ -97,7 +97,9 @@ class StoredVectors:
         return 0 if row is None else max(0, int(row[0]))
 
     def waiting(self, model: int) -> int:
-        """How many texts no worker has encoded yet, of all tenants."""
+        """How many texts wait for a worker, of all tenants; 0 for a role that may only read."""
+        if not self.may_encode:
+            return 0
         with self._database.connection() as connection:
             row = connection.execute(
                 "SELECT count(*) FROM shortlist.unencoded WHERE model = %s", [model]
@@ -114,15 +116,14 @@ class StoredVectors:
             ).fetchone()
         return row is not None and bool(row[0])
 
-    def waiting_among(self, model: int, keys: Sequence[bytes]) -> int:
-        """How many of these keys no worker has encoded yet."""
-        with self._database.connection() as connection:
-            row = connection.execute(
-                "SELECT count(*) FROM shortlist.unencoded WHERE model = %s AND key = ANY(%s)",
-                [model, list(keys)],
-            ).fetchone()
-        assert row is not None
-        return int(row[0])
+    def waiting_of(self, model: int, tenant: int) -> int:
+        """How many texts of a tenant's tools no worker has encoded yet."""
+        rows = self._database.fetch(
+            "SELECT count(*) FROM shortlist.unencoded u WHERE u.model = %(model)s AND EXISTS "
+            "(SELECT FROM shortlist.tools t WHERE t.vector_key = u.key AND t.tenant = %(tenant)s)",
+            {"model": model, "tenant": tenant},
+        )
+        return int(rows[0][0])
 
     def encode_waiting(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import shortlist
 from shortlist import Config, Engine, Gate, ShortlistError, State, Tool
 from shortlist.catalog import read_tools
 from shortlist.demo import load_catalog
@@ -29,6 +31,7 @@ from ..postgres import PostgresServer
 
 psycopg = pytest.importorskip("psycopg", reason="PostgreSQL: psycopg is not installed")
 
+PAGE = (Path(shortlist.__file__).parent / "docs" / "scale.md").read_text(encoding="utf-8")
 QUERIES = (
     "tell the team the deploy is done",
     "create an issue about the failing login",
@@ -62,9 +65,10 @@ def stored(shared_dsn: str) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="module")
-def reader(stored: Engine, shared_dsn: str) -> Engine:
+def reader(stored: Engine, shared_dsn: str) -> Iterator[Engine]:
     """An engine that did not write the catalog."""
-    return Engine.connect(in_postgres(shared_dsn))
+    with Engine.connect(in_postgres(shared_dsn)) as engine:
+        yield engine
 
 
 def same(first: Any, second: Any) -> bool:
@@ -372,25 +376,32 @@ def test_before_the_encoder_ran_tools_are_found_by_their_static_vectors(postgres
         assert engine.search("tell the team").tier == "hybrid"
 
 
-def _reader_role(server: PostgresServer, dsn: str, name: str) -> str:
-    """Connection string of a new role that may read the tables."""
+def _role(dsn: str, kind: str) -> str:
+    """Connection string of a new role with the rights of the page for a reader or a writer."""
+    name = f"{kind}_{dsn.partition('test_')[2].partition('?')[0]}"
+    granted = re.search(rf"-- {kind}\n(.*?);\n\n", PAGE, re.DOTALL)
     with single_connection(dsn) as connection:
-        for statement in (
-            f"CREATE ROLE {name} LOGIN",
-            f"GRANT USAGE ON SCHEMA shortlist TO {name}",
-            f"GRANT SELECT ON ALL TABLES IN SCHEMA shortlist TO {name}",
-        ):
-            connection.execute(statement.encode())
+        connection.execute(f"CREATE ROLE {name} LOGIN".encode())
+        connection.execute(granted.group(1).replace(f"shortlist_{kind}", name).encode())
     return dsn.replace("postgres@", f"{name}@")
 
 
-def test_a_reader_sees_its_own_tenant_only(
-    postgres_server: PostgresServer, postgres_dsn: str
-) -> None:
+def test_a_writer_needs_no_more_rights_than_the_page_grants(postgres_dsn: str) -> None:
+    encode = CountingEncoder()
+    tools = [tool("pay", "billing"), tool("send", "mail")]
+    config = in_postgres(_role(postgres_dsn, "writer"), encoder=encoder_of(encode))
+    with Engine.from_tools(tools, config) as engine:
+        engine.replace_server("mail", [tool("archive", "mail")])
+        assert engine.search("archive").ids[0] == "mail/archive"
+        assert engine.search("send", tier="lexical").ids == ()
+    assert len(encode.texts) == 3
+
+
+def test_a_reader_sees_its_own_tenant_only(postgres_dsn: str) -> None:
     for tenant in ("acme", "umbrella"):
         with lexical_engine(postgres_dsn, [tool(f"of_{tenant}", "crm")], tenant):
             pass
-    reading = _reader_role(postgres_server, postgres_dsn, "tenant_reader")
+    reading = _role(postgres_dsn, "reader")
     tables = ("tenants", "tools", "postings", "terms", "lengths")
     with single_connection(reading) as connection:
         for table in tables:
