@@ -198,6 +198,15 @@ class Engine:
             ConfigError: a setting is wrong.
             MissingExtraError: psycopg or pgvector is not installed.
             StoreError: the database cannot be reached, or `shortlist migrate` has not run.
+
+        Example:
+            >>> from shortlist import Config, Engine, ShortlistError
+            >>> config = Config(index={"backend": "postgres", "dsn": "${UNSET_VARIABLE}"})
+            >>> try:
+            ...     engine = Engine.connect(config)
+            ... except ShortlistError as error:
+            ...     print(error)
+            index.dsn: the environment variable UNSET_VARIABLE is not set
         """
         builder = Builder(Config.of(config, settings))
         return cls(builder, builder.connect(), progress=progress, wait=wait)
