@@ -31,6 +31,12 @@ _PLANNER = {
     # It would sort postings that are quicker to hash.
     "enable_sort": "off",
     "enable_memoize": "off",
+    # The statements join as written, by index: what the planner knows of a tenant that was added
+    # just now is wrong, and it would read the vectors of all others.
+    "join_collapse_limit": "1",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_seqscan": "off",
     "work_mem": "64MB",
     # A mask may hide the nearest vectors: the graph is walked until enough are permitted.
     "hnsw.ef_search": "200",

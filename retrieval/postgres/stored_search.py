@@ -25,10 +25,6 @@ EXACT_TOOLS = 1_000
 """Permitted tools up to which each of their vectors is compared in any case."""
 _GRAPH_STEP = 7
 """What a step in the graph of vectors costs, with 1 for a comparison found by key: measured."""
-LISTED_TOOLS = 512
-"""Permitted tools up to which a search by terms gets their numbers; beyond, a bit for each tool."""
-_LISTED = "{number} = ANY(%(numbers)s::integer[])"
-_MASKED = "shortlist.is_permitted(%(mask)s, {number})"
 
 Mask = NDArray[np.bool_]
 
@@ -77,7 +73,6 @@ class TermSearch:
     def statement(
         self,
         name: str,
-        admitted: str,
         *,
         exact: bool,  # noqa: ARG002 - always is
     ) -> tuple[str, dict[str, Any]] | None:
@@ -104,7 +99,7 @@ class TermSearch:
                 sum(weight * p.count / (p.count + base + slope * p.length))::real AS score
             FROM weights w JOIN shortlist.postings p
                 ON p.tenant = %(tenant)s::integer AND p.term = w.term AND p.field = w.field
-            WHERE {admitted.format(number="p.number")}
+            WHERE shortlist.is_permitted(%(mask)s, p.number)
             GROUP BY number ORDER BY score DESC FETCH FIRST %(depth)s ROWS WITH TIES
         """
         parameters = {
@@ -127,9 +122,7 @@ class VectorSearch:
     vector: NDArray[np.float32]
     model: int
 
-    def statement(
-        self, name: str, admitted: str, *, exact: bool
-    ) -> tuple[str, dict[str, Any]] | None:
+    def statement(self, name: str, *, exact: bool) -> tuple[str, dict[str, Any]] | None:
         """The statement, with its parameters."""
         dim = len(self.vector)
         if exact:
@@ -137,7 +130,7 @@ class VectorSearch:
                 SELECT t.number, (-(v.values <#> %({name}_vector)s))::real AS score
                 FROM shortlist.tools t
                 JOIN shortlist.vectors v ON v.model = {self.model} AND v.key = t.vector_key
-                WHERE t.tenant = %(tenant)s AND {admitted.format(number="t.number")}
+                WHERE t.tenant = %(tenant)s AND t.number = ANY(%(numbers)s::integer[])
                 ORDER BY score DESC FETCH FIRST %(depth)s ROWS WITH TIES
             """
         else:
@@ -147,7 +140,7 @@ class VectorSearch:
                     SELECT t.number, v.values FROM shortlist.vectors v
                     JOIN shortlist.tools t ON t.vector_key = v.key
                     WHERE v.model = {self.model} AND t.tenant = %(tenant)s
-                        AND {admitted.format(number="t.number")}
+                        AND shortlist.is_permitted(%(mask)s, t.number)
                     ORDER BY v.values::halfvec({dim}) <#> %({name}_vector)s::halfvec({dim})
                     LIMIT %(depth)s
                 ) AS near
@@ -221,16 +214,17 @@ class StoredSearch:
         admitted_count = len(self.rows) if allowed is None else int(np.count_nonzero(allowed))
         if depth < 1 or not admitted_count:
             return [Ranking.empty() for _ in searches]
-        parameters: dict[str, Any] = {"tenant": self._tenant, "depth": depth}
+        parameters: dict[str, Any] = {
+            "tenant": self._tenant,
+            "depth": depth,
+            "mask": self.rows.bits(allowed),
+        }
         if is_exact := self._compares_all(admitted_count, depth):
             numbers = self.rows.numbers if allowed is None else self.rows.numbers[allowed]
             parameters["numbers"] = numbers.tolist()
-        if is_masked := admitted_count > LISTED_TOOLS:
-            parameters["mask"] = self.rows.bits(allowed)
         parts = []
         for place, search in enumerate(searches):
-            listed = is_exact if isinstance(search, VectorSearch) else not is_masked
-            made = search.statement(f"s{place}", _LISTED if listed else _MASKED, exact=is_exact)
+            made = search.statement(f"s{place}", exact=is_exact)
             if made is not None:
                 sql, further = made
                 parts.append(f"SELECT {place} AS part, number, score FROM ({sql}) AS s{place}")

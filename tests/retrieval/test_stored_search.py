@@ -23,9 +23,7 @@ def vector_index(shared_dsn: str) -> object:
 
 
 def test_a_large_catalog_is_searched_by_its_graph(shared_dsn: str, vector_index: object) -> None:
-    statement, parameters = VectorSearch(QUERIES[0], 1).statement(
-        "s", "shortlist.is_permitted(%(mask)s, {number})", exact=False
-    )
+    statement, parameters = VectorSearch(QUERIES[0], 1).statement("s", exact=False)
     search = vector_index.search_
     parameters |= {"tenant": 1, "depth": 10, "mask": search.rows.bits(None)}
     with Database(shared_dsn, "tenant-0").connection() as connection:
