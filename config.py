@@ -141,9 +141,25 @@ class IndexConfig(Section):
         example_queries: JSON lines files of example queries for tools, and `library` for those that
             the package has for known servers; see `docs/enrichment.md`. With an empty list, no
             example queries are used.
+        backend: where the catalog is: in the `memory` of this process, or in `postgres`, see
+            `docs/scale.md`.
+        dsn: connection string of PostgreSQL, for the backend `postgres`. `${NAME}` stands for an
+            environment variable.
+        tenant: name of the tenant in the database. It has a catalog of its own.
     """
 
     example_queries: tuple[Literal["library"] | Path, ...] = ("library",)
+    backend: Literal["memory", "postgres"] = "memory"
+    dsn: str | None = None
+    tenant: str = Field(default="default", min_length=1)
+
+    @model_validator(mode="after")
+    def _dsn_for_postgres(self) -> Self:
+        if self.backend == "postgres" and not self.dsn:
+            raise ValueError('backend "postgres" needs a `dsn`, such as "${SHORTLIST_DSN}"')
+        if self.backend != "postgres" and (self.dsn is not None or self.tenant != "default"):
+            raise ValueError('dsn and tenant need the backend "postgres"')
+        return self
 
 
 class TrustConfig(Section):
@@ -360,6 +376,13 @@ class Config(Section):
         return self
 
     def _check_names(self) -> None:
+        if self.index.backend == "postgres":
+            for name, section in (("lexical", self.lexical), ("dense", self.dense)):
+                if section.backend != type(section).model_fields["backend"].default:
+                    raise ValueError(
+                        f"{name}.backend: with index.backend 'postgres' the database searches; "
+                        "remove this line"
+                    )
         auto = self.default_tier == AUTO and not self.tiers.keys().isdisjoint(BUILT_IN_TIERS)
         if self.default_tier not in self.tiers and not auto:
             raise ValueError(

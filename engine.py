@@ -22,7 +22,7 @@ from .gating.gatekeeper import Gatekeeper
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
 from .indexing.background import BackgroundBuild, BuildProgress
-from .indexing.build import Build, Progress
+from .indexing.build import Progress
 from .indexing.builder import Builder, search_many_with
 from .indexing.configured_tiers import rerankers, thresholds
 from .processes import GuardedLock, return_freed_memory
@@ -37,6 +37,7 @@ from .view import View
 
 if TYPE_CHECKING:
     from .decision import Decider
+    from .indexing.stored_build import AnyBuild
     from .loaders import DefinitionSource
     from .retrieval.learning import LearningReport
     from .retrieval.search.explanation import Explanation
@@ -66,7 +67,7 @@ class Engine:
     def __init__(
         self,
         builder: Builder,
-        build: Build,
+        build: AnyBuild,
         quarantined: Mapping[str, str] | None = None,
         folder: Path | None = None,
         *,
@@ -89,7 +90,7 @@ class Engine:
         self._searcher = Searcher(self._tiers, config.k, thresholds(config, self._decider))
         # The newest catalog, and the build of its index while that is not done.
         self._catalog = build.catalog
-        self._build: Build | None = build
+        self._build: AnyBuild | None = build
         self._remaining = build.remaining
         # One thread at a time builds, and one replaces the newest catalog. A request reads, and a
         # change replaces, the version and its quarantine together.
@@ -110,6 +111,9 @@ class Engine:
             self._background.start()
         else:
             self._build = None
+        # A version that was read from a database, while its texts are encoded.
+        self._refreshed: AnyBuild | None = None
+        self._follower = builder.follow(WeakMethod(self._refresh))
 
     @classmethod
     def from_tools(
@@ -172,6 +176,40 @@ class Engine:
             5
         """
         return cls.from_tools(tools, Config.read(source), wait=wait)
+
+    @classmethod
+    def connect(
+        cls,
+        config: Config | None = None,
+        *,
+        progress: Progress | None = None,
+        wait: bool = True,
+        **settings: Unpack[ConfigSettings],
+    ) -> Self:
+        """An engine over the catalog that is in PostgreSQL, as other engines wrote it.
+
+        Args:
+            config: settings with `index.backend` "postgres"; see `docs/scale.md`.
+            progress: called with (texts encoded, texts to encode).
+            wait: as for `from_tools`.
+            settings: single settings of a Config, in place of those of `config`.
+
+        Raises:
+            ConfigError: a setting is wrong.
+            MissingExtraError: psycopg or pgvector is not installed.
+            StoreError: the database cannot be reached, or `shortlist migrate` has not run.
+
+        Example:
+            >>> from shortlist import Config, Engine, ShortlistError
+            >>> config = Config(index={"backend": "postgres", "dsn": "${UNSET_VARIABLE}"})
+            >>> try:
+            ...     engine = Engine.connect(config)
+            ... except ShortlistError as error:
+            ...     print(error)
+            index.dsn: the environment variable UNSET_VARIABLE is not set
+        """
+        builder = Builder(Config.of(config, settings))
+        return cls(builder, builder.connect(), progress=progress, wait=wait)
 
     @classmethod
     def open(
@@ -315,13 +353,15 @@ class Engine:
         return self.ready
 
     def close(self) -> None:
-        """Stop building in the background. The engine still answers searches.
+        """Stop building and following changes. The engine still answers searches.
 
         Example:
             >>> from shortlist import Engine, Tool
             >>> with Engine.from_tools([Tool("list_invoices", "billing")], wait=False) as engine:
             ...     selection = engine.search("list the invoices")  # closed at the end of the block
         """
+        if self._follower is not None:
+            self._follower.close()
         self._background.close()
 
     def __repr__(self) -> str:
@@ -858,6 +898,33 @@ class Engine:
                 has_more = not self._index.is_whole(self._catalog)
             return_freed_memory()
             return has_more
+
+    def _refresh(self) -> bool:
+        """Use the catalog as it is in the database, if others have changed it.
+
+        Returns whether texts of it may wait for an encoder: the engine that wrote them may have
+        ended. Each call encodes some.
+        """
+        if (present := self._refreshed) is not None:
+            if present.encode_some() is None:
+                self._refreshed = None
+            return True
+        with self._building:
+            with self._offering:
+                index, catalog = self._index, self._catalog
+            # A change of this engine is written first.
+            if not index.is_whole(catalog) or not self._builder.newer_in_database(index):
+                return False
+            build = self._builder.connect(index)
+            newest = self._builder.finish(build)
+            with self._updating:
+                if self._catalog is not catalog:
+                    return False
+                flags = self._builder.flags(build.catalog, self._quarantine.flags)
+                self._originals = build.originals
+                self._offer(newest, flags=flags, catalog=build.catalog)
+            self._refreshed = build
+        return True
 
     def _partial_vectors(self) -> Vectors | None:
         """Vectors of the build that is not done, if there is one."""

@@ -27,6 +27,9 @@ class IndexSettings(TypedDict, total=False):
     """Settings of `IndexConfig`, which describes them."""
 
     example_queries: Sequence[Literal["library"] | str | Path]
+    backend: Literal["memory", "postgres"]
+    dsn: str | None
+    tenant: str
 
 
 class TrustSettings(TypedDict, total=False):

@@ -33,6 +33,7 @@ from .index import index
 from .inspect_page import inspect_page
 from .learn import learn
 from .list_tools import list_tools
+from .migrate import migrate
 from .search import search
 from .stats import stats
 from .tax import tax
@@ -146,6 +147,7 @@ _COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "enrich": enrich,
     "doctor": doctor,
     "inspect": inspect_page,
+    "migrate": migrate,
     "serve": serve,
     "stop": stop,
     "stats": stats,

@@ -14,7 +14,7 @@ from ..catalog import Catalog, Tool
 from ..catalog.tool_document import embedding_text
 from ..models import Encoder
 from ..processes import paused_gc
-from ..retrieval import LexicalIndex
+from ..retrieval.backends.protocols import LexicalSearch
 from ..retrieval.catalog_index import Index, rows_of
 from ..retrieval.example_queries import ExampleQueries, moved_to_queries
 from ..retrieval.id_lookup import Names
@@ -66,7 +66,7 @@ class Build:
         earlier_vectors: Vectors | None = None,
         arranged: bool = False,
         previous: Index | None = None,
-        lexical: LexicalIndex | None = None,
+        lexical: LexicalSearch | None = None,
         dense_folder: Path | None = None,
         learned: LearnedChange | None = None,
         queries_source: str = "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,11 @@ from .stage_models import StageModels
 from .stages import Stages
 
 if TYPE_CHECKING:
+    from weakref import WeakMethod
+
+    from ..retrieval.postgres.follower import Follower
     from ..trust import Flag, Trust
+    from .stored_build import AnyBuild, StoredStages
 
 _LOG = logging.getLogger(__name__)
 
@@ -78,6 +82,11 @@ class Builder:
         self._saved_queries: Mapping[str, ExampleQueries] = {}
         self.reload_example_queries()
         self._stages = Stages(config, StageModels(config) if models is None else models)
+        self._stored: StoredStages | None = None
+        if config.index.backend == "postgres":
+            from .stored_build import StoredStages
+
+            self._stored = StoredStages(config, self._stages)
 
     def reload_example_queries(self) -> None:
         """Read the files of example queries, for the builds from now on.
@@ -100,6 +109,20 @@ class Builder:
         """Whether a build runs a model, so that a version without it is worth having first."""
         return self._stages.has_dense and self._stages.models.spec != "static"
 
+    def follow(self, refresh: WeakMethod[Callable[[], bool]]) -> Follower | None:
+        """What calls a method when other engines change the catalog; None in process."""
+        if self._stored is None:
+            return None
+        from ..retrieval.postgres.follower import Follower
+
+        return Follower(self._stored.database, refresh)
+
+    def newer_in_database(self, index: Index) -> bool:
+        """Whether the database has another version of the catalog than an index."""
+        if self._stored is None or index.joint is None:
+            return False
+        return self._stored.is_newer(index)
+
     def begin(
         self,
         catalog: Catalog,
@@ -108,7 +131,7 @@ class Builder:
         originals: Mapping[str, int] | None = None,
         *,
         match_all: bool = False,
-    ) -> Build:
+    ) -> AnyBuild:
         """Begin the build of a catalog version. Only texts without a known vector are encoded.
 
         Args:
@@ -133,6 +156,17 @@ class Builder:
                 for tool in tools
                 if id(tool) in unchanged and tool.id in earlier
             }
+        if self._stored is not None:
+            from .stored_build import StoredBuild
+
+            return StoredBuild(
+                self._stored,
+                catalog,
+                queries,
+                previous=previous,
+                queries_source=self._queries_source(originals),
+                originals=originals,
+            )
         if vectors is None and previous is not None:
             vectors = previous.vectors
         learned = None if previous is None else previous.learned
@@ -147,13 +181,39 @@ class Builder:
             originals=originals,
         )
 
+    def connect(self, previous: Index | None = None) -> AnyBuild:
+        """Begin a build of the catalog as it is in the database; nothing of it is written.
+
+        Args:
+            previous: the version that is searched now, whose definitions are not read again.
+
+        Raises:
+            ConfigError: the setting `index.backend` is not "postgres".
+            StoreError: the database cannot be read.
+        """
+        if self._stored is None:
+            raise ConfigError('index.backend: to connect, it must be "postgres"')
+        from .stored_build import StoredBuild
+
+        catalog, numbers = self._stored.read(previous)
+        catalog = without_voting_tools(catalog)
+        originals = self.originals(catalog)
+        return StoredBuild(
+            self._stored,
+            catalog,
+            self._match_queries(rows_of(catalog), originals),
+            numbers=numbers,
+            queries_source=self._queries_source(originals),
+            originals=originals,
+        )
+
     @paused_gc()
-    def finish(self, build: Build) -> Index:
+    def finish(self, build: AnyBuild) -> Index:
         """The index of a build that has nothing left to encode."""
         return replace(build.index(), missing=self._stages.models.missing)
 
     @paused_gc()
-    def make_provisional(self, build: Build) -> Index:
+    def make_provisional(self, build: AnyBuild) -> Index:
         """The index of a build that has not begun to encode."""
         index, missing = build.provisional_index(), self._stages.models.missing
         if index.provisional:
@@ -280,6 +340,10 @@ class Builder:
             quarantined: tool id to reason, set by an operator.
             provider_tools: tools that the model's provider runs.
         """
+        if self._stored is not None:
+            raise StoreError(
+                f"{folder}: not saved: the catalog is in PostgreSQL already, see `index.backend`"
+            )
         settings = {
             **self._stages.settings(),
             "example_queries": index.queries_source,

@@ -15,7 +15,7 @@ from ..catalog import Catalog, Tool
 from ..catalog.tool_document import lexical_document
 from ..models import Encoder
 from ..text import words
-from .backends.protocols import DenseIndex, LexicalIndex, Retriever
+from .backends.protocols import DenseSearch, JointSearch, LexicalSearch, Retriever
 from .example_queries import ExampleQueries
 from .id_lookup import Names
 from .search.query_run import RerankStage
@@ -38,13 +38,13 @@ class DenseStage:
     Args:
         index: searches `values`.
         values: vectors of the tools, moved by their example queries and by what was learned; shape
-            (n, dim).
+            (n, dim). None where a database has them.
         encoder: encoder of the queries.
         guard: runs the encoder; one of its own when absent.
     """
 
-    index: DenseIndex
-    values: NDArray[np.float32]
+    index: DenseSearch
+    values: NDArray[np.float32] | None
     encoder: Encoder
     guard: Guard | None = None
 
@@ -78,13 +78,14 @@ class Index:
         missing: stage name to why there is no such stage now.
         twins: tools that say nearly the same; None where nobody asked for them.
         copies: the copies among the tools, and their originals.
+        joint: searches several stages at once; None where each is searched alone.
     """
 
     catalog: Catalog
     tools: tuple[Tool, ...]
     built: tuple[Tool, ...]
     names: Names
-    lexical: LexicalIndex | None = None
+    lexical: LexicalSearch | None = None
     dense: DenseStage | None = None
     static: StaticRetriever | None = None
     rerankers: Mapping[str, RerankStage] = field(default_factory=dict)
@@ -98,6 +99,7 @@ class Index:
     missing: Mapping[str, Exception] = field(default_factory=dict)
     twins: Twins | None = None
     copies: Copies = field(default_factory=Copies)
+    joint: JointSearch | None = None
 
     @cached_property
     def retrievers(self) -> Mapping[str, Retriever]:

@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, settings
 
 from shortlist import registry
 
+from .postgres import PostgresServer, running_server
+
 # Times are tested where they are the subject; a busy machine makes any example slow.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
@@ -61,3 +63,16 @@ def shared_data() -> Path:
     if not path.is_dir():
         pytest.skip("no shared data beside this checkout")
     return path
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """A PostgreSQL server of this test process."""
+    with running_server(tmp_path_factory.mktemp("postgres")) as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_dsn(postgres_server: PostgresServer) -> str:
+    """Connection string of a new database with the schema."""
+    return postgres_server.new_database()

@@ -16,8 +16,17 @@ from numpy.typing import NDArray
 from ..query import Query, Ranking
 
 
-class LexicalIndex(Protocol):
-    """Ranks documents by the terms they share with a query.
+class LexicalSearch(Protocol):
+    """Ranks documents by the terms they share with a query: an index as searches use it."""
+
+    def save(self, folder: Path) -> None: ...
+    def search(
+        self, text: str, depth: int, allowed: NDArray[np.bool_] | None = None
+    ) -> Ranking: ...
+
+
+class LexicalIndex(LexicalSearch, Protocol):
+    """An index of documents that a process builds and loads.
 
     `build` gets a mapping of field name to raw text for each row. `save` and `load` write and open
     a folder. `search` returns only rows inside the mask, shape (n,). `load` may return None if the
@@ -29,14 +38,19 @@ class LexicalIndex(Protocol):
     def build(cls, documents: Sequence[Mapping[str, str]], boosts: Mapping[str, float]) -> Self: ...
     @classmethod
     def load(cls, folder: Path, boosts: Mapping[str, float]) -> Self | None: ...
+
+
+class DenseSearch(Protocol):
+    """Ranks L2-normalised vectors, shape (n, dim), by their inner product with a query vector."""
+
     def save(self, folder: Path) -> None: ...
     def search(
-        self, text: str, depth: int, allowed: NDArray[np.bool_] | None = None
+        self, vector: NDArray[np.float32], depth: int, allowed: NDArray[np.bool_] | None = None
     ) -> Ranking: ...
 
 
-class DenseIndex(Protocol):
-    """Ranks L2-normalised vectors, shape (n, dim), by their inner product with a query vector.
+class DenseIndex(DenseSearch, Protocol):
+    """An index of vectors that a process builds and loads.
 
     The store saves the vectors themselves. `save` and `load` are for anything else.
     """
@@ -45,10 +59,12 @@ class DenseIndex(Protocol):
     def build(cls, vectors: NDArray[np.float32]) -> Self: ...
     @classmethod
     def load(cls, folder: Path, vectors: NDArray[np.float32]) -> Self: ...
-    def save(self, folder: Path) -> None: ...
-    def search(
-        self, vector: NDArray[np.float32], depth: int, allowed: NDArray[np.bool_] | None = None
-    ) -> Ranking: ...
+
+
+class JointSearch(Protocol):
+    """Searches several stages at once, which costs less than one after the other."""
+
+    def search(self, query: Query, stages: Sequence[str], depth: int) -> Mapping[str, Ranking]: ...
 
 
 class Retriever(Protocol):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ConfigError, ModelError, RequestError, ShortlistError
-from ..backends.protocols import Fusion, Retriever
+from ..backends.protocols import Fusion, JointSearch, Retriever
 from ..query import Query, Ranking
 from ..selection import StageResult
 
@@ -69,6 +69,7 @@ class Run:
         deadline: `perf_counter()` value by which the answer is due, None for no limit.
         missing: stage name to why it could not be made.
         spare: rows beyond `k` that a lone retriever gives, see `twins.spare_row_count`.
+        joint: searches several stages at once; None where each is searched alone.
     """
 
     query: Query
@@ -78,6 +79,7 @@ class Run:
     deadline: float | None = None
     missing: Mapping[str, Exception] = field(default_factory=dict)
     spare: int = 0
+    joint: JointSearch | None = None
     rankings: dict[str, Ranking] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
     #: What was handed to a reranker, in the order it had before.
@@ -93,6 +95,31 @@ class Run:
         """
         if self.has(stage, depth):
             return self.rankings[stage]
+        retriever = self._prepared(stage)
+        with self._recorded(stage):
+            self.rankings[stage] = retriever.search(self.query, max(depth, self.k))
+        self._depths[stage] = max(depth, self.k)
+        return self.rankings[stage]
+
+    def retrieve_all(self, stages: Sequence[str], depth: int) -> dict[str, Ranking]:
+        """The best `depth` rows of several retrievers, by stage.
+
+        A database searches them all in one statement, whose time is that of the stage `joint`.
+
+        Raises:
+            ConfigError, ModelError: as `retrieve`.
+        """
+        waiting = [stage for stage in stages if not self.has(stage, depth)]
+        if self.joint is not None and len(waiting) > 1:
+            for stage in waiting:
+                self._prepared(stage)
+            with self._recorded("joint"):
+                self.rankings |= self.joint.search(self.query, waiting, max(depth, self.k))
+            self._depths |= dict.fromkeys(waiting, max(depth, self.k))
+        return {stage: self.retrieve(stage, depth) for stage in stages}
+
+    def _prepared(self, stage: str) -> Retriever:
+        """The retriever of a stage, with the query prepared for it."""
         retriever = self.retrievers.get(stage)
         if retriever is None:
             if stage in self.missing:
@@ -103,10 +130,7 @@ class Run:
         if prepared is not self.query:
             self.query = prepared
             self.timings["encode"] = (perf_counter() - start) * 1e3
-        with self._recorded(stage):
-            self.rankings[stage] = retriever.search(self.query, max(depth, self.k))
-        self._depths[stage] = max(depth, self.k)
-        return self.rankings[stage]
+        return retriever
 
     def has(self, stage: str, depth: int) -> bool:
         """Whether `retrieve` has been called with these arguments already."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...errors import RequestError
 from ...models import Encoder
-from ..backends.protocols import DenseIndex, LexicalIndex
+from ..backends.protocols import DenseSearch, LexicalSearch
 from ..query import Query, Ranking
 from .query_run import BudgetExceeded
 from .stage_guard import Guard
@@ -23,7 +23,7 @@ class LexicalRetriever:
         index: the documents of the catalog version.
     """
 
-    def __init__(self, index: LexicalIndex) -> None:
+    def __init__(self, index: LexicalSearch) -> None:
         self.index = index
 
     def prepare(self, query: Query) -> Query:
@@ -44,7 +44,7 @@ class DenseRetriever:
         guard: guard of the encoder; a new one by default.
     """
 
-    def __init__(self, encoder: Encoder, index: DenseIndex, *, guard: Guard | None = None) -> None:
+    def __init__(self, encoder: Encoder, index: DenseSearch, *, guard: Guard | None = None) -> None:
         self.encoder = encoder
         self.index = index
         self._guard = guard or Guard()

@@ -211,6 +211,7 @@ class Searcher:
             request.due,
             missing=index.missing,
             spare=spare_row_count(index.copies),
+            joint=index.joint,
         )
 
     def _ranked(

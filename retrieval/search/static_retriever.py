@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...models import Encoder
 from ..backends.exact import ExactIndex
+from ..backends.protocols import DenseSearch
 from ..query import Query, Ranking
 
 
@@ -19,13 +20,14 @@ class StaticRetriever:
 
     Args:
         encoder: encodes requests.
-        values: unit vectors of the tools in its space, shape (n, dim), by row.
+        values: unit vectors of the tools in its space, shape (n, dim), by row. None where a
+            database has them.
         index: searches `values`.
     """
 
     encoder: Encoder
-    values: NDArray[np.float32]
-    index: ExactIndex
+    values: NDArray[np.float32] | None
+    index: DenseSearch
 
     @classmethod
     def of(cls, encoder: Encoder, values: NDArray[np.float32]) -> Self:

@@ -43,7 +43,7 @@ class Pipeline:
     def rank(self, run: Run) -> Ranking:
         """Rows of the index, best first."""
         depth = self._depth(run)
-        rankings = {stage: run.retrieve(stage, depth) for stage in self.retrievers}
+        rankings = run.retrieve_all(self.retrievers, depth)
         ranking = (
             run.fuse(self.fusion, rankings) if len(rankings) > 1 else next(iter(rankings.values()))
         )

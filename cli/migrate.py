@@ -1,0 +1,36 @@
+"""`shortlist migrate`: the schema of a catalog in PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .console import counted, note
+
+
+def migrate(
+    dsn: Annotated[
+        str,
+        typer.Option(
+            metavar="DSN",
+            envvar="SHORTLIST_DSN",
+            help="Connection string of PostgreSQL, of a role that may create a schema.",
+        ),
+    ],
+) -> None:
+    """Create or update the tables of a catalog in PostgreSQL.
+
+    Run it once, and again with each new version of shortlist. It does nothing where the tables are
+    up to date.
+    """
+    from ..retrieval.postgres import migrations
+    from ..retrieval.postgres.database import single_connection
+
+    with single_connection(dsn) as connection:
+        added = migrations.migrate(connection)
+    newest = len(migrations.MIGRATIONS)
+    if added:
+        note(f"schema shortlist: {counted(added, 'version')} applied; it has version {newest}")
+    else:
+        note(f"schema shortlist: up to date, version {newest}")

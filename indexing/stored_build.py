@@ -1,0 +1,434 @@
+"""One build of one catalog version in PostgreSQL: writes what changed, encodes what is new."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from time import sleep
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..catalog import Catalog, Tool
+from ..catalog.tool_document import embedding_text
+from ..config import Config
+from ..errors import ConfigError
+from ..models.loading import static_encoder
+from ..retrieval.backends.tantivy_settings import DEFAULT_BOOSTS
+from ..retrieval.catalog_index import DenseStage, Documents, Index, rows_of
+from ..retrieval.example_queries import ExampleQueries, moved_to_queries
+from ..retrieval.id_lookup import Names
+from ..retrieval.postgres.database import Database
+from ..retrieval.postgres.stored_catalog import StoredCatalog, StoredDocument
+from ..retrieval.postgres.stored_search import (
+    StoredLexicalIndex,
+    StoredRows,
+    StoredSearch,
+    StoredVectorIndex,
+)
+from ..retrieval.postgres.stored_vectors import StoredVectors, WaitingText
+from ..retrieval.search.static_retriever import StaticRetriever
+from ..retrieval.store.vectors import Vectors, text_key
+from ..retrieval.usage import LearnedChange
+from ..text import ANALYZER
+from .build import CHUNK, Build, Progress
+from .stages import Stages
+
+Floats = NDArray[np.float32]
+
+_POLL_S = 0.1
+"""Seconds until a build looks again whether others have encoded its texts."""
+_STEP = 1_024
+"""Texts that get static vectors at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredNumbers:
+    """Where the definitions of a catalog version are in the database.
+
+    Args:
+        version: version of the catalog.
+        of_tools: tool id to the number of its definition.
+    """
+
+    version: int
+    of_tools: Mapping[str, int]
+
+
+class StoredStages:
+    """What the builds of one engine share: connections, models in the database, settings.
+
+    Args:
+        config: the settings, of `index.backend` "postgres".
+        stages: the stages of a process, for their models and rerankers.
+    """
+
+    def __init__(self, config: Config, stages: Stages) -> None:
+        if config.index.dsn is None:
+            raise ConfigError("index.dsn: missing; backend 'postgres' needs a connection string")
+        names = {stage for tier in config.tiers.values() for stage in tier.retrievers}
+        boosts = {"boosts": DEFAULT_BOOSTS, **config.lexical.arguments()}["boosts"]
+        self.boosts = {field: boost for field, boost in boosts.items() if boost > 0}
+        self.has_lexical = "lexical" in names
+        self.has_static = "static" in names
+        self.stages = stages
+        self.database = Database(config.index.dsn, config.index.tenant)
+        self.catalog = StoredCatalog(self.database)
+        self.vectors = StoredVectors(self.database)
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def has_dense(self) -> bool:
+        """Whether a whole index has a dense stage."""
+        return self.stages.has_dense
+
+    @property
+    def lifts(self) -> bool:
+        """Whether static vectors lie in the encoder's space too."""
+        return self.stages.models.encoder_is_bundled
+
+    def dense_model(self) -> int:
+        """Number of the encoder in the database; loads the encoder unless it is the bundled one."""
+        if self.lifts:
+            static = static_encoder()
+            return self._number(static.teacher, static.teacher_dim)
+        encoder = self.stages.models.encoder()
+        return self._number(encoder.fingerprint, encoder.dim)
+
+    def static_model(self) -> int:
+        """Number of the static vectors in the database.
+
+        They depend on what they are made of: vectors of the encoder, or the texts.
+        """
+        static = static_encoder()
+        if self.has_dense and self.stages.models.spec == "static":
+            return self.dense_model()
+        source = f"of {static.teacher}" if self.has_dense and self.lifts else "of texts"
+        return self._number(f"{static.fingerprint} {source}", static.dim)
+
+    def _number(self, fingerprint: str, dim: int) -> int:
+        if fingerprint not in self._numbers:
+            self._numbers[fingerprint] = self.vectors.model(fingerprint, dim)
+        return self._numbers[fingerprint]
+
+    def read(self, previous: Index | None = None) -> tuple[Catalog, StoredNumbers]:
+        """The catalog in the database, and where its definitions are.
+
+        Args:
+            previous: a version whose definitions are not read again.
+        """
+        known: dict[int, Tool] = {}
+        if previous is not None and isinstance(previous.joint, StoredSearch):
+            known = dict(zip(previous.joint.rows.numbers.tolist(), previous.built, strict=True))
+        stored = self.catalog.read(known)
+        known |= {
+            number: Tool.from_saved(json.loads(definition))
+            for number, definition in stored.definitions.items()
+        }
+        tools = [known[number] for number in stored.numbers]
+        numbers = {tool.id: number for tool, number in zip(tools, stored.numbers, strict=True)}
+        return Catalog(tools), StoredNumbers(stored.version, numbers)
+
+    def is_newer(self, index: Index) -> bool:
+        """Whether the database has another version of the catalog than an index."""
+        present = index.joint.version if isinstance(index.joint, StoredSearch) else None
+        return self.catalog.version() != present
+
+    def documents(
+        self, tools: Sequence[Tool], queries: Mapping[str, ExampleQueries], catalog: Catalog
+    ) -> list[StoredDocument]:
+        """Tools as they are written.
+
+        Args:
+            tools: some tools of the catalog, in its order.
+            queries: example queries of all tools.
+            catalog: the catalog.
+        """
+        server_places = {server: place for place, server in enumerate(catalog.servers)}
+        settings = json.dumps([ANALYZER, sorted(self.boosts), bool(queries)]).encode()
+        texts = Documents(tuple(tools), tuple(self.boosts), queries)
+        stored = []
+        for row, tool in enumerate(tools):
+            definition = json.dumps(tool.to_saved())
+            tool_queries = queries.get(tool.id)
+            queries_key = b"" if tool_queries is None else tool_queries.key
+            source = hashlib.sha256(settings + queries_key + definition.encode()).digest()[:16]
+            stored.append(
+                StoredDocument(
+                    tool.id,
+                    tool.server or "",
+                    server_places.get(tool.server or "", 0),
+                    row,
+                    source,
+                    vector_key(tool, tool_queries),
+                    definition,
+                    partial(texts.__getitem__, row),
+                )
+            )
+        return stored
+
+    def values(self, tool_texts: Sequence[WaitingText], *, encoded: bool) -> dict[int, Floats]:
+        """Number of a model to the vectors of texts, shape (n, dim).
+
+        Args:
+            tool_texts: texts of tools with their example queries.
+            encoded: whether the encoder makes them; otherwise sums of token vectors, as far as they
+                lie in the same spaces.
+        """
+        texts = [text.text for text in tool_texts]
+        static = static_encoder()
+        if not self.has_dense:
+            return {self.static_model(): static.encode(texts)}
+        if encoded:
+            encoder = self.stages.models.encoder()
+            dense = _moved(encoder.encode(texts), tool_texts, partial(encoder.encode, query=True))
+        elif self.lifts:
+            dense = _moved(static.lifted(texts), tool_texts, partial(static.lifted, query=True))
+        else:
+            return {self.static_model(): static.encode(texts)} if self.has_static else {}
+        values = {self.dense_model(): dense}
+        if self.has_static and self.lifts:
+            values[self.static_model()] = static.project(dense, keep_lengths=True)
+        return values
+
+
+class StoredBuild:
+    """Makes the index of one catalog version in PostgreSQL; has the methods of `Build`.
+
+    Only the servers whose tools differ from those of `previous` are written, so that what other
+    engines have written of other servers stays.
+
+    Args:
+        stored: the settings, the connections and the models.
+        catalog: the version.
+        queries: tool id to example queries.
+        numbers: where its definitions are, if the catalog was read from the database. Nothing is
+            written then.
+        previous: the version that is searched now.
+        queries_source: hash of the rows and pins that decided on `queries`.
+        originals: trusted tools and the ages of their pins, see `Builder.originals`.
+
+    Attributes:
+        catalog: the version.
+        encoded: number of texts that this build encoded, for any tenant.
+        learned: always None: the vectors in a database are not adjusted.
+    """
+
+    def __init__(
+        self,
+        stored: StoredStages,
+        catalog: Catalog,
+        queries: Mapping[str, ExampleQueries],
+        *,
+        numbers: StoredNumbers | None = None,
+        previous: Index | None = None,
+        queries_source: str = "",
+        originals: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        self.catalog = catalog
+        self.originals = originals
+        self.encoded = 0
+        self.learned: LearnedChange | None = None
+        self._stored = stored
+        self._queries = queries
+        self._queries_source = queries_source
+        self._tools = rows_of(catalog)
+        self._to_encode: int | None = None
+        self._numbers = self._write(previous) if numbers is None else numbers
+        self._names = Names.of(self._tools)
+
+    @property
+    def remaining(self) -> int:
+        """Number of texts to encode, of all tenants."""
+        if not self._stored.has_dense:
+            return 0
+        return self._stored.vectors.waiting(self._stored.dense_model())
+
+    def encode_some(self, progress: Progress | None = None) -> Vectors | None:
+        """Encode texts that wait in the database; None if no text of this version waits.
+
+        A role that may only read leaves them to others.
+
+        Args:
+            progress: called after some texts.
+
+        Raises:
+            ModelError: the encoder cannot be loaded, or fails.
+            StoreError: the database cannot be reached.
+        """
+        if not self._stored.has_dense:
+            return None
+        vectors, model = self._stored.vectors, self._stored.dense_model()
+        if self._to_encode is None:
+            self._to_encode = vectors.waiting(model)
+        if not self._to_encode:
+            return None
+        count = vectors.encode_waiting(model, CHUNK, partial(self._stored.values, encoded=True))
+        if not count:
+            if not vectors.waiting_of(model, self._stored.catalog.tenant_number()):
+                return None
+            # Another worker has taken them.
+            sleep(_POLL_S)
+        self.encoded += count
+        if progress is not None and count:
+            progress(min(self.encoded, self._to_encode), self._to_encode)
+        return Vectors(np.empty((0, 0), np.float32), (), "")
+
+    def index(self) -> Index:
+        """The whole index."""
+        index = self.provisional_index()
+        if not self._stored.has_dense:
+            return index
+        stored = self._stored
+        search = StoredVectorIndex(self._search, stored.dense_model())
+        models = stored.stages.models
+        dense = DenseStage(search, None, models.encoder(), models.encoder_guard)
+        return replace(index, dense=dense, encoded=self.encoded, provisional=False, pending=0)
+
+    def provisional_index(self) -> Index:
+        """The index without a dense stage; tiers that need one fall back."""
+        stored = self._stored
+        lexical = StoredLexicalIndex(self._search, stored.boosts) if stored.has_lexical else None
+        static = None
+        if stored.has_static:
+            vectors = StoredVectorIndex(self._search, stored.static_model())
+            static = StaticRetriever(static_encoder(), None, vectors)
+        return Index(
+            self.catalog,
+            self._tools,
+            self._tools,
+            self._names,
+            lexical,
+            static=static,
+            rerankers=stored.stages.make_rerankers(self._tools),
+            example_queries=self._queries,
+            queries_source=self._queries_source,
+            provisional=stored.has_dense,
+            pending=len(self._tools) if stored.has_dense else 0,
+            joint=self._search,
+        )
+
+    def vectors_so_far(self) -> None:
+        """None: the vectors are in the database."""
+        return
+
+    @cached_property
+    def _search(self) -> StoredSearch:
+        numbers = np.array([self._numbers.of_tools[tool.id] for tool in self._tools], np.int32)
+        stored = self._stored
+        return StoredSearch(
+            stored.database,
+            stored.catalog.tenant_number(),
+            StoredRows(numbers),
+            boosts=stored.boosts,
+            dense_model=stored.dense_model() if stored.has_dense else None,
+            static=(static_encoder(), stored.static_model()) if stored.has_static else None,
+            vector_count=stored.vectors.count(
+                stored.dense_model() if stored.has_dense else stored.static_model()
+            )
+            if stored.has_dense or stored.has_static
+            else 0,
+            version=self._numbers.version,
+        )
+
+    def _write(self, previous: Index | None) -> StoredNumbers:
+        """Write the servers that differ; returns where all definitions are."""
+        numbers: dict[str, int] = {}
+        version: int | None = None
+        servers: set[str] | None = None
+        if previous is not None and isinstance(previous.joint, StoredSearch):
+            version = previous.joint.version
+            stored_numbers = previous.joint.rows.numbers.tolist()
+            numbers = {
+                tool.id: number for tool, number in zip(previous.built, stored_numbers, strict=True)
+            }
+            if bool(previous.example_queries) == bool(self._queries):
+                servers = _changed_servers(
+                    previous.built, previous.example_queries, self._tools, self._queries
+                )
+        tools = [tool for tool in self.catalog if servers is None or (tool.server or "") in servers]
+        documents = self._stored.documents(tools, self._queries, self.catalog)
+        self._add_vectors(tools, [document.vector_key for document in documents])
+        if servers is None or servers:
+            written = self._stored.catalog.write(documents, servers)
+            numbers |= written.numbers
+            # If others wrote other servers meanwhile, this version lacks their changes.
+            if servers is None or written.version - written.changed == version:
+                version = written.version
+        return StoredNumbers(version or 0, numbers)
+
+    def _add_vectors(self, tools: Sequence[Tool], keys: Sequence[bytes]) -> None:
+        """Static vectors for texts without any vector, and their place in the encoder's queue."""
+        stored = self._stored
+        if not stored.has_dense and not stored.has_static:
+            return
+        model = stored.dense_model() if stored.has_dense else stored.static_model()
+        absent = stored.vectors.absent(model, keys)
+        texts = {
+            key: WaitingText(key, embedding_text(tool), self._example_texts(tool))
+            for key, tool in zip(keys, tools, strict=True)
+            if key in absent
+        }
+        waiting = list(texts.values())
+        if stored.has_dense:
+            stored.vectors.add_waiting(model, waiting)
+        for start in range(0, len(waiting), _STEP):
+            some = waiting[start : start + _STEP]
+            for target, values in stored.values(some, encoded=False).items():
+                stored.vectors.put(
+                    target, {text.key: row for text, row in zip(some, values, strict=True)}
+                )
+
+    def _example_texts(self, tool: Tool) -> tuple[str, ...]:
+        queries = self._queries.get(tool.id)
+        return () if queries is None else queries.to_encode
+
+
+AnyBuild = Build | StoredBuild
+"""A build of a version in this process, or in PostgreSQL."""
+
+
+def vector_key(tool: Tool, queries: ExampleQueries | None) -> bytes:
+    """Key of a tool's vectors: a hash of its text and its example queries."""
+    key = text_key(embedding_text(tool))
+    return key if queries is None else hashlib.sha256(key + queries.key).digest()[:16]
+
+
+def _changed_servers(
+    earlier_tools: Sequence[Tool],
+    earlier_queries: Mapping[str, ExampleQueries],
+    tools: Sequence[Tool],
+    queries: Mapping[str, ExampleQueries],
+) -> set[str]:
+    """Servers of which a tool, or its example queries, differ."""
+    earlier = {tool.id: tool for tool in earlier_tools}
+    present = {tool.id: tool for tool in tools}
+    return {
+        tool.server or ""
+        for tool_id in earlier.keys() | present.keys()
+        for tool in (earlier.get(tool_id), present.get(tool_id))
+        if tool is not None
+        and (
+            earlier.get(tool_id) != present.get(tool_id)
+            or earlier_queries.get(tool_id) != queries.get(tool_id)
+        )
+    }
+
+
+def _moved(
+    values: Floats, texts: Sequence[WaitingText], encode_queries: Callable[[Sequence[str]], Floats]
+) -> Floats:
+    """Vectors of texts; those with example queries moved towards them, shape (n, dim)."""
+    rows = [row for row, text in enumerate(texts) if text.queries]
+    if not rows:
+        return values
+    vectors = encode_queries([query for row in rows for query in texts[row].queries])
+    ends = np.cumsum([len(texts[row].queries) for row in rows])
+    means = np.stack([part.mean(axis=0) for part in np.split(vectors, ends[:-1])])
+    values = np.array(values)
+    values[rows] = moved_to_queries(values[rows], means)
+    return values

@@ -1,0 +1,1 @@
+"""The catalog in PostgreSQL: schema, connections, writing and reading tools, searching them."""

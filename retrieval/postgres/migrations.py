@@ -1,0 +1,225 @@
+"""The schema `shortlist` of a database, in versions that `migrate` applies in order.
+
+Tables of one tenant's catalog have the column `tenant`; row-level security hides other tenants from
+a connection whose setting `shortlist.tenant` is another name. Vectors belong to nobody: they are
+found by the hash of the text that they were made from.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...errors import StoreError
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_TENANT_TABLES = ("tools", "postings", "terms", "lengths")
+
+_FIRST = """
+CREATE EXTENSION IF NOT EXISTS vector;
+
+CREATE TABLE shortlist.tenants (
+    tenant integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL UNIQUE,
+    -- The version of the catalog: one more with each change.
+    version bigint NOT NULL DEFAULT 0,
+    documents integer NOT NULL DEFAULT 0,
+    next_number integer NOT NULL DEFAULT 0
+);
+
+CREATE FUNCTION shortlist.current_tenant() RETURNS integer LANGUAGE sql STABLE AS
+    $$ SELECT tenant FROM shortlist.tenants
+        WHERE name = current_setting('shortlist.tenant', true) $$;
+
+-- A row is one definition and never changes. A changed tool is a new row with another number; the
+-- old one stays for a while, for engines that still answer with the version before.
+CREATE TABLE shortlist.tools (
+    tenant integer NOT NULL REFERENCES shortlist.tenants,
+    number integer NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    server text COLLATE "C" NOT NULL,
+    server_place integer NOT NULL,
+    place integer NOT NULL,
+    -- Hash of the definition and of everything else that is indexed of the tool.
+    source bytea NOT NULL,
+    vector_key bytea NOT NULL,
+    definition text NOT NULL,
+    -- The tool's postings, so that they can be counted and deleted again.
+    terms text[] NOT NULL,
+    fields smallint[] NOT NULL,
+    lengths integer[] NOT NULL,
+    removed timestamptz,
+    -- With the key, so that a search by vector reads no definition.
+    PRIMARY KEY (tenant, number) INCLUDE (vector_key)
+);
+CREATE UNIQUE INDEX tools_id ON shortlist.tools (tenant, id) WHERE removed IS NULL;
+CREATE INDEX tools_server ON shortlist.tools (tenant, server) WHERE removed IS NULL;
+CREATE INDEX tools_removed ON shortlist.tools (tenant, removed) WHERE removed IS NOT NULL;
+CREATE INDEX tools_vector ON shortlist.tools (vector_key, tenant) INCLUDE (number);
+
+CREATE TABLE shortlist.postings (
+    tenant integer NOT NULL,
+    term text COLLATE "C" NOT NULL,
+    field smallint NOT NULL,
+    number integer NOT NULL,
+    count smallint NOT NULL,
+    length integer NOT NULL,
+    PRIMARY KEY (tenant, term, field, number) INCLUDE (count, length)
+);
+
+CREATE TABLE shortlist.terms (
+    tenant integer NOT NULL,
+    term text COLLATE "C" NOT NULL,
+    field smallint NOT NULL,
+    documents integer NOT NULL,
+    PRIMARY KEY (tenant, term, field)
+);
+
+CREATE TABLE shortlist.lengths (
+    tenant integer NOT NULL,
+    field smallint NOT NULL,
+    words bigint NOT NULL,
+    PRIMARY KEY (tenant, field)
+);
+
+CREATE TABLE shortlist.models (
+    model integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    fingerprint text NOT NULL UNIQUE,
+    dim integer NOT NULL
+);
+
+CREATE TABLE shortlist.vectors (
+    model integer NOT NULL REFERENCES shortlist.models,
+    key bytea NOT NULL,
+    values vector NOT NULL,
+    PRIMARY KEY (model, key)
+);
+
+-- Texts that no worker has encoded yet, of all tenants.
+CREATE TABLE shortlist.unencoded (
+    model integer NOT NULL REFERENCES shortlist.models,
+    key bytea NOT NULL,
+    text text NOT NULL,
+    queries text[] NOT NULL,
+    PRIMARY KEY (model, key)
+);
+
+-- Whoever may write may add a model, which needs an index of its own: vectors of one length.
+CREATE FUNCTION shortlist.add_model(model_fingerprint text, model_dim integer) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = shortlist, public, pg_temp AS $$
+DECLARE
+    number integer;
+BEGIN
+    SELECT model INTO number FROM shortlist.models WHERE fingerprint = model_fingerprint;
+    IF number IS NULL THEN
+        INSERT INTO shortlist.models (fingerprint, dim) VALUES (model_fingerprint, model_dim)
+            ON CONFLICT DO NOTHING RETURNING model INTO number;
+        IF number IS NULL THEN
+            -- Another connection has added it meanwhile.
+            SELECT model INTO number FROM shortlist.models WHERE fingerprint = model_fingerprint;
+        ELSIF model_dim <= 4000 THEN
+            -- The longest vectors that pgvector has a graph for; others are compared one by one.
+            EXECUTE format(
+                'CREATE INDEX vectors_of_%s ON shortlist.vectors USING hnsw '
+                '((values::halfvec(%s)) halfvec_ip_ops) WITH (ef_construction = 200) '
+                'WHERE model = %s',
+                number, model_dim, number
+            );
+        END IF;
+    END IF;
+    RETURN number;
+END $$;
+REVOKE ALL ON FUNCTION shortlist.add_model FROM PUBLIC;
+
+-- Whether the bit of a number is set; numbers beyond the mask are of a newer version.
+CREATE FUNCTION shortlist.is_permitted(mask bytea, number integer) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
+    $$ SELECT CASE WHEN number < 8 * octet_length(mask) THEN get_bit(mask, number) = 1
+        ELSE false END $$;
+"""
+
+
+def _row_security() -> str:
+    """Row-level security of the tables of tenants, for their owner too."""
+    statements = [
+        """
+ALTER TABLE shortlist.tenants ENABLE ROW LEVEL SECURITY;
+ALTER TABLE shortlist.tenants FORCE ROW LEVEL SECURITY;
+CREATE POLICY own_tenant ON shortlist.tenants
+    USING (name = current_setting('shortlist.tenant', true));
+"""
+    ]
+    statements += [
+        f"""
+ALTER TABLE shortlist.{table} ENABLE ROW LEVEL SECURITY;
+ALTER TABLE shortlist.{table} FORCE ROW LEVEL SECURITY;
+CREATE POLICY own_tenant ON shortlist.{table}
+    USING (tenant = (SELECT shortlist.current_tenant()));
+"""
+        for table in _TENANT_TABLES
+    ]
+    return "".join(statements)
+
+
+MIGRATIONS = (_FIRST + _row_security(),)
+"""What makes each version of the schema of the one before; the first of an empty database."""
+
+_LOCK = 7_365_201
+"""Key of the advisory lock of a migration."""
+
+
+def migrate(connection: Connection[Any]) -> int:
+    """Bring the schema to the newest version; does nothing where it is already there.
+
+    Returns the number of versions that were added.
+
+    Args:
+        connection: in autocommit mode, of a role that may create schemas and the extension vector.
+
+    Raises:
+        StoreError: the schema is of a newer version of shortlist.
+    """
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        connection.execute("CREATE SCHEMA IF NOT EXISTS shortlist")
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS shortlist.schema_versions "
+            "(version integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"
+        )
+        present = _version(connection)
+        if present > len(MIGRATIONS):
+            raise StoreError(_differs(present))
+        for version in range(present + 1, len(MIGRATIONS) + 1):
+            connection.execute(MIGRATIONS[version - 1].encode())
+            connection.execute(
+                "INSERT INTO shortlist.schema_versions (version) VALUES (%s)", [version]
+            )
+    return len(MIGRATIONS) - present
+
+
+def check_version(connection: Connection[Any]) -> None:
+    """Refuse a database whose schema is missing or of another version.
+
+    Raises:
+        StoreError: names both versions and what to do.
+    """
+    exists = connection.execute("SELECT to_regclass('shortlist.schema_versions')").fetchone()
+    present = 0 if exists is None or exists[0] is None else _version(connection)
+    if present != len(MIGRATIONS):
+        raise StoreError(_differs(present))
+
+
+def _version(connection: Connection[Any]) -> int:
+    row = connection.execute("SELECT max(version) FROM shortlist.schema_versions").fetchone()
+    return 0 if row is None or row[0] is None else int(row[0])
+
+
+def _differs(present: int) -> str:
+    if present > len(MIGRATIONS):
+        return (
+            f"PostgreSQL: the schema has version {present}, this shortlist knows "
+            f"{len(MIGRATIONS)}; install a newer shortlist"
+        )
+    state = f"the schema has version {present}, not {len(MIGRATIONS)}" if present else "no schema"
+    return f"PostgreSQL: {state}; run: shortlist migrate"
