@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple, Self
@@ -14,11 +14,11 @@ from .detail import Detail
 from .history import ToolHistory
 from .placement import LEVEL_ABOVE_POOL, OfferedTool, Placer, ordered_by_need
 from .pool import Lines, Pool, PoolLevel, PoolWriter
-from .prompt_layout import Layout
+from .prompt_layout import Batch, Layout, PoolEntry
 from .render import RenderedPrompt, Renderer, renderer_for
 from .render.call_tool import CALL_TOOL
 from .render.provider_tools import provider_name
-from .render.renderer import write_entry
+from .render.renderer import SearchContent, deferred_entry, write_entry
 from .schemas import LoadedDefinitions, MissingDefinition, SchemaLoader
 from .working_set import (
     Choice,
@@ -61,6 +61,7 @@ class PromptTurn:
         missing: id to reason, for tools whose definition could not be loaded.
         left_out: ids of tools that did not fit in the token budgets.
         rebuilt: whether all promoted tools were written again.
+        answer: content of the answer to a search of the model; None for other turns.
     """
 
     rendered: RenderedPrompt
@@ -75,10 +76,23 @@ class PromptTurn:
     missing: tuple[MissingDefinition, ...]
     left_out: tuple[str, ...]
     rebuilt: bool
+    answer: SearchContent | None = None
 
     def __repr__(self) -> str:
         tokens = self.phase1_tokens + self.phase2_tokens + self.working_tokens
         return f"PromptTurn({len(self.callable)} callable tools, {tokens:,} tokens)"
+
+
+class AskedSearch(NamedTuple):
+    """The result of a search that the model asked for.
+
+    Attributes:
+        tool_ids: ids of the tools, best first.
+        text: what the answer says where no tool is found.
+    """
+
+    tool_ids: tuple[str, ...]
+    text: str = ""
 
 
 class SavedTool(NamedTuple):
@@ -164,6 +178,8 @@ class Prompt:
             of the tools found, in messages for that turn only. Without one, all tools found are
             promoted.
         history: record of what the model has seen, shared with the session; a new one by default.
+        unreachable: ids of tools that are never permitted. In formats that defer tools, the list
+            has all others.
 
     Attributes:
         catalog: the rendered version.
@@ -198,6 +214,7 @@ class Prompt:
         withheld: Iterable[str] = (),
         working_set: WorkingSet | None = None,
         history: ToolHistory | None = None,
+        unreachable: Collection[str] = frozenset(),
     ) -> None:
         if schema_budget < 0 or context_tokens < 1 or not 0 <= pass_through_share <= 1:
             raise RequestError(
@@ -216,6 +233,7 @@ class Prompt:
         self._missing: dict[str, MissingDefinition] = {}
         self._stale = False
         self.withheld = frozenset(withheld)
+        self._unreachable = unreachable
         self.catalog = catalog
         # In formats with a list of tools, tools whose arguments stand in a line are called through
         # one more tool, which is always there.
@@ -258,7 +276,12 @@ class Prompt:
             self.history.use_server(server)
 
     def update(
-        self, catalog: Catalog, *, withheld: Iterable[str] = (), pool: PoolWriter | None = None
+        self,
+        catalog: Catalog,
+        *,
+        withheld: Iterable[str] = (),
+        pool: PoolWriter | None = None,
+        unreachable: Collection[str] = frozenset(),
     ) -> None:
         """Use another version of the catalog from the next turn on.
 
@@ -269,11 +292,13 @@ class Prompt:
             catalog: the newer version.
             withheld: ids that are neither shown nor promoted now.
             pool: writes phase 1 from now on; the same writer when absent.
+            unreachable: ids of tools that are never permitted.
         """
         if pool is not None:
             self._use_pool(pool)
         batches = self._layout.batches
         self.catalog, self.withheld = catalog, frozenset(withheld)
+        self._unreachable = unreachable
         self._stale = not all(
             name in catalog
             and name not in self.withheld
@@ -284,7 +309,22 @@ class Prompt:
         self._layout = replace(self._prefix_layout(), batches=batches)
         self._phase1_tokens = self._count_prefix_tokens()
 
-    def turn(self, active: Sequence[str], scores: Mapping[str, float] | None = None) -> PromptTurn:
+    def relist(self, unreachable: Collection[str]) -> None:
+        """Write the deferred tools of the list again. The rest of the prompt stays.
+
+        Args:
+            unreachable: ids of tools that are never permitted.
+        """
+        self._unreachable = unreachable
+        deferred = self._deferred(self._layout.resident)
+        self._use_layout(replace(self._layout, deferred=deferred))
+
+    def turn(
+        self,
+        active: Sequence[str],
+        scores: Mapping[str, float] | None = None,
+        asked: AskedSearch | None = None,
+    ) -> PromptTurn:
         """The prompt of the next turn. Waits at most the schema loader's timeout.
 
         Args:
@@ -293,14 +333,32 @@ class Prompt:
             scores: id to score, for the tools found in this turn, new or not. These must be
                 callable. By default the new ids, in their order. With a working set, they need not
                 all be active; the best active ones are promoted.
+            asked: result of a search of the model, which the turn's `answer` answers.
         """
+        asked_ids = frozenset[str]() if asked is None else frozenset(asked.tool_ids)
         choice = choose_tools(
-            self._working_set, self.history, self._permitted_ids(active), scores or {}
+            self._working_set, self.history, self._permitted_ids(active), scores or {}, asked_ids
+        )
+        earlier_ids = frozenset(self.promoted)
+        answer = None
+        elsewhere = frozenset(self.history.answered)
+        if asked is not None and self._renderer.answers_define:
+            answer = self._define(asked)
+            elsewhere |= asked_ids
+        choice = choice._replace(
+            definitions=[
+                name for name in choice.definitions if name not in elsewhere or name in earlier_ids
+            ],
+            scores={name: score for name, score in choice.scores.items() if name not in elsewhere},
+            new=choice.new - elsewhere,
         )
         tools = self._tools_after_prefix(choice.definitions)
-        return self._render_turn(
+        prompt_turn = self._render_turn(
             tools, self._schemas.load(self._definitions_to_load(tools)), active, choice
         )
+        if asked is not None and answer is None:
+            answer = self._name(asked, earlier_ids)
+        return replace(prompt_turn, answer=answer)
 
     def tool_id(self, name: str) -> str:
         """The id of the tool that the model calls by a name.
@@ -309,9 +367,10 @@ class Prompt:
             UnknownToolError: no tool in the prompt has it.
         """
         length = self._renderer.name_length
-        for entry in (*self._layout.resident, *self._layout.promoted):
-            if name == (entry.tool_id if length is None else provider_name(entry.tool_id, length)):
-                return entry.tool_id
+        shown = [entry.tool_id for entry in (*self._layout.resident, *self._layout.promoted)]
+        for tool_id in (*shown, *self.history.answered):
+            if name == self._called(tool_id):
+                return tool_id
         if length is None and name in self.standing:
             return name
         raise UnknownToolError(name)
@@ -384,6 +443,66 @@ class Prompt:
         self._use_layout(replace(layout, in_use=self._lines_in_use.text))
         self._phase1_tokens = self._count_prefix_tokens()
 
+    def _define(self, asked: AskedSearch) -> SearchContent:
+        """The answer to a search of the model, with the definitions that it has not seen.
+
+        They stay in the conversation as long as the call does, so no later turn repeats them.
+        """
+        names, omitted = list[str](), list[str]()
+        entries: list[PoolEntry] = []
+        tools = self._tools_after_prefix(asked.tool_ids)
+        loaded = self._schemas.load(list(tools.values())).tools
+        room = self._budgets[0]
+        for tool_id in self._permitted_ids(asked.tool_ids):
+            promoted = self.promoted.get(tool_id, Detail.NAME)
+            is_known = self.history.of(tool_id).answered or promoted >= Detail.SIGNATURE
+            if is_known or tool_id not in tools:
+                names.append(self._called(tool_id))
+                continue
+            entry = self._entry_within(loaded.get(tool_id), None if not entries else room)
+            if entry is None:
+                omitted.append(tool_id)
+                continue
+            room -= entry.tokens
+            entries.append(entry)
+        self.history.answer(entry.tool_id for entry in entries)
+        texts = [
+            f"You already have: {', '.join(names)}" if names else "",
+            f"Also found; search for its id to load one: {', '.join(omitted)}" if omitted else "",
+            "" if asked.tool_ids else asked.text,
+        ]
+        return self._renderer.search_content(tuple(entries), "\n".join(filter(None, texts)))
+
+    def _entry_within(self, tool: Tool | None, room: int | None) -> PoolEntry | None:
+        """A definition in at most so many tokens; None if it does not fit or was not loaded."""
+        if tool is None:
+            return None
+        for detail in (Detail.FULL, Detail.SIGNATURE):
+            entry = self._placer.write(tool, detail)
+            if room is None or entry.tokens <= room:
+                return entry
+        return None
+
+    def _name(self, asked: AskedSearch, earlier_ids: Collection[str]) -> str:
+        """The answer to a search of the model whose definitions are in the list of tools."""
+        new_names, names = [], []
+        for tool_id in asked.tool_ids:
+            if tool_id in earlier_ids or (self.passes_through and tool_id in self.in_prefix):
+                names.append(self._called(tool_id))
+            elif self.promoted.get(tool_id, Detail.NAME) >= Detail.SIGNATURE:
+                new_names.append(self._called(tool_id))
+        texts = [
+            f"Added to your list of tools: {', '.join(new_names)}" if new_names else "",
+            f"You already have: {', '.join(names)}" if names else "",
+            "" if new_names or names else asked.text,
+        ]
+        return "\n".join(filter(None, texts))
+
+    def _called(self, tool_id: str) -> str:
+        """The name by which the model calls a tool."""
+        length = self._renderer.name_length
+        return tool_id if length is None else provider_name(tool_id, length)
+
     def _render_turn(
         self,
         tools: Mapping[str, Tool],
@@ -401,7 +520,8 @@ class Prompt:
         details = {entry.tool_id: entry.detail for entry in self._layout.promoted}
         defined = {name for name, detail in details.items() if detail >= Detail.SIGNATURE}
         visible_tools = self._tools_after_prefix((*active, *choice.lines))
-        elsewhere = self.in_prefix | self._lines_in_use.ids | defined
+        answered = frozenset(self._permitted_ids(self.history.answered))
+        elsewhere = self.in_prefix | self._lines_in_use.ids | defined | answered
         unlisted = [
             visible_tools[name]
             for name in choice.lines
@@ -410,7 +530,7 @@ class Prompt:
         self._found_lines = lines_found(self._working_set, unlisted, self._lines_in_use)
         self.history.offer(self._permitted_ids(active), choice.new)
         found_text, active_ids = self._found_lines.text, frozenset(active)
-        shown_ids = self._lines_in_use.ids | self._found_lines.ids | details.keys()
+        shown_ids = self._lines_in_use.ids | self._found_lines.ids | details.keys() | answered
         rendered = self._rendered
         return PromptTurn(
             rendered=rendered,
@@ -423,7 +543,7 @@ class Prompt:
             working_tokens=self._lines_in_use.tokens + self._found_lines.tokens,
             changed_bytes=rendered.reread(before),
             details=details,
-            callable=self.standing | defined,
+            callable=self.standing | defined | answered,
             missing=self._all_missing(tools, active),
             left_out=tuple(
                 name for name in visible_tools if name in active_ids and name not in shown_ids
@@ -509,14 +629,25 @@ class Prompt:
         self._least_detail: dict[str, Detail] = {}
         self.in_prefix = frozenset(tool.id for tool in tools)
         self.pool = None
+        deferred = self._deferred(resident)
         if self.passes_through:
-            return Layout(self._operator, "", resident)
+            return Layout(self._operator, "", resident, deferred=deferred)
         pool = self.pool = self._pools.write(self.catalog, withheld=self.withheld)
         self.in_prefix = pool.standing
         self._least_detail = {
             server: LEVEL_ABOVE_POOL[level] for server, level in pool.levels.items()
         }
-        return Layout(self._operator, pool.text, resident)
+        return Layout(self._operator, pool.text, resident, deferred=deferred)
+
+    def _deferred(self, resident: Batch) -> Batch:
+        """The tools that the list has beside the resident ones, for models to find."""
+        resident_ids = {entry.tool_id for entry in resident}
+        tools = self.catalog if self._renderer.defers else ()
+        return tuple(
+            deferred_entry(self._renderer, tool)
+            for tool in sorted(tools, key=lambda tool: tool.id)
+            if tool.id not in self._unreachable and tool.id not in resident_ids
+        )
 
     def _count_prefix_tokens(self) -> int:
         prefix = self._renderer.render(replace(self._layout, batches=())).prefix
