@@ -32,6 +32,7 @@ from .retrieval.search.query_run import Strategy
 from .sections import (
     AUTO,
     BUILT_IN_TIERS,
+    COMMAND,
     DEFAULT_RERANKER,
     DUMPED,
     OBJECT,
@@ -99,8 +100,9 @@ class TierConfig(PartSection):
     """One tier.
 
     Args:
-        strategy: name of a strategy class; `pipeline` is the one built in. Every key that is not
-            listed here is a setting of the strategy; `pipeline` has none.
+        strategy: name of a strategy class: `pipeline`, or `model`, which adds a reranker to the
+            tier that its setting `source` names. Every key that is not listed here is a setting
+            of the strategy; `pipeline` has none.
         retrievers: stages that find candidates, of `lexical`, `static` and `dense`.
         fusion: how the rankings of several retrievers are merged; by default as in the top-level
             `fusion`.
@@ -132,6 +134,35 @@ class TierConfig(PartSection):
                 f"no retriever {', '.join(sorted(unknown))}; use one of: lexical, static, dense"
             )
         return stages
+
+
+def _with_source(name: str, tier: Any, tiers: Mapping[str, Any]) -> Any:
+    """A tier of the strategy `model` with the stages of its source; any other tier unchanged."""
+    if not isinstance(tier, Mapping) or tier.get("strategy") != "model":
+        return tier
+    source_name = tier.get("source", "hybrid")
+    source = tiers.get(source_name) if isinstance(source_name, str) else None
+    if isinstance(source, TierConfig):
+        source = dict(source)
+    if not isinstance(source, Mapping) or source.get("reranker") is not None:
+        usable = [
+            other
+            for other, values in tiers.items()
+            if other != name and dict(values).get("reranker") is None
+        ]
+        raise ValueError(
+            f"{name}.source: no tier {source_name!r:.80} without a reranker; use one of: "
+            f"{', '.join(usable)}"
+        )
+    if tier.get("reranker") is None:
+        raise ValueError(
+            f"{name}.reranker: the strategy `model` needs one, such as "
+            '{name = "command", command = "llm -m MODEL"}'
+        )
+    stages = {
+        key: source[key] for key in ("retrievers", "fusion", "depth") if source.get(key) is not None
+    }
+    return {**stages, "fallback": source_name, **tier}
 
 
 class IndexConfig(Section):
@@ -343,7 +374,8 @@ class Config(Section):
                 else tier
                 for name, tier in tiers.items()
             }
-            return {**offered_tiers(reranks=reranks), **changed}
+            all_tiers = {**offered_tiers(reranks=reranks), **changed}
+            return {name: _with_source(name, tier, all_tiers) for name, tier in all_tiers.items()}
         return tiers
 
     @model_validator(mode="before")
@@ -614,6 +646,11 @@ def _check_objects(saved: Mapping[str, Any]) -> None:
     while waiting:
         place, value = waiting.pop()
         if isinstance(value, Mapping):
+            if value.get("name") == COMMAND:
+                raise ConfigError(
+                    f"{place}: the saved index names a command, and only you may choose what runs; "
+                    "pass the setting yourself"
+                )
             if value.keys() == {OBJECT}:
                 setting = place.partition(".")[0]
                 raise ConfigError(
