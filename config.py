@@ -136,31 +136,21 @@ class TierConfig(PartSection):
         return stages
 
 
-def _with_source(name: str, tier: Any, tiers: Mapping[str, Any]) -> Any:
-    """A tier of the strategy `model` with the stages of its source; any other tier unchanged."""
+def _with_source(tier: Any, tiers: Mapping[str, Any]) -> Any:
+    """A tier of the strategy `model` with the stages of its source; any other tier unchanged.
+
+    `Config` refuses a source that does not exist when all settings are read.
+    """
     if not isinstance(tier, Mapping) or tier.get("strategy") != "model":
         return tier
     source_name = tier.get("source", "hybrid")
     source = tiers.get(source_name) if isinstance(source_name, str) else None
-    if isinstance(source, TierConfig):
-        source = dict(source)
-    if not isinstance(source, Mapping) or source.get("reranker") is not None:
-        usable = [
-            other
-            for other, values in tiers.items()
-            if other != name and dict(values).get("reranker") is None
-        ]
-        raise ValueError(
-            f"{name}.source: no tier {source_name!r:.80} without a reranker; use one of: "
-            f"{', '.join(usable)}"
-        )
-    if tier.get("reranker") is None:
-        raise ValueError(
-            f"{name}.reranker: the strategy `model` needs one, such as "
-            '{name = "command", command = "llm -m MODEL"}'
-        )
+    if source is None or source is tier:
+        source = BUILT_IN_TIERS["hybrid"]
     stages = {
-        key: source[key] for key in ("retrievers", "fusion", "depth") if source.get(key) is not None
+        key: value
+        for key, value in dict(source).items()
+        if key in ("retrievers", "fusion", "depth") and value is not None
     }
     return {**stages, "fallback": source_name, **tier}
 
@@ -375,7 +365,7 @@ class Config(Section):
                 for name, tier in tiers.items()
             }
             all_tiers = {**offered_tiers(reranks=reranks), **changed}
-            return {name: _with_source(name, tier, all_tiers) for name, tier in all_tiers.items()}
+            return {name: _with_source(tier, all_tiers) for name, tier in all_tiers.items()}
         return tiers
 
     @model_validator(mode="before")
@@ -399,6 +389,8 @@ class Config(Section):
                 f"{self._hint(self.default_tier)}"
             )
         for name, tier in self.tiers.items():
+            if tier.strategy == "model":
+                self._check_source(name, tier)
             if tier.reranker == DEFAULT_RERANKER and not self.reranks:
                 raise ValueError(f"tiers.{name}: {RERANKER_MISSING}")
         self._check_fallbacks()
@@ -425,6 +417,20 @@ class Config(Section):
     def _hint(self, missing: str) -> str:
         """What to do where a tier is missing because no reranker is set."""
         return f". {RERANK}: {RERANKER_MISSING}" if missing == RERANK and not self.reranks else ""
+
+    def _check_source(self, name: str, tier: TierConfig) -> None:
+        source = tier.arguments()["source"]
+        usable = [other for other, values in self.tiers.items() if values.reranker is None]
+        if source not in usable:
+            raise ValueError(
+                f"tiers.{name}.source: no tier {source!r:.80} without a reranker; use one of: "
+                f"{_list(other for other in usable if other != name)}"
+            )
+        if tier.reranker is None:
+            raise ValueError(
+                f"tiers.{name}.reranker: the strategy `model` needs one, such as "
+                '{name = "command", command = "llm -m MODEL"}'
+            )
 
     @property
     def reranks(self) -> bool:

@@ -241,6 +241,8 @@ def test_no_saved_index_chooses_a_command(tmp_path):
     [
         ({"strategy": "model", "source": "none"}, "no tier 'none' without a reranker"),
         ({"strategy": "model"}, "the strategy `model` needs one"),
+        ({"strategy": "model", "source": "pick"}, "the strategy `model` needs one"),
+        ({**command_tier("x")["pick"], "source": "pick"}, "no tier 'pick' without a reranker"),
         (command_tier("x", timeout_s=0)["pick"], "timeout_s"),
         (command_tier("x", words=3)["pick"], "words"),
     ],
