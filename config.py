@@ -32,6 +32,7 @@ from .retrieval.search.query_run import Strategy
 from .sections import (
     AUTO,
     BUILT_IN_TIERS,
+    COMMAND,
     DEFAULT_RERANKER,
     DUMPED,
     OBJECT,
@@ -99,8 +100,9 @@ class TierConfig(PartSection):
     """One tier.
 
     Args:
-        strategy: name of a strategy class; `pipeline` is the one built in. Every key that is not
-            listed here is a setting of the strategy; `pipeline` has none.
+        strategy: name of a strategy class: `pipeline`, or `model`, which adds a reranker to the
+            tier that its setting `source` names. Every key that is not listed here is a setting
+            of the strategy; `pipeline` has none.
         retrievers: stages that find candidates, of `lexical`, `static` and `dense`.
         fusion: how the rankings of several retrievers are merged; by default as in the top-level
             `fusion`.
@@ -132,6 +134,25 @@ class TierConfig(PartSection):
                 f"no retriever {', '.join(sorted(unknown))}; use one of: lexical, static, dense"
             )
         return stages
+
+
+def _with_source(tier: Any, tiers: Mapping[str, Any]) -> Any:
+    """A tier of the strategy `model` with the stages of its source; any other tier unchanged.
+
+    `Config` refuses a source that does not exist when all settings are read.
+    """
+    if not isinstance(tier, Mapping) or tier.get("strategy") != "model":
+        return tier
+    source_name = tier.get("source", "hybrid")
+    source = tiers.get(source_name) if isinstance(source_name, str) else None
+    if source is None or source is tier:
+        source = BUILT_IN_TIERS["hybrid"]
+    stages = {
+        key: value
+        for key, value in dict(source).items()
+        if key in ("retrievers", "fusion", "depth") and value is not None
+    }
+    return {**stages, "fallback": source_name, **tier}
 
 
 class IndexConfig(Section):
@@ -359,7 +380,8 @@ class Config(Section):
                 else tier
                 for name, tier in tiers.items()
             }
-            return {**offered_tiers(reranks=reranks), **changed}
+            all_tiers = {**offered_tiers(reranks=reranks), **changed}
+            return {name: _with_source(tier, all_tiers) for name, tier in all_tiers.items()}
         return tiers
 
     @model_validator(mode="before")
@@ -390,6 +412,8 @@ class Config(Section):
                 f"{self._hint(self.default_tier)}"
             )
         for name, tier in self.tiers.items():
+            if tier.strategy == "model":
+                self._check_source(name, tier)
             if tier.reranker == DEFAULT_RERANKER and not self.reranks:
                 raise ValueError(f"tiers.{name}: {RERANKER_MISSING}")
         self._check_fallbacks()
@@ -416,6 +440,20 @@ class Config(Section):
     def _hint(self, missing: str) -> str:
         """What to do where a tier is missing because no reranker is set."""
         return f". {RERANK}: {RERANKER_MISSING}" if missing == RERANK and not self.reranks else ""
+
+    def _check_source(self, name: str, tier: TierConfig) -> None:
+        source = tier.arguments()["source"]
+        usable = [other for other, values in self.tiers.items() if values.reranker is None]
+        if source not in usable:
+            raise ValueError(
+                f"tiers.{name}.source: no tier {source!r:.80} without a reranker; use one of: "
+                f"{_list(other for other in usable if other != name)}"
+            )
+        if tier.reranker is None:
+            raise ValueError(
+                f"tiers.{name}.reranker: the strategy `model` needs one, such as "
+                '{name = "command", command = "llm -m MODEL"}'
+            )
 
     @property
     def reranks(self) -> bool:
@@ -637,6 +675,11 @@ def _check_objects(saved: Mapping[str, Any]) -> None:
     while waiting:
         place, value = waiting.pop()
         if isinstance(value, Mapping):
+            if value.get("name") == COMMAND:
+                raise ConfigError(
+                    f"{place}: the saved index names a command, and only you may choose what runs; "
+                    "pass the setting yourself"
+                )
             if value.keys() == {OBJECT}:
                 setting = place.partition(".")[0]
                 raise ConfigError(

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from itertools import islice
-from typing import TypeAlias, TypeVar
+from tempfile import TemporaryFile
+from threading import Thread
+from time import monotonic
+from typing import IO, TypeAlias, TypeVar
 
 LanguageModel: TypeAlias = Callable[[str], str]
 """A function from prompt to answer. It may raise any exception."""
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 #: Seconds that a command has for one answer.
-_TIMEOUT_S = 120
+_TIMEOUT_S = 120.0
+#: Bytes of a command's output that are kept.
+_MOST_OUTPUT_BYTES = 1_000_000
 #: Failures in a row, from the start, after which the model is taken to be unusable.
 _FAILURE_LIMIT = 3
 
@@ -26,32 +34,89 @@ class ModelUnusable(Exception):
     """The first prompts all failed; the message is that of the last failure."""
 
 
-def command_model(command: str) -> LanguageModel:
+def command_model(command: str, timeout_s: float = _TIMEOUT_S) -> LanguageModel:
     """A shell command that reads a prompt on stdin and answers on stdout.
 
     Args:
         command: the user's command. No text of a tool is ever put into it.
+        timeout_s: seconds for one answer. Then the command and the processes that it started are
+            killed, and the function raises TimeoutError.
     """
 
     def answer(prompt: str) -> str:
-        completed = subprocess.run(  # noqa: S602
-            command,
-            shell=True,
-            input=prompt,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-        if completed.returncode:
-            error_lines = completed.stderr.strip().splitlines() or ["nothing on stderr"]
-            raise OSError(
-                f"the command exited with {completed.returncode}: {error_lines[-1][:200]}"
+        deadline = monotonic() + timeout_s
+        with TemporaryFile() as file:
+            file.write(prompt.encode("utf-8", "replace"))
+            file.seek(0)
+            process = subprocess.Popen(  # noqa: S602
+                command,
+                shell=True,
+                stdin=file,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
             )
-        return completed.stdout
+        try:
+            output, errors = _Output(process.stdout), _Output(process.stderr)
+            process.wait(max(0.0, deadline - monotonic()))
+            # A process that the command left behind may keep them open.
+            output.wait(deadline)
+            errors.wait(deadline)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"no answer within {timeout_s:g} s") from None
+        finally:
+            _kill(process)
+        if process.returncode:
+            error_lines = errors.text.strip().splitlines() or ["nothing on stderr"]
+            raise OSError(f"the command exited with {process.returncode}: {error_lines[-1][:200]}")
+        return output.text
 
     return answer
+
+
+class _Output:
+    """What a process writes to one stream; the first megabyte is kept.
+
+    Args:
+        stream: the stream, which a thread reads to its end.
+    """
+
+    def __init__(self, stream: IO[bytes] | None) -> None:
+        assert stream is not None
+        self._stream = stream
+        self._data = bytearray()
+        self._thread = Thread(target=self._read, name="shortlist-command", daemon=True)
+        self._thread.start()
+
+    @property
+    def text(self) -> str:
+        """The kept output."""
+        return bytes(self._data).decode("utf-8", "replace")
+
+    def wait(self, deadline: float) -> None:
+        """Wait for the end of the stream.
+
+        Raises:
+            TimeoutExpired: it does not end before the deadline.
+        """
+        self._thread.join(max(0.0, deadline - monotonic()))
+        if self._thread.is_alive():
+            raise subprocess.TimeoutExpired("", 0)
+
+    def _read(self) -> None:
+        with self._stream:
+            while chunk := os.read(self._stream.fileno(), 65_536):
+                self._data += chunk[: _MOST_OUTPUT_BYTES - len(self._data)]
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process and those that it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
 
 
 def ask_each(

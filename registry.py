@@ -84,12 +84,16 @@ BUILT_IN: Mapping[str, Mapping[str, Part]] = {
         "rrf": Part("shortlist.retrieval.search.fusion:ReciprocalRankFusion"),
     },
     # The keys that every tier has are fields of TierConfig.
-    "strategy": {"pipeline": Part("shortlist.retrieval.search.strategy:Pipeline", _NO_SETTINGS)},
+    "strategy": {
+        "pipeline": Part("shortlist.retrieval.search.strategy:Pipeline", _NO_SETTINGS),
+        "model": Part("shortlist.retrieval.search.strategy:ModelPick"),
+    },
     "reranker": {
         "onnx": Part("shortlist.models.loading:onnx_reranker", _MODEL_SETTINGS),
         "sentence-transformers": Part(
             "shortlist.models.sentence_transformers:SentenceTransformersReranker", _MODEL_SETTINGS
         ),
+        "command": Part("shortlist.models.picking_reranker:CommandReranker"),
     },
     "encoder": {
         "bundled": Part(

@@ -168,6 +168,9 @@ class RerankerConfig(ModelSection):
     kind = "reranker"
 
 
+COMMAND = "command"
+"""Name of the reranker that runs a shell command. No saved index may choose it."""
+
 OBJECT = "object"
 """Key of the JSON form of a setting that is an object: `{"object": name}`."""
 
@@ -185,6 +188,8 @@ def model_name(choice: object) -> str:
 
 def _dump_object(value: Any, handler: SerializerFunctionWrapHandler) -> Any:
     is_plain = value is None or isinstance(value, str | BaseModel)
+    if isinstance(value, RerankerConfig) and value.name == COMMAND:
+        is_plain = False
     return handler(value) if is_plain else {OBJECT: object_name(value)}
 
 

@@ -66,7 +66,8 @@ def refuse(context: typer.Context) -> None:  # noqa: ARG001
 _EXIT_CODES = (
     "Exit codes: 0 success (also when `explain` finds that a tool is not offered); 1 error, one "
     "line on stderr; 2 wrong usage; 3 a check failed (eval, learn, lab bench) or tools are "
-    "quarantined (trust diff); 130 interrupted; 141 the reader of the output closed the pipe."
+    "quarantined (trust diff, doctor); 130 interrupted; 141 the reader of the output closed the "
+    "pipe."
 )
 _ERROR, _INTERRUPTED, _PIPE_CLOSED = 1, 130, 141
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, note, plain_table, show, step_progress, write_json
-from .options import ConfigOption, IndexOption, JsonOption, SourcesOption, TierOption
+from .options import EngineSettingsOption, IndexOption, JsonOption, SourcesOption, TierOption
 from .tool_source import chosen_tiers, open_engine, read_labelled_queries
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def calibrate(
         ),
     ] = 0.0275,
     tier: TierOption = None,
-    config: ConfigOption = None,
+    config: EngineSettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Fit the decision "no tool fits" to your own queries.

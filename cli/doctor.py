@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SHOWN = 5
 """Maximum number of printed details per check; the JSON has all."""
 _STYLES = {"ok": "green", "note": "cyan", "warn": "yellow", "fail": "bold red"}
-_FAILED = 1
+_FAILED, _QUARANTINED = 1, 3
 
 
 def doctor(
@@ -37,8 +37,9 @@ def doctor(
 ) -> None:
     """Check the installation, a catalog, or the servers of a gateway.
 
-    With --config, every server is started, listed and stopped. Exits with 1 if a check fails, or
-    if a server does not start or one of its tools is left out.
+    With --config, every server is started, listed and stopped. Exits with 3 if a tool of the
+    servers is quarantined. Otherwise, exits with 1 if a check fails, a server does not start or
+    one of its tools is left out.
     """
     if config is not None:
         if tools or index is not None:
@@ -101,6 +102,8 @@ def _doctor_of_servers(config: Path, settings: Path | None, *, as_json: bool) ->
         write_json(report.to_dict())
     else:
         show_servers(report)
+    if report.is_quarantining:
+        raise typer.Exit(_QUARANTINED)
     if not report.ok:
         raise typer.Exit(_FAILED)
 

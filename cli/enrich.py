@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, note, progress, write_json
-from .options import ConfigOption, JsonOption, RowsOption, SourcesArgument, WorkersOption
+from .options import EngineSettingsOption, JsonOption, RowsOption, SourcesArgument, WorkersOption
 from .tool_source import read_offered
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def enrich(
     price: Annotated[
         bool, typer.Option("--price", help="Only print how many tokens the run would need.")
     ] = False,
-    config: ConfigOption = None,
+    config: EngineSettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Have a language model write example queries for each tool.

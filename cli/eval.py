@@ -20,7 +20,7 @@ from .console import (
     wrapped,
     write_json,
 )
-from .options import ConfigOption, IndexOption, JsonOption, TierOption, ToolsOption
+from .options import EngineSettingsOption, IndexOption, JsonOption, TierOption, ToolsOption
 from .tool_source import chosen_tiers, open_engine, read_config
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def evaluate(
         bool,
         typer.Option("--lenient", help="Measure the other rows if some rows or tools are bad."),
     ] = False,
-    config: ConfigOption = None,
+    config: EngineSettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure search on labelled queries.
@@ -197,7 +197,7 @@ def evaluate_xlam(
         int, typer.Option("--n", metavar="NUMBER", min=1, help="Queries per pool size.")
     ] = 400,
     seed: Annotated[int, typer.Option(metavar="NUMBER", help="Seed of the random sample.")] = 0,
-    config: ConfigOption = None,
+    config: EngineSettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure search on xlam-function-calling-60k."""

@@ -10,7 +10,7 @@ import typer
 
 from ..errors import CatalogError, StoreError
 from .console import counted, note, note_first, progress, trust_as_notes
-from .options import ConfigOption, ServerOption, SourcesArgument
+from .options import EngineSettingsOption, ServerOption, SourcesArgument
 from .tool_source import check_format, holds_index, read_config, read_source
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _SHOWN = 20
 def index(
     tools: Annotated[list[Path], SourcesArgument],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write the index to.")],
-    config: ConfigOption = None,
+    config: EngineSettingsOption = None,
     server: ServerOption = None,
     form: Annotated[
         str,

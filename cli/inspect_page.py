@@ -103,14 +103,13 @@ def _of_config(
 ) -> Subject:
     """The servers of a file as they were listed last; none of them is started."""
     from ..gateway.profiles.profile import ClientProfiles
-    from ..gateway.upstream.first_use import default_pins
     from ..gateway.upstream.fleet import Fleet
     from ..inspector.event_history import EventHistory
     from ..inspector.subject import Subject
     from ..trust import change_pins
 
-    client_config, gateway_settings = read_configured(config, settings)
-    pins = gateway_settings.pins or default_pins(config)
+    files = read_configured(config, settings)
+    client_config, gateway_settings, pins = files.client_config, files.settings, files.pins
     change_pins(pins, lambda present: present)  # created if it does not exist
     engine_settings = dict(gateway_settings.engine)
     engine_settings["trust"] = {**engine_settings.get("trust", {}), "pins": pins}
@@ -121,11 +120,11 @@ def _of_config(
     if fleet.never_listed:
         note(f"not known yet, since they never ran: {', '.join(fleet.never_listed)}")
     if events is None and gateway_settings.events is not None:
-        events = config.parent / Path(gateway_settings.events).expanduser()
+        events = files.path.parent / Path(gateway_settings.events).expanduser()
     clients = ClientProfiles.of(gateway_settings, attached=True)
     return Subject(
         fleet.engine,
-        str(config),
+        str(files.path),
         EventHistory(events),
         fleet=fleet,
         profiles=lambda: clients.shown(),

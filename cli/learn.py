@@ -9,7 +9,7 @@ import typer
 
 from ..errors import EvaluationError
 from .console import counted, note, plain_table, show, write_json
-from .options import ConfigOption, JsonOption
+from .options import EngineSettingsOption, JsonOption
 from .tool_source import open_engine, read_labelled_queries
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def learn(
             'and the tools that were right: {"query": ..., "tool": id}.',
         ),
     ] = None,
-    config: ConfigOption = None,
+    config: EngineSettingsOption = None,
     forget: Annotated[bool, typer.Option("--forget", help="Remove what was learned.")] = False,
     as_json: JsonOption = False,
 ) -> None:

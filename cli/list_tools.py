@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .console import counted, plain_table, show, write_json
-from .options import ConfigOption, IndexOption, JsonOption, QuarantinedOption, SourcesOption
+from .options import EngineSettingsOption, IndexOption, JsonOption, QuarantinedOption, SourcesOption
 from .tool_source import read_offered
 
 _CUT = 200
@@ -17,7 +17,7 @@ _CUT = 200
 def list_tools(
     index: IndexOption = None,
     tools: SourcesOption = None,
-    config: ConfigOption = None,
+    config: EngineSettingsOption = None,
     server: Annotated[
         str | None, typer.Option(metavar="NAME", help="List only the tools of this server.")
     ] = None,

@@ -48,9 +48,11 @@ _SOURCES_OPTION = typer.Option(
 SourcesOption = Annotated[list[Path] | None, _SOURCES_OPTION]
 RequiredSourcesOption = Annotated[list[Path], _SOURCES_OPTION]
 SourcesArgument = typer.Argument(metavar="TOOLS", help=f"Files or folders of tools, {_SOURCES}.")
-ConfigOption = Annotated[
+EngineSettingsOption = Annotated[
     Path | None,
-    typer.Option("--config", metavar="FILE", help="File of settings, TOML or JSON."),
+    typer.Option(
+        "--engine-settings", metavar="FILE", help="Settings of the search engine, TOML or JSON."
+    ),
 ]
 TierOption = Annotated[
     list[str] | None,

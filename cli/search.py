@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .console import counted, note, plain_table, show, write_json
-from .options import ConfigOption, IndexOption, JsonOption, QueryArgument, SourcesOption, usage
+from .options import (
+    EngineSettingsOption,
+    IndexOption,
+    JsonOption,
+    QueryArgument,
+    SourcesOption,
+    usage,
+)
 from .tool_source import open_engine
 
 if TYPE_CHECKING:
@@ -31,7 +38,7 @@ class SearchOptions:
 
     index: IndexOption = None
     tools: SourcesOption = None
-    config: ConfigOption = None
+    config: EngineSettingsOption = None
     tier: Annotated[
         str | None,
         typer.Option(

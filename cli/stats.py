@@ -83,6 +83,8 @@ def _parts(event_stats: EventStats) -> Iterator[Any]:
         if len(never) > _SHOWN:
             text.append(f"\n  and {len(never) - _SHOWN:,} more: --json", style="not bold dim")
         yield from ("", text)
+        if len(event_stats.profile_tools) > 1:
+            yield from ("", _profiles(event_stats))
 
 
 def _tokens(event_stats: EventStats) -> Table:
@@ -135,6 +137,14 @@ def _servers(event_stats: EventStats) -> Table:
             f"{figures['starts']:,}",
             f"{server_stats.failures:,}",
         )
+    return table
+
+
+def _profiles(event_stats: EventStats) -> Table:
+    table = plain_table("profiles", "tools", "never found", right={"tools", "never found"})
+    for profile, never_found in event_stats.never_found_by_profile.items():
+        tools = event_stats.profile_tools[profile] & event_stats.tools
+        table.add_row(profile, f"{len(tools):,}", f"{len(never_found):,}")
     return table
 
 

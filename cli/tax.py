@@ -221,7 +221,7 @@ def configured_tax(
         ConfigError: a file cannot be read, or a setting is wrong.
         CatalogError: no server lists a tool.
     """
-    client_config, gateway_settings = read_configured(config, settings)
+    files = read_configured(config, settings)
     import anyio
 
     from ..gateway.observe.server_inspection import inspect_servers
@@ -230,7 +230,7 @@ def configured_tax(
     from ..loaders.token_tax import TokenTax
 
     with logs_silenced():
-        fleet = fleet_of(client_config, gateway_settings.engine)
+        fleet = fleet_of(files.client_config, files.settings.engine)
         if fleet.never_listed:
             unlisted = counted(len(fleet.never_listed), "server")
             note(f"starting {unlisted} whose tools are not known yet")
@@ -244,9 +244,9 @@ def configured_tax(
         if not tools:
             reasons = "; ".join(f"{name}: {', '.join(lines)}" for name, lines in problems.items())
             raise CatalogError(
-                f"{config}: no server lists a tool{': ' if reasons else ''}{reasons}"
+                f"{files.path}: no server lists a tool{': ' if reasons else ''}{reasons}"
             )
-        profile = Profile.of(gateway_settings, "all", ProfileSettings())
+        profile = Profile.of(files.settings, "all", ProfileSettings())
         cost = anyio.run(_measured, fleet, profile)
     servers = {
         report.name: (len(report.tokens), sum(report.tokens.values()))

@@ -221,7 +221,7 @@ def open_engine(
     with trust_as_notes(), progress("encoding tools") as report:
         if index is not None:
             again = f"shortlist index {index} --out {index}"
-            command = again if config is None else f"{again} --config {config}"
+            command = again if config is None else f"{again} --engine-settings {config}"
             return Engine.open(index, config=settings, progress=_with_note(report, index, command))
         catalog = catalog_of(tools or [])
         if not len(catalog):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, show, write_json
+from .gateway.configured_servers import CONFIG_HELP, gateway_catalog
 from .options import IndexOption, JsonOption, RequiredSourcesOption, SourcesOption
 from .tool_source import catalog_of, read_catalog
 
@@ -29,7 +30,7 @@ _GatewayOption = Annotated[
         "--config",
         metavar="FILE",
         help="Use a gateway's servers in place of --tools: the tools they listed last, and "
-        "the gateway's own pins.",
+        f"the gateway's own pins. {CONFIG_HELP}",
     ),
 ]
 _SettingsOption = Annotated[
@@ -111,7 +112,7 @@ def diff(
         write_json({"changed": changed, "new": new, "gone": gone, "quarantined": _reasons(flags)})
     else:
         for change in changes:
-            _show_change(change)
+            show(*change_lines(change))
         _show(flags)
     if flags:
         raise typer.Exit(_QUARANTINED)
@@ -148,8 +149,6 @@ def _subject(
 ) -> tuple[Catalog, Path]:
     """The tools that are judged, and the file of their pins."""
     if config is not None and not tools:
-        from .gateway.configured_servers import gateway_catalog
-
         catalog, default_path = gateway_catalog(config, settings)
         return catalog, pins or default_path
     if config is not None or not tools or pins is None:
@@ -157,17 +156,18 @@ def _subject(
     return catalog_of(tools), pins
 
 
-def _show_change(change: DefinitionChange) -> None:
+def change_lines(change: DefinitionChange) -> list[RenderableType]:
+    """What changed in a definition, for `show`."""
     from rich.padding import Padding
     from rich.text import Text
 
-    shown: list[RenderableType] = [
+    lines: list[RenderableType] = [
         f"{change.tool_id}: changed from {change.pinned[:12]} to {change.now[:12]}"
     ]
     for part in change.parts:
-        shown.append(f"  {part.part} ({part.kind})")
-        shown += [Padding(Text(line), (0, 0, 0, 4)) for line in part.lines()]
-    show(*shown)
+        lines.append(f"  {part.part} ({part.kind})")
+        lines += [Padding(Text(line), (0, 0, 0, 4)) for line in part.lines()]
+    return lines
 
 
 def _reasons(flags: Mapping[str, Flag]) -> dict[str, str]:

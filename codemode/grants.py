@@ -43,6 +43,11 @@ class Grant:
         if self.count is not None and (not isinstance(self.count, int) or self.count < 1):
             raise RequestError(f"grant {self.tools!r:.80}: count: must be a number above 0")
 
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether it allows any number of calls."""
+        return self.decision == "allow" and self.count is None
+
     def concerns(self, tool: Tool) -> bool:
         """Whether the grant matches a tool.
 

@@ -19,6 +19,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from .. import __version__
+from ..catalog import Catalog
 from ..catalog.arguments import argument_problems, without_refused_nulls
 from ..errors import ShortlistError
 from ..session import Session
@@ -31,7 +32,7 @@ from .meta_tools.search_answer import queries_of
 from .meta_tools.shown_tools import shown_tools
 from .meta_tools.tool_calls import ClientCall, error_result, forward_call
 from .observe.gateway_events import CallRecord
-from .observe.observer import Observer, Requester
+from .observe.observer import Observer, ProfileOffer, Requester
 from .profiles.client_sessions import ClientSession, ClientSessions, permitted_servers
 from .profiles.profile import CALL, DETAILS, READ, RUN, SEARCH, SERVERS, Profile, ProfileViews
 from .relay.log_levels import LogLevels
@@ -137,19 +138,30 @@ class Gateway:
         client = self._client(context)
         await self.fleet.follow_pins()
         tools = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
-        requester = Requester.of(context.request, client.session.id)
-        self.observer.record_list(requester, client.view(), tools, self.fleet.engine.quarantined)
+        requester = Requester.of(context.request, client.session.id, client.profile.name)
+        view = client.view()
+        offer = self._profile_offer(client, view.catalog)
+        self.observer.record_list(requester, view, tools, offer)
         return types.ListToolsResult(tools=tools)
 
     async def _call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         client, call_record = self._client(context), CallRecord()
-        requester = Requester.of(context.request, client.session.id)
+        requester = Requester.of(context.request, client.session.id, client.profile.name)
         with self.observer.request(requester, params, call_record) as request:
             answer = await self._answer_safely(context, client, params, call_record)
             request.answer = answer if isinstance(answer, types.CallToolResult) else None
+        catalog = self.fleet.engine.catalog
+        if params.name == SEARCH and self.observer.lacks_catalog(requester, catalog):
+            # Servers that started after the client's first list have tools too.
+            self.observer.record_catalog(requester, self._profile_offer(client, catalog))
         return answer
+
+    def _profile_offer(self, client: ClientSession, catalog: Catalog) -> ProfileOffer:
+        """The tools of a client's profile in a version."""
+        quarantined = frozenset(self.fleet.engine.quarantined)
+        return ProfileOffer(catalog, quarantined, client.profile.allowed(catalog))
 
     async def _answer_safely(
         self,

@@ -11,8 +11,9 @@ from ..errors import ConfigError, MissingExtraError, ModelError
 from ..models import DEFAULT_ENCODER, Encoder, Reranker, load_encoder, load_reranker
 from ..models.checked_models import CheckedEncoder, CheckedReranker
 from ..models.loading import check_model
+from ..models.picking_reranker import PickingReranker
 from ..retrieval.search.stage_guard import Guard
-from ..sections import OBJECT, EncoderConfig, RerankerConfig, Section, model_name
+from ..sections import COMMAND, OBJECT, EncoderConfig, RerankerConfig, Section, model_name
 from .configured_tiers import chosen_reranker
 
 
@@ -82,6 +83,13 @@ class StageModels:
             f"reranker {name}", lambda: CheckedReranker(self._configured_reranker(name))
         )
         return reranker
+
+    def picks(self, name: str) -> bool:
+        """Whether a reranker picks from all candidates at once; see `PickingReranker`."""
+        choice = self._rerankers[name]
+        if not isinstance(choice, str | RerankerConfig):
+            return isinstance(choice, PickingReranker)
+        return isinstance(choice, RerankerConfig) and choice.name == COMMAND
 
     def _configured_encoder(self) -> Encoder:
         choice = self._config.encoder

@@ -15,6 +15,7 @@ from ..catalog import Tool
 from ..catalog.tool_document import embedding_text
 from ..config import Config
 from ..models.loading import static_encoder
+from ..models.picking_reranker import candidate_entry
 from ..retrieval import LexicalIndex
 from ..retrieval.backends.tantivy_settings import DEFAULT_BOOSTS
 from ..retrieval.catalog_index import DenseStage, Documents
@@ -26,6 +27,8 @@ from ..retrieval.usage import LearnedChange
 from .stage_models import StageModels
 
 Queries = Mapping[str, ExampleQueries]
+#: Characters of a tool's text that a language model picks by.
+_SUMMARY_CHARS = 300
 
 
 class Stages:
@@ -192,14 +195,25 @@ class Stages:
         def texts(rows: NDArray[np.int64]) -> list[str]:
             return [embedding_text(tools[row]) for row in rows.tolist()]
 
-        return {
-            name: ModelRerank(partial(self.models.reranker, name), texts, guard)
-            for name, guard in self.models.guards.items()
-        }
+        def entries(rows: NDArray[np.int64]) -> list[str]:
+            return [_candidate(tools[row]) for row in rows.tolist()]
+
+        stages = {}
+        for name, guard in self.models.guards.items():
+            picks = self.models.picks(name)
+            load = partial(self.models.reranker, name)
+            stages[name] = ModelRerank(load, entries if picks else texts, guard, reads_all=picks)
+        return stages
 
     def _lexical_arguments(self) -> dict[str, Any]:
         # A backend that has no boosts as a setting still gets them: they say which fields to index.
         return {"boosts": DEFAULT_BOOSTS, **self._config.lexical.arguments()}
+
+
+def _candidate(tool: Tool) -> str:
+    """A tool as a language model reads it: its id, and a summary of its title and description."""
+    summary = " ".join(f"{tool.title or ''} {tool.description}".split())
+    return candidate_entry(tool.id, summary[:_SUMMARY_CHARS])
 
 
 def _searched_values(

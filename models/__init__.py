@@ -9,6 +9,7 @@ from ..lazy import public
 if TYPE_CHECKING:
     from .loading import DEFAULT_ENCODER, load_encoder, load_reranker
     from .model_protocols import Encoder, Reranker
+    from .picking_reranker import PickingReranker
     from .static_encoder import StaticEncoder
     from .token_counter import TokenCounter
 
@@ -16,6 +17,7 @@ _LOADING = ("DEFAULT_ENCODER", "load_encoder", "load_reranker")
 _HOMES = {
     **dict.fromkeys(_LOADING, ".loading"),
     "Encoder": ".model_protocols",
+    "PickingReranker": ".picking_reranker",
     "Reranker": ".model_protocols",
     "StaticEncoder": ".static_encoder",
     "TokenCounter": ".token_counter",
@@ -23,6 +25,7 @@ _HOMES = {
 __all__ = [
     "DEFAULT_ENCODER",
     "Encoder",
+    "PickingReranker",
     "Reranker",
     "StaticEncoder",
     "TokenCounter",

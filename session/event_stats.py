@@ -84,7 +84,10 @@ class EventStats:
         #: Hour, such as `2026-11-22T20`, to its number of `searches` and `calls`.
         self.hours: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._fruitless: list[Row] = []
-        self._tools_seen: set[str] = set()
+        #: Profile of the gateway to the tools that exist for it.
+        self.profile_tools: dict[str, frozenset[str]] = {}
+        #: Profile to the tools that were found or called; sessions of the library have none.
+        self._tools_seen: defaultdict[str | None, set[str]] = defaultdict(set)
         for row in rows:
             self._count_event(row)
 
@@ -113,7 +116,15 @@ class EventStats:
     @property
     def never_found(self) -> list[str]:
         """Ids of the present tools that no search found and no client called."""
-        return sorted(self.tools - self._tools_seen)
+        return sorted(self.tools.difference(*self._tools_seen.values()))
+
+    @property
+    def never_found_by_profile(self) -> dict[str, list[str]]:
+        """Profile to the ids of its tools that none of its searches found and it never called."""
+        return {
+            profile: sorted(tools & self.tools - self._tools_seen[profile])
+            for profile, tools in sorted(self.profile_tools.items())
+        }
 
     def slowest(self) -> list[tuple[str, ServerStats]]:
         """Servers, the one whose calls take longest first."""
@@ -145,6 +156,13 @@ class EventStats:
             "servers": {name: stats.to_dict() for name, stats in self.slowest()},
             "tools": len(self.tools),
             "never_found": self.never_found,
+            "profiles": {
+                profile: {
+                    "tools": len(self.profile_tools[profile] & self.tools),
+                    "never_found": ids,
+                }
+                for profile, ids in self.never_found_by_profile.items()
+            },
         }
 
     def _count_event(self, row: Row) -> None:
@@ -167,6 +185,12 @@ class EventStats:
                 self.sent["list"] += int(row["tokens"])
             case "catalog":
                 self.tools = frozenset(row["tools"])
+                # Earlier versions of the gateway recorded no profile.
+                if "client" in row:
+                    own_tools = row["profile_tools"]
+                    self.profile_tools[row["client"]] = (
+                        self.tools if own_tools is None else frozenset(own_tools)
+                    )
             case "call":
                 self._count_call(row)
             case "server":
@@ -180,7 +204,7 @@ class EventStats:
         ids = frozenset(tool_ids)
         self.searches[outcome] += 1
         self.hours[str(row["at"])[:13]]["searches"] += 1
-        self._tools_seen |= ids
+        self._tools_seen[row.get("client")] |= ids
         waiting = self.conversations[row["session"]]
         if outcome == "found":
             waiting.append(OpenSearch(row, ids))
@@ -195,7 +219,7 @@ class EventStats:
         if row["status"] != "passed":
             return
         tool = row["tool"]
-        self._tools_seen.add(tool)
+        self._tools_seen[row.get("client")].add(tool)
         waiting[:] = [search for search in waiting if tool not in search.tool_ids]
         if row.get("run_ms") is not None:
             server = self.servers[row["server"]]

@@ -165,7 +165,7 @@ def test_an_installed_package_evaluates(installed: Path) -> None:
     )
     (installed / "lexical.toml").write_text('tiers = ["lexical"]\n', encoding="utf-8")
     program = "from shortlist.cli import main; main()"
-    options = ("--tools", demo, "--queries", "queries.jsonl", "--config", "lexical.toml")
+    options = ("--tools", demo, "--queries", "queries.jsonl", "--engine-settings", "lexical.toml")
     found = _run(installed, "-c", program, "eval", *options, "--min", "recall@10=1")
     assert found.returncode == 0, found.stderr
 

@@ -10,7 +10,7 @@ import typer
 from ...errors import ConfigError
 from ..console import note, plain_table, show, write_json
 from ..options import JsonOption
-from .configured_servers import logs_silenced, read_configured
+from .configured_servers import CONFIG_HELP, logs_silenced, read_configured
 
 if TYPE_CHECKING:
     from ...gateway.connections.server_spec import ServerSpec
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the server.")]
 _FileOption = Annotated[
     Path,
-    typer.Option("--config", metavar="FILE", help="File with MCP servers, such as mcp.json."),
+    typer.Option("--config", metavar="FILE", help=CONFIG_HELP),
 ]
 
 auth = typer.Typer(no_args_is_help=True, help="Log in to servers that require OAuth.")
@@ -60,7 +60,7 @@ def logout(name: _NameArgument, config: _FileOption) -> None:
 @auth.command()
 def status(config: _FileOption, as_json: JsonOption = False) -> None:
     """Show the logins to servers over HTTP, and when they expire."""
-    client_config, _ = read_configured(config, None)
+    client_config = read_configured(config, None).client_config
     from ...gateway.connections.oauth import KeyringLogins
 
     rows: list[dict[str, Any]] = []
@@ -101,7 +101,7 @@ def _time(seconds: float | None) -> str:
 
 
 def _server(name: str, config: Path) -> ServerSpec:
-    client_config, _ = read_configured(config, None)
+    client_config = read_configured(config, None).client_config
     for spec in client_config.servers:
         if spec.name == name:
             return spec

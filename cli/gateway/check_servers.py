@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..console import counted, note, plain_table, show
+from ..trust import change_lines
 from .configured_servers import fleet_of, logs_silenced, read_configured
 
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from ...gateway.connections.server_log import LogTail
     from ...gateway.observe.server_inspection import ServerReport
     from ...gateway.profiles.profile import ScriptGrants
-    from ...trust import Flag
+    from ...trust import DefinitionChange, Flag
 
 Status = Literal["ok", "warn", "fail", "off"]
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "off": "dim"}
@@ -69,26 +72,32 @@ class ServersReport:
 
     Args:
         file: the file.
-        pins: file of accepted definitions, None where the settings name none.
+        settings: file of the gateway's settings, if it was given or a client's entry names it.
         servers: servers in the order of the file.
         problems: problems of the file itself.
         flags: tool id to what trust found.
+        changes: definitions that differ from their pin.
         scripts: grants of the scripts of each profile.
     """
 
     file: Path
-    pins: Path | None
+    settings: Path | None
     servers: tuple[ServerCheck, ...]
     problems: tuple[str, ...]
     flags: Mapping[str, Flag]
+    changes: tuple[DefinitionChange, ...] = ()
     scripts: tuple[ScriptGrants, ...] = ()
+
+    @property
+    def is_quarantining(self) -> bool:
+        """Whether a tool waits for approval."""
+        return any(flag.level == "quarantine" for flag in self.flags.values())
 
     @property
     def ok(self) -> bool:
         """Whether every server and every tool that they list is served."""
-        quarantined = any(flag.level == "quarantine" for flag in self.flags.values())
         has_problems = any(server.status == "fail" or server.problems for server in self.servers)
-        return not (quarantined or has_problems or self.problems)
+        return not (self.is_quarantining or has_problems or self.problems)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -96,6 +105,7 @@ class ServersReport:
             "ok": self.ok,
             "servers": [server.to_dict() for server in self.servers],
             "problems": list(self.problems),
+            "changed": [change.to_dict() for change in self.changes],
             "scripts": [asdict(grants) for grants in self.scripts],
             "flagged": [
                 {
@@ -110,8 +120,11 @@ class ServersReport:
 
     def to_do(self, tool_id: str) -> str:
         """The command that approves a tool's definition."""
-        pins = self.pins or "pins.json"
-        return f"shortlist trust approve {tool_id} --tools {self.file} --pins {pins}"
+        words = ["shortlist", "trust", "approve", tool_id, "--config", str(self.file)]
+        if self.settings is not None:
+            words += ["--settings", str(self.settings)]
+        # A server chose the tool's name: a shell must not run it.
+        return shlex.join(words)
 
 
 def check_servers(config: Path, settings: Path | None) -> ServersReport:
@@ -122,40 +135,53 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         ConfigError: a file cannot be read, or a setting is wrong.
         PinsError: the file of pins cannot be read.
     """
-    client_config, gateway_settings = read_configured(config, settings)
+    files = read_configured(config, settings)
+    client_config = files.client_config
     import anyio
 
     from ...enrichment.library import Library
     from ...enrichment.tool_examples import LIBRARY
     from ...gateway.connections.server_log import LogTail
-    from ...gateway.observe.server_inspection import inspect_servers
+    from ...gateway.observe.server_inspection import STARTS_AT_ONCE, inspect_servers
     from ...gateway.profiles.profile import script_grants
+    from ...trust import Pins, quarantined
 
+    # A gateway creates the file when it first runs.
+    pins = files.pins if files.pins.exists() else None
+    settings_of_engine = files.settings.engine_config()
+    trust = {**settings_of_engine.trust.model_dump(), "pins": pins}
     # Nothing is searched here: no vectors are needed.
-    settings_of_engine = gateway_settings.engine_config()
-    trust = settings_of_engine.trust
-    engine = {"tiers": ["lexical"], "default_tier": "lexical", "trust": trust.model_dump()}
+    engine = {"tiers": ["lexical"], "default_tier": "lexical", "trust": trust}
     with logs_silenced():
         fleet = fleet_of(client_config, engine)
         running = [spec for spec in client_config.servers if not spec.disabled]
         if running:
             longest = max(spec.start_timeout_s for spec in running)
-            note(f"starting {counted(len(running), 'server')}, for at most {longest:g} s")
+            note(
+                f"starting {counted(len(running), 'server')}, {STARTS_AT_ONCE} at a time, "
+                f"each for at most {longest:g} s"
+            )
         elif not client_config.servers and not client_config.problems:
-            note(f"{config}: no servers; add them under mcpServers")
+            note(f"{files.path}: no servers; add them under mcpServers")
         tails = {spec.name: LogTail(spec) for spec in running}
         reports = anyio.run(inspect_servers, fleet)
-    flags = fleet.engine.flags
+    flags, catalog = fleet.engine.flags, fleet.engine.catalog
     uses_library = LIBRARY in settings_of_engine.index.example_queries
-    library_servers = Library().servers(fleet.engine.catalog) if uses_library else {}
+    library_servers = Library().servers(catalog) if uses_library else {}
     file_problems = [
         problem
         for problem in client_config.problems
         if not any(_text_about(problem, name) for name in client_config.skipped)
     ]
-    servers = tuple(_checks(client_config, reports, flags, tails, library_servers))
-    scripts = tuple(script_grants(gateway_settings, fleet.engine.catalog))
-    return ServersReport(config, trust.pins, servers, tuple(file_problems), flags, scripts)
+    return ServersReport(
+        files.path,
+        files.settings_path,
+        tuple(_checks(client_config, reports, flags, tails, library_servers)),
+        tuple(file_problems),
+        flags,
+        () if pins is None else Pins.read(pins).changes(catalog),
+        tuple(script_grants(files.settings, catalog, quarantined(flags))),
+    )
 
 
 def _checks(
@@ -204,24 +230,39 @@ def show_servers(report: ServersReport) -> None:
 
     parts: list[Any] = [_table(report)]
     parts += [Text(f"{report.file}: {problem}", style="red") for problem in report.problems]
-    parts += [
-        Text(line, style="dim") for grants in report.scripts for line in _script_lines(grants)
-    ]
+    if known := ", ".join(_library_counts(report)):
+        parts.append(Text(f"with example queries of the package: {known}", style="dim"))
+    for grants in report.scripts:
+        parts += _script_lines(grants)
+    if report.changes:
+        parts += ["", Text("changed since they were accepted", style="bold")]
+    for change in report.changes:
+        parts += change_lines(change)
     parts += _flagged(report, "quarantine", "quarantined: neither found nor called until approved")
     parts += _flagged(report, "warn", "worded strongly: offered; approve them to end the warning")
-    if report.flags and report.pins is None:
-        setting = '"shortlist": {"engine": {"trust": {"pins": "pins.json"}}}'
-        parts += ["", Text(f"Approvals count once {report.file} holds {setting}.", style="dim")]
     if any(server.status == "fail" for server in report.servers):
         parts += ["", Text("What a server wrote to stderr: shortlist logs NAME", style="dim")]
     show(*parts)
 
 
-def _script_lines(grants: ScriptGrants) -> Iterator[str]:
+def _library_counts(report: ServersReport) -> Iterator[str]:
+    for check in report.servers:
+        for library_server, count in check.library_servers.items():
+            yield f"{counted(count, 'tool')} of {check.name} (as {library_server})"
+
+
+def _script_lines(grants: ScriptGrants) -> Iterator[Any]:
+    from rich.text import Text
+
     counts = f"{counted(grants.allowed, 'tool')} called, {len(grants.asked):,} asked for"
-    yield f"scripts of profile {grants.profile}: {counts}, {len(grants.denied):,} denied"
+    lines = [f"{counts}, {len(grants.denied):,} denied"]
     if grants.unmatched:
-        yield f"scripts of profile {grants.profile}: no tool fits {', '.join(grants.unmatched)}"
+        lines.append(f"no tool fits {', '.join(grants.unmatched)}")
+    for line in lines:
+        yield Text(f"scripts of profile {grants.profile}: {line}", style="dim")
+    if grants.allow:
+        yield Text(f"to be asked for none of them, write in the table {grants.table}:", style="dim")
+        yield Text(f'"allow": {json.dumps(grants.allow)}', overflow="fold")
 
 
 def _table(report: ServersReport) -> Table:
@@ -252,15 +293,13 @@ def _table(report: ServersReport) -> Table:
 
 
 def _counts(check: ServerCheck, report: ServersReport) -> Iterator[str]:
-    """How many of a server's tools are flagged or known, and what a disabled one is."""
+    """How many of a server's tools are flagged, and what a disabled server is."""
     if check.status == "off":
         yield "disabled"
     flags = [flag for tool_id, flag in report.flags.items() if tool_id.startswith(f"{check.name}/")]
     for level, words in (("quarantine", "quarantined"), ("warn", "worded strongly")):
         if count := sum(flag.level == level for flag in flags):
             yield f"{counted(count, 'tool')} {words}"
-    for server, count in check.library_servers.items():
-        yield f"{counted(count, 'tool')} known as {server}"
 
 
 def _flagged(report: ServersReport, level: str, title: str) -> Iterator[Any]:

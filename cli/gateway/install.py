@@ -22,7 +22,7 @@ def install(
         ),
     ],
     config: Annotated[
-        Path, typer.Option("--config", metavar="FILE", help="Configuration of the gateway.")
+        Path, typer.Option("--config", metavar="FILE", help="The gateway's file with MCP servers.")
     ] = Path("mcp.json"),
     beside: Annotated[
         bool, typer.Option("--beside", help="Leave the client's other servers where they are.")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..console import note
+from .configured_servers import CONFIG_HELP, gateway_paths
 
 
 def stop(
@@ -17,7 +18,7 @@ def stop(
         typer.Option(
             "--config",
             metavar="FILE",
-            help="End only the gateways of this file with MCP servers.",
+            help=f"End only the gateways of this file. {CONFIG_HELP}",
         ),
     ] = None,
 ) -> None:
@@ -30,6 +31,9 @@ def stop(
         return
     from ...gateway.attach.running_gateway import running_gateways
     from ...gateway.attach.running_gateway import stop as stop_gateway
+
+    if config is not None and config.is_file():
+        config, _ = gateway_paths(config, None)
 
     gateways = [
         gateway

@@ -9,7 +9,7 @@ import typer
 
 from ..calibrate import encoder_of, report_table
 from ..console import show, step_progress, write_json
-from ..options import ConfigOption, IndexOption, JsonOption, TierOption, ToolsOption
+from ..options import EngineSettingsOption, IndexOption, JsonOption, TierOption, ToolsOption
 from ..tool_source import chosen_tiers, open_engine, read_labelled_queries
 
 
@@ -30,7 +30,7 @@ def check(
         typer.Option("--no-tool", metavar="FILE", help="JSONL of queries that no tool fits."),
     ] = None,
     tier: TierOption = None,
-    config: ConfigOption = None,
+    config: EngineSettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure the bundled decision on labelled queries."""

@@ -50,7 +50,7 @@ def record_evaluation(
     if context.args[:1] != ["eval"]:
         raise typer.BadParameter("write the command to record after FILE.json: eval OPTIONS")
     for option, value in pairwise(context.args):
-        if option == "--config" and names_stock(Path(value)):
+        if option == "--engine-settings" and names_stock(Path(value)):
             export_stock()
     origin = provenance(running_command())
     printed = io.StringIO()

@@ -151,6 +151,23 @@ def is_gateway(spec: ServerSpec) -> bool:
     return spec.name == GATEWAY or ("shortlist" in programs and "serve" in spec.args)
 
 
+def started_gateways(config: ClientConfig) -> dict[Path, Path | None]:
+    """The gateways that a client's file starts: each one's file to its file of settings, if any."""
+    gateways: dict[Path, Path | None] = {}
+    for spec in config.servers:
+        if not is_gateway(spec) or "serve" not in spec.args:
+            continue
+        options: dict[str, Path] = {}
+        words = iter(spec.args[spec.args.index("serve") + 1 :])
+        for word in words:
+            name, equals, value = word.partition("=")
+            if name in ("--config", "--settings"):
+                options[name] = Path(spec.cwd or "", value if equals else next(words, ""))
+        if "--config" in options:
+            gateways[options["--config"]] = options.get("--settings")
+    return gateways
+
+
 @dataclass(frozen=True)
 class ExistingConfig:
     """The configuration of one client on this machine.

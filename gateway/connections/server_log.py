@@ -9,7 +9,7 @@ import hashlib
 import logging
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -99,10 +99,59 @@ def log_opener(folder: Path | None = None) -> Callable[[str], ServerLog]:
     return lambda server: ServerLog(log_path(server, folder))
 
 
-_ERROR_WORDS = re.compile(
-    r"error|exception|fail|requir|missing|invalid|cannot|not found|denied", re.IGNORECASE
-)
 _REASON_CHARS, _MOST_READ_BYTES = 200, 100_000
+#: A line that states an error: `TypeError: ...`, `[ERROR] ...`, `fatal: ...`, `"level":"error"`.
+_ERROR_STATEMENT = re.compile(
+    r"""\b\w*(?:Error|Exception)\b(?:\ \[\w+\])?:
+    |\b(?i:error|fatal|panic|critical)\b\]?:
+    |\b(?:ERROR|FATAL|CRITICAL)\b
+    |\[(?i:error|fatal)\]
+    |"level":\s*"(?:error|fatal)"
+    |^(?i:error|fatal|panic)\b""",
+    re.VERBOSE,
+)
+_ERROR_WORDS = re.compile(
+    r"error|exception|fail|requir|missing|invalid|cannot|could not|not found|denied|must be",
+    re.IGNORECASE,
+)
+#: A line beside an error: a frame of a stack, a source, or where to read more.
+_BESIDE_ERROR = re.compile(
+    r"^(?:at\s|File\s\"|node:|Require\ stack|requireStack|code:|errno:|syscall:)"
+    r"|complete log of this run|further information|--help\b|^usage:",
+    re.IGNORECASE,
+)
+#: A line of npm's report of one error. The first one without such a key says what is wrong.
+_NPM_LINE = re.compile(r"^npm (?:error|ERR!)\s*(?:code |errno |syscall |path |command |dest )?")
+
+
+def error_line(lines: Iterable[str]) -> str:
+    """The line of a program's output that says what is wrong; the last line if none does.
+
+    A line that states an error comes before a line that has a word such as "missing" in it. Of
+    several, the last one is taken: it is the one that ended the program.
+    """
+    texts = [line.strip() for line in lines if re.search(r"[^\W\d_]", line)]
+    candidates = [text for text in texts if not _BESIDE_ERROR.search(text)]
+    for says_error in (_states_error, _ERROR_WORDS.search):
+        matches = [text for text in candidates if says_error(text)]
+        if matches:
+            return _first_of_npm(matches)
+    return (candidates or texts or [""])[-1]
+
+
+def _states_error(line: str) -> bool:
+    return _NPM_LINE.match(line) is not None or _ERROR_STATEMENT.search(line) is not None
+
+
+def _first_of_npm(lines: list[str]) -> str:
+    """The last of some lines; if npm wrote it, the first line of npm that is a sentence."""
+    if _NPM_LINE.match(lines[-1]) is None:
+        return lines[-1]
+    for line in lines:
+        match = _NPM_LINE.match(line)
+        if match is not None and match[0].strip() in ("npm error", "npm ERR!"):
+            return line
+    return lines[-1]
 
 
 class LogTail:
@@ -118,7 +167,7 @@ class LogTail:
         self._start = self._path.stat().st_size if self._path.exists() else 0
 
     def reason(self) -> str:
-        """The last line about an error, otherwise the last line; "" if there is none.
+        """The line that says what is wrong, otherwise the last line; "" if there is none.
 
         Secrets of the configuration and terminal control characters are removed.
         """
@@ -130,11 +179,8 @@ class LogTail:
             start = self._start if size >= self._start else 0
             file.seek(max(start, size - _MOST_READ_BYTES))
             text = file.read().decode("utf-8", "backslashreplace")
-        lines = [
-            line for line in map(_clean_line, text.splitlines()) if re.search(r"[^\W\d_]", line)
-        ]
-        error_lines = [line for line in lines if _ERROR_WORDS.search(line)]
-        return redacted((error_lines or lines or [""])[-1], self._spec)[:_REASON_CHARS]
+        line = error_line(map(_clean_line, text.splitlines()))
+        return redacted(line, self._spec)[:_REASON_CHARS]
 
 
 def _clean_line(line: str) -> str:

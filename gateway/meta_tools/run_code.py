@@ -86,7 +86,7 @@ class CodeMode:
         self, caller: Caller, client: ClientSession, code: str
     ) -> types.CallToolResult:
         profile = client.profile
-        requester = Requester.of(caller.context.request, client.session.id)
+        requester = Requester.of(caller.context.request, client.session.id, client.profile.name)
         checks = _ClientChecks(client, self._observer, requester)
 
         async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:

@@ -63,27 +63,33 @@ class ListEvent:
 
 @dataclass(frozen=True, slots=True)
 class CatalogEvent:
-    """The tools of a catalog version; recorded with the first list of this version.
+    """The tools of a catalog version; recorded with each profile's first list or search in it.
 
     Args:
         place: session, turn and time.
+        client: name of the profile.
         catalog: fingerprint of the version.
         tools: id of each tool that is not quarantined, to the tokens of its definition.
+        profile_tools: ids of those tools that exist for the profile; None for all.
     """
 
     kind: ClassVar[str] = "catalog"
 
     place: Place
+    client: str
     catalog: str
     tools: Mapping[str, int]
+    profile_tools: tuple[str, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
         return {
             "kind": self.kind,
             **self.place.to_dict(),
+            "client": self.client,
             "catalog": self.catalog,
             "tools": dict(self.tools),
+            "profile_tools": None if self.profile_tools is None else list(self.profile_tools),
         }
 
 

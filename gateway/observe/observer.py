@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +19,6 @@ from ...session import CallEvent, EventSink, Recorder
 from ...session.event import Place
 from ...view import View
 from ..profiles.client_sessions import MAX_SESSIONS
-from ..profiles.gateway_settings import DEFAULT_PROFILE
 from ..profiles.profile import DETAILS, SEARCH
 from .definition_tokens import DefinitionTokens, answer_tokens, characters, shown_tokens
 from .gateway_events import (
@@ -55,17 +54,31 @@ class Requester:
     lasting: bool
 
     @classmethod
-    def of(cls, request: Any, session: str) -> Requester:
-        """Who sent a request.
+    def of(cls, request: Any, session: str, client: str) -> Requester:
+        """The sender of a request.
 
         Args:
             request: the HTTP request; None over stdin/stdout.
             session: id of its session.
+            client: name of the client's profile.
         """
-        if request is None:
-            return cls(session, DEFAULT_PROFILE, lasting=True)
-        profile = request.scope.get("shortlist.profile") or DEFAULT_PROFILE
-        return cls(session, profile, lasting=bool(request.headers.get("mcp-session-id")))
+        lasting = request is None or bool(request.headers.get("mcp-session-id"))
+        return cls(session, client, lasting)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileOffer:
+    """The tools of one profile in one catalog version.
+
+    Args:
+        catalog: the version.
+        quarantined: ids of its quarantined tools.
+        allowed: ids of the tools that exist for the profile; None for all.
+    """
+
+    catalog: Catalog
+    quarantined: frozenset[str]
+    allowed: Sequence[str] | None
 
 
 @dataclass(slots=True)
@@ -105,7 +118,8 @@ class Observer:
         self._recorder = Recorder(*sinks, content=content) if sinks else None
         self._content = content
         self._tokens = DefinitionTokens()
-        self._recorded_catalog = ""
+        #: Profile to the fingerprint of the catalog version that was recorded last for it.
+        self._recorded_catalogs: dict[str, str] = {}
         self._conversations: OrderedDict[str, _Conversation] = OrderedDict()
         #: Profile to the conversation of its requests without a session, and the time of the last
         #: one.
@@ -122,7 +136,7 @@ class Observer:
         requester: Requester,
         view: View,
         tools: Sequence[types.Tool],
-        quarantined: Collection[str],
+        offer: ProfileOffer,
     ) -> None:
         """Record the tools that a client sees, once for each conversation.
 
@@ -130,7 +144,7 @@ class Observer:
             requester: sender of the request.
             view: the tools that the client may use.
             tools: the tools that the client got.
-            quarantined: ids of the quarantined tools.
+            offer: the tools of its profile.
         """
         if self._recorder is None:
             return
@@ -140,15 +154,31 @@ class Observer:
         conversation.is_listed = True
         place = Place.now(name, conversation.searches)
         permitted = [tool.id for tool in view.tools()]
-        quarantined_ids = frozenset(quarantined)
         recording = self._counting.submit(
-            self._count_and_record,
-            view.catalog,
-            quarantined_ids,
+            self._record_counted_list,
+            offer,
             permitted,
             tools,
             place,
             requester.client,
+        )
+        recording.add_done_callback(_log_failure)
+
+    def lacks_catalog(self, requester: Requester, catalog: Catalog) -> bool:
+        """Whether a catalog version is not recorded yet for the sender's profile."""
+        if self._recorder is None:
+            return False
+        return self._recorded_catalogs.get(requester.client) != catalog.fingerprint
+
+    def record_catalog(self, requester: Requester, offer: ProfileOffer) -> None:
+        """Record the tools of a catalog version for the profile of a sender.
+
+        Args:
+            requester: sender of a request in this version.
+            offer: the tools of its profile.
+        """
+        recording = self._counting.submit(
+            self._record_counted_catalog, offer, self._place(requester), requester.client
         )
         recording.add_done_callback(_log_failure)
 
@@ -288,10 +318,24 @@ class Observer:
         name, conversation = self._conversation(requester)
         return Place.now(name, conversation.searches)
 
-    def _count_and_record(
+    def _record_counted_catalog(self, offer: ProfileOffer, place: Place, client: str) -> None:
+        fingerprint = offer.catalog.fingerprint
+        if self._recorder is None or self._recorded_catalogs.get(client) == fingerprint:
+            return
+        self._recorded_catalogs[client] = fingerprint
+        tools = {
+            tool_id: count
+            for tool_id, count in self._tokens.of(offer.catalog).items()
+            if tool_id not in offer.quarantined
+        }
+        allowed = None
+        if offer.allowed is not None:
+            allowed = tuple(tool_id for tool_id in offer.allowed if tool_id in tools)
+        self._recorder(CatalogEvent(place, client, fingerprint, tools, allowed))
+
+    def _record_counted_list(
         self,
-        catalog: Catalog,
-        quarantined: frozenset[str],
+        offer: ProfileOffer,
         permitted: list[str],
         tools: Sequence[types.Tool],
         place: Place,
@@ -299,13 +343,8 @@ class Observer:
     ) -> None:
         if self._recorder is None:
             return
-        counts = self._tokens.of(catalog)
-        if catalog.fingerprint != self._recorded_catalog:
-            self._recorded_catalog = catalog.fingerprint
-            offered = {
-                tool_id: count for tool_id, count in counts.items() if tool_id not in quarantined
-            }
-            self._recorder(CatalogEvent(place, catalog.fingerprint, offered))
+        self._record_counted_catalog(offer, place, client)
+        counts = self._tokens.of(offer.catalog)
         self._recorder(
             ListEvent(
                 place=place,
@@ -314,7 +353,7 @@ class Observer:
                 tokens=shown_tokens(tools),
                 permitted=len(permitted),
                 permitted_tokens=sum(counts[tool_id] for tool_id in permitted),
-                catalog=catalog.fingerprint,
+                catalog=offer.catalog.fingerprint,
             )
         )
 

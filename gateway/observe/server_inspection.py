@@ -41,23 +41,29 @@ class ServerReport:
     problems: tuple[str, ...]
 
 
-async def inspect_servers(fleet: Fleet, *, only_unknown: bool = False) -> list[ServerReport]:
-    """Start the servers in parallel, report, and stop them.
+#: Servers that start at the same time. More of them would exceed their time limits together, on a
+#: machine that could start each one in time.
+STARTS_AT_ONCE = 4
 
-    Each server has its own start timeout. A server that hangs delays the report by at most that
-    time.
+
+async def inspect_servers(fleet: Fleet, *, only_unknown: bool = False) -> list[ServerReport]:
+    """Start the servers, `STARTS_AT_ONCE` at a time, report, and stop them.
+
+    The start timeout of a server counts from its own start.
 
     Args:
-        fleet: must not be running.
+        fleet: must not be running, and have been made with `starts_unknown=False`.
         only_unknown: whether to start only servers whose tools are not known from an earlier start.
     """
     refused: set[str] = set()
+    places = anyio.CapacityLimiter(STARTS_AT_ONCE)
 
     async def start(name: str, upstream: Upstream) -> None:
-        try:
-            await upstream.connect()
-        except UpstreamError:
-            refused.add(name)
+        async with places:
+            try:
+                await upstream.connect()
+            except UpstreamError:
+                refused.add(name)
 
     async with anyio.create_task_group() as group:
         await group.start(fleet.run)
@@ -90,10 +96,6 @@ def _reports(fleet: Fleet, refused: set[str]) -> Iterable[ServerReport]:
         )
 
 
-_POLL_S = 0.05
-"""Seconds between two checks whether all servers have listed their tools."""
-
-
 @dataclass(frozen=True, slots=True)
 class ConfiguredTools:
     """The tools of the servers in a configuration file.
@@ -123,14 +125,15 @@ def read_configured_tools(path: Path) -> ConfiguredTools:
         engine = Engine.from_tools(configured.tools)
     """
     config = read_client_config(path)
-    fleet = anyio.run(_list_tools, [spec for spec in config.servers if not spec.disabled])
-    problems = list(config.problems)
-    for name, upstream in fleet.upstreams.items():
-        if upstream.problem is not None:
-            problems.append(f"server {name!r}: {upstream.problem}")
-        problems += [
-            f"server {name!r}: tool {problem}" for problem in fleet.listed.problems.get(name, ())
-        ]
+    fleet, reports = anyio.run(_list_tools, [spec for spec in config.servers if not spec.disabled])
+    problems = [
+        *config.problems,
+        *(
+            f"server {report.name!r}: {problem}"
+            for report in reports
+            for problem in report.problems
+        ),
+    ]
     order = {name: position for position, name in enumerate(fleet.upstreams)}
     tools = sorted(fleet.engine.catalog, key=lambda tool: order[tool.server or ""])
     if not tools:
@@ -140,17 +143,13 @@ def read_configured_tools(path: Path) -> ConfiguredTools:
     return ConfiguredTools(tuple(tools), tuple(problems))
 
 
-async def _list_tools(specs: Iterable[ServerSpec]) -> Fleet:
+async def _list_tools(specs: Iterable[ServerSpec]) -> tuple[Fleet, list[ServerReport]]:
     # Lists of earlier starts are not used, so that the tools are the present ones.
     with TemporaryDirectory() as folder:
         fleet = Fleet(
             specs,
             engine_settings={"tiers": ["lexical"], "trust": {"scan": False}},
             manifests=Manifests(Path(folder)),
+            starts_unknown=False,
         )
-        async with anyio.create_task_group() as group:
-            await group.start(fleet.run)
-            while fleet.never_listed:
-                await anyio.sleep(_POLL_S)
-            group.cancel_scope.cancel()
-    return fleet
+        return fleet, await inspect_servers(fleet)

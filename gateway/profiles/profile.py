@@ -5,14 +5,14 @@ And which token selects its profile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
 from ...catalog import Catalog
-from ...catalog.pattern import granted
+from ...catalog.pattern import granted, is_wild
 from ...codemode.grants import Flow, Grant, decision
 from ...config import Config
 from ...engine import Engine
@@ -395,6 +395,10 @@ class ScriptGrants:
         asked: ids of tools that the user is asked about.
         denied: ids of tools that scripts do not call.
         unmatched: patterns of the settings that match no tool.
+        allow: value of the setting `allow` with which scripts would call these tools too, without
+            asking: the present value, and the ids of the tools that are asked about only because
+            they are destructive. Empty if there are no such tools.
+        table: the table of the settings in which `allow` holds for this profile.
     """
 
     profile: str
@@ -402,14 +406,19 @@ class ScriptGrants:
     asked: tuple[str, ...]
     denied: tuple[str, ...]
     unmatched: tuple[str, ...]
+    allow: tuple[str, ...]
+    table: str
 
 
-def script_grants(settings: GatewaySettings, catalog: Catalog) -> Iterator[ScriptGrants]:
+def script_grants(
+    settings: GatewaySettings, catalog: Catalog, quarantined: Collection[str] = ()
+) -> Iterator[ScriptGrants]:
     """The grants of scripts, for each profile with `run_code`.
 
     Args:
         settings: settings of the gateway.
         catalog: tools of all servers.
+        quarantined: ids of the tools that no script calls for now.
     """
     profiles = settings.profiles or {DEFAULT_PROFILE: ProfileSettings()}
     for name, profile_settings in profiles.items():
@@ -418,15 +427,28 @@ def script_grants(settings: GatewaySettings, catalog: Catalog) -> Iterator[Scrip
             continue
         ids = profile.allowed(catalog)
         tools = list(catalog) if ids is None else [catalog.get(tool_id) for tool_id in ids]
-        decisions = {tool.id: decision(tool, profile.grants, 0).decision for tool in tools}
+        grants = {tool.id: decision(tool, profile.grants, 0) for tool in tools}
+        asked = [tool_id for tool_id, grant in grants.items() if grant.decision == "ask"]
+        own_patterns = {grant.tools for grant in profile.grants}
+        # An id with a wildcard would allow more than its tool.
+        to_allow = [
+            tool_id
+            for tool_id in asked
+            if grants[tool_id].tools not in own_patterns
+            and tool_id not in quarantined
+            and not is_wild(tool_id)
+        ]
+        allow = [grant.tools for grant in profile.grants if grant.is_unlimited]
         yield ScriptGrants(
             name,
-            sum(verdict == "allow" for verdict in decisions.values()),
-            tuple(tool_id for tool_id, verdict in decisions.items() if verdict == "ask"),
-            tuple(tool_id for tool_id, verdict in decisions.items() if verdict == "deny"),
+            sum(grant.decision == "allow" for grant in grants.values()),
+            tuple(asked),
+            tuple(tool_id for tool_id, grant in grants.items() if grant.decision == "deny"),
             tuple(
                 grant.tools
                 for grant in profile.grants
                 if not any(grant.concerns(tool) for tool in tools)
             ),
+            (*allow, *to_allow) if to_allow else (),
+            f"profiles.{name}.code" if settings.profiles else "code",
         )

@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 from ...catalog import Catalog, Tool
 from ...catalog.pattern import Pattern
 from ...errors import CatalogError, PinsError
-from ..connections.server_log import ServerLog, log_opener
+from ..connections.server_log import ServerLog, error_line, log_opener
 from ..connections.server_process import RunningProcesses
 from ..connections.server_spec import ServerSpec
 from ..connections.transport import Transport, transport_over
@@ -78,6 +78,8 @@ class Fleet:
             match replaces the server's limit.
         processes: file of the running processes. The next gateway ends them if this one was killed.
         pins: file where new definitions are pinned; None to accept every change.
+        starts_unknown: whether `run` starts the servers whose tools are not known yet. Otherwise
+            a server starts when it is asked to.
 
     Attributes:
         engine: engine with the tools of all servers.
@@ -103,8 +105,10 @@ class Fleet:
         timeouts: Mapping[str, float] | None = None,
         processes: RunningProcesses | None = None,
         pins: FirstUse | None = None,
+        starts_unknown: bool = True,
     ) -> None:
         self._pins = pins
+        self._starts_unknown = starts_unknown
         self._manifests = manifests or Manifests.default()
         self._processes = processes or RunningProcesses.default()
         self._open_log = open_log or log_opener()
@@ -135,7 +139,7 @@ class Fleet:
     async def run(
         self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        """Serve until cancelled; servers whose tools are not known start at once, in parallel."""
+        """Serve until cancelled. With `starts_unknown`, such servers start at once, in parallel."""
         try:
             async with anyio.create_task_group() as group:
                 self._group = group
@@ -209,9 +213,10 @@ class Fleet:
         for name, upstream in self.upstreams.items():
             problems[name] = [] if upstream.problem is None else [upstream.problem]
             if upstream.noise:
+                line = error_line(upstream.noise)
                 problems[name].append(
                     f"wrote {upstream.noises} lines to stdout that are no messages, such as "
-                    f"{upstream.noise[-1]!r:.120}; they were skipped; it should log to stderr"
+                    f"{line!r:.120}; they were skipped; it should log to stderr"
                 )
             problems[name] += self.listed.problems.get(name, ())
         for tool in self.engine.catalog:
@@ -300,7 +305,7 @@ class Fleet:
             self._group.start_soon(upstream.run)
             name = upstream.spec.name
             follows_file = upstream.spec.transport == "openapi" and name not in self._descriptions
-            if name in self.never_listed or follows_file:
+            if self._starts_unknown and (name in self.never_listed or follows_file):
                 upstream.start()
 
     def _remove_server(self, upstream: Upstream) -> None:

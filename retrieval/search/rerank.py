@@ -31,6 +31,8 @@ class ModelRerank:
         load: returns the model, a cross-encoder; called once, and again only if it raised.
         texts: function that returns the texts of rows.
         guard: guard of the model; a new one by default.
+        reads_all: whether the model reads all candidates in one prompt, so that fewer of them
+            take as long.
     """
 
     def __init__(
@@ -38,7 +40,10 @@ class ModelRerank:
         load: Callable[[], Reranker],
         texts: Callable[[NDArray[np.int64]], Sequence[str]],
         guard: Guard | None = None,
+        *,
+        reads_all: bool = False,
     ) -> None:
+        self._reads_all = reads_all
         self._load = load
         self._texts = texts
         self._guard = guard or Guard()
@@ -70,6 +75,9 @@ class ModelRerank:
         """How many of the rows can be scored before the run's deadline, by the measured cost."""
         if run.deadline is None or not len(rows):
             return len(rows)
+        if self._reads_all:
+            ms_left = (run.deadline - perf_counter()) * 1e3
+            return len(rows) if self._time_each.allows(ms_left / len(rows)) else 0
         if self._time_each.ms is None:
             self.rank(run, rows[:_PROBE])
         ms_left = _MARGIN * (run.deadline - perf_counter()) * 1e3

@@ -10,6 +10,7 @@ from time import monotonic, perf_counter
 from typing import Any, TypeVar
 
 from ...errors import MissingExtraError, ModelError
+from ...models.picking_reranker import UnusablePickError
 from .query_run import BudgetExceeded, StageBusy
 
 Result = TypeVar("Result")
@@ -102,6 +103,8 @@ class Guard:
     def _run_recorded(self, work: Callable[[], Result]) -> Result:
         try:
             result = work()
+        except UnusablePickError:
+            raise  # of one query; the model itself works
         except (ModelError, MissingExtraError) as error:
             self.failed(error)
             raise

@@ -1,9 +1,14 @@
-"""Pipeline: the strategy of the built-in tiers. Retrievers, then fusion, then a reranker."""
+"""Pipeline: the strategy of the built-in tiers. Retrievers, then fusion, then a reranker.
+
+And ModelPick: the pipeline of another tier, then a model that picks from its best candidates.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
+from ...settings import PartSettings
 from ..backends.protocols import Fusion
 from ..query import Ranking
 from .fusion import LinearFusion
@@ -50,3 +55,25 @@ class Pipeline:
         if self.reranker is None:
             return ranking
         return run.rerank(self.reranker, ranking, self.candidates)
+
+
+class ModelPickSettings(PartSettings):
+    """Settings of the strategy `model`.
+
+    Args:
+        source: tier whose best candidates the reranker gets, and that answers if it fails.
+    """
+
+    source: str = "hybrid"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPick(Pipeline):
+    """The stages of another tier, and a reranker. `Config` takes the stages from that tier.
+
+    Args:
+        source: name of that tier.
+    """
+
+    Settings: ClassVar[type[PartSettings]] = ModelPickSettings
+    source: str = "hybrid"

@@ -70,7 +70,7 @@ def test_wrong_usage_is_exit_code_2_and_says_nothing_on_stdout(run, index, argum
         (("search", "x", "--index", "{tmp}"), "not a saved index"),
         (("list", "--tools", "{tmp}/none.json"), "none.json: cannot be read"),
         (("tax", "{tmp}/none.json"), "none.json: cannot be read"),
-        (("search", "x", "--index", "{tmp}", "--config", "{tmp}/none.toml"), "none.toml"),
+        (("search", "x", "--index", "{tmp}", "--engine-settings", "{tmp}/none.toml"), "none.toml"),
         (("index", "{tmp}/none.json", "--out", "{tmp}/out"), "none.json: cannot be read"),
     ],
 )

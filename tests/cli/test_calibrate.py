@@ -64,7 +64,7 @@ def test_another_encoder_and_a_reranker_get_a_logistic_model(
     reranked = {**plain, "reranker": "overlap"}
     config.write_text(json.dumps({"tiers": {"own": reranked, "plain": plain}}))
     told = run_json(
-        *("calibrate", served, "--no-tool", none, "--index", index, "--config", config),
+        *("calibrate", served, "--no-tool", none, "--index", index, "--engine-settings", config),
         *("--tier", "own", "--tier", "plain", "--no-threshold", "--out", out),
     )
     for tier, reranker in (("own", "overlap"), ("plain", None)):

@@ -25,7 +25,14 @@ def test_a_table_of_hits_fits_the_terminal_and_loses_nothing(
 ):
     monkeypatch.setenv("COLUMNS", str(width))
     text = run(
-        "search", QUERY, "--tools", tools_file(LONG, OTHER), "--tier", tier, "--config", reranking
+        "search",
+        QUERY,
+        "--tools",
+        tools_file(LONG, OTHER),
+        "--tier",
+        tier,
+        "--engine-settings",
+        reranking,
     ).stdout
     assert max(map(len, lines_of(text))) <= width
     assert "…" not in text

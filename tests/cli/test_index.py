@@ -129,7 +129,7 @@ def test_format_and_config(run, tmp_path):
     config = tmp_path / "config.toml"
     config.write_text('tiers = ["lexical"]\n', encoding="utf-8")
     out = tmp_path / "index"
-    result = run("index", tools, "--out", out, "--format", "openai", "--config", config)
+    result = run("index", tools, "--out", out, "--format", "openai", "--engine-settings", config)
     assert counts(result.stdout) == (1, 0, 1)
     assert not list(out.glob("v-*/vectors.npy"))
     refused = run("index", tools, "--out", out, "--format", "nonsense", code=2)
@@ -141,5 +141,5 @@ def test_a_bad_config_is_an_error_that_names_the_file(run, tools_file, tmp_path,
     config = tmp_path / "config.toml"
     config.write_text(setting, encoding="utf-8")
     out = tmp_path / "index"
-    result = run("index", tools_file(*ROWS), "--out", out, "--config", config, code=1)
+    result = run("index", tools_file(*ROWS), "--out", out, "--engine-settings", config, code=1)
     assert "config.toml" in result.stderr

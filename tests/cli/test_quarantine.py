@@ -74,7 +74,7 @@ def test_what_is_approved_in_the_configuration_is_found(run_json, tools_file, tm
     config.write_text('[trust]\napproved = ["fun/joke"]\n')
     arguments = ("search", "joke", "--tools", tools_file(JOKER, CALM), "--tier", "lexical")
     assert run_json(*arguments)["hits"] == []
-    [hit] = run_json(*arguments, "--config", config)["hits"]
+    [hit] = run_json(*arguments, "--engine-settings", config)["hits"]
     assert hit["id"] == "fun/joke"
 
 

@@ -90,7 +90,7 @@ def test_without_a_reranker_the_tier_rerank_says_what_line_to_add(
         refused = " ".join(run(*arguments, code=2).stderr.split())
         assert 'reranker = "mixedbread-ai/mxbai-rerank-xsmall-v1"' in refused
         assert "pip install 'shortlist[hub]'" in refused
-        found = run_json(*arguments, "--config", reranking)
+        found = run_json(*arguments, "--engine-settings", reranking)
         assert (found["tier"], found["tier_reason"]) == ("rerank", None)
         assert all("rerank" in hit["stages"] for hit in found["hits"])
 
@@ -98,7 +98,7 @@ def test_without_a_reranker_the_tier_rerank_says_what_line_to_add(
 def test_a_config_changes_the_answer(run_json, index, tmp_path):
     config = tmp_path / "config.toml"
     config.write_text('k = 2\ndefault_tier = "lexical"\n', encoding="utf-8")
-    found = run_json("search", QUERY, "--index", index, "--config", config)
+    found = run_json("search", QUERY, "--index", index, "--engine-settings", config)
     assert found["tier"] == "lexical"
     assert len(found["hits"]) == 2
 

@@ -130,7 +130,9 @@ def test_an_index_of_another_encoder_says_so_and_how_to_mend_it(
     out, config = tmp_path / "index", tmp_path / "config.toml"
     run("index", tools_file(ROW), "--out", out)
     config.write_text('encoder = "static"\n')
-    told = " ".join(run("search", "log", "--index", out, "--config", config).stderr.split())
+    told = " ".join(
+        run("search", "log", "--index", out, "--engine-settings", config).stderr.split()
+    )
     assert "every search encodes 1 tool again" in told
     command = told.partition("to keep them: ")[2].split()
     run(*command[1:])

@@ -42,7 +42,7 @@ CATALOG = {"a/read": 200, "a/write": 300, "b/list": 500, "b/never": 1_000}
 EVENTS = (
     ServerEvent(Place("gateway", 0, AT), "a", "started", 400.0, 2),
     ServerEvent(Place("gateway", 0, AT), "b", "failed", None, 0, "it did not answer in time"),
-    CatalogEvent(place("s1"), "f", CATALOG),
+    CatalogEvent(place("s1"), "default", "f", CATALOG),
     ListEvent(place("s1"), "default", 5, 400, 4, 2_000, "f"),
     search("s1", "a/read", "a/write", ms=1),
     DetailsEvent(place("s1"), "default", ("a/read",), 0, 0, 50, 1.0),
@@ -105,6 +105,43 @@ def test_the_figures_of_a_file(run_json, events):
     assert (found["servers"]["b"]["failed_calls"], found["servers"]["b"]["failures"]) == (1, 1)
     assert found["tools"] == 4
     assert found["never_found"] == ["b/never"]
+    assert found["profiles"] == {"default": {"tools": 4, "never_found": ["b/never"]}}
+
+
+def test_tools_never_found_are_of_all_servers_and_of_each_profile(run, run_json, tmp_path):
+    """Two profiles; the servers' tools come in several versions, as when servers start slowly."""
+    path = tmp_path / "events.jsonl"
+    interns = SearchEvent(
+        place("s2"), "intern", "hash", None, "fast", (("b/list", 1.0),), False, None, 0, 0, 9, 1.0
+    )
+    events = (
+        CatalogEvent(place("s1"), "default", "1", {"a/read": 1}),
+        search("s1", "a/read"),
+        CatalogEvent(place("s1"), "default", "2", CATALOG),
+        CatalogEvent(place("s2"), "intern", "2", CATALOG, ("b/list", "b/never", "a/gone")),
+        interns,
+    )
+    path.write_text("".join(json.dumps(one.to_dict()) + "\n" for one in events))
+    found = run_json("stats", path)
+    assert (found["tools"], found["never_found"]) == (4, ["a/write", "b/never"])
+    assert found["profiles"] == {
+        "default": {"tools": 4, "never_found": ["a/write", "b/list", "b/never"]},
+        "intern": {"tools": 2, "never_found": ["b/never"]},
+    }
+    lines = [" ".join(line.split()) for line in run("stats", path).stdout.splitlines()]
+    assert "tools never found: 2 of 4" in lines
+    assert {"default 4 3", "intern 2 1"} <= set(lines)
+
+
+def test_events_of_earlier_versions_name_no_profile(run_json, tmp_path):
+    path = tmp_path / "events.jsonl"
+    rows = [one.to_dict() for one in EVENTS]
+    for row in rows:
+        if row["kind"] == "catalog":
+            del row["client"], row["profile_tools"]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = run_json("stats", path)
+    assert (found["never_found"], found["profiles"]) == (["b/never"], {})
 
 
 @pytest.mark.parametrize("width", [80, 120])

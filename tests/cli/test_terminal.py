@@ -66,7 +66,7 @@ def folder(tmp_path: Path) -> Path:
     ("arguments", "code", "part"),
     [
         (
-            ("search", "x", "--tools", "poison.json", "--config", "wrong.toml"),
+            ("search", "x", "--tools", "poison.json", "--engine-settings", "wrong.toml"),
             1,
             "default_tire: unknown setting; use one of: encoder",
         ),
@@ -103,7 +103,7 @@ def test_messages_fit_the_terminal(
 
 
 def test_a_wider_terminal_is_used(folder: Path) -> None:
-    arguments = ("search", "x", "--tools", "poison.json", "--config", "wrong.toml")
+    arguments = ("search", "x", "--tools", "poison.json", "--engine-settings", "wrong.toml")
     _, text = in_terminal(120, folder, *arguments)
     assert 80 < max(map(len, text.splitlines())) <= 120, text
 
@@ -111,7 +111,7 @@ def test_a_wider_terminal_is_used(folder: Path) -> None:
 def test_a_long_message_is_one_line_where_there_is_no_terminal(run, folder: Path) -> None:
     wrong = run(
         *("search", "x", "--tools", folder / "poison.json"),
-        *("--config", folder / "wrong.toml"),
+        *("--engine-settings", folder / "wrong.toml"),
         code=1,
     )
     assert len(wrong.stderr.splitlines()) == 1

@@ -30,7 +30,7 @@ def test_init_creates_the_file_a_configuration_names(run, run_json, tools_file, 
     tools = tools_file(ADD, MUL)
     config = tmp_path / "config.toml"
     config.write_text(f'tiers = ["lexical"]\n[trust]\npins = "{pins}"\n', encoding="utf-8")
-    search = ("search", "add numbers", "--tools", tools, "--config", config)
+    search = ("search", "add numbers", "--tools", tools, "--engine-settings", config)
     refused = run(*search, code=1).stderr
     assert f"{pins}: no such file of pins" in refused
     assert f"shortlist trust init --tools FILE --pins {pins}" in refused

@@ -17,7 +17,14 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["eval", *arguments])
 
 
-STRICT = ("--tools", "tools.jsonl", "--queries", "queries.jsonl", "--config", "lexical.toml")
+STRICT = (
+    "--tools",
+    "tools.jsonl",
+    "--queries",
+    "queries.jsonl",
+    "--engine-settings",
+    "lexical.toml",
+)
 COMMON = (*STRICT, "--lenient")
 
 
@@ -127,7 +134,7 @@ def test_a_baseline_of_other_rows_or_options_is_an_error(
 def test_a_saved_index_is_measured_with_what_it_keeps(files: Path) -> None:
     (files / "queries.jsonl").write_text(json.dumps(QUERIES[0]))
     made = CliRunner().invoke(
-        app, ["index", "tools.jsonl", "--out", "saved", "--config", "lexical.toml"]
+        app, ["index", "tools.jsonl", "--out", "saved", "--engine-settings", "lexical.toml"]
     )
     assert made.exit_code == 0, made.output
     measured = ("--index", "saved", "--queries", "queries.jsonl", "--json")
@@ -199,7 +206,7 @@ def test_xlam(files: Path) -> None:
         for n in range(60)
     ]
     (files / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, {}]))
-    common = ("xlam", "--data", "rows.jsonl", "--config", "lexical.toml", "--n", "20")
+    common = ("xlam", "--data", "rows.jsonl", "--engine-settings", "lexical.toml", "--n", "20")
     result = run(*common, "--json")
     held = json.loads(result.stdout)
     assert (held["tools"], held["rows"], held["sample"], held["seed"]) == (120, 61, 20, 0)

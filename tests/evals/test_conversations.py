@@ -51,7 +51,7 @@ def arguments(tmp_path: Path) -> list[str]:
     asked.write_text("\n".join(map(json.dumps, _ASKED)))
     config.write_text(json.dumps({"tiers": ["lexical"]}))
     Decider().save(tmp_path / "decision.json")
-    files = ["--tools", str(tools), "--queries", str(asked), "--config", str(config)]
+    files = ["--tools", str(tools), "--queries", str(asked), "--engine-settings", str(config)]
     return [
         "eval",
         *files,

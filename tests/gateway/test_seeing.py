@@ -59,9 +59,9 @@ def fleet_of(tmp_path, *specs) -> Fleet:
 
 
 @asynccontextmanager
-async def gateway(fleet, *sinks, content=False, specs=1):
+async def gateway(fleet, *sinks, content=False, profile=None):
     observer = Observer(*sinks, content=content)
-    made = Gateway(fleet, Profile(pass_through=0.0), observer=observer)
+    made = Gateway(fleet, profile or Profile(pass_through=0.0), observer=observer)
     async with anyio.create_task_group() as group:
         await group.start(fleet.run)
         with anyio.fail_after(30):
@@ -95,6 +95,24 @@ def by_kind(path) -> dict[str, list[dict]]:
         assert isinstance(row, dict), row
         found.setdefault(row["kind"], []).append(row)
     return found
+
+
+async def test_tools_of_servers_that_start_after_the_first_list_are_recorded(tmp_path):
+    path, fleet = tmp_path / "events.jsonl", fleet_of(tmp_path, spec("one"))
+    profile = Profile("intern", pass_through=0.0, tools=("*/add_numbers",))
+    async with gateway(fleet, JsonLines(path), profile=profile) as client:
+        await client.list_tools()
+        await fleet.reload([spec("one"), spec("two")])
+        with anyio.fail_after(30):
+            while not any(tool.server == "two" for tool in fleet.engine.catalog):
+                await anyio.sleep(0.05)
+        for _ in range(2):
+            await client.call_tool("search_tools", {"query": "add two numbers"})
+    found = by_kind(path)
+    first, second = found["catalog"]
+    assert (len(first["tools"]), len(second["tools"])) == (4, 8)
+    assert second["profile_tools"] == ["one/add_numbers", "two/add_numbers"]
+    assert {row["client"] for row in (first, second, *found["search"])} == {"intern"}
 
 
 async def test_events_say_what_was_searched_found_and_called(tmp_path):

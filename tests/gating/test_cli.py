@@ -35,7 +35,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     tools, config = tmp_path / "tools.jsonl", tmp_path / "shortlist.toml"
     tools.write_text("\n".join(json.dumps(tool.to_dict()) for tool in small_catalog()))
     config.write_text(RULES)
-    return ["--tools", str(tools), "--config", str(config), "--tier", "lexical"]
+    return ["--tools", str(tools), "--engine-settings", str(config), "--tier", "lexical"]
 
 
 def run(*arguments: str, code: int = 0) -> str:

@@ -23,7 +23,7 @@ from shortlist.models.training import stock
 
 TRAINING = ("mcp", "mcp_crawl", "metatool", "sealtools", "stabletoolbench", "toolrl")
 COMMON = ("--lenient", "--tools", "tools.jsonl", "--queries", "queries.jsonl")
-COMMON += ("--config", "lexical.toml")
+COMMON += ("--engine-settings", "lexical.toml")
 
 
 def run(*arguments: str) -> Result:
@@ -98,7 +98,7 @@ def test_xlam_is_recorded(files: Path) -> None:
         for n in range(60)
     ]
     (files / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = ("--data", "rows.jsonl", "--config", "lexical.toml", "--n", "20")
+    options = ("--data", "rows.jsonl", "--engine-settings", "lexical.toml", "--n", "20")
     result = run("record", "xlam.json", "eval", "xlam", *options)
     assert result.exit_code == 0, result.stderr
     table = json.loads((files / "xlam.json").read_text())["table"]

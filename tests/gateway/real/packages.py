@@ -30,11 +30,12 @@ def cache() -> Path:
     return Path(root) / "shortlist-tests"
 
 
-def npm(package: str, *, install: bool = True) -> Path:
+def npm(package: str, *others: str, install: bool = True) -> Path:
     """The folder with the programs of an npm package.
 
     Args:
         package: with its version, as `@scope/name@1.2.3`.
+        others: further packages in the same folder.
         install: whether it is installed where it is missing.
 
     Raises:
@@ -42,8 +43,9 @@ def npm(package: str, *, install: bool = True) -> Path:
     """
     if shutil.which("npm") is None:
         raise NotInstalledError(f"{package}: Node and npm are not installed")
-    home = cache() / "npm" / _folder(package)
-    command = ["npm", "install", "--prefix", str(home), "--no-audit", "--no-fund", package]
+    home = cache() / "npm" / _folder(" ".join((package, *others)))
+    command = ["npm", "install", "--prefix", str(home), "--no-audit", "--no-fund"]
+    command += [package, *others]
     _once(home, package, [command], install=install)
     return home / "node_modules" / ".bin"
 

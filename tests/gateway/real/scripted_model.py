@@ -77,7 +77,7 @@ def results_of(body: Json) -> list[str]:
     for message in body.get("messages") or ():
         if message["role"] == "tool":
             results.append(message["content"])
-        elif isinstance(message["content"], list):
+        elif isinstance(message.get("content"), list):
             results += [part for part in message["content"] if part.get("type") == "tool_result"]
     results += [
         item["output"]
