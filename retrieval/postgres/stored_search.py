@@ -80,7 +80,8 @@ class TermSearch:
         asked = list(dict.fromkeys(terms(self.text)))[:MAX_TERMS]
         if not asked:
             return None
-        # Materialized, so that the logarithm is computed once a term and not once a posting.
+        # Materialized, so that the logarithm is computed once a term and not once a posting. OFFSET
+        # keeps the look-up of a term by the whole key, also for a tenant of unknown size.
         sql = f"""
             WITH weights AS MATERIALIZED (
                 SELECT t.term, t.field, {K1 * (1 - B)}::float8 AS base,
@@ -97,9 +98,12 @@ class TermSearch:
             )
             SELECT number,
                 sum(weight * p.count / (p.count + base + slope * p.length))::real AS score
-            FROM weights w JOIN shortlist.postings p
-                ON p.tenant = %(tenant)s::integer AND p.term = w.term AND p.field = w.field
-            WHERE shortlist.is_permitted(%(mask)s, p.number)
+            FROM weights w CROSS JOIN LATERAL (
+                SELECT number, count, length FROM shortlist.postings
+                WHERE tenant = %(tenant)s::integer AND term = w.term AND field = w.field
+                    AND shortlist.is_permitted(%(mask)s, number)
+                OFFSET 0
+            ) AS p
             GROUP BY number ORDER BY score DESC FETCH FIRST %(depth)s ROWS WITH TIES
         """
         parameters = {
