@@ -330,13 +330,38 @@ class Admission:
         everything = np.ones(len(self.index.tools), np.bool_)
         return Reasons(self._evaluation, everything if self.mask is None else self.mask)
 
-    def _permitted_rows(self) -> Mask | None:
-        mask = self._evaluation.catalog.admitted(self._evaluation.truths)
+    @cached_property
+    def unreachable(self) -> frozenset[str]:
+        """Ids of the tools that no state permits: quarantined, or not allowed.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view(allowed=["billing/*"])
+            >>> sorted(view.admission.unreachable)
+            ['mail/send_mail']
+        """
+        mask = self._reachable_rows()
+        if mask is None:
+            return frozenset()
+        tools = self.index.tools
+        return frozenset(tools[row].id for row in self.index.by_id(~mask).tolist())
+
+    def _reachable_rows(self) -> Mask | None:
+        """The rows that some state may permit."""
+        mask: Mask | None = None
         present = self.index.names.present
         quarantined = self._quarantine.mask(self.index)
         for limit in (present, self.visible, self._allowed.mask, quarantined):
             if limit is not None:
                 mask = limit if mask is None else mask & limit
+        return mask
+
+    def _permitted_rows(self) -> Mask | None:
+        mask = self._evaluation.catalog.admitted(self._evaluation.truths)
+        reachable = self._reachable_rows()
+        if reachable is not None:
+            mask = reachable if mask is None else mask & reachable
         rows = self.index.rows
         excluded_rows = [rows[tool_id] for tool_id in self._votes.excluded if tool_id in rows]
         if excluded_rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple, Self
@@ -18,7 +18,7 @@ from .prompt_layout import Layout
 from .render import RenderedPrompt, Renderer, renderer_for
 from .render.call_tool import CALL_TOOL
 from .render.provider_tools import provider_name
-from .render.renderer import write_entry
+from .render.renderer import SearchContent, deferred_entry, write_entry
 from .schemas import LoadedDefinitions, MissingDefinition, SchemaLoader
 from .working_set import (
     Choice,
@@ -61,6 +61,7 @@ class PromptTurn:
         missing: id to reason, for tools whose definition could not be loaded.
         left_out: ids of tools that did not fit in the token budgets.
         rebuilt: whether all promoted tools were written again.
+        answer: content of the answer to a search of the model; None for other turns.
     """
 
     rendered: RenderedPrompt
@@ -75,10 +76,23 @@ class PromptTurn:
     missing: tuple[MissingDefinition, ...]
     left_out: tuple[str, ...]
     rebuilt: bool
+    answer: SearchContent | None = None
 
     def __repr__(self) -> str:
         tokens = self.phase1_tokens + self.phase2_tokens + self.working_tokens
         return f"PromptTurn({len(self.callable)} callable tools, {tokens:,} tokens)"
+
+
+class AskedSearch(NamedTuple):
+    """The result of a search that the model asked for.
+
+    Attributes:
+        tool_ids: ids of the tools, best first.
+        text: what the answer says where no tool is found.
+    """
+
+    tool_ids: tuple[str, ...]
+    text: str = ""
 
 
 class SavedTool(NamedTuple):
@@ -164,6 +178,8 @@ class Prompt:
             of the tools found, in messages for that turn only. Without one, all tools found are
             promoted.
         history: record of what the model has seen, shared with the session; a new one by default.
+        unreachable: ids of tools that are never permitted. In formats that defer tools, the list
+            has all others.
 
     Attributes:
         catalog: the rendered version.
@@ -198,6 +214,7 @@ class Prompt:
         withheld: Iterable[str] = (),
         working_set: WorkingSet | None = None,
         history: ToolHistory | None = None,
+        unreachable: Collection[str] = frozenset(),
     ) -> None:
         if schema_budget < 0 or context_tokens < 1 or not 0 <= pass_through_share <= 1:
             raise RequestError(
@@ -216,6 +233,7 @@ class Prompt:
         self._missing: dict[str, MissingDefinition] = {}
         self._stale = False
         self.withheld = frozenset(withheld)
+        self._unreachable = unreachable
         self.catalog = catalog
         # In formats with a list of tools, tools whose arguments stand in a line are called through
         # one more tool, which is always there.
@@ -258,7 +276,12 @@ class Prompt:
             self.history.use_server(server)
 
     def update(
-        self, catalog: Catalog, *, withheld: Iterable[str] = (), pool: PoolWriter | None = None
+        self,
+        catalog: Catalog,
+        *,
+        withheld: Iterable[str] = (),
+        pool: PoolWriter | None = None,
+        unreachable: Collection[str] = frozenset(),
     ) -> None:
         """Use another version of the catalog from the next turn on.
 
@@ -269,11 +292,13 @@ class Prompt:
             catalog: the newer version.
             withheld: ids that are neither shown nor promoted now.
             pool: writes phase 1 from now on; the same writer when absent.
+            unreachable: ids of tools that are never permitted.
         """
         if pool is not None:
             self._use_pool(pool)
         batches = self._layout.batches
         self.catalog, self.withheld = catalog, frozenset(withheld)
+        self._unreachable = unreachable
         self._stale = not all(
             name in catalog
             and name not in self.withheld
@@ -284,7 +309,12 @@ class Prompt:
         self._layout = replace(self._prefix_layout(), batches=batches)
         self._phase1_tokens = self._count_prefix_tokens()
 
-    def turn(self, active: Sequence[str], scores: Mapping[str, float] | None = None) -> PromptTurn:
+    def turn(
+        self,
+        active: Sequence[str],
+        scores: Mapping[str, float] | None = None,
+        asked: AskedSearch | None = None,
+    ) -> PromptTurn:
         """The prompt of the next turn. Waits at most the schema loader's timeout.
 
         Args:
@@ -293,13 +323,27 @@ class Prompt:
             scores: id to score, for the tools found in this turn, new or not. These must be
                 callable. By default the new ids, in their order. With a working set, they need not
                 all be active; the best active ones are promoted.
+            asked: result of a search of the model. The turn's `answer` has the definitions, and
+                `appended` does not repeat them.
         """
         choice = choose_tools(
-            self._working_set, self.history, self._permitted_ids(active), scores or {}
+            self._working_set,
+            self.history,
+            self._permitted_ids(active),
+            scores or {},
+            () if asked is None else asked.tool_ids,
         )
         tools = self._tools_after_prefix(choice.definitions)
-        return self._render_turn(
+        before = frozenset(self.promoted)
+        prompt_turn = self._render_turn(
             tools, self._schemas.load(self._definitions_to_load(tools)), active, choice
+        )
+        if asked is None:
+            return prompt_turn
+        return replace(
+            prompt_turn,
+            answer=self._search_answer(asked, frozenset() if prompt_turn.rebuilt else before),
+            appended=prompt_turn.appended if prompt_turn.rebuilt else (),
         )
 
     def tool_id(self, name: str) -> str:
@@ -383,6 +427,28 @@ class Prompt:
         self._lines_in_use = lines_in_use(self._working_set, self.history.servers, self.pool)
         self._use_layout(replace(layout, in_use=self._lines_in_use.text))
         self._phase1_tokens = self._count_prefix_tokens()
+
+    def _search_answer(self, asked: AskedSearch, before: Collection[str]) -> SearchContent:
+        """The answer to a search of the model.
+
+        Args:
+            asked: the result of the search.
+            before: ids of the tools whose definitions the conversation already has.
+        """
+        promoted = {entry.tool_id: entry for entry in self._layout.promoted}
+        fresh, earlier = [], []
+        # A reference is short, and what OpenAI's search gives has to be a definition.
+        is_repeated = self._renderer.search_kind and self._renderer.name_length is not None
+        for tool_id in asked.tool_ids:
+            entry = promoted.get(tool_id)
+            if entry is not None and (is_repeated or tool_id not in before):
+                fresh.append(entry)
+            elif entry is not None or tool_id in self.standing:
+                earlier.append(tool_id)
+        length = self._renderer.name_length
+        names = [name if length is None else provider_name(name, length) for name in earlier]
+        text = f"You already have: {', '.join(names)}" if names else asked.text
+        return self._renderer.search_content(tuple(fresh), text)
 
     def _render_turn(
         self,
@@ -509,14 +575,21 @@ class Prompt:
         self._least_detail: dict[str, Detail] = {}
         self.in_prefix = frozenset(tool.id for tool in tools)
         self.pool = None
+        present_ids = {entry.tool_id for entry in resident}
+        deferrable = self.catalog if self._renderer.defers else ()
+        deferred = tuple(
+            deferred_entry(self._renderer, tool)
+            for tool in sorted(deferrable, key=lambda tool: tool.id)
+            if tool.id not in self._unreachable and tool.id not in present_ids
+        )
         if self.passes_through:
-            return Layout(self._operator, "", resident)
+            return Layout(self._operator, "", resident, deferred=deferred)
         pool = self.pool = self._pools.write(self.catalog, withheld=self.withheld)
         self.in_prefix = pool.standing
         self._least_detail = {
             server: LEVEL_ABOVE_POOL[level] for server, level in pool.levels.items()
         }
-        return Layout(self._operator, pool.text, resident)
+        return Layout(self._operator, pool.text, resident, deferred=deferred)
 
     def _count_prefix_tokens(self) -> int:
         prefix = self._renderer.render(replace(self._layout, batches=())).prefix

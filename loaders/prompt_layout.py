@@ -53,6 +53,8 @@ class Layout:
             it passes through.
         batches: promoted tools, one batch per turn with promotions.
         in_use: lines of the servers in use, after the prefix.
+        deferred: tools of the list that the model reads only after a search found them, in formats
+            of providers that defer tools.
     """
 
     operator: str
@@ -60,6 +62,7 @@ class Layout:
     resident: Batch = ()
     batches: tuple[Batch, ...] = ()
     in_use: str = ""
+    deferred: Batch = ()
 
     @property
     def text(self) -> str:

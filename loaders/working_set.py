@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -68,6 +68,7 @@ def choose_tools(
     history: ToolHistory,
     active: Sequence[str],
     scores: Mapping[str, float],
+    asked: Collection[str] = (),
 ) -> Choice:
     """Which tools get their definition in a turn, and which may get a line.
 
@@ -80,12 +81,14 @@ def choose_tools(
         history: what the model has seen.
         active: ids of all tools to offer, in order.
         scores: id to score, for the tools found in this turn; by default the new ones.
+        asked: ids of tools found by a search of the model, which all get their definition.
     """
     if working is None:
         return Choice(active, scores)
     fresh = [name for name in active if not history.of(name).offered]
     ranked = sorted(scores, key=scores.__getitem__, reverse=True) or fresh
-    best, found_ids = ranked[: working.promoted], frozenset(ranked)
+    best = [name for name in ranked if name in asked] if asked else ranked[: working.promoted]
+    found_ids = frozenset(ranked)
     new_ids = frozenset(best).union(name for name in fresh if name not in found_ids)
     return Choice(
         [name for name in active if name in new_ids or history.of(name).promoted],

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ..catalog.mcp_listing import is_model
 from ..errors import RequestError
+from ..loaders.render import SEARCH_TOOL, renderer_for
+from ..loaders.render.deferred_tools import search_output
+from ..loaders.render.renderer import SearchContent
 
 Messages = list[dict[str, Any]]
+CallKind: TypeAlias = Literal["function", "custom", "search"]
 
 _ACCEPTED = (
     "a reply of OpenAI's chat completions or responses, or of Anthropic's messages, as the object "
@@ -29,13 +33,14 @@ class ModelCall:
         id: id of the call, which its answer repeats.
         name: the name that the model called.
         arguments: the arguments as the provider gives them.
-        is_custom: whether it calls a custom tool of OpenAI, which takes text.
+        kind: `function`; `custom` for a custom tool of OpenAI, which takes text; `search` for the
+            tool search of OpenAI's responses.
     """
 
     id: str
     name: str
     arguments: object
-    is_custom: bool = False
+    kind: CallKind = "function"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +165,8 @@ def _chat_reply(message: Mapping[str, Any]) -> Reply:
             raise RequestError(f"reply: {place}: has no `function`")
         arguments = function.get("input" if kind == "custom" else "arguments")
         name = _field(function, "name", f"{place}.{kind}")
-        calls.append(ModelCall(_field(row, "id", place), name, arguments, kind == "custom"))
+        call_kind: CallKind = "custom" if kind == "custom" else "function"
+        calls.append(ModelCall(_field(row, "id", place), name, arguments, call_kind))
         row = _without(row, _CALL_OUTPUT_ONLY)
         rows.append({"type": kind, **row, kind: _without(function, _CALL_OUTPUT_ONLY)})
     sent = _without(message, _CHAT_OUTPUT_ONLY) | {"role": "assistant"}
@@ -183,7 +189,11 @@ def _responses_reply(output: Sequence[Any]) -> Reply:
             is_custom = kind == "custom_tool_call"
             arguments = item.get("input" if is_custom else "arguments")
             name = _field(item, "name", place)
-            calls.append(ModelCall(_field(item, "call_id", place), name, arguments, is_custom))
+            call_kind: CallKind = "custom" if is_custom else "function"
+            calls.append(ModelCall(_field(item, "call_id", place), name, arguments, call_kind))
+        elif kind == "tool_search_call" and item.get("execution") == "client":
+            call_id = _field(item, "call_id", place)
+            calls.append(ModelCall(call_id, SEARCH_TOOL.name, item.get("arguments"), "search"))
         elif kind == "message":
             texts.append(_texts(item.get("content"), ("output_text",)))
         sent = _without(item, _BLOCK_OUTPUT_ONLY)
@@ -217,14 +227,18 @@ def _chat_answers(answers: Sequence[CallAnswer]) -> Messages:
 
 
 def _responses_answers(answers: Sequence[CallAnswer]) -> Messages:
-    return [
-        {
-            "type": "custom_tool_call_output" if answer.call.is_custom else "function_call_output",
-            "call_id": answer.call.id,
-            "output": answer.content,
-        }
-        for answer in answers
-    ]
+    outputs, notes = [], []
+    for answer in answers:
+        call_id, content = answer.call.id, answer.content
+        if answer.call.kind == "search":
+            # The output of a search has definitions only.
+            outputs.append(search_output(call_id, content if isinstance(content, list) else []))
+            notes += [{"role": "system", "content": content}] if isinstance(content, str) else []
+        else:
+            is_custom = answer.call.kind == "custom"
+            kind = "custom_tool_call_output" if is_custom else "function_call_output"
+            outputs.append({"type": kind, "call_id": call_id, "output": content})
+    return [*outputs, *notes]
 
 
 def _anthropic_answers(answers: Sequence[CallAnswer]) -> Messages:
@@ -235,6 +249,19 @@ def _anthropic_answers(answers: Sequence[CallAnswer]) -> Messages:
     ]
     # The API takes the results of all calls of a reply in one message.
     return [{"role": "user", "content": results}] if results else []
+
+
+def search_answer(format: str, call_id: str, content: SearchContent) -> Messages:  # noqa: A002
+    """The messages that answer a search of the model.
+
+    Args:
+        format: the session's format.
+        call_id: id of the call, which the answer repeats.
+        content: the result of the search.
+    """
+    renderer = renderer_for(format)
+    call = ModelCall(call_id, SEARCH_TOOL.name, None, renderer.search_kind or "function")
+    return _ANSWERED[renderer.providers[0]]([CallAnswer(call, content, ok=True)])
 
 
 _ANSWERED: Mapping[str, Callable[[Sequence[CallAnswer]], Messages]] = {

@@ -52,6 +52,14 @@ class CallSession(Protocol):
         """Record the result of a call."""
         ...
 
+    def read_search(self, name: str, arguments: object) -> str | Verdict | None:
+        """The query of a search of the model, or what is wrong with it; None for other calls."""
+        ...
+
+    def search(self, query: str) -> Turn:
+        """Answer a search of the model."""
+        ...
+
     def waits_for_calls(self, name: str, arguments: object) -> bool:
         """Whether the outcome of other calls may change whether this call is permitted."""
         ...
@@ -145,6 +153,15 @@ class ReplyHandler:
                 yield batch
                 self._record(batch)
                 batch = []
+            query = self._session.read_search(call.name, call.arguments)
+            if query is not None:
+                if batch:
+                    # What the search may find can depend on the outcome of earlier calls.
+                    yield batch
+                    self._record(batch)
+                    batch = []
+                self._answers[place] = self._search(call, query)
+                continue
             verdict = self._session.check(call.name, call.arguments)
             if verdict.passed and verdict.tool is not None:
                 batch.append(PassedCall(place, verdict.tool, verdict))
@@ -154,6 +171,13 @@ class ReplyHandler:
         if batch:
             yield batch
             self._record(batch)
+
+    def _search(self, call: ModelCall, query: str | Verdict) -> CallAnswer:
+        if isinstance(query, Verdict):
+            return CallAnswer(call, query.text, ok=False)
+        turn = self._session.search(query)
+        self._append(turn.append, rebuilt=turn.rebuilt)
+        return CallAnswer(call, turn.answer or "", ok=True)
 
     def _record(self, batch: Sequence[PassedCall]) -> None:
         """Record the outcomes of calls that ran, in the order of the calls."""

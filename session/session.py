@@ -14,13 +14,15 @@ from ..config import Config, SessionConfig
 from ..errors import RequestError, ShortlistError, StepLimitError
 from ..gating import Refusal, State, Votes
 from ..gating.verdict import Verdict
+from ..loaders.prompt import AskedSearch
 from ..loaders.render import renderer_for
 from ..processes import GuardedLock
+from ..retrieval.query import MAX_QUERY_CHARS
 from ..sections import AUTO
 from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
 from .recorder import recorder_for
-from .reply import read_reply
+from .reply import read_reply, search_answer
 from .reply_handler import ReplyHandler, Run
 from .session_data import SessionData, checked_allowed
 from .session_prompt import check_format, denied_ids
@@ -36,6 +38,11 @@ if TYPE_CHECKING:
 
 #: Replies with calls to one message of the user that are handled by default.
 STEPS = 30
+#: Tools that a search of the model finds at most, without the setting `k`.
+SEARCH_HITS = 5
+_NOTHING_FITS = (
+    "No tool fits. Search once more in other words, or tell the user that you have no tool for it."
+)
 #: Weight of the search that reads a tool's answer, beside the one for the request alone.
 _RESULT_WEIGHT = 0.5
 
@@ -314,6 +321,68 @@ class Session:
             self._data.replies = 0
             turn = self._run_turn(conversation.in_context, votes)
             return replace(turn, request=messages) if isinstance(messages, str) else turn
+
+    def search(self, query: str, call_id: str | None = None, *, votes: Votes | None = None) -> Turn:
+        """Answer a search that the model asked for. The tools found are offered from now on.
+
+        `handle` does this when the model calls the search. Nothing is searched for but the query,
+        and only tools are found that are permitted now.
+
+        Args:
+            query: the task in the model's words.
+            call_id: id of the model's call. With it, `append` begins with the answer to the call.
+            votes: votes of the servers about their own tools, for this step.
+
+        Returns:
+            A turn. `answer` has the content of the answer in the session's format; if nothing fits,
+            it says so.
+
+        Raises:
+            RequestError: the query is empty or no text.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("get_forecast", "weather"), Tool("play_song", "music")]
+            >>> session = Engine.from_tools(tools, tiers=["lexical"]).session(
+            ...     format="anthropic_search", pass_through=0, k=1
+            ... )
+            >>> session.search("get the forecast").answer
+            [{'type': 'tool_reference', 'tool_name': 'weather__get_forecast'}]
+        """
+        if not isinstance(query, str) or not query.strip():
+            raise RequestError("query: a text that says what the tools are needed for")
+        if call_id is not None and self.format is None:
+            raise RequestError("call_id: the session has no format; make it with format=...")
+        with self._lock:
+            turn = self._run_turn(query.strip(), votes, asks=True)
+            if call_id is None or self.format is None or turn.answer is None:
+                return turn
+            answers = search_answer(self.format, call_id, turn.answer)
+            return replace(turn, answers=tuple(answers))
+
+    def read_search(self, name: str, arguments: object = None) -> str | Verdict | None:
+        """The query, if a call of the model is a search; `search` answers it.
+
+        Args:
+            name: the name in the model's call.
+            arguments: the arguments as the provider gives them.
+
+        Returns:
+            The query; a verdict that says what is wrong with the arguments; or None if the call is
+            no search.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session(format="openai_call_tool", pass_through=0)
+            >>> turn = session.turn("list the invoices")
+            >>> session.read_search("search_tools", '{"query": "send a mail"}')
+            'send a mail'
+        """
+        with self._lock:
+            if self._tools.prompt is None:
+                return None
+            return self._tools.prompt.read_search(name, arguments)
 
     def check(self, name: str, arguments: object = None, *, votes: Votes | None = None) -> Verdict:
         """Whether a call by the model may run, and if not, what the model should change.
@@ -801,6 +870,7 @@ class Session:
         votes: Votes | None,
         outcome: tuple[str, bool] | None = None,
         context: float | None = None,
+        asks: bool = False,
     ) -> Turn:
         """One turn: search, decide, update the active tools, render.
 
@@ -810,24 +880,29 @@ class Session:
             outcome: id of the tool that answered, and whether it succeeded; None for a user's
                 message.
             context: weight of the search with context; computed from both searches when absent.
+            asks: whether `in_context` is a query of the model, for which alone is searched.
         """
         start = perf_counter()
         view = self.view(votes)
         prompt = self._tools.follow(view)
+        conversation, k = self._data.conversation, self._k
+        if asks:
+            conversation = Conversation((Message("user", in_context[:MAX_QUERY_CHARS]),))
+            in_context, k = conversation.request, self.settings.k or SEARCH_HITS
         called_id = None if outcome is None else outcome[0]
         results, offer = search_and_offer(
             view,
-            self._data.conversation,
+            conversation,
             in_context,
-            k=self._k,
+            k=k,
             settings=self.settings,
             prompt=prompt,
             context=context,
-            called_ids=self._data.history.called,
+            called_ids=() if asks else self._data.history.called,
             answered=called_id is not None,
         )
         self._data.turn += 1
-        if called_id is None:
+        if called_id is None and not asks:
             self._data.history.begin_turn()
         offered_tools = [hit.tool for hit in offer.hits]
         departures, changed, added = self._tools.settle(
@@ -835,13 +910,13 @@ class Session:
         )
         prompt_turn = None
         if prompt is not None:
-            prompt_turn = prompt.turn(
-                self._tools.active, offer_scores(results, offer, prompt.depth)
-            )
+            scores = offer_scores(results, offer, prompt.depth)
+            asked = AskedSearch(tuple(hit.id for hit in offer.hits), _NOTHING_FITS)
+            prompt_turn = prompt.turn(self._tools.active, scores, asked if asks else None)
         search_ms = results.search_ms if results else 0.0
         turn = Turn(
             number=self._data.turn,
-            queries=results.queries if results else (self._data.conversation.request,),
+            queries=results.queries if results else (conversation.request,),
             selections=results.selections if results else (),
             hits=offer.hits,
             ranked=results.merged.hits if results else (),

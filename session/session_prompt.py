@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from ..catalog import Tool
-from ..catalog.arguments import argument_problems, read_arguments
+from ..catalog.arguments import ArgumentProblem, argument_problems, read_arguments
 from ..config import SessionConfig
 from ..errors import RequestError, UnknownToolError
 from ..gating.verdict import Verdict
 from ..loaders.detail import Detail
 from ..loaders.history import SeenLevel, ToolHistory
 from ..loaders.pool import PoolLevel, PoolWriter
-from ..loaders.prompt import Prompt, PromptTurn
-from ..loaders.render import renderer_for
-from ..loaders.render.anthropic_tools import SEARCH_TOOL
+from ..loaders.prompt import AskedSearch, Prompt, PromptTurn
+from ..loaders.render import SEARCH_TOOL, renderer_for
 from ..loaders.render.call_tool import CALL_TOOL
 from ..loaders.schemas import SchemaLoader
 from ..loaders.summaries import Summaries, shared_summaries
@@ -79,6 +78,7 @@ class SessionPrompt:
         self._denied = denied_ids(view)
         self._denied_in_prefix = self._denied | frozenset(map(str, saved_ids))
         self._permitted_rows = _PermittedRows.of(view)
+        self._renderer, self._unreachable = renderer_for(format), view.admission.unreachable
         self._prompt = Prompt(
             view.catalog,
             format=format,
@@ -92,6 +92,7 @@ class SessionPrompt:
             withheld=self._denied_in_prefix,
             working_set=self._working_set,
             history=history,
+            unreachable=view.admission.unreachable,
         )
         self._scores: dict[str, float] = {}
         self._unsent_turn: PromptTurn | None = None
@@ -157,7 +158,7 @@ class SessionPrompt:
 
         Returns:
             `call_tool` without the name of a tool is invalid. `search_tools` is refused, because
-            the search has been made. None for any other name.
+            it is no tool to run. None for any other name.
         """
         if name == CALL_TOOL.name:
             values, problem = read_arguments(arguments)
@@ -169,6 +170,20 @@ class SessionPrompt:
             reason = "the tools for this turn are loaded already; call one of those you were shown"
             return Verdict("denied", name, refusal=Refusal(name, "not_allowed", reason))
         return None
+
+    def read_search(self, name: str, arguments: object) -> str | Verdict | None:
+        """The query of a call of the search; what is wrong with it; None for other calls."""
+        if name != SEARCH_TOOL.name or not self.searches:
+            return None
+        values, problem = read_arguments(arguments)
+        problems = (
+            argument_problems(SEARCH_TOOL.input_schema, values) if problem is None else (problem,)
+        )
+        query = values.get("query") if isinstance(values, Mapping) else None
+        if not problems and isinstance(query, str) and query.strip():
+            return query
+        empty = ArgumentProblem("/query", "what has to be done, in plain words", "an empty text")
+        return Verdict("invalid", name, problems=problems or (empty,))
 
     def _find_tool_id(self, name: str) -> str:
         """The id of the tool with this provider's name, or the name itself."""
@@ -182,25 +197,55 @@ class SessionPrompt:
 
     def follow(self, view: View) -> bool:
         """Follow a view. Returns whether the prefix had to be written again."""
-        if view.catalog is self._prompt.catalog and self._permitted_rows.matches(view):
+        if (
+            view.catalog is self._prompt.catalog
+            and self._permitted_rows.matches(view)
+            and not (self._renderer.defers and view.admission.unreachable != self._unreachable)
+        ):
             return False
         self._permitted_rows, self._denied = _PermittedRows.of(view), denied_ids(view)
-        if view.catalog is not self._prompt.catalog or self._denied - self._denied_in_prefix:
-            self._prompt.update(view.catalog, withheld=self._denied, pool=self._pool_writer(view))
+        unreachable = view.admission.unreachable
+        # A list of deferred tools has all that may ever be permitted.
+        lists_others = self._renderer.defers and unreachable != self._unreachable
+        self._unreachable = unreachable
+        is_new = view.catalog is not self._prompt.catalog or lists_others
+        if is_new or self._denied - self._denied_in_prefix:
+            self._prompt.update(
+                view.catalog,
+                withheld=self._denied,
+                pool=self._pool_writer(view),
+                unreachable=unreachable,
+            )
             self._denied_in_prefix = self._denied
             return True
         self._prompt.withheld = self._denied
         return False
 
-    def turn(self, active: tuple[str, ...], scores: Mapping[str, float]) -> PromptTurn:
+    @property
+    def searches(self) -> bool:
+        """Whether the model has a search that it may call."""
+        return self._renderer.search_kind is not None and SEARCH_TOOL.id not in self._prompt.catalog
+
+    def turn(
+        self,
+        active: tuple[str, ...],
+        scores: Mapping[str, float],
+        asked: AskedSearch | None = None,
+    ) -> PromptTurn:
         """Render a turn.
 
         Args:
             active: ids of the tools to offer, in the order they came.
             scores: id to score, for the tools found in this turn.
+            asked: result of a search of the model, whose tools are shown beside those of the turn.
         """
+        if asked is not None:
+            best_score = max(self._scores.values(), default=0.0) + 1.0
+            scores = self._scores | {
+                tool_id: best_score + 1.0 / rank for rank, tool_id in enumerate(asked.tool_ids, 1)
+            }
         self._scores = dict(scores)
-        prompt_turn = self._prompt.turn(active, scores)
+        prompt_turn = self._prompt.turn(active, scores, asked)
         unsent_turn, self._unsent_turn = self._unsent_turn, None
         if unsent_turn is not None and not prompt_turn.rebuilt:
             # Messages of a rendering between the steps, which nobody was handed yet.

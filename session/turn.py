@@ -11,6 +11,7 @@ from .toolset import Departure
 
 if TYPE_CHECKING:
     from ..loaders.prompt import PromptTurn
+    from ..loaders.render.renderer import SearchContent
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Turn:
         timings: milliseconds: `search` in the engine, `session` for the rest.
         provider_tools: tools that the model's provider runs.
         request: the user's message, if `turn` was given it as a text.
+        answers: the messages that answer a search of the model, if `search` was given its call.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -73,6 +75,7 @@ class Turn:
     timings: Mapping[str, float] = field(default_factory=dict)
     provider_tools: tuple[Mapping[str, Any], ...] = ()
     request: str | None = None
+    answers: tuple[dict[str, Any], ...] = ()
 
     def __repr__(self) -> str:
         tools = ", ".join(self.ids) or self.reason or "no tool"
@@ -99,9 +102,18 @@ class Turn:
     def append(self) -> tuple[dict[str, Any], ...]:
         """Messages to add to the conversation, after the answers of tools.
 
-        If `rebuilt`, these are all messages about tools: those added earlier may be dropped.
+        If `rebuilt`, these are all messages about tools: those added earlier may be dropped. After
+        a search of the model, its answer comes first, if `search` was given the call's id.
         """
-        return () if self.shown is None else self.shown.appended
+        return (*self.answers, *(() if self.shown is None else self.shown.appended))
+
+    @property
+    def answer(self) -> SearchContent | None:
+        """Content of the answer to a search of the model, as its provider takes it.
+
+        A text, or a list of the provider's objects. None for other turns, and without a format.
+        """
+        return None if self.shown is None else self.shown.answer
 
     @property
     def messages(self) -> tuple[dict[str, Any], ...]:

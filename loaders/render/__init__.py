@@ -6,22 +6,26 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from ...errors import RequestError
-from .anthropic_tools import AnthropicTools, AnthropicToolSearch
+from .anthropic_tools import AnthropicTools
 from .call_tool import CALL_TOOL, MessageRenderer
+from .deferred_tools import SEARCH_TOOL, AnthropicToolSearch, OpenAIToolSearch
 from .openai_tools import OpenAIResponsesTools, OpenAITools
 from .renderer import RenderedPrompt, Renderer
 
-__all__ = ["FORMATS", "RenderedPrompt", "Renderer", "renderer_for"]
+__all__ = ["FORMATS", "SEARCH_TOOL", "RenderedPrompt", "Renderer", "renderer_for"]
+
+_OWN_TOOLS = (CALL_TOOL, SEARCH_TOOL)
 
 FORMATS: Mapping[str, Callable[[], Renderer]] = {
     "text": lambda: MessageRenderer(OpenAITools()),
     "openai": OpenAITools,
     "openai_responses": OpenAIResponsesTools,
     "anthropic": AnthropicTools,
+    "openai_responses_search": OpenAIToolSearch,
     "anthropic_search": AnthropicToolSearch,
-    "openai_call_tool": lambda: MessageRenderer(OpenAITools(), CALL_TOOL),
-    "openai_responses_call_tool": lambda: MessageRenderer(OpenAIResponsesTools(), CALL_TOOL),
-    "anthropic_call_tool": lambda: MessageRenderer(AnthropicTools(), CALL_TOOL),
+    "openai_call_tool": lambda: MessageRenderer(OpenAITools(), *_OWN_TOOLS),
+    "openai_responses_call_tool": lambda: MessageRenderer(OpenAIResponsesTools(), *_OWN_TOOLS),
+    "anthropic_call_tool": lambda: MessageRenderer(AnthropicTools(), *_OWN_TOOLS),
 }
 """Name to renderer."""
 

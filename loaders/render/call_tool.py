@@ -1,4 +1,4 @@
-"""Definitions in messages: as plain text, or with one tool that calls any other."""
+"""Definitions in messages: as plain text, or beside a tool that calls any other and a search."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ from typing import Any, ClassVar, Final
 
 from ...catalog import Tool
 from ..detail import Detail, describe
-from ..prompt_layout import Layout, RenderedTool
+from ..prompt_layout import Batch, Layout, RenderedTool
+from .deferred_tools import SEARCH_TOOL
 from .provider_tools import ProviderTools
-from .renderer import RenderedPrompt, batch_texts, dump, in_use, lines
+from .renderer import (
+    RenderedPrompt,
+    SearchContent,
+    SearchKind,
+    batch_texts,
+    dump,
+    in_use,
+    lines,
+)
 
 CALL_TOOL: Final = Tool(
     "call_tool",
@@ -25,7 +34,7 @@ CALL_TOOL: Final = Tool(
         "additionalProperties": False,
     },
 )
-"""The one tool; its definition never changes."""
+"""Calls any other tool. Its definition never changes."""
 
 
 class MessageRenderer:
@@ -39,17 +48,23 @@ class MessageRenderer:
     """
 
     name_length: ClassVar[int | None] = None
+    defers: ClassVar[bool] = False
 
     def __init__(self, provider: ProviderTools, *listed: Tool) -> None:
         self._provider = provider
         self.providers = provider.providers
         tools = [provider.tool(tool.name, tool.description, tool.input_schema) for tool in listed]
         self._definitions = list(map(dump, tools))
-        self._listed = list(map(provider.marked, tools))
+        self._listed = [*tools[:-1], *map(provider.marked, tools[-1:])]
+        self.search_kind: SearchKind | None = "function" if SEARCH_TOOL in listed else None
 
     def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A line of text at every level."""
         return RenderedTool(describe(tool, detail, summary))
+
+    def search_content(self, loaded: Batch, text: str) -> SearchContent:
+        """The definitions as lines, and the text."""
+        return "\n".join(filter(None, (lines(loaded), text)))
 
     def message(self, text: str) -> dict[str, Any]:
         """A message with text about tools."""

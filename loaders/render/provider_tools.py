@@ -10,8 +10,17 @@ from typing import Any, ClassVar
 from ...catalog import Tool
 from ...catalog.short_definition import without_prose
 from ..detail import Detail, definition_text, describe
-from ..prompt_layout import Layout, RenderedTool
-from .renderer import RenderedPrompt, batch_texts, definitions, in_use, tools_of
+from ..prompt_layout import Batch, Layout, RenderedTool
+from .renderer import (
+    RenderedPrompt,
+    SearchContent,
+    SearchKind,
+    batch_texts,
+    definitions,
+    in_use,
+    lines,
+    tools_of,
+)
 
 
 class ProviderTools:
@@ -23,6 +32,8 @@ class ProviderTools:
 
     name_length: ClassVar[int]
     providers: ClassVar[tuple[str, ...]]
+    defers: ClassVar[bool] = False
+    search_kind: ClassVar[SearchKind | None] = None
 
     def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A tool of the provider if the level is callable, otherwise a line of text.
@@ -58,6 +69,16 @@ class ProviderTools:
     ) -> dict[str, Any]:
         """The arguments of a request to the model."""
         raise NotImplementedError
+
+    def search_content(self, loaded: Batch, text: str) -> SearchContent:
+        """The names of the tools, whose definitions are in the list; and the text."""
+        names = [
+            provider_name(entry.tool_id, self.name_length)
+            for entry in loaded
+            if entry.tool is not None
+        ]
+        listed = f"Tools loaded into your list: {', '.join(names)}" if names else ""
+        return "\n".join(filter(None, (listed, lines(loaded), text)))
 
     def marked(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
         """The last tool of the list, with a cache breakpoint if the provider needs one."""

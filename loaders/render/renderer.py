@@ -6,7 +6,7 @@ import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from ...catalog import Tool
 from ..counting import bundled_counter
@@ -17,6 +17,11 @@ _CACHED_ENTRIES = 32_768
 """Maximum number of cached entries: four levels of 4,096 tools in two formats."""
 HEADING = "Tools loaded:\n"
 """Stands before the lines of each batch that travels in a message."""
+
+SearchKind: TypeAlias = Literal["function", "search"]
+"""How the model calls the search: as a function, or as the provider's own search."""
+SearchContent: TypeAlias = str | list[dict[str, Any]]
+"""The content of an answer to a search: a text, or the provider's objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +67,27 @@ class Renderer(Hashable, Protocol):
         """The providers whose replies fit the format, as `session.reply.Reply` names them."""
         ...
 
+    @property
+    def defers(self) -> bool:
+        """Whether the list of tools has every tool that the session may ever use, deferred."""
+        ...
+
+    @property
+    def search_kind(self) -> SearchKind | None:
+        """The kind of the search in the list of tools; None without one."""
+        ...
+
     def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A tool at a level of detail, as it is counted and as the provider takes it."""
+        ...
+
+    def search_content(self, loaded: Batch, text: str) -> SearchContent:
+        """The answer to a search of the model.
+
+        Args:
+            loaded: tools that the model can call from now on.
+            text: what else the answer says; may be empty.
+        """
         ...
 
     def message(self, text: str) -> dict[str, Any]:
@@ -102,6 +126,13 @@ def write_entry(renderer: Renderer, tool: Tool, detail: Detail, summary: str) ->
     """
     text, native = renderer.render_tool(tool, detail, summary)
     return PoolEntry(tool.id, detail, text, native, bundled_counter().count(f"{text}\n"))
+
+
+@lru_cache(_CACHED_ENTRIES)
+def deferred_entry(renderer: Renderer, tool: Tool) -> PoolEntry:
+    """A tool in full whose tokens are not counted, because the model does not read it yet."""
+    text, native = renderer.render_tool(tool, Detail.FULL, "")
+    return PoolEntry(tool.id, Detail.FULL, text, native, 0)
 
 
 def lines(entries: Iterable[PoolEntry]) -> str:

@@ -1,0 +1,242 @@
+"""Formats of providers that defer tools: the model reads a definition where a search found it.
+
+The list of tools is written once. Definitions follow in the conversation, as results of searches:
+those that the model asks for, and one before each turn with new tools. Nothing before them moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from ...catalog import Tool
+from ..detail import Detail
+from ..prompt_layout import Batch, Layout, PoolEntry, RenderedTool
+from .anthropic_tools import AnthropicTools
+from .openai_tools import OpenAIResponsesTools
+from .provider_tools import ProviderTools, provider_name
+from .renderer import (
+    RenderedPrompt,
+    SearchContent,
+    SearchKind,
+    definitions,
+    dump,
+    in_use,
+    lines,
+    tools_of,
+)
+
+SEARCH_TOOL: Final = Tool(
+    "search_tools",
+    description="Find tools for a task described in plain words. The tools that fit are loaded "
+    "and can be called from then on.",
+    input_schema={
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "What has to be done."}},
+        "required": ["query"],
+    },
+)
+"""The search that a model may call. Its definition never changes."""
+_QUERY = "tools for this turn"
+
+
+class _DeferredTools(ProviderTools):
+    """The search tool and the resident tools in the list; found tools as results of searches."""
+
+    defers: ClassVar[bool] = True
+    search_kind: ClassVar[SearchKind | None] = "function"
+
+    def __init__(self) -> None:
+        text, tool = super().render_tool(SEARCH_TOOL, Detail.FULL, "")
+        self._search_tool = PoolEntry(SEARCH_TOOL.id, Detail.FULL, text, tool, 0)
+
+    def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
+        """A tool of the provider in full, or a line of text: what is deferred never changes."""
+        full = detail >= Detail.SIGNATURE
+        return super().render_tool(tool, Detail.FULL if full else detail, summary)
+
+    def listed(self, resident: Batch, layout: Layout) -> list[Mapping[str, Any]]:
+        """The provider's list of tools."""
+        raise NotImplementedError
+
+    def search_exchange(self, number: int, batch: Batch) -> list[dict[str, Any]]:
+        """A search that the session made, and its result."""
+        raise NotImplementedError
+
+    def render(self, layout: Layout) -> RenderedPrompt:
+        """The list of tools, the system prompt, and an exchange for each batch."""
+        has_search = any(entry.tool_id == SEARCH_TOOL.id for entry in layout.resident)
+        resident = layout.resident if has_search else (*layout.resident, self._search_tool)
+        messages = tuple(
+            self.search_exchange(number, batch) for number, batch in enumerate(layout.batches, 1)
+        )
+        batch_segments = (
+            "\n".join((dump(exchange), *definitions(batch)))
+            for exchange, batch in zip(messages, layout.batches, strict=True)
+        )
+        prefix_segments = [*definitions(resident), layout.text]
+        return RenderedPrompt(
+            self.system(layout.text, layout.in_use),
+            self.listed(resident, layout),
+            messages,
+            "\n".join(prefix_segments),
+            (*prefix_segments, *in_use(layout), *batch_segments),
+        )
+
+
+class AnthropicToolSearch(_DeferredTools, AnthropicTools):
+    """All tools that the session may ever use are sent with `defer_loading`.
+
+    A result of a search has references to them. The API refuses a reference to a tool that is not
+    in the list, so `request` removes those to tools that were taken out of it.
+    """
+
+    def listed(self, resident: Batch, layout: Layout) -> list[Mapping[str, Any]]:
+        """Resident tools up to the breakpoint, which no deferred tool may have; the others."""
+        tools = tools_of(resident)
+        present = {entry.tool_id for entry in resident}
+        deferred = tools_of(entry for entry in layout.deferred if entry.tool_id not in present)
+        return [
+            *tools[:-1],
+            self.marked(tools[-1]),
+            *({**tool, "defer_loading": True} for tool in deferred),
+        ]
+
+    def search_exchange(self, number: int, batch: Batch) -> list[dict[str, Any]]:
+        """A call of the search tool and its result."""
+        identity = f"toolu_shortlist_{number:06}"
+        call = {
+            "type": "tool_use",
+            "id": identity,
+            "name": SEARCH_TOOL.name,
+            "input": {"query": _QUERY},
+        }
+        content = self.search_content(batch, "")
+        result = {"type": "tool_result", "tool_use_id": identity, "content": content}
+        return [
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [result]},
+        ]
+
+    def search_content(self, loaded: Batch, text: str) -> SearchContent:
+        """References to the tools, and the text."""
+        text = "\n".join(filter(None, (lines(loaded), text)))
+        content: list[dict[str, Any]] = [
+            {"type": "tool_reference", "tool_name": tool["name"]} for tool in tools_of(loaded)
+        ]
+        return [*content, *([{"type": "text", "text": text}] if text else [])]
+
+    def request(
+        self,
+        system: Any,
+        tools: Sequence[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """`system`, `messages` and `tools`. Without references to tools that are not in `tools`."""
+        names = {str(tool.get("name")) for tool in tools}
+        return super().request(
+            system, tools, [_without_other_references(message, names) for message in messages]
+        )
+
+
+class OpenAIToolSearch(_DeferredTools, OpenAIResponsesTools):
+    """The list has `tool_search`, which the client runs. Its output has the definitions.
+
+    The API takes definitions that were not in the list, so only those found are sent.
+    """
+
+    defers: ClassVar[bool] = False
+    search_kind: ClassVar[SearchKind | None] = "search"
+
+    def listed(self, resident: Batch, layout: Layout) -> list[Mapping[str, Any]]:
+        """The search, and the resident tools."""
+        search = {
+            "type": "tool_search",
+            "execution": "client",
+            "description": SEARCH_TOOL.description,
+            "parameters": SEARCH_TOOL.input_schema,
+        }
+        other = [entry for entry in resident if entry is not self._search_tool]
+        return [search, *tools_of(other)]
+
+    def search_exchange(self, number: int, batch: Batch) -> list[dict[str, Any]]:
+        """A search call and its output; then the lines of tools without a definition."""
+        call_id = f"call_shortlist_{number:06}"
+        call = {
+            "type": "tool_search_call",
+            "call_id": call_id,
+            "execution": "client",
+            "status": "completed",
+            "arguments": {"query": _QUERY},
+        }
+        output = search_output(call_id, _namespaces(batch))
+        text = lines(batch)
+        return [call, output, *([self.message(text)] if text else [])]
+
+    def search_content(self, loaded: Batch, text: str) -> SearchContent:
+        """The definitions, grouped by server; the text alone if there are none."""
+        return _namespaces(loaded) or text
+
+
+def search_output(call_id: str, tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The item that answers a search call in OpenAI's responses."""
+    return {
+        "type": "tool_search_output",
+        "call_id": call_id,
+        "execution": "client",
+        "status": "completed",
+        "tools": list(tools),
+    }
+
+
+def _namespaces(batch: Iterable[PoolEntry]) -> list[dict[str, Any]]:
+    """The functions of a batch: a namespace for each server, then functions without a server."""
+    servers: dict[str, list[dict[str, Any]]] = {}
+    for entry in batch:
+        if entry.tool is not None:
+            server, slash, _ = entry.tool_id.rpartition("/")
+            function = {**entry.tool, "defer_loading": True}
+            servers.setdefault(server if slash else "", []).append(function)
+    functions = servers.pop("", [])
+    return [
+        *(
+            {
+                "type": "namespace",
+                "name": provider_name(server),
+                "description": f"Tools of {server}.",
+                "tools": tools,
+            }
+            for server, tools in servers.items()
+        ),
+        *functions,
+    ]
+
+
+def _without_other_references(message: Mapping[str, Any], names: set[str]) -> Mapping[str, Any]:
+    """A message without references to tools that have none of these names."""
+    blocks = message.get("content")
+    if not isinstance(blocks, list) or not any(map(_has_reference, blocks)):
+        return message
+    content = [
+        {**block, "content": [_reference_or_text(part, names) for part in block["content"]]}
+        if _has_reference(block)
+        else block
+        for block in blocks
+    ]
+    return {**message, "content": content}
+
+
+def _has_reference(block: Any) -> bool:
+    parts = block.get("content") if isinstance(block, Mapping) else None
+    return isinstance(parts, list) and any(
+        isinstance(part, Mapping) and part.get("type") == "tool_reference" for part in parts
+    )
+
+
+def _reference_or_text(part: Any, names: set[str]) -> Any:
+    is_missing = (
+        isinstance(part, Mapping)
+        and part.get("type") == "tool_reference"
+        and part.get("tool_name") not in names
+    )
+    return {"type": "text", "text": "A tool that is no longer available."} if is_missing else part
