@@ -36,6 +36,7 @@ class ToolRecord(NamedTuple):
         pinned: whether it is never removed to make room.
         offered: whether the last prompt was written with it among the active tools.
         promoted: whether prompts show its definition, where other tools have a line.
+        answered: whether the answer to a search of the model has its definition.
     """
 
     fingerprint: str = ""
@@ -45,6 +46,7 @@ class ToolRecord(NamedTuple):
     pinned: bool = False
     offered: bool = False
     promoted: bool = False
+    answered: bool = False
 
     @property
     def seen(self) -> SeenLevel:
@@ -65,11 +67,17 @@ class ToolRecord(NamedTuple):
         """
         values = {**form, "shown": SeenLevel[form.get("shown", "NEVER")]}
         record = cls(**values)
-        flags = (record.active, record.pinned, record.offered, record.promoted)
+        flags = (
+            record.active,
+            record.pinned,
+            record.offered,
+            record.promoted,
+            record.answered,
+        )
         if not isinstance(record.fingerprint, str) or type(record.used) is not int:
             raise TypeError("a fingerprint is a text, and a turn is a number")
         if not all(isinstance(flag, bool) for flag in flags):
-            raise TypeError("active, pinned, offered and promoted are true or false")
+            raise TypeError("active, pinned, offered, promoted and answered are true or false")
         return record
 
 
@@ -143,6 +151,7 @@ class ToolHistory:
                 active=False,
                 used=0,
                 pinned=False,
+                answered=False,
                 fingerprint=record.fingerprint if record.shown else "",
             )
 
@@ -150,7 +159,17 @@ class ToolHistory:
         """Note that the model receives the present definitions of these active tools."""
         for tool in tools:
             record = self.of(tool.id)
-            self._records[tool.id] = record._replace(fingerprint=tool.fingerprint)
+            self._records[tool.id] = record._replace(fingerprint=tool.fingerprint, answered=False)
+
+    @property
+    def answered(self) -> tuple[str, ...]:
+        """Ids of the active tools whose definition an answer to a search has."""
+        return tuple(tool_id for tool_id, record in self._records.items() if record.answered)
+
+    def answer(self, tool_ids: Iterable[str]) -> None:
+        """Note that the answer to a search of the model has the definitions of active tools."""
+        for tool_id in tool_ids:
+            self._records[tool_id] = self.of(tool_id)._replace(answered=True)
 
     def show(self, tool: Tool, level: SeenLevel) -> None:
         """Note that a prompt shows a tool.

@@ -14,7 +14,7 @@ from .detail import Detail
 from .history import ToolHistory
 from .placement import LEVEL_ABOVE_POOL, OfferedTool, Placer, ordered_by_need
 from .pool import Lines, Pool, PoolLevel, PoolWriter
-from .prompt_layout import Layout
+from .prompt_layout import Layout, PoolEntry
 from .render import RenderedPrompt, Renderer, renderer_for
 from .render.call_tool import CALL_TOOL
 from .render.provider_tools import provider_name
@@ -323,28 +323,30 @@ class Prompt:
             scores: id to score, for the tools found in this turn, new or not. These must be
                 callable. By default the new ids, in their order. With a working set, they need not
                 all be active; the best active ones are promoted.
-            asked: result of a search of the model. The turn's `answer` has the definitions, and
-                `appended` does not repeat them.
+            asked: result of a search of the model, which the turn's `answer` answers.
         """
+        answer = None
+        if asked is not None and self._renderer.answers_define:
+            answer = self._define(asked)
+        permitted_ids = self._permitted_ids(active)
+        asked_ids = () if asked is None else asked.tool_ids
         choice = choose_tools(
-            self._working_set,
-            self.history,
-            self._permitted_ids(active),
-            scores or {},
-            () if asked is None else asked.tool_ids,
+            self._working_set, self.history, permitted_ids, scores or {}, asked_ids
         )
-        tools = self._tools_after_prefix(choice.definitions)
-        before = frozenset(self.promoted)
+        answered = frozenset(self.history.answered)
+        earlier_ids = frozenset(self.promoted)
+        tools = self._tools_after_prefix(
+            name for name in choice.definitions if name not in answered or name in earlier_ids
+        )
+        choice = choice._replace(
+            scores={name: score for name, score in choice.scores.items() if name not in answered}
+        )
         prompt_turn = self._render_turn(
             tools, self._schemas.load(self._definitions_to_load(tools)), active, choice
         )
-        if asked is None:
-            return prompt_turn
-        return replace(
-            prompt_turn,
-            answer=self._search_answer(asked, frozenset() if prompt_turn.rebuilt else before),
-            appended=prompt_turn.appended if prompt_turn.rebuilt else (),
-        )
+        if asked is not None and answer is None:
+            answer = self._name(asked, earlier_ids)
+        return replace(prompt_turn, answer=answer)
 
     def tool_id(self, name: str) -> str:
         """The id of the tool that the model calls by a name.
@@ -353,9 +355,10 @@ class Prompt:
             UnknownToolError: no tool in the prompt has it.
         """
         length = self._renderer.name_length
-        for entry in (*self._layout.resident, *self._layout.promoted):
-            if name == (entry.tool_id if length is None else provider_name(entry.tool_id, length)):
-                return entry.tool_id
+        shown = [entry.tool_id for entry in (*self._layout.resident, *self._layout.promoted)]
+        for tool_id in (*shown, *self.history.answered):
+            if name == self._called(tool_id):
+                return tool_id
         if length is None and name in self.standing:
             return name
         raise UnknownToolError(name)
@@ -428,27 +431,65 @@ class Prompt:
         self._use_layout(replace(layout, in_use=self._lines_in_use.text))
         self._phase1_tokens = self._count_prefix_tokens()
 
-    def _search_answer(self, asked: AskedSearch, before: Collection[str]) -> SearchContent:
-        """The answer to a search of the model.
+    def _define(self, asked: AskedSearch) -> SearchContent:
+        """The answer to a search of the model, with the definitions that it has not seen.
 
-        Args:
-            asked: the result of the search.
-            before: ids of the tools whose definitions the conversation already has.
+        They stay in the conversation as long as the call does, so no later turn repeats them.
         """
-        promoted = {entry.tool_id: entry for entry in self._layout.promoted}
-        fresh, earlier = [], []
-        # A reference is short, and what OpenAI's search gives has to be a definition.
-        is_repeated = self._renderer.search_kind and self._renderer.name_length is not None
+        names, omitted = list[str](), list[str]()
+        entries: list[PoolEntry] = []
+        tools = self._tools_after_prefix(asked.tool_ids)
+        loaded = self._schemas.load(list(tools.values())).tools
+        room = self._budgets[0]
+        for tool_id in self._permitted_ids(asked.tool_ids):
+            promoted = self.promoted.get(tool_id, Detail.NAME)
+            is_known = self.history.of(tool_id).answered or promoted >= Detail.SIGNATURE
+            if is_known or tool_id not in tools:
+                names.append(self._called(tool_id))
+                continue
+            entry = self._entry_within(loaded.get(tool_id), None if not entries else room)
+            if entry is None:
+                omitted.append(tool_id)
+                continue
+            room -= entry.tokens
+            entries.append(entry)
+        self.history.answer(entry.tool_id for entry in entries)
+        texts = [
+            f"You already have: {', '.join(names)}" if names else "",
+            f"Also found; search for its id to load one: {', '.join(omitted)}" if omitted else "",
+            "" if asked.tool_ids else asked.text,
+        ]
+        return self._renderer.search_content(tuple(entries), "\n".join(filter(None, texts)))
+
+    def _entry_within(self, tool: Tool | None, room: int | None) -> PoolEntry | None:
+        """A definition in at most so many tokens; None if it does not fit or was not loaded."""
+        if tool is None:
+            return None
+        for detail in (Detail.FULL, Detail.SIGNATURE):
+            entry = self._placer.write(tool, detail)
+            if room is None or entry.tokens <= room:
+                return entry
+        return None
+
+    def _name(self, asked: AskedSearch, earlier_ids: Collection[str]) -> str:
+        """The answer to a search of the model whose definitions are in the list of tools."""
+        new_names, names = [], []
         for tool_id in asked.tool_ids:
-            entry = promoted.get(tool_id)
-            if entry is not None and (is_repeated or tool_id not in before):
-                fresh.append(entry)
-            elif entry is not None or tool_id in self.standing:
-                earlier.append(tool_id)
+            if tool_id in earlier_ids or (self.passes_through and tool_id in self.in_prefix):
+                names.append(self._called(tool_id))
+            elif self.promoted.get(tool_id, Detail.NAME) >= Detail.SIGNATURE:
+                new_names.append(self._called(tool_id))
+        texts = [
+            f"Added to your list of tools: {', '.join(new_names)}" if new_names else "",
+            f"You already have: {', '.join(names)}" if names else "",
+            "" if new_names or names else asked.text,
+        ]
+        return "\n".join(filter(None, texts))
+
+    def _called(self, tool_id: str) -> str:
+        """The name by which the model calls a tool."""
         length = self._renderer.name_length
-        names = [name if length is None else provider_name(name, length) for name in earlier]
-        text = f"You already have: {', '.join(names)}" if names else asked.text
-        return self._renderer.search_content(tuple(fresh), text)
+        return tool_id if length is None else provider_name(tool_id, length)
 
     def _render_turn(
         self,
@@ -467,7 +508,8 @@ class Prompt:
         details = {entry.tool_id: entry.detail for entry in self._layout.promoted}
         defined = {name for name, detail in details.items() if detail >= Detail.SIGNATURE}
         visible_tools = self._tools_after_prefix((*active, *choice.lines))
-        elsewhere = self.in_prefix | self._lines_in_use.ids | defined
+        answered = frozenset(self._permitted_ids(self.history.answered))
+        elsewhere = self.in_prefix | self._lines_in_use.ids | defined | answered
         unlisted = [
             visible_tools[name]
             for name in choice.lines
@@ -476,7 +518,7 @@ class Prompt:
         self._found_lines = lines_found(self._working_set, unlisted, self._lines_in_use)
         self.history.offer(self._permitted_ids(active), choice.new)
         found_text, active_ids = self._found_lines.text, frozenset(active)
-        shown_ids = self._lines_in_use.ids | self._found_lines.ids | details.keys()
+        shown_ids = self._lines_in_use.ids | self._found_lines.ids | details.keys() | answered
         rendered = self._rendered
         return PromptTurn(
             rendered=rendered,
@@ -489,7 +531,7 @@ class Prompt:
             working_tokens=self._lines_in_use.tokens + self._found_lines.tokens,
             changed_bytes=rendered.reread(before),
             details=details,
-            callable=self.standing | defined,
+            callable=self.standing | defined | answered,
             missing=self._all_missing(tools, active),
             left_out=tuple(
                 name for name in visible_tools if name in active_ids and name not in shown_ids

@@ -49,6 +49,7 @@ class MessageRenderer:
 
     name_length: ClassVar[int | None] = None
     defers: ClassVar[bool] = False
+    answers_define: ClassVar[bool] = True
 
     def __init__(self, provider: ProviderTools, *listed: Tool) -> None:
         self._provider = provider

@@ -44,6 +44,7 @@ class _DeferredTools(ProviderTools):
     """The search tool and the resident tools in the list; found tools as results of searches."""
 
     defers: ClassVar[bool] = True
+    answers_define: ClassVar[bool] = True
     search_kind: ClassVar[SearchKind | None] = "function"
 
     def __init__(self) -> None:
@@ -148,7 +149,7 @@ class OpenAIToolSearch(_DeferredTools, OpenAIResponsesTools):
     defers: ClassVar[bool] = False
     search_kind: ClassVar[SearchKind | None] = "search"
 
-    def listed(self, resident: Batch, layout: Layout) -> list[Mapping[str, Any]]:
+    def listed(self, resident: Batch, layout: Layout) -> list[Mapping[str, Any]]:  # noqa: ARG002
         """The search, and the resident tools."""
         search = {
             "type": "tool_search",

@@ -33,6 +33,7 @@ class ProviderTools:
     name_length: ClassVar[int]
     providers: ClassVar[tuple[str, ...]]
     defers: ClassVar[bool] = False
+    answers_define: ClassVar[bool] = False
     search_kind: ClassVar[SearchKind | None] = None
 
     def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
@@ -71,14 +72,8 @@ class ProviderTools:
         raise NotImplementedError
 
     def search_content(self, loaded: Batch, text: str) -> SearchContent:
-        """The names of the tools, whose definitions are in the list; and the text."""
-        names = [
-            provider_name(entry.tool_id, self.name_length)
-            for entry in loaded
-            if entry.tool is not None
-        ]
-        listed = f"Tools loaded into your list: {', '.join(names)}" if names else ""
-        return "\n".join(filter(None, (listed, lines(loaded), text)))
+        """Lines of the tools, and the text."""
+        return "\n".join(filter(None, (lines(loaded), text)))
 
     def marked(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
         """The last tool of the list, with a cache breakpoint if the provider needs one."""

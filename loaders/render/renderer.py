@@ -73,6 +73,11 @@ class Renderer(Hashable, Protocol):
         ...
 
     @property
+    def answers_define(self) -> bool:
+        """Whether the answer to a search has definitions. If not, they are in the list of tools."""
+        ...
+
+    @property
     def search_kind(self) -> SearchKind | None:
         """The kind of the search in the list of tools; None without one."""
         ...
@@ -82,7 +87,7 @@ class Renderer(Hashable, Protocol):
         ...
 
     def search_content(self, loaded: Batch, text: str) -> SearchContent:
-        """The answer to a search of the model.
+        """The answer to a search of the model, in formats whose answers have definitions.
 
         Args:
             loaded: tools that the model can call from now on.
