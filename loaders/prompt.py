@@ -325,22 +325,24 @@ class Prompt:
                 all be active; the best active ones are promoted.
             asked: result of a search of the model, which the turn's `answer` answers.
         """
+        asked_ids = frozenset[str]() if asked is None else frozenset(asked.tool_ids)
+        choice = choose_tools(
+            self._working_set, self.history, self._permitted_ids(active), scores or {}, asked_ids
+        )
+        earlier_ids = frozenset(self.promoted)
         answer = None
+        elsewhere = frozenset(self.history.answered)
         if asked is not None and self._renderer.answers_define:
             answer = self._define(asked)
-        permitted_ids = self._permitted_ids(active)
-        asked_ids = () if asked is None else asked.tool_ids
-        choice = choose_tools(
-            self._working_set, self.history, permitted_ids, scores or {}, asked_ids
-        )
-        answered = frozenset(self.history.answered)
-        earlier_ids = frozenset(self.promoted)
-        tools = self._tools_after_prefix(
-            name for name in choice.definitions if name not in answered or name in earlier_ids
-        )
+            elsewhere |= asked_ids
         choice = choice._replace(
-            scores={name: score for name, score in choice.scores.items() if name not in answered}
+            definitions=[
+                name for name in choice.definitions if name not in elsewhere or name in earlier_ids
+            ],
+            scores={name: score for name, score in choice.scores.items() if name not in elsewhere},
+            new=choice.new - elsewhere,
         )
+        tools = self._tools_after_prefix(choice.definitions)
         prompt_turn = self._render_turn(
             tools, self._schemas.load(self._definitions_to_load(tools)), active, choice
         )

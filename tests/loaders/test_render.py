@@ -18,7 +18,7 @@ from shortlist.loaders.prompt_layout import Layout
 from shortlist.loaders.render import FORMATS, RenderedPrompt, renderer_for
 from shortlist.loaders.render.call_tool import CALL_TOOL
 from shortlist.loaders.render.provider_tools import provider_name
-from shortlist.loaders.render.renderer import write_entry
+from shortlist.loaders.render.renderer import deferred_entry, write_entry
 
 MARK = {"type": "ephemeral"}
 LINES = "web/ (1):\n read_feed(url)\n"
@@ -30,7 +30,10 @@ def layout_of(style: str, tools: list[Tool]) -> Layout:
     levels = [*Detail, *Detail]
     entries = [write(tool, level, "Do it") for tool, level in zip(tools[2:], levels, strict=False)]
     resident = tuple(write(tool, Detail.FULL, "") for tool in tools[:2])
-    return Layout("Be brief.", "The pool.\n", resident).promote(entries[:4]).promote(entries[4:])
+    renderer = renderer_for(style)
+    deferred = tuple(deferred_entry(renderer, tool) for tool in tools if renderer.defers)
+    layout = Layout("Be brief.", "The pool.\n", resident, deferred=deferred)
+    return layout.promote(entries[:4]).promote(entries[4:])
 
 
 def validate(rendered: RenderedPrompt, style: str) -> None:
@@ -41,7 +44,7 @@ def validate(rendered: RenderedPrompt, style: str) -> None:
         system = list[types.TextBlockParam]
     elif style.startswith("openai_responses"):
         types = pytest.importorskip("openai.types.responses")
-        tool, message = types.FunctionToolParam, types.ResponseInputItemParam
+        tool, message = types.ToolParam, types.ResponseInputItemParam
         system = str
     else:
         types = pytest.importorskip("openai.types.chat")
@@ -118,8 +121,8 @@ def test_anthropic_search_defers_what_is_promoted_and_refers_to_it(demo):
     tools = list(demo)[:10]
     rendered = renderer_for("anthropic_search").render(layout_of("anthropic_search", tools))
     listed = rendered.tools
-    assert [tool.get("defer_loading", False) for tool in listed] == [False] * 3 + [True] * 4
-    assert [tool.get("cache_control") for tool in listed] == [None, None, MARK] + [None] * 4
+    assert [tool.get("defer_loading", False) for tool in listed] == [False] * 3 + [True] * 8
+    assert [tool.get("cache_control") for tool in listed] == [None, None, MARK] + [None] * 8
     assert listed[2]["name"] == "search_tools"
     identities = set()
     for batch, asked in zip(rendered.messages, (tools[2:6], tools[6:10]), strict=True):
@@ -148,10 +151,10 @@ def test_the_one_tool_never_changes_and_definitions_travel_in_messages(style, de
     layout = layout_of(style, tools)
     rendered, before = renderer.render(layout), renderer.render(layout.rebuild(()))
     assert rendered.tools == before.tools
-    assert len(rendered.tools) == 1
+    assert len(rendered.tools) == 2
     assert CALL_TOOL.description in json.dumps(rendered.tools)
     full = definition_text(tools[5].id, tools[5].description, tools[5].input_schema)
-    assert full in rendered.segments[2].splitlines()
+    assert full in rendered.segments[3].splitlines()
     assert rendered.segments[: len(before.segments)] == before.segments
     assert tools[0].id in rendered.prefix
 

@@ -31,7 +31,9 @@ def test_what_is_unlocked_is_appended_and_the_prefix_stays(
 ) -> None:
     session = engine.session(format=style, must_offer=False, **settings)
     first = session.turn("delete a mail message")
-    assert "delete_message" not in json.dumps([first.system, first.tools, first.append])
+    # What may be permitted later is in the list, deferred: no model reads it without a reference.
+    read = [tool for tool in first.tools if not tool.get("defer_loading")]
+    assert "delete_message" not in json.dumps([first.system, read, first.append])
     assert session.level(DELETE) is None
     assert session.check(CONFIRM, {"id": "1"}).passed
     session.result(CONFIRM, "Yes.")
