@@ -14,7 +14,7 @@ from .detail import Detail
 from .history import ToolHistory
 from .placement import LEVEL_ABOVE_POOL, OfferedTool, Placer, ordered_by_need
 from .pool import Lines, Pool, PoolLevel, PoolWriter
-from .prompt_layout import Layout, PoolEntry
+from .prompt_layout import Batch, Layout, PoolEntry
 from .render import RenderedPrompt, Renderer, renderer_for
 from .render.call_tool import CALL_TOOL
 from .render.provider_tools import provider_name
@@ -308,6 +308,16 @@ class Prompt:
         self._missing.clear()
         self._layout = replace(self._prefix_layout(), batches=batches)
         self._phase1_tokens = self._count_prefix_tokens()
+
+    def relist(self, unreachable: Collection[str]) -> None:
+        """Write the deferred tools of the list again. The rest of the prompt stays.
+
+        Args:
+            unreachable: ids of tools that are never permitted.
+        """
+        self._unreachable = unreachable
+        deferred = self._deferred(self._layout.resident)
+        self._use_layout(replace(self._layout, deferred=deferred))
 
     def turn(
         self,
@@ -619,13 +629,7 @@ class Prompt:
         self._least_detail: dict[str, Detail] = {}
         self.in_prefix = frozenset(tool.id for tool in tools)
         self.pool = None
-        present_ids = {entry.tool_id for entry in resident}
-        deferrable = self.catalog if self._renderer.defers else ()
-        deferred = tuple(
-            deferred_entry(self._renderer, tool)
-            for tool in sorted(deferrable, key=lambda tool: tool.id)
-            if tool.id not in self._unreachable and tool.id not in present_ids
-        )
+        deferred = self._deferred(resident)
         if self.passes_through:
             return Layout(self._operator, "", resident, deferred=deferred)
         pool = self.pool = self._pools.write(self.catalog, withheld=self.withheld)
@@ -634,6 +638,16 @@ class Prompt:
             server: LEVEL_ABOVE_POOL[level] for server, level in pool.levels.items()
         }
         return Layout(self._operator, pool.text, resident, deferred=deferred)
+
+    def _deferred(self, resident: Batch) -> Batch:
+        """The tools that the list has beside the resident ones, for models to find."""
+        resident_ids = {entry.tool_id for entry in resident}
+        tools = self.catalog if self._renderer.defers else ()
+        return tuple(
+            deferred_entry(self._renderer, tool)
+            for tool in sorted(tools, key=lambda tool: tool.id)
+            if tool.id not in self._unreachable and tool.id not in resident_ids
+        )
 
     def _count_prefix_tokens(self) -> int:
         prefix = self._renderer.render(replace(self._layout, batches=())).prefix

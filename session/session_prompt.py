@@ -208,8 +208,7 @@ class SessionPrompt:
         # A list of deferred tools has all that may ever be permitted.
         lists_others = self._renderer.defers and unreachable != self._unreachable
         self._unreachable = unreachable
-        is_new = view.catalog is not self._prompt.catalog or lists_others
-        if is_new or self._denied - self._denied_in_prefix:
+        if view.catalog is not self._prompt.catalog or self._denied - self._denied_in_prefix:
             self._prompt.update(
                 view.catalog,
                 withheld=self._denied,
@@ -219,7 +218,9 @@ class SessionPrompt:
             self._denied_in_prefix = self._denied
             return True
         self._prompt.withheld = self._denied
-        return False
+        if lists_others:
+            self._prompt.relist(unreachable)
+        return lists_others
 
     @property
     def searches(self) -> bool:

@@ -26,6 +26,7 @@ def register(app: typer.Typer) -> None:
     """Add the command to an application."""
     app.command("record", context_settings=_PASSED_ON)(record_evaluation)
     app.command("scan")(record_scan)
+    app.command("format-tokens")(record_format_tokens)
 
 
 def record_evaluation(
@@ -98,4 +99,29 @@ def record_scan(
         Record(file.stem, "Definitions quarantined", table, figures, origin), file.parent
     )
     show_table("Definitions quarantined", table)
+    note(f"{path}: written")
+
+
+def record_format_tokens(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="File of the record.")],
+    tools: Annotated[Path, typer.Option("--tools", metavar="FILE", help="File of the tools.")],
+    queries: Annotated[
+        Path, typer.Option("--queries", metavar="FILE", help='JSONL of requests: {"query": ...}.')
+    ],
+    count: Annotated[int, typer.Option("--count", help="Tools used, the first of the file.")] = 800,
+    turns: Annotated[int, typer.Option("--turns", help="Turns of a conversation.")] = 20,
+) -> None:
+    """Count the tokens about tools in each format of a session, and record them."""
+    from ...catalog import read_tools
+    from ...evals.lab.format_tokens import format_tokens
+    from ...evals.lab.record import Record, provenance, running_command, write_record
+    from ..eval import show_table
+
+    catalog = list(read_tools(tools, keep_ids=True).tools)[:count]
+    rows = queries.read_text(encoding="utf-8").splitlines()[:turns]
+    table, figures = format_tokens(catalog, [json.loads(row)["query"] for row in rows])
+    title = f"Tokens about tools: {len(catalog)} tools, {len(rows)} turns"
+    origin = provenance(running_command())
+    path = write_record(Record(file.stem, title, table, figures, origin), file.parent)
+    show_table(title, table)
     note(f"{path}: written")

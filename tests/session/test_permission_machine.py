@@ -224,7 +224,13 @@ class Permissions(RuleBasedStateMachine):
         """A step names and renders nothing that is denied; the prefix stays."""
         for tool_id in (*turn.ids, *turn.active, *(hit.id for hit in turn.ranked), *turn.callable):
             assert self.permitted(tool_id), tool_id
-        self.absent(json.dumps([turn.system, turn.tools, turn.append, turn.transient]))
+        read = [one for one in turn.tools if not one.get("defer_loading")]
+        self.absent(json.dumps([turn.system, read, turn.append, turn.transient]))
+        deferred = json.dumps([one for one in turn.tools if one.get("defer_loading")])
+        for number in range(25):
+            refusal = self.session.view().refusal(tool(number).id)
+            if refusal is not None and refusal.kind in ("quarantined", "not_allowed"):
+                assert f"q{number}q" not in deferred
         assert turn.shown is not None
         prefix, now = turn.shown.rendered.prefix, set(filter(self.permitted, self.tools))
         same = self.prefix_catalog == self.engine.catalog.fingerprint
