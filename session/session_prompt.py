@@ -175,15 +175,7 @@ class SessionPrompt:
         """The query of a call of the search; what is wrong with it; None for other calls."""
         if name != SEARCH_TOOL.name or not self.searches:
             return None
-        values, problem = read_arguments(arguments)
-        problems = (
-            argument_problems(SEARCH_TOOL.input_schema, values) if problem is None else (problem,)
-        )
-        query = values.get("query") if isinstance(values, Mapping) else None
-        if not problems and isinstance(query, str) and query.strip():
-            return query
-        empty = ArgumentProblem("/query", "what has to be done, in plain words", "an empty text")
-        return Verdict("invalid", name, problems=problems or (empty,))
+        return read_query(arguments)
 
     def _find_tool_id(self, name: str) -> str:
         """The id of the tool with this provider's name, or the name itself."""
@@ -288,6 +280,19 @@ class SessionPrompt:
     def in_prefix(self) -> frozenset[str]:
         """Ids of the tools whose arguments the prefix shows."""
         return self._prompt.in_prefix
+
+
+def read_query(arguments: object) -> str | Verdict:
+    """The query in the arguments of a search of the model, or what is wrong with them."""
+    values, problem = read_arguments(arguments)
+    problems = (
+        argument_problems(SEARCH_TOOL.input_schema, values) if problem is None else (problem,)
+    )
+    query = values.get("query") if isinstance(values, Mapping) else None
+    if not problems and isinstance(query, str) and query.strip():
+        return query
+    empty = ArgumentProblem("/query", "what has to be done, in plain words", "an empty text")
+    return Verdict("invalid", SEARCH_TOOL.name, problems=problems or (empty,))
 
 
 def check_format(name: str) -> None:

@@ -22,7 +22,14 @@ from shortlist.retrieval import Ranking, Run
 from shortlist.session import Session, Turn
 
 _VERBS, _SERVERS = ("list", "read", "delete", "send", "confirm"), ("mail", "Files", "music")
-_FORMATS = ("openai", "anthropic", "anthropic_search", "openai_call_tool", "anthropic_call_tool")
+_FORMATS = (
+    "openai",
+    "anthropic",
+    "anthropic_search",
+    "openai_responses_search",
+    "openai_call_tool",
+    "anthropic_call_tool",
+)
 _SCHEMA = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
 _WORDS = ("list the mail", "delete a file", "send music", "confirm it", "read", "thanks!", "zzz")
 _GRANTS = ("mail/*", "Files/*", "*", "list_*", "gone/tool", "mail/nothing")
@@ -228,6 +235,8 @@ class Permissions(RuleBasedStateMachine):
         self.absent(json.dumps([turn.system, read, turn.append, turn.transient]))
         deferred = json.dumps([one for one in turn.tools if one.get("defer_loading")])
         for number in range(25):
+            if tool(number).id not in self.tools:
+                continue
             refusal = self.session.view().refusal(tool(number).id)
             if refusal is not None and refusal.kind in ("quarantined", "not_allowed"):
                 assert f"q{number}q" not in deferred

@@ -1,0 +1,226 @@
+"""The tools of an agent framework: what a conversation is offered, its searches and its calls.
+
+Every adapter uses these. What an adapter adds is the framework's own types.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+
+from ..catalog import Tool
+from ..engine import Engine
+from ..errors import ShortlistError
+from ..gating import State
+from ..gating.verdict import Verdict
+from ..loaders.detail import Detail
+from ..loaders.render import SEARCH_TOOL
+from ..loaders.render.provider_tools import provider_name
+from ..session import Session
+from ..session.session_prompt import read_query
+from .hosted_sessions import MAX_SESSIONS
+
+if TYPE_CHECKING:
+    from ..setting_types import SessionSettings
+
+__all__ = ["SEARCH_TOOL", "CallRefused", "FrameworkSession", "FrameworkTools", "OfferedTool"]
+
+StateOf: TypeAlias = State | Callable[[Any], State]
+"""The state of the agent, or a function from the framework's context to it."""
+
+
+class CallRefused(ShortlistError):
+    """A call that does not pass. Its text tells the model what to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """A tool as the session shows it to the model.
+
+    Args:
+        name: the framework's name of the tool.
+        description: its description, shortened where the token budget is small.
+        schema: the schema of its arguments.
+    """
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+class FrameworkTools:
+    """The tools of a framework, with a session for each conversation. Thread-safe.
+
+    Args:
+        engine: finds the tools; None to make one over the tools of the first `use`.
+        state: the state of the agent, or a function from the framework's context to it.
+        format: the format of the sessions. Frameworks turn definitions of `openai` into those of any
+            provider.
+        settings: settings of `SessionConfig`, such as `k`, `schema_tokens` and `events`.
+
+    Raises:
+        ConfigError: an unknown setting, or a wrong value.
+    """
+
+    def __init__(
+        self,
+        engine: Engine | None,
+        state: StateOf | None,
+        format: str = "openai",  # noqa: A002 - the field's word
+        **settings: Unpack[SessionSettings],
+    ) -> None:
+        self._format = format
+        # A framework calls tools by their names, so those without a definition have only a summary.
+        self._settings: SessionSettings = {"pool": "summaries", **settings}
+        self._state = State() if state is None else state
+        self._sessions: OrderedDict[str, FrameworkSession] = OrderedDict()
+        self._lock = Lock()
+        self._engine = engine
+        self._is_own_engine = engine is None
+        self._fingerprints: tuple[str, ...] | None = None
+        if engine is not None:
+            engine.session(format=format, **self._settings)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine; before the first `use`, it needs to have been given."""
+        if self._engine is None:
+            raise CallRefused("the engine is made when the agent first lists its tools")
+        return self._engine
+
+    def use(self, tools: Sequence[Tool]) -> None:
+        """Follow the tools that the framework has now. A given engine keeps its catalog."""
+        fingerprints = tuple(sorted(tool.fingerprint for tool in tools))
+        with self._lock:
+            if not self._is_own_engine or fingerprints == self._fingerprints:
+                return
+            if self._engine is None:
+                self._engine = Engine.from_tools(tools)
+            else:
+                self._engine.replace(tools)
+            self._fingerprints = fingerprints
+
+    def session(self, key: str, context: Any, called: Sequence[str] = ()) -> FrameworkSession:
+        """The session of a conversation, with the agent's present state.
+
+        Args:
+            key: identifies the conversation.
+            context: the framework's context, for the function `state`.
+            called: names of the tools that the conversation called with success, if the session is
+                new: a conversation that was resumed.
+        """
+        state = self._state(context) if callable(self._state) else self._state
+        with self._lock:
+            framework_session = self._sessions.get(key)
+            if framework_session is None:
+                past = State()
+                for name in called:
+                    if (tool_id := id_named(self.engine, name)) is not None:
+                        past = self.engine.after_call(past, tool_id)
+                session = self.engine.session(
+                    format=self._format, state=past, session_id=key, **self._settings
+                )
+                framework_session = self._sessions[key] = FrameworkSession(session, self.engine)
+            self._sessions.move_to_end(key)
+            if len(self._sessions) > MAX_SESSIONS:
+                self._sessions.popitem(last=False)
+        session = framework_session.session
+        session.state = state.continuing(session.state)
+        return framework_session
+
+
+class FrameworkSession:
+    """One conversation of a framework.
+
+    Args:
+        session: its session.
+        engine: the engine of the session.
+    """
+
+    def __init__(self, session: Session, engine: Engine) -> None:
+        self.session = session
+        self._engine = engine
+        self._read: list[dict[str, str]] = []
+
+    def offer(self, dialogue: Sequence[tuple[str, str]]) -> list[OfferedTool]:
+        """The tools of a model call.
+
+        Args:
+            dialogue: role and text of the messages of the user and the assistant so far.
+        """
+        messages = [{"role": role, "content": text} for role, text in dialogue if text.strip()]
+        while messages and messages[-1]["role"] != "user":
+            messages.pop()
+        if messages and messages != self._read:
+            self._read = messages
+            self.session.turn(messages)
+        self.session.refresh()
+        return self._offered()
+
+    def search(self, arguments: object) -> str:
+        """The answer to a search of the model; the tools are offered from the next model call.
+
+        Args:
+            arguments: the arguments of the call.
+
+        Raises:
+            CallRefused: there is no query.
+        """
+        query = read_query(arguments)
+        if isinstance(query, Verdict):
+            raise CallRefused(query.text)
+        return str(self.session.search(query).answer)
+
+    async def call(
+        self, name: str, arguments: Any, run: Callable[[Tool, dict[str, Any]], Awaitable[Any]]
+    ) -> Any:
+        """Check a call, run it, and record its outcome.
+
+        Args:
+            name: the name that the model called.
+            arguments: the arguments, as the framework has them.
+            run: runs a tool with checked arguments.
+
+        Raises:
+            CallRefused: the call does not pass.
+        """
+        verdict: Verdict = await self.session.acheck(
+            id_named(self._engine, name) or name, arguments
+        )
+        if not verdict.passed or verdict.tool is None:
+            raise CallRefused(verdict.named(self._name_of).text)
+        is_ok, content = False, None
+        try:
+            content = await run(verdict.tool, dict(verdict.arguments))
+            is_ok = True
+        finally:
+            await self.session.aresult(verdict, content if is_ok else "", ok=is_ok)
+        return content
+
+    def _offered(self) -> list[OfferedTool]:
+        session, shown = self.session, self.session.shown
+        if shown is None:
+            return []
+        details = shown.details
+        defined = [tool_id for tool_id, detail in details.items() if detail >= Detail.SIGNATURE]
+        if session.passes_through:
+            defined = [tool.id for tool in session.view().tools()]
+        functions = {tool["function"]["name"]: tool["function"] for tool in shown.rendered.tools}
+        return [
+            OfferedTool(self._name_of(tool_id), function["description"], function["parameters"])
+            for tool_id in defined
+            if (function := functions.get(provider_name(tool_id))) is not None
+        ]
+
+    def _name_of(self, tool_id: str) -> str:
+        catalog = self._engine.catalog
+        return catalog.get(tool_id).name if tool_id in catalog else tool_id
+
+
+def id_named(engine: Engine, name: str) -> str | None:
+    """Id of the tool with a name; None if there is none."""
+    catalog = engine.catalog
+    return next((catalog[row].id for row in catalog.named(name)), None)

@@ -1,0 +1,174 @@
+"""pydantic-ai: a toolset that offers the tools of a turn, and a strategy for its tool search.
+
+Needs the extra `pydantic-ai`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Unpack
+
+from ..catalog import Tool
+from ..engine import Engine
+from ..errors import MissingExtraError
+from .framework_tools import SEARCH_TOOL, CallRefused, FrameworkSession, FrameworkTools, StateOf
+
+try:
+    from pydantic_ai import ModelRetry, RunContext
+    from pydantic_ai.messages import ModelResponse, TextPart, ToolReturnPart, UserPromptPart
+    from pydantic_ai.tools import ToolDefinition
+    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
+    from pydantic_core import SchemaValidator, core_schema
+except ImportError as missing:
+    raise MissingExtraError("the toolset for pydantic-ai", "pydantic-ai") from missing
+
+if TYPE_CHECKING:
+    from ..setting_types import SessionSettings
+
+__all__ = ["ShortlistToolset", "search_strategy", "shortlist_toolset"]
+
+_ANY = SchemaValidator(core_schema.any_schema())
+
+
+def shortlist_toolset(
+    wrapped: AbstractToolset[Any],
+    *,
+    engine: Engine | None = None,
+    state: StateOf | None = None,
+    **settings: Unpack[SessionSettings],
+) -> ShortlistToolset:
+    """A toolset that offers, of another one, only the tools that each turn needs.
+
+    Args:
+        wrapped: any toolset; several of them as a `CombinedToolset`.
+        engine: an engine over tools with the same names, to set rules, a tier or an encoder.
+        state: the state of the agent, or a function from the `RunContext` to the state.
+        settings: settings of `SessionConfig`, such as `k`, `schema_tokens` and `events`.
+    """
+    return ShortlistToolset(wrapped, FrameworkTools(engine, state, **settings))
+
+
+@dataclass
+class ShortlistToolset(WrapperToolset[Any]):
+    """Offers the tools of a turn and a search, checks every call, and records its outcome.
+
+    Conversations are identified by their `conversation_id`. `shortlist_toolset` makes one.
+
+    Args:
+        wrapped: the toolset that has the tools.
+        framework_tools: the sessions.
+    """
+
+    framework_tools: FrameworkTools = field(repr=False)
+    _tools: dict[str, ToolsetTool[Any]] = field(default_factory=dict, repr=False)
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        """The tools of this step, with the search."""
+        tools = await super().get_tools(ctx)
+        self.framework_tools.use([_catalog_tool(tool.tool_def) for tool in tools.values()])
+        session = self._session(ctx)
+        dialogue = _dialogue(ctx)
+        offered = await asyncio.to_thread(session.offer, dialogue)
+        chosen = {
+            tool.name: replace(
+                tools[tool.name],
+                toolset=self,
+                tool_def=replace(
+                    tools[tool.name].tool_def,
+                    description=tool.description,
+                    parameters_json_schema=tool.schema,
+                ),
+            )
+            for tool in offered
+            if tool.name in tools
+        }
+        if not session.session.passes_through and SEARCH_TOOL.name not in tools:
+            definition = ToolDefinition(
+                name=SEARCH_TOOL.name,
+                description=SEARCH_TOOL.description,
+                parameters_json_schema=dict(SEARCH_TOOL.input_schema),
+            )
+            chosen[SEARCH_TOOL.name] = ToolsetTool(
+                toolset=self, tool_def=definition, max_retries=1, args_validator=_ANY
+            )
+        self._tools = tools
+        return chosen
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        """Answer a search, or check and run a call; a refused one is for the model to mend."""
+        session = self._session(ctx)
+        try:
+            if name == SEARCH_TOOL.name and name not in self._tools:
+                return await asyncio.to_thread(session.search, tool_args)
+
+            async def run(_tool: Tool, _arguments: dict[str, Any]) -> Any:
+                original = self._tools[name]
+                return await super(ShortlistToolset, self).call_tool(name, tool_args, ctx, original)
+
+            return await session.call(name, tool_args, run)
+        except CallRefused as refusal:
+            raise ModelRetry(str(refusal)) from refusal
+
+    def _session(self, ctx: RunContext[Any]) -> FrameworkSession:
+        called = [
+            part.tool_name
+            for message in ctx.messages
+            for part in message.parts
+            if isinstance(part, ToolReturnPart) and part.outcome == "success"
+        ]
+        key = str(ctx.conversation_id or ctx.run_id)
+        return self.framework_tools.session(key, ctx, called)
+
+
+class _Strategy:
+    def __init__(self, engine: Engine | None, k: int) -> None:
+        self._tools = FrameworkTools(engine, None)
+        self._k = k
+
+    async def __call__(
+        self, ctx: RunContext[Any], queries: Sequence[str], tools: Sequence[ToolDefinition]
+    ) -> list[str]:
+        """Names of the tools that fit, best first."""
+        return await asyncio.to_thread(self._search, queries, tools)
+
+    def _search(self, queries: Sequence[str], tools: Sequence[ToolDefinition]) -> list[str]:
+        self._tools.use([_catalog_tool(tool) for tool in tools])
+        view = self._tools.engine.view()
+        found = [hit.tool.name for query in queries for hit in view.search(query, k=self._k).hits]
+        present = {tool.name for tool in tools}
+        return [name for name in dict.fromkeys(found) if name in present]
+
+
+def search_strategy(engine: Engine | None = None, *, k: int = 5) -> Any:
+    """A strategy for `ToolSearch(strategy=...)` of pydantic-ai.
+
+    Args:
+        engine: an engine over tools with the same names; one over the deferred tools when absent.
+        k: tools found for a query at most.
+    """
+    return _Strategy(engine, k)
+
+
+def _catalog_tool(definition: ToolDefinition) -> Tool:
+    return Tool(
+        definition.name, None, definition.description or "", definition.parameters_json_schema
+    )
+
+
+def _dialogue(ctx: RunContext[Any]) -> list[tuple[str, str]]:
+    """Role and text of each message of the user and the model."""
+    dialogue = []
+    for message in ctx.messages:
+        role = "assistant" if isinstance(message, ModelResponse) else "user"
+        for part in message.parts:
+            if isinstance(part, TextPart):
+                dialogue.append((role, part.content))
+            elif isinstance(part, UserPromptPart):
+                content = part.content
+                texts = [content] if isinstance(content, str) else content
+                dialogue.append((role, " ".join(text for text in texts if isinstance(text, str))))
+    return dialogue
