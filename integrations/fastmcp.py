@@ -23,7 +23,7 @@ except ImportError as missing:
     raise MissingExtraError("the transform for FastMCP", "fastmcp") from missing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..setting_types import SessionSettings
 
@@ -33,12 +33,15 @@ __all__ = ["ShortlistTransform"]
 class ShortlistTransform(BaseSearchTransform):
     """Shows `search_tools` and `call_tool` in place of a server's tools.
 
-    Each connection of a client has a session. A search is answered with the definitions of the tools
+    Each conversation has a session. A search is answered with the definitions of tools
     that are permitted now; a call that does not pass, with what to change.
 
     Args:
         engine: an engine over tools with the same names, to set rules, a tier or an encoder.
         state: the state of the agent, or a function from FastMCP's `Context` to the state.
+        conversation: a function from the `Context` to the name of the conversation. Without it, each
+            connection is one: in MCP 2026-07-28 that is each request, so no rule there can ask for
+            earlier calls.
         always_visible: names of tools that stay in the list; their calls are not checked.
         settings: settings of `SessionConfig`, such as `k`, `schema_tokens` and `events`.
     """
@@ -48,11 +51,14 @@ class ShortlistTransform(BaseSearchTransform):
         *,
         engine: Engine | None = None,
         state: StateOf | None = None,
+        conversation: Callable[[Context], str] | None = None,
         always_visible: list[str] | None = None,
         **settings: Unpack[SessionSettings],
     ) -> None:
         super().__init__(always_visible=always_visible, search_tool_name=SEARCH_TOOL.name)
-        unlisted: SessionSettings = {"pool_tokens": 0, "pass_through": 0.0}
+        self._conversation = conversation
+        # A client may call what it found over another connection.
+        unlisted: SessionSettings = {"pass_through": 0.0, "must_offer": False}
         self._tools = FrameworkTools(engine, state, "openai_call_tool", **{**unlisted, **settings})
 
     def _make_search_tool(self) -> FastMCPTool:
@@ -101,7 +107,8 @@ class ShortlistTransform(BaseSearchTransform):
 
     async def _session(self, ctx: Context) -> FrameworkSession:
         self._tools.use([_catalog_tool(tool) for tool in await self._get_visible_tools(ctx)])
-        return self._tools.session(ctx.session_id, ctx)
+        key = ctx.session_id if self._conversation is None else self._conversation(ctx)
+        return self._tools.session(key, ctx)
 
 
 def _catalog_tool(tool: FastMCPTool) -> Tool:

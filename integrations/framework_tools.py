@@ -57,8 +57,8 @@ class FrameworkTools:
     Args:
         engine: finds the tools; None to make one over the tools of the first `use`.
         state: the state of the agent, or a function from the framework's context to it.
-        format: the format of the sessions. Frameworks turn definitions of `openai` into those of any
-            provider.
+        format: the format of the sessions. Frameworks turn definitions of `openai` into those of
+            any provider.
         settings: settings of `SessionConfig`, such as `k`, `schema_tokens` and `events`.
 
     Raises:
@@ -144,6 +144,8 @@ class FrameworkSession:
         self.session = session
         self._engine = engine
         self._read: list[dict[str, str]] = []
+        #: An object of the framework that has to live as long as the session.
+        self.owner: object = None
 
     def offer(self, dialogue: Sequence[tuple[str, str]]) -> list[OfferedTool]:
         """The tools of a model call.
@@ -159,6 +161,11 @@ class FrameworkSession:
             self.session.turn(messages)
         self.session.refresh()
         return self._offered()
+
+    @property
+    def offered_names(self) -> frozenset[str]:
+        """The framework's names of the tools that are offered now."""
+        return frozenset(tool.name for tool in self._offered())
 
     def search(self, arguments: object) -> str:
         """The answer to a search of the model; the tools are offered from the next model call.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -32,26 +32,35 @@ def shortlist_tools(
     *,
     engine: Engine | None = None,
     state: StateOf | None = None,
+    conversation: Callable[[RunContextWrapper[Any]], str] | None = None,
     **settings: Unpack[SessionSettings],
 ) -> list[FunctionTool]:
     """The same tools, of which each turn enables those that it needs, and a search.
 
     Calls are checked, and their outcomes recorded. Run the agent with
-    `RunConfig(tool_not_found_behavior="return_error_to_model")`: a call of a tool that is not enabled
-    is an error of the run otherwise.
+    `RunConfig(tool_not_found_behavior="return_error_to_model")`: otherwise a call of a tool that is
+    not enabled ends the run.
 
     Args:
         tools: tools of an agent, with names that differ.
         engine: an engine over tools with the same names, to set rules, a tier or an encoder.
         state: the state of the agent, or a function from the `RunContextWrapper` to the state.
+        conversation: a function from the `RunContextWrapper` to the name of the conversation. Runs
+            of one conversation then share their calls and tools; without it, each run starts anew.
         settings: settings of `SessionConfig`, such as `k`, `schema_tokens` and `events`.
     """
-    return _Tools(tools, FrameworkTools(engine, state, **settings)).enabled
+    return _Tools(tools, FrameworkTools(engine, state, **settings), conversation).enabled
 
 
 class _Tools:
-    def __init__(self, tools: Sequence[FunctionTool], framework_tools: FrameworkTools) -> None:
+    def __init__(
+        self,
+        tools: Sequence[FunctionTool],
+        framework_tools: FrameworkTools,
+        conversation: Callable[[RunContextWrapper[Any]], str] | None,
+    ) -> None:
         self._framework_tools = framework_tools
+        self._conversation = conversation
         framework_tools.use([_catalog_tool(tool) for tool in tools])
         search = FunctionTool(
             name=SEARCH_TOOL.name,
@@ -91,12 +100,11 @@ class _Tools:
         return session
 
     def _session(self, context: RunContextWrapper[Any]) -> FrameworkSession:
+        if self._conversation is not None:
+            return self._framework_tools.session(self._conversation(context), context)
         # One object for a run, which the contexts of its tools share.
-        run = context.usage
-        session = self._framework_tools.session(
-            f"run-{id(run)}", context, _called(context.turn_input)
-        )
-        session.owner = run
+        session = self._framework_tools.session(f"run-{id(context.usage)}", context)
+        session.owner = context.usage
         return session
 
 
@@ -115,14 +123,3 @@ def _dialogue(items: Sequence[Any]) -> list[tuple[str, str]]:
             text = " ".join(text for text in texts if isinstance(text, str))
             dialogue.append((str(item["role"]), text))
     return dialogue
-
-
-def _called(items: Sequence[Any]) -> list[str]:
-    """Names of the tools whose calls have an output."""
-    calls = [item for item in items if isinstance(item, dict)]
-    answered = {item["call_id"] for item in calls if item.get("type") == "function_call_output"}
-    return [
-        str(item["name"])
-        for item in calls
-        if item.get("type") == "function_call" and item.get("call_id") in answered
-    ]

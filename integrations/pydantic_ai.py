@@ -97,7 +97,11 @@ class ShortlistToolset(WrapperToolset[Any]):
         return chosen
 
     async def call_tool(
-        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+        self,
+        name: str,
+        tool_args: dict[str, Any],
+        ctx: RunContext[Any],
+        tool: ToolsetTool[Any],  # noqa: ARG002
     ) -> Any:
         """Answer a search, or check and run a call; a refused one is for the model to mend."""
         session = self._session(ctx)
@@ -130,7 +134,10 @@ class _Strategy:
         self._k = k
 
     async def __call__(
-        self, ctx: RunContext[Any], queries: Sequence[str], tools: Sequence[ToolDefinition]
+        self,
+        ctx: RunContext[Any],  # noqa: ARG002 - pydantic-ai calls it with three arguments
+        queries: Sequence[str],
+        tools: Sequence[ToolDefinition],
     ) -> list[str]:
         """Names of the tools that fit, best first."""
         return await asyncio.to_thread(self._search, queries, tools)

@@ -1,0 +1,125 @@
+"""What every adapter does, with the real framework and a model that follows a script."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from shortlist import State
+from shortlist.loaders.counting import bundled_count
+
+from .framework_agents import ADAPTERS, DEFINITIONS, Agent
+
+MAIL = {"text": "7"}
+SCHEMA_TOKENS = 600
+
+
+@pytest.fixture(params=ADAPTERS, ids=lambda adapter: adapter.name)
+def adapter(request: pytest.FixtureRequest) -> type[Agent]:
+    return request.param
+
+
+def skip_without(adapter: type[Agent], part: str) -> None:
+    if part in adapter.skips:
+        pytest.skip(f"{adapter.name}: a server of tools has no {part!r}")
+
+
+def searched(query: str) -> list[tuple[str, dict[str, Any]]]:
+    return [("search_tools", {"query": query})]
+
+
+def test_a_turn_offers_what_it_needs(adapter: type[Agent]) -> None:
+    skip_without(adapter, "unasked")
+    run = adapter(k=3).ask("send a mail to a person", [[("send_mail", MAIL)], "Sent."])
+    assert run.answers == ["send_mail is done"]
+    assert run.text == "Sent."
+    assert "send_mail" in run.offered[0]
+    assert len(run.offered[0]) < 12
+
+
+def test_the_model_searches_and_calls_what_was_found(adapter: type[Agent]) -> None:
+    agent = adapter(k=3)
+    run = agent.ask("hello", [searched("print a recipe"), [("print_recipe", MAIL)], "Printed."])
+    assert "print_recipe" in run.answers[0]
+    assert run.answers[1] == "print_recipe is done"
+    assert agent.ran == [("print_recipe", "7")]
+    if "offered" not in adapter.skips:
+        assert "print_recipe" not in run.offered[0]
+        assert "print_recipe" in run.offered[1]
+
+
+def test_a_search_without_a_fit_or_a_query_says_so(adapter: type[Agent]) -> None:
+    run = adapter().ask("hello", [searched("qwertz"), searched("  "), "I cannot."])
+    assert "No tool fits." in run.answers[0]
+    assert "query" in run.answers[1]
+
+
+def test_definitions_keep_to_the_budget(adapter: type[Agent]) -> None:
+    agent = adapter(schema_tokens=SCHEMA_TOKENS)
+    run = agent.ask("approve an invoice", [searched("archive the contract"), "No."])
+    everything = sum(bundled_count(json.dumps(dict(t.input_schema))) for t in DEFINITIONS)
+    for offered in run.offered:
+        assert sum(bundled_count(json.dumps(s)) for s in offered.values()) < everything / 3
+    assert bundled_count(run.answers[0]) <= SCHEMA_TOKENS + 100
+
+
+def test_a_wrong_call_is_answered_with_what_mends_it(adapter: type[Agent]) -> None:
+    agent = adapter()
+    wrong = [("send_mail", {"txt": "7"})]
+    script = [searched("send a mail"), wrong, [("send_mail", MAIL)], "Sent."]
+    run = agent.ask("send a mail to a person", script)
+    assert "text" in run.answers[1]
+    assert run.answers[2] == "send_mail is done"
+    assert agent.ran == [("send_mail", "7")]
+
+
+def test_only_success_unlocks(adapter: type[Agent]) -> None:
+    agent = adapter(k=4)
+    read, delete = [("read_mail", MAIL)], [("delete_mail", MAIL)]
+    find = searched("read or delete an electronic mail")
+    run = agent.ask("read or delete my mail", [find, delete, read, find, delete, "Done."])
+    assert "delete_mail" not in run.answers[0]
+    assert run.answers[2] == "read_mail is done"
+    assert run.answers[4] == "delete_mail is done"
+    assert agent.ran == [("read_mail", "7"), ("delete_mail", "7")]
+    for offered in run.offered[:3]:
+        assert "delete_mail" not in offered
+
+
+def test_what_is_denied_is_neither_found_nor_run(adapter: type[Agent]) -> None:
+    transfer = [("transfer_money", MAIL)]
+    script = [searched("transfer money to a bank"), transfer, "No."]
+    agent = adapter()
+    run = agent.ask("transfer money to a bank", script)
+    assert agent.ran == []
+    assert "transfer_money" not in run.answers[0]
+    assert not any("transfer_money" in offered for offered in run.offered)
+    agent = adapter(state=State(scopes={"money"}))
+    run = agent.ask("transfer money to a bank", script)
+    assert run.answers[1] == "transfer_money is done"
+
+
+def test_parallel_calls_are_all_answered(adapter: type[Agent]) -> None:
+    agent = adapter()
+    calls = [("read_mail", {"text": str(number)}) for number in range(4)]
+    run = agent.ask("read my mail", [searched("read a mail"), calls, "Read."])
+    assert run.answers[1:] == ["read_mail is done"] * 4
+    assert sorted(agent.ran) == [("read_mail", str(number)) for number in range(4)]
+
+
+def test_streaming_offers_the_same(adapter: type[Agent]) -> None:
+    skip_without(adapter, "stream")
+    script = [searched("print a recipe"), [("print_recipe", MAIL)], "Printed."]
+    run, streamed = adapter().ask("hello", script), adapter().ask("hello", script, stream=True)
+    assert streamed.answers == run.answers
+    assert [list(o) for o in streamed.offered] == [list(o) for o in run.offered]
+
+
+def test_a_conversation_goes_on(adapter: type[Agent]) -> None:
+    skip_without(adapter, "unasked")
+    agent = adapter(k=3)
+    agent.ask("read my mail", [[("read_mail", MAIL)], "Read."])
+    run = agent.ask("now delete this electronic mail", [[("delete_mail", MAIL)], "Deleted."])
+    assert run.answers[-1:] == ["delete_mail is done"]
