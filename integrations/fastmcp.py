@@ -39,9 +39,9 @@ class ShortlistTransform(BaseSearchTransform):
     Args:
         engine: an engine over tools with the same names, to set rules, a tier or an encoder.
         state: the state of the agent, or a function from FastMCP's `Context` to the state.
-        conversation: a function from the `Context` to the name of the conversation. Without it, each
-            connection is one: in MCP 2026-07-28 that is each request, so no rule there can ask for
-            earlier calls.
+        conversation: a function from the `Context` to the name of the conversation. Without it,
+            each connection is one: in MCP 2026-07-28 that is each request, so that no rule there
+            can ask for earlier calls.
         always_visible: names of tools that stay in the list; their calls are not checked.
         settings: settings of `SessionConfig`, such as `k`, `schema_tokens` and `events`.
     """
@@ -59,7 +59,8 @@ class ShortlistTransform(BaseSearchTransform):
         self._conversation = conversation
         # A client may call what it found over another connection.
         unlisted: SessionSettings = {"pass_through": 0.0, "must_offer": False}
-        self._tools = FrameworkTools(engine, state, "openai_call_tool", **{**unlisted, **settings})
+        session_settings: SessionSettings = {**unlisted, **settings}
+        self._tools = FrameworkTools(engine, state, "openai_call_tool", **session_settings)
 
     def _make_search_tool(self) -> FastMCPTool:
         async def search_tools(

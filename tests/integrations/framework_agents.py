@@ -103,7 +103,7 @@ class PydanticAI(Agent):
 
         from shortlist.integrations.pydantic_ai import shortlist_toolset
 
-        functions = FunctionToolset(max_retries=3)
+        functions = self.functions = FunctionToolset(max_retries=3)
         for tool in DEFINITIONS:
             functions.add_tool(
                 ai.Tool.from_schema(
@@ -158,6 +158,9 @@ class PydanticAI(Agent):
         self.history = result.all_messages()
 
 
+_MODEL_INPUT = ("system_instructions", "input", "model_settings", "tools")
+
+
 class OpenAIAgents(Agent):
     name = "openai-agents"
 
@@ -167,8 +170,9 @@ class OpenAIAgents(Agent):
         from shortlist.integrations.openai_agents import shortlist_tools
 
         agents.set_tracing_disabled(True)
+        self.function_tools = [self.tool(agents, tool) for tool in DEFINITIONS]
         tools = shortlist_tools(
-            [self.tool(agents, tool) for tool in DEFINITIONS],
+            self.function_tools,
             conversation=lambda context: "one",
             **self.settings,
         )
@@ -185,17 +189,17 @@ class OpenAIAgents(Agent):
         outer = self
 
         class ScriptedModel(agents.Model):
-            async def get_response(self, system_instructions: Any, input: Any,
-                                   model_settings: Any, tools: Any, *_: Any, **__: Any) -> Any:  # fmt: skip
-                return agents.ModelResponse(outer.output(input, tools), agents.Usage(), None)
+            async def get_response(self, *given: Any, **more: Any) -> Any:
+                given = dict(zip(_MODEL_INPUT, given, strict=False)) | more
+                return agents.ModelResponse(outer.output(given), agents.Usage(), None)
 
-            async def stream_response(self, system_instructions: Any, input: Any,
-                                      model_settings: Any, tools: Any, *_: Any, **__: Any) -> Any:  # fmt: skip
+            async def stream_response(self, *given: Any, **more: Any) -> Any:
+                given = dict(zip(_MODEL_INPUT, given, strict=False)) | more
                 from openai.types.responses import Response, ResponseCompletedEvent
 
                 response = Response(
                     id="r", created_at=1, model="m", object="response", tool_choice="auto",
-                    output=outer.output(input, tools), tools=[], parallel_tool_calls=True,
+                    output=outer.output(given), tools=[], parallel_tool_calls=True,
                 )  # fmt: skip
                 yield ResponseCompletedEvent(
                     response=response, type="response.completed", sequence_number=0
@@ -203,7 +207,8 @@ class OpenAIAgents(Agent):
 
         return ScriptedModel()
 
-    def output(self, items: Any, tools: Any) -> list[Any]:
+    def output(self, given: dict[str, Any]) -> list[Any]:
+        items, tools = given["input"], given["tools"]
         from openai.types.responses import (
             ResponseFunctionToolCall,
             ResponseOutputMessage,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import shortlist
 from shortlist import State
 from shortlist.loaders.counting import bundled_count
 
-from .framework_agents import ADAPTERS, DEFINITIONS, Agent
+from .framework_agents import ADAPTERS, DEFINITIONS, Agent, FastMCP, OpenAIAgents, PydanticAI
 
 MAIL = {"text": "7"}
 SCHEMA_TOKENS = 600
@@ -123,3 +126,47 @@ def test_a_conversation_goes_on(adapter: type[Agent]) -> None:
     agent.ask("read my mail", [[("read_mail", MAIL)], "Read."])
     run = agent.ask("now delete this electronic mail", [[("delete_mail", MAIL)], "Deleted."])
     assert run.answers[-1:] == ["delete_mail is done"]
+
+
+def test_the_examples_of_the_page_run() -> None:
+    from pydantic_ai.models.function import FunctionModel
+
+    page = Path(shortlist.__file__).parent / "docs" / "frameworks.md"
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.DOTALL | re.M)
+    assert len(blocks) == 4
+    assert all(block.count("\n") <= 20 for block in blocks)
+    pydantic_ai, agents, server = PydanticAI(), OpenAIAgents(), FastMCP()
+    pydantic_ai.script = ["One.", "Two.", "Three."]
+    agents.script, agents.earlier = ["Four."], 0
+    names: dict[str, Any] = {
+        "model": FunctionModel(pydantic_ai.reply),
+        "toolset": pydantic_ai.functions,
+        "function_tools": agents.function_tools,
+        "agents_model": agents.agent.model,
+        "server": server.server,
+    }
+    for block in blocks:
+        exec(compile(block, page.name, "exec"), names)
+    assert names["again"].output == "Two."
+    assert names["found"].output == "Three."
+    assert names["answer"].final_output == "Four."
+
+
+def test_the_strategy_ranks_for_the_tool_search_of_pydantic_ai() -> None:
+    import asyncio
+
+    from pydantic_ai.tools import ToolDefinition
+
+    from shortlist.integrations.pydantic_ai import search_strategy
+
+    definitions = [
+        ToolDefinition(
+            name=tool.name,
+            description=tool.description,
+            parameters_json_schema=dict(tool.input_schema),
+        )
+        for tool in DEFINITIONS
+    ]
+    found = asyncio.run(search_strategy(k=3)(None, ["transfer money to a bank"], definitions))
+    assert found[0] == "transfer_money"
+    assert len(found) <= 3
