@@ -24,6 +24,20 @@ from langchain_core.tools import BaseTool
 tools: list[BaseTool]
 model: BaseChatModel
 """,
+    "frameworks": """
+from typing import Any
+
+import agents
+import fastmcp
+import pydantic_ai.models
+import pydantic_ai.toolsets
+
+model: pydantic_ai.models.Model[Any]
+toolset: pydantic_ai.toolsets.AbstractToolset[Any]
+function_tools: list[agents.FunctionTool]
+agents_model: agents.Model
+server: fastmcp.FastMCP
+""",
     "events": """
 from shortlist import Engine
 
@@ -43,7 +57,7 @@ def scopes_of(user: str) -> set[str]: return {user}
 """,
 }
 #: Pages with a program for each of several providers, as groups of their blocks.
-PROGRAMS = {"loop": [(0, 3, 4, 5), (1,), (2,)]}
+PROGRAMS = {"frameworks": [(0, 1), (2,), (3,)], "loop": [(0, 3, 4, 5, 6), (1,), (2,)]}
 
 
 def programs() -> list[object]:
