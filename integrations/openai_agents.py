@@ -22,6 +22,8 @@ except ImportError as missing:
     raise MissingExtraError("the tools for the OpenAI Agents SDK", "openai-agents") from missing
 
 if TYPE_CHECKING:
+    import agents
+
     from ..setting_types import SessionSettings
 
 __all__ = ["shortlist_tools"]
@@ -34,7 +36,7 @@ def shortlist_tools(
     state: StateOf | None = None,
     conversation: Callable[[RunContextWrapper[Any]], str] | None = None,
     **settings: Unpack[SessionSettings],
-) -> list[FunctionTool]:
+) -> list[agents.Tool]:
     """The same tools, of which each turn enables those that it needs, and a search.
 
     Calls are checked, and their outcomes recorded. Run the agent with
@@ -70,7 +72,7 @@ class _Tools:
             strict_json_schema=False,
             is_enabled=lambda context, _agent: not self._offer(context).session.passes_through,
         )
-        self.enabled = [search, *map(self._enabled_when_offered, tools)]
+        self.enabled: list[agents.Tool] = [search, *map(self._enabled_when_offered, tools)]
 
     def _enabled_when_offered(self, tool: FunctionTool) -> FunctionTool:
         async def invoke(context: Any, arguments: str) -> Any:
