@@ -670,8 +670,8 @@ class Engine:
 
         Args:
             format: the provider's format in which tools are rendered: `openai`, `openai_responses`,
-                `anthropic`, each also with `_call_tool` at its end, `anthropic_search`, or `text`;
-                nothing is rendered if absent.
+                `anthropic`, each also with `_call_tool` at its end, `openai_responses_search`,
+                `anthropic_search`, or `text`; nothing is rendered if absent.
             state: scopes, earlier calls, milestones and facts of the agent; empty when absent.
             allowed: ids or globs the session is limited to; all tools when absent.
             schemas: where definitions come from, in place of the catalog: an object with the method

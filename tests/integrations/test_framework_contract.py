@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from agents.exceptions import UserError
 
 import shortlist
 from shortlist import State
@@ -89,6 +91,18 @@ def test_only_success_unlocks(adapter: type[Agent]) -> None:
     assert agent.ran == [("read_mail", "7"), ("delete_mail", "7")]
     for offered in run.offered[:3]:
         assert "delete_mail" not in offered
+
+
+def test_a_tool_that_fails_unlocks_nothing(adapter: type[Agent]) -> None:
+    agent = adapter(k=4)
+    find = searched("read or delete an electronic mail")
+    with suppress(RuntimeError, UserError):
+        # Some frameworks end the run with the exception of the tool.
+        agent.ask("read my mail", [find, [("read_mail", {"text": "fail"})], "It failed."])
+    assert agent.ran == [("read_mail", "fail")]
+    run = agent.ask("delete my mail", [find, [("delete_mail", MAIL)], "No."])
+    assert agent.ran == [("read_mail", "fail")]
+    assert "delete_mail" not in run.answers[0]
 
 
 def test_what_is_denied_is_neither_found_nor_run(adapter: type[Agent]) -> None:
