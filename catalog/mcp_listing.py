@@ -60,7 +60,10 @@ async def list_definitions(client: ListsTools) -> list[Any]:
     for _ in range(_PAGES):
         page = await client.list_tools(cursor=cursor)
         rows += [plain(row) for row in _field(page, "tools") or ()]
-        cursor = _field(page, "nextCursor") or _field(page, "next_cursor")
+        # Some libraries warn of the older name where both exist.
+        has_new_name = hasattr(page, "next_cursor")
+        cursor = _field(page, "next_cursor" if has_new_name else "nextCursor")
+        cursor = cursor or (_field(page, "next_cursor") if isinstance(page, Mapping) else None)
         if not cursor or cursor in cursors:
             break
         cursors.add(cursor)
