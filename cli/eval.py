@@ -323,8 +323,8 @@ def _check_complete(malformed: Sequence[Malformed]) -> None:
     dropped = [row for row in malformed if row.dropped]
     if dropped:
         raise EvaluationError(
-            f"{counted(len(dropped), 'row')} cannot be used, first {dropped[0]}. Correct the rows, "
-            "or use --lenient to measure without them"
+            f"{counted(len(dropped), 'row')} cannot be used, first {dropped[0]}. Correct the rows "
+            "or the tools. With --lenient the others are measured, which can hide a loss"
         )
 
 

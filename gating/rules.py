@@ -103,7 +103,8 @@ class Rule:
         if self.condition is None and self.provides is None:
             raise ConfigError("a rule needs a condition, or what its tools provide")
         if self.condition is not None and not isinstance(self.condition, Condition):
-            raise ConfigError(f"condition: {self.condition!r:.80} is no condition")
+            got = f"{self.condition!r:.80}"
+            raise ConfigError(f"condition: {got} is no condition, as requires_scope('admin') is")
         if self.provides is not None and self.tools is None and self.server is None:
             raise ConfigError("`provides` needs `tools` or `server`: it cannot be for every tool")
 

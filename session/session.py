@@ -560,7 +560,7 @@ class Session:
             Keys without content are left out.
 
         Raises:
-            RequestError: the session has no format.
+            RequestError: the session has no format, or had no turn.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -573,7 +573,9 @@ class Session:
         if self.format is None:
             raise RequestError("request: the session has no format; make it with format=...")
         with self._lock:
-            passing = () if self.shown is None else self.shown.passing
+            if self.shown is None:
+                raise RequestError("request: no tools yet; call session.turn(...) first")
+            passing = self.shown.passing
             return renderer_for(self.format).request(self.system, self.tools, [*messages, *passing])
 
     def handle(

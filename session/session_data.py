@@ -106,6 +106,8 @@ class SessionData:
                 "saved session: a mapping, as `Session.save` gives, not "
                 f"{type(values).__name__}; use: engine.resume(saved, state=...)"
             )
+        if "version" not in values:
+            raise RequestError("saved session: has no version; pass what `Session.save` gave")
         if (version := values.get("version")) != VERSION:
             raise RequestError(
                 f"saved session: version {version!r:.20}, not {VERSION}: start a new one"

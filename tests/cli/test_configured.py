@@ -119,7 +119,9 @@ def test_the_doctor_names_flagged_tools_and_what_to_do(run, mcp_json, monkeypatc
     whole = " ".join(text.split())
     assert "neither found nor called until approved notes/read_note " in whole
     for tool in ("notes/read_note", "notes/add_note"):
-        assert f"shortlist trust approve {tool} --config {path}" in whole
+        command = f"shortlist trust approve {tool} --config {path}"
+        # A long path is broken anywhere.
+        assert command.replace(" ", "") in whole.replace(" ", "")
 
 
 def test_a_quarantined_tool_alone_makes_the_doctor_fail(run_json, mcp_json):

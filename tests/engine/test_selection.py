@@ -31,7 +31,7 @@ def test_an_answer_is_indexed_sliced_and_iterated(engine):
             r"a mapping, as `Session\.save` gives, not Engine; use: engine\.resume\(saved, ",
         ),
         ({"version": 99}, r"version 99, not 4: start a new one"),
-        ({}, r"version None, not 4: start a new one"),
+        ({}, r"has no version; pass what `Session.save` gave"),
         ({"version": 4}, "damaged"),
     ],
 )

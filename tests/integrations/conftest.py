@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -124,3 +125,16 @@ def tools(calls: list[tuple[str, dict[str, Any]]]) -> list[BaseTool]:
 @pytest.fixture(scope="session")
 def engine() -> Engine:
     return Engine.from_tools(demo_tools([]), tiers=["lexical"])
+
+
+@pytest.fixture(autouse=True)
+def no_loop_left() -> Iterator[None]:
+    """Close the event loop that a framework's blocking call makes and keeps."""
+    asyncio.set_event_loop(None)
+    yield
+    try:
+        loop = asyncio.get_event_loop()
+    except RuntimeError:
+        return
+    asyncio.set_event_loop(None)
+    loop.close()
