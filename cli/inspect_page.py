@@ -1,4 +1,4 @@
-"""`shortlist inspect`: a local page: why tools are found, what changed, what they cost."""
+"""`shortlist inspect`: a local page that shows why tools are found and what they cost."""
 
 from __future__ import annotations
 

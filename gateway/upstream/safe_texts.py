@@ -168,22 +168,22 @@ def is_flagged_extra(server: str, value: Any) -> bool:
         if not all(item.src.startswith(_ICON_ADDRESSES) for item in value):
             return True
         value = [item.model_dump(exclude={"src"}) for item in value]
-    text = "\n".join(_texts_of(value))
+    text = "\n".join(texts_of(value))
     return text != written_out(text) or any(
         _hides_instructions(server, text[start : start + DESCRIPTION_LIMIT])
         for start in range(0, len(text), DESCRIPTION_LIMIT)
     )
 
 
-def _texts_of(value: Any) -> Iterator[str]:
+def texts_of(value: Any) -> Iterator[str]:
     """Every key and text of a JSON value."""
     if isinstance(value, Mapping):
         for key, child in value.items():
             yield str(key)
-            yield from _texts_of(child)
+            yield from texts_of(child)
     elif isinstance(value, list):
         for item in value:
-            yield from _texts_of(item)
+            yield from texts_of(item)
     elif isinstance(value, str):
         yield value
 

@@ -12,6 +12,7 @@ import mcp.types as types
 from pydantic import ValidationError
 
 from ...catalog.text_cleaning import written_out
+from .safe_texts import texts_of
 
 #: Most characters of a question, with its form. A person can read them in a dialog.
 QUESTION_CHARS = 20_000
@@ -40,7 +41,7 @@ def unreadable_reason(params: types.ElicitRequestParams) -> str | None:
     """
     texts = [params.message]
     if isinstance(params, types.ElicitRequestFormParams):
-        texts += _texts_of(params.requested_schema)
+        texts += texts_of(params.requested_schema)
     else:
         texts.append(params.url)
     chars = sum(map(len, texts))
@@ -101,19 +102,6 @@ def _address_questions(data: Any, server: str) -> Iterator[types.ElicitRequestPa
         question = named_question(params, server)
         if unreadable_reason(question) is None:
             yield question
-
-
-def _texts_of(value: Any) -> Iterator[str]:
-    """Every key and text of a form."""
-    if isinstance(value, Mapping):
-        for key, child in value.items():
-            yield str(key)
-            yield from _texts_of(child)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts_of(item)
-    elif isinstance(value, str):
-        yield value
 
 
 def _written_out_form(value: Any, key: str = "") -> Any:
