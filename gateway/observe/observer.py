@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from time import monotonic, perf_counter
 from typing import Any
@@ -124,12 +125,18 @@ class Observer:
         #: Profile to the conversation of its requests without a session, and the time of the last
         #: one.
         self._sessionless: dict[str, tuple[str, float]] = {}
-        # Counting hundreds of definitions takes a second. No client should wait for that.
-        self._counting = ThreadPoolExecutor(1, "shortlist-events")
+        # Counting an answer's tokens takes a millisecond, and those of hundreds of definitions a
+        # second. No client should wait for that. One thread keeps the events in order.
+        self._recording = ThreadPoolExecutor(1, "shortlist-events")
 
     def close(self) -> None:
-        """Wait until all lists are recorded."""
-        self._counting.shutdown()
+        """Wait until all events are recorded. No further ones are taken."""
+        self._recording.shutdown()
+
+    def _record_later(self, record: Callable[..., None], *arguments: object) -> None:
+        """Record an event after those before it, with the context of the present request."""
+        recording = self._recording.submit(copy_context().run, record, *arguments)
+        recording.add_done_callback(_log_failure)
 
     def record_list(
         self,
@@ -154,15 +161,9 @@ class Observer:
         conversation.is_listed = True
         place = Place.now(name, conversation.searches)
         permitted = [tool.id for tool in view.tools()]
-        recording = self._counting.submit(
-            self._record_counted_list,
-            offer,
-            permitted,
-            tools,
-            place,
-            requester.client,
+        self._record_later(
+            self._record_counted_list, offer, permitted, tools, place, requester.client
         )
-        recording.add_done_callback(_log_failure)
 
     def lacks_catalog(self, requester: Requester, catalog: Catalog) -> bool:
         """Whether a catalog version is not recorded yet for the sender's profile."""
@@ -177,10 +178,9 @@ class Observer:
             requester: sender of a request in this version.
             offer: the tools of its profile.
         """
-        recording = self._counting.submit(
+        self._record_later(
             self._record_counted_catalog, offer, self._place(requester), requester.client
         )
-        recording.add_done_callback(_log_failure)
 
     @contextmanager
     def request(
@@ -203,15 +203,33 @@ class Observer:
             call_record.end()
             if self._recorder is not None and request.answer is not None:
                 ms = (perf_counter() - start) * 1e3
-                if call_record.verdict is not None:
-                    self._record_call(self._recorder, requester, call_record, call_record.verdict)
-                elif params.name == SEARCH:
-                    arguments, search = params.arguments or {}, call_record.search
-                    self._record_search(
-                        self._recorder, requester, arguments, request.answer, search, ms
-                    )
-                elif params.name == DETAILS:
-                    self._record_details(self._recorder, requester, request.answer, ms)
+                self._record_request(
+                    self._recorder, requester, params, request.answer, call_record, ms
+                )
+
+    def _record_request(
+        self,
+        record: Recorder,
+        requester: Requester,
+        params: types.CallToolRequestParams,
+        answer: types.CallToolResult,
+        call_record: CallRecord,
+        ms: float,
+    ) -> None:
+        client, verdict, search = requester.client, call_record.verdict, call_record.search
+        if verdict is not None:
+            place = self._place(requester)
+            self._record_later(self._record_call, record, place, client, call_record, verdict)
+        elif params.name == SEARCH:
+            name, conversation = self._conversation(requester)
+            conversation.searches += 1
+            place, arguments = Place.now(name, conversation.searches), params.arguments or {}
+            self._record_later(
+                self._record_search, record, place, client, arguments, answer, search, ms
+            )
+        elif params.name == DETAILS:
+            place = self._place(requester)
+            self._record_later(self._record_details, record, place, client, answer, ms)
 
     def server(
         self, name: str, state: str, *, ms: float | None, tools: int, problem: str | None
@@ -226,26 +244,25 @@ class Observer:
             problem: the problem without secrets, if there is one.
         """
         if self._recorder is not None:
-            place = Place.now(GATEWAY, 0)
-            self._recorder(ServerEvent(place, name, state, ms, tools, problem))
+            event = ServerEvent(Place.now(GATEWAY, 0), name, state, ms, tools, problem)
+            self._record_later(self._recorder, event)
 
     def _record_search(
         self,
         record: Recorder,
-        requester: Requester,
+        place: Place,
+        client: str,
         arguments: Mapping[str, Any],
         result: types.CallToolResult,
         search: SearchOutcome | None,
         ms: float,
     ) -> None:
-        name, conversation = self._conversation(requester)
-        conversation.searches += 1
         outcome = search or SearchOutcome()
         query, server = _query_text(arguments), arguments.get("server")
         record(
             SearchEvent(
-                place=Place.now(name, conversation.searches),
-                client=requester.client,
+                place=place,
+                client=client,
                 query=record.hashed(query),
                 # A name that is not a server's may be text of the model.
                 server=server if search is not None and isinstance(server, str) else None,
@@ -262,14 +279,14 @@ class Observer:
         )
 
     def _record_details(
-        self, record: Recorder, requester: Requester, result: types.CallToolResult, ms: float
+        self, record: Recorder, place: Place, client: str, result: types.CallToolResult, ms: float
     ) -> None:
         rows = (result.structured_content or {}).get("tools", ())
         errors = [row.get("error") for row in rows]
         record(
             DetailsEvent(
-                place=self._place(requester),
-                client=requester.client,
+                place=place,
+                client=client,
                 found=tuple(row["name"] for row in rows if "error" not in row),
                 denied=errors.count("denied"),
                 unknown=errors.count("unknown"),
@@ -279,18 +296,22 @@ class Observer:
         )
 
     def _record_call(
-        self, record: Recorder, requester: Requester, call_record: CallRecord, verdict: Verdict
+        self,
+        record: Recorder,
+        place: Place,
+        client: str,
+        call_record: CallRecord,
+        verdict: Verdict,
     ) -> None:
         tool, result = verdict.tool, call_record.result
         content = None
         if self._content and result is not None:
             result_json = result.model_dump(mode="json", by_alias=True, exclude_none=True)
             content = {"arguments": verdict.arguments, "result": result_json}
-        place = self._place(requester)
         record(
             RunEvent(
                 check=CallEvent.of(verdict, place, ms=call_record.check_ms, content=self._content),
-                client=requester.client,
+                client=client,
                 server="" if tool is None else tool.server or "",
                 outcome=call_record.outcome,
                 run_ms=call_record.run_ms,
@@ -367,7 +388,7 @@ def _query_text(arguments: Mapping[str, Any]) -> str:
 
 def _log_failure(recording: Future[None]) -> None:
     if (error := recording.exception()) is not None:
-        _LOG.error("a list of tools was not recorded", exc_info=error)
+        _LOG.error("an event was not recorded", exc_info=error)
 
 
 def _content_characters(result: types.CallToolResult) -> int:
