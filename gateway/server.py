@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
-from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import Any
 
 import anyio
 import mcp.types as types
@@ -23,7 +20,6 @@ from ..catalog import Catalog
 from ..catalog.arguments import argument_problems, without_refused_nulls
 from ..errors import ShortlistError
 from ..session import Session
-from .connections.json_repair import repaired_json
 from .meta_tools import meta_tool_answers as answers
 from .meta_tools.client_search import collect_votes
 from .meta_tools.meta_tool_definitions import CALLS, RESERVED, UNLISTED, meta_tools
@@ -39,6 +35,7 @@ from .relay.log_levels import LogLevels
 from .relay.mcp_prompts import Completions, Prompts
 from .relay.resources import Resources
 from .relay.subscriptions import Subscriptions
+from .stdio_streams import standard_streams
 from .upstream.caller import Caller, Context
 from .upstream.fleet import Fleet
 from .upstream.server_connection import ServerError, ServerState, Upstream, UpstreamError
@@ -90,8 +87,9 @@ class Gateway:
         """Serve one client over stdin/stdout until it disconnects."""
         async with anyio.create_task_group() as group:
             await group.start(self.fleet.run)
-            async with stdio_server(_repaired_stdin()) as (read, write):
-                await self.server.run(read, write, self.server.create_initialization_options())
+            with standard_streams() as (stdin, stdout):
+                async with stdio_server(stdin, stdout) as (read, write):
+                    await self.server.run(read, write, self.server.create_initialization_options())
             group.cancel_scope.cancel()
 
     @cached_property
@@ -270,35 +268,6 @@ class Gateway:
             tools=sum(tool.server == name for tool in self.fleet.engine.catalog),
             problem=upstream.problem,
         )
-
-
-def _repaired_stdin() -> anyio.AsyncFile[str]:
-    """The lines of stdin, repaired by `JsonRepair`, so that no call of a client is lost.
-
-    As the SDK does for its own reader, other readers of stdin in this process get its end at once.
-    """
-    file: BinaryIO = sys.stdin.buffer
-    if sys.platform != "win32":
-        # The thread that reads may outlive the gateway, so nothing closes its descriptor.
-        file = os.fdopen(os.dup(sys.stdin.fileno()), "rb", closefd=False)
-        with Path(os.devnull).open("rb") as nothing:
-            os.dup2(nothing.fileno(), sys.stdin.fileno())
-    return anyio.wrap_file(cast("IO[str]", _RepairedLines(file)))
-
-
-class _RepairedLines:
-    """The part of a text file that the SDK reads.
-
-    Args:
-        file: a file with one JSON text in each line.
-    """
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def readline(self) -> str:
-        """The next line, repaired by `JsonRepair`; "" at the end."""
-        return repaired_json(self._file.readline()).decode()
 
 
 _SCHEMAS: Mapping[str, dict[str, Any]] = {

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import anyio
 import mcp.types as types
 
 from ...catalog import Tool
@@ -69,10 +68,7 @@ async def forward_call(
     named = view.details([name])[0]
     if isinstance(named, Tool) and (problem := _meta_tool_problem(client, call, named)):
         return error_result(problem)
-    check = client.session.check
-    verdict = await anyio.to_thread.run_sync(
-        lambda: check(name, call.arguments, votes=client.votes)
-    )
+    verdict = client.session.check(name, call.arguments, votes=client.votes)
     if verdict.tool is None or not verdict.passed:
         call_record.record_check(verdict)
         return error_result(refusal_text(verdict, call.name))
@@ -89,9 +85,7 @@ async def forward_call(
         )
         ok = isinstance(result, types.CallToolResult) and not result.is_error
     finally:
-        with anyio.CancelScope(shield=True):
-            record = client.session.record_call
-            await anyio.to_thread.run_sync(lambda: record(tool.id, ok=ok))
+        client.session.record_call(tool.id, ok=ok)
     return result
 
 
