@@ -337,15 +337,18 @@ class _Steps:
         self.remaining = MAX_STEPS
         self.instance_steps = size // _CHARS_A_STEP
         self._last_clock_check = self.remaining
-        self._deadline = thread_time() + MAX_SECONDS
+        # Most checks end before the first look at the clock, which is a system call.
+        self._deadline: float | None = None
 
     def take(self, steps: int) -> None:
         self.remaining -= steps
         if self.remaining < 0:
             raise _BudgetUsedUp
         if self._last_clock_check - self.remaining >= _CLOCK_INTERVAL:
-            self._last_clock_check = self.remaining
-            if thread_time() > self._deadline:
+            self._last_clock_check, now = self.remaining, thread_time()
+            if self._deadline is None:
+                self._deadline = now + MAX_SECONDS
+            elif now > self._deadline:
                 raise _BudgetUsedUp
 
 
