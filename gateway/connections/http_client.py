@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from typing import Any
 
 import anyio.lowlevel
 import httpx2
@@ -28,6 +29,8 @@ _BLANK_LINE = re.compile(rb"\n\n|\r\n\r\n|\r\r")
 #: An event stream that the client asked for again counts as so many lines. The SDK reconnects at
 #: once if the server wants that, without end, also after the call has timed out.
 _RECONNECT_LINES = 200
+#: Seconds in which a server must answer the end of a session.
+_END_S = 5.0
 
 
 def http_client(
@@ -49,6 +52,11 @@ def http_client(
     """
     limit = FloodLimit(_MOST_LINES, _MOST_STREAMED_BYTES, "event streams")
 
+    async def limit_end(request: httpx2.Request) -> None:
+        # The end of a session is not waited for without end: the next start waits for it.
+        if request.method == "DELETE":
+            request.extensions["timeout"] = {**request.extensions["timeout"], "read": _END_S}
+
     async def bound(response: httpx2.Response) -> None:
         if response.status_code == httpx2.codes.UNAUTHORIZED:
             on_unauthorized()
@@ -62,9 +70,8 @@ def http_client(
         # MCP is UTF-8. A server must not choose another of Python's codecs, such as bz2.
         response.encoding = "utf-8"
 
-    return httpx2.AsyncClient(
-        headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [bound]}
-    )
+    hooks: dict[str, list[Callable[..., Any]]] = {"request": [limit_end], "response": [bound]}
+    return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, event_hooks=hooks)
 
 
 def _is_event_stream(response: httpx2.Response) -> bool:

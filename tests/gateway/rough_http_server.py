@@ -2,7 +2,8 @@
 
 Argument: the port. The arguments of a call of `answer` say how it is answered: `headers` of the
 answer, `size` of its text, `codings` of its body, `events` of an event stream and `status`. Under
-`/locked` it wants a login, and its documents about the login are large.
+`/locked` it wants a login, and its documents about the login are large. Under `/endless` it never
+answers the end of a session.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import gzip
 import importlib
 import json
 import sys
+import time
 import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -53,6 +55,7 @@ class Handler(BaseHTTPRequestHandler):
                     "capabilities": capabilities,
                     "serverInfo": info,
                 },
+                {**JSON, "Mcp-Session-Id": "1"} if self.path == "/endless" else JSON,
             )
         elif method == "tools/list":
             self.result(number, {"tools": TOOLS})
@@ -72,6 +75,8 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(405, b"")
 
     def do_DELETE(self):
+        if self.path == "/endless":
+            time.sleep(600)
         self.answer(405, b"")
 
     def rough_answer(
@@ -103,8 +108,9 @@ class Handler(BaseHTTPRequestHandler):
         more = {"Content-Encoding": ", ".join(in_http)} if in_http else {}
         self.answer(status, body, (headers or JSON) | more)
 
-    def result(self, number, value):
-        self.answer(200, json.dumps({"jsonrpc": "2.0", "id": number, "result": value}).encode())
+    def result(self, number, value, headers=None):
+        body = json.dumps({"jsonrpc": "2.0", "id": number, "result": value}).encode()
+        self.answer(200, body, headers)
 
     def answer(self, status, body, headers=None):
         self.send_response(status)

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from shortlist.gateway.connections.login import log_in
-from shortlist.gateway.upstream.server_connection import UpstreamError
+from shortlist.gateway.upstream.server_connection import ServerState, UpstreamError
 from shortlist.tests.gateway.fleets import call, rough, running, text_of, until
 from shortlist.tests.gateway.test_oauth import MemoryKeyring
 from shortlist.tests.gateway.test_transports import listening, reached
@@ -94,3 +94,16 @@ async def test_the_documents_of_a_login_are_bounded(monkeypatch):
             await log_in(reached(server, path="locked"), show)
         assert "an answer of more than" in "".join(traceback.format_exception(error.value))
         assert peak_bytes() - before < 100_000_000
+
+
+async def test_a_server_that_never_answers_the_end_of_its_session_starts_again(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("shortlist.gateway.connections.http_client._END_S", 0.3)
+    with listening("rough_http_server.py") as server:
+        spec = reached(server, path="endless")
+        async with running(tmp_path, spec, idle_s=0.3) as fleet:
+            assert text_of(await call(fleet, "one/say_word")) == "hello"
+            await until(lambda: fleet.upstreams["one"].state is ServerState.KNOWN, 15)
+            with anyio.fail_after(10):
+                assert text_of(await call(fleet, "one/say_word")) == "hello"
