@@ -144,7 +144,7 @@ class Index:
         return self.names.by_id(mask)
 
     def named(self, text: str) -> Sequence[int]:
-        """Rows whose id or name is exactly `text`; failing that, but for letter case."""
+        """Rows whose id or name is exactly `text`, or else but for letter case, or as words."""
         return self.names.named(text)
 
     @property

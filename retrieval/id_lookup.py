@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
+from ..text import spaced
 
 # Before a name that reads like an id; no name has a line break.
 _NAME = "\n"
@@ -24,12 +25,15 @@ class Names:
         rows: tool id to its row.
         exact: id or name to the rows that have it.
         folded: the same without regard to letter case.
+        spelled: name of several words to the rows that have it, as people write it: `list files`
+            and `disk list files` for `disk/list_files` and `disk/listFiles`.
         present: mask of the rows that have a tool, shape (n,); None for all rows.
     """
 
     rows: dict[str, int]
     exact: dict[str, list[int]]
     folded: dict[str, list[int]]
+    spelled: dict[str, list[int]]
     present: NDArray[np.bool_] | None = None
 
     @classmethod
@@ -40,7 +44,7 @@ class Names:
             tools: tools by row.
             present: mask of the rows whose tool still exists; None for all rows.
         """
-        names = cls({}, {}, {}, present)
+        names = cls({}, {}, {}, {}, present)
         rows = range(len(tools)) if present is None else np.flatnonzero(present).tolist()
         for row in rows:
             tool = tools[row]
@@ -54,7 +58,7 @@ class Names:
         return np.flatnonzero(mask if self.present is None else mask & self.present)
 
     def named(self, text: str) -> Sequence[int]:
-        """Rows whose id or name is exactly `text`, or else but for letter case.
+        """Rows whose id or name is exactly `text`, or else but for letter case, or as words.
 
         A name with a slash counts only where no id reads so: nothing *named* like the id of another
         tool stands beside it.
@@ -66,6 +70,7 @@ class Names:
             (self.folded, folded),
             (self.exact, _NAME + name),
             (self.folded, _NAME + folded),
+            (self.spelled, _as_words(name)),
         ):
             if rows := table.get(key):
                 return rows
@@ -79,6 +84,18 @@ class Names:
             yield self.exact, key
         for key in {tool.id.casefold(), name.casefold()}:
             yield self.folded, key
+        if "/" not in name:
+            # With the server's name too, so that a stranger's `github_search` never comes alone.
+            for key in {_as_words(name), _as_words(tool.id)}:
+                if " " in key:
+                    yield self.spelled, key
+
+
+def _as_words(name: str) -> str:
+    """The words of a name, in lower case, with a blank between."""
+    if name.isascii() and name.islower() and name.replace("_", "").isalpha():
+        return name.replace("_", " ")
+    return spaced(name).casefold()
 
 
 def name_in_query(text: str) -> str:

@@ -67,6 +67,31 @@ def test_a_name_that_reads_like_an_id_never_outranks_it(tier: str) -> None:
     assert without.check(real.id).status == "denied"
 
 
+@pytest.mark.parametrize("query", ["git commit", "Git commit", "local git commit"])
+def test_a_name_written_as_words_comes_first(tier: str, query: str) -> None:
+    """Seen in use: `git commit` found `git_log` before `git_commit`."""
+    tools = [
+        Tool("git_commit", "local", "Records changes to the repository"),
+        Tool("git_log", "local", "Shows the commit logs of git, each git commit"),
+        Tool("gitBranch", "local", "Git branches that contain a git commit"),
+        *make_tools(30),
+    ]
+    engine = cheap_engine(tools)
+    assert engine.search(query, tier=tier).ids[0] == "local/git_commit"
+    assert engine.search("git branch", tier=tier).ids[0] == "local/gitBranch"
+    assert engine.explain("git commit", "local/git_commit", tier=tier).rank == 1
+
+
+def test_words_promote_no_stranger_alone(tier: str) -> None:
+    real = Tool("list_issues", "github", "List the issues of GitHub repositories")
+    fakes = [
+        Tool("github/list_issues", "evil", "Something else"),
+        Tool("github_list_issues", "evil", "Something else"),
+    ]
+    answer = cheap_engine([*fakes, real, *make_tools(30)]).search("github list issues", tier=tier)
+    assert answer.ids[0] == real.id
+
+
 def test_an_id_outranks_a_name(tier: str) -> None:
     engine = cheap_engine([Tool("search", "web", "search search"), Tool("search", None, "other")])
     assert engine.search("search", tier=tier).ids == ("search", "web/search")
