@@ -44,8 +44,8 @@ _SPLIT: Mapping[Kind, str] = {
     Kind.WRITE: "Call a tool that writes and destroys nothing.",
     Kind.DESTRUCTIVE: "Call any other tool: it may destroy.",
 }
-#: Most queries of one search.
-MAX_QUERIES = 8
+#: Most queries of one search, and most tools in its answer.
+MAX_QUERIES, MAX_TOOLS = 8, 50
 #: Arguments of `search_tools` that are not in its definition, because no model needs them: the
 #: detail of all hits, the tier of the search, and whether the structured answer has the tier that
 #: ran.
@@ -86,7 +86,7 @@ def meta_tools(
             {
                 "query": {"type": "string", "description": _QUERY},
                 "queries": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_QUERIES},
-                "k": {"type": "integer", "minimum": 1, "maximum": 50},
+                "k": {"type": "integer", "minimum": 1, "maximum": MAX_TOOLS},
                 "server": {"type": "string"},
             },
             [],

@@ -18,9 +18,11 @@ from ...session.intents import clauses
 from ...text import terms, words
 from ...view import View
 from .client_search import find_tools
+from .meta_tool_definitions import MAX_TOOLS
 
-#: Tools in the answer to a request with one part, and with several parts together.
-_TOOLS, _TOOLS_OF_PARTS = 8, 10
+#: Tools in the answer to a request with one part, with several parts together, and at least for
+#: each of these.
+_TOOLS, _TOOLS_OF_PARTS, _LEAST_OF_PART = 8, 10, 3
 #: Least share of the best score with which a hit has a signature. Most such hits in an answer to
 #: one part, and in each of several parts.
 _NEAR_SHARE, _NEAR_HITS, _NEAR_HITS_OF_PART = 0.75, 4, 2
@@ -65,20 +67,23 @@ def find_parts(
     """
     queries = queries_of(arguments)
     tier, k = arguments.get("tier"), arguments.get("k")
+    count = None if k is None else max(1, min(k, MAX_TOOLS // len(queries)))
     if len(queries) == 1:
         query = queries[0]
+        # As deep for few tools as for many: with few hits, more words would seem unmatched.
+        depth = max(k or 0, _TOOLS)
         selection = find_tools(
-            view, query, instructions, k=k or _TOOLS, tier=tier, drop_far_hits=k is None
+            view, query, instructions, k=depth, tier=tier, drop_far_hits=k is None
         )
         if len(clauses(query)) > 1:
             results = search_message(view, query, query, tier=selection.tier, k=DEPTH)
             queries = list(results.intents) or queries
         if len(queries) == 1:
-            return [RequestPart(query, selection.hits, selection)]
-    count = _tools_per_part(k, len(queries))
-    selections = [
-        find_tools(view, query, instructions, k=min(2 * count, 50), tier=tier) for query in queries
-    ]
+            return [RequestPart(query, selection.hits[:k], selection)]
+        count = None if k is None else -(-k // len(queries))
+    count = count or max(_LEAST_OF_PART, -(-_TOOLS_OF_PARTS // len(queries)))
+    depth = max(min(2 * count, MAX_TOOLS), _TOOLS)
+    selections = [find_tools(view, query, instructions, k=depth, tier=tier) for query in queries]
     return _without_repetitions(queries, selections, count)
 
 
@@ -93,10 +98,6 @@ def queries_of(arguments: Mapping[str, Any]) -> list[str]:
     if not queries:
         raise RequestError("query: missing; give a query, or queries with one step each")
     return queries
-
-
-def _tools_per_part(k: int | None, parts: int) -> int:
-    return max(1 if k else 2, -(-(k or _TOOLS_OF_PARTS) // parts))
 
 
 def _without_repetitions(

@@ -119,6 +119,31 @@ class TestParts:
         assert {row["part"] for row in content["tools"]} == {1}
         assert "No tool fits: xylophone zebra quartet" in content["notes"]
 
+    def test_each_of_many_queries_has_three_tools_or_as_many_as_asked_for(self, view):
+        """Seen in use: of eight queries with `k` 4 each had one tool, often not the right one."""
+        queries = ["create an issue", "send a message", "read a file", "run a query"]
+        for k, count in ((None, 3), (4, 4), (1, 1)):
+            rows = answer_of(view, queries=queries, **({} if k is None else {"k": k}))["tools"]
+            parts = [row["part"] for row in rows]
+            assert max(parts.count(number) for number in range(1, 5)) == count
+            assert set(parts) == {1, 2, 3, 4}
+        many = answer_of(view, queries=[f"{query} {n}" for query in queries for n in (1, 2)], k=50)
+        assert len(many["tools"]) <= 50
+
+    @pytest.mark.parametrize("given", [{"k": 1}, {"k": 2}, {"queries": ["send a letter"] * 2}])
+    def test_words_in_the_instructions_of_another_server_displace_no_hit(self, given):
+        """Seen in use: `word create document add heading` found a database's columns alone."""
+        post = [
+            Tool("send_letter", "post", "Send a letter."),
+            Tool("send_parcel", "post", "Send a parcel at a counter."),
+        ]
+        other = [Tool(name, "data", f"{name} of a table.") for name in ("columns", "rows")]
+        view = Engine.from_tools([*post, *other], tiers=["lexical"]).view()
+        query = "send a letter at a counter with stamps"
+        arguments = {"query": query, **given} if "k" in given else {"queries": [query, "rows"]}
+        parts = find_parts(view, arguments, {"data": "With stamps."})
+        assert parts[0].hits[0].id == "post/send_letter"
+
     @pytest.mark.anyio
     async def test_a_query_or_queries_must_be_given(self, tmp_path):
         async with gateway_of(tmp_path, FakeServer("one", [tool("read")])) as (client, _):
