@@ -23,6 +23,7 @@ from ..catalog import Catalog
 from ..catalog.arguments import argument_problems, without_refused_nulls
 from ..errors import ShortlistError
 from ..session import Session
+from .client_protocol import serve_connection
 from .connections.json_repair import repaired_json
 from .meta_tools import meta_tool_answers as answers
 from .meta_tools.client_search import collect_votes
@@ -91,7 +92,7 @@ class Gateway:
         async with anyio.create_task_group() as group:
             await group.start(self.fleet.run)
             async with stdio_server(_repaired_stdin()) as (read, write):
-                await self.server.run(read, write, self.server.create_initialization_options())
+                await serve_connection(self.server, read, write)
             group.cancel_scope.cancel()
 
     @cached_property

@@ -125,22 +125,7 @@ def test_an_agent_works_after_install_alone(agent: CodingAgent, tmp_path: Path) 
     _record(agent.title, tokens(definitions), tokens(own_tools(model)))
 
 
-@pytest.mark.parametrize(
-    "framework",
-    [
-        pytest.param(
-            framework,
-            id=framework.program,
-            marks=pytest.mark.xfail(
-                framework.program == "vercel_agent.mjs",
-                reason="its initialize is refused: the connection serves a newer protocol",
-                raises=AssertionError,
-                strict=True,
-            ),
-        )
-        for framework in FRAMEWORKS
-    ],
-)
+@pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda framework: framework.program)
 def test_an_agent_of_a_framework_works(framework: Framework, tmp_path: Path) -> None:
     servers = behind(tmp_path / "files")
     setup = Setup.write(tmp_path / "gateway", servers, {})
