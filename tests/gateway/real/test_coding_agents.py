@@ -10,6 +10,7 @@ import json
 import os
 import shlex
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -215,5 +216,10 @@ def _record(title: str, direct: int, gateway: int) -> None:
     titles = [one.title for one in (*AGENTS, *FRAMEWORKS)]
     table = Table(_COLUMNS, tuple(rows[title] for title in titles if title in rows))
     figures: Mapping[str, Any] = {"servers": list(_BEHIND), "script": [c.tool for c in SCRIPT]}
-    origin = provenance(_COMMAND.split())
-    write_record(Record("agents", "Coding agents", table, figures, origin))
+    write_record(Record("agents", "Coding agents", table, figures, _origin()))
+
+
+@cache
+def _origin() -> dict[str, Any]:
+    """Before the first row is written, which changes the tree."""
+    return provenance(_COMMAND.split())
