@@ -14,6 +14,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +71,83 @@ UNSEEN = (
     ),
     RealServer("redis", "redis-mcp-server==0.5.1", "redis-mcp-server"),
 )
+_REQUESTS = Path(__file__).with_suffix(".jsonl")
+#: Hits that count for a request with one part. An answer to several parts has ten in all.
+_FIRST = 5
+
+
+def requests() -> list[list[dict[str, Any]]]:
+    """The parts of each request: a query, and the ids of the tools that are right for it."""
+    return [json.loads(line) for line in _REQUESTS.read_text(encoding="utf-8").splitlines()]
+
+
+async def answers(setup: Setup) -> list[dict[str, Any]]:
+    """What each request found, and which of its parts found a right tool.
+
+    Args:
+        setup: a gateway that has listed the tools of its servers before.
+    """
+    rows = []
+    async with sdk2(setup.command, setup.environment) as front:
+        for parts in requests():
+            queries = [part["query"] for part in parts]
+            several = len(queries) > 1
+            arguments = {"queries": queries} if several else {"query": queries[0]}
+            result = await front.call("search_tools", arguments)
+            hits = [tool["name"] for tool in result["structuredContent"]["tools"]]
+            shown = hits if several else hits[:_FIRST]
+            right = [any(tool in shown for tool in part["tools"]) for part in parts]
+            rows.append({"queries": queries, "hits": hits, "right": right})
+    return rows
+
+
+def _share(right: Iterable[bool]) -> str:
+    values = list(right)
+    return f"{sum(values)} of {len(values)} ({sum(values) / len(values):.0%})"
+
+
+def table(rows: list[Mapping[str, Any]]) -> Table:
+    """The shares of requests and parts with a right tool."""
+    single = [row["right"][0] for row in rows if len(row["right"]) == 1]
+    several = [row["right"] for row in rows if len(row["right"]) > 1]
+    return Table(
+        ("requests", "right tool found"),
+        (
+            (f"one step, in the first {_FIRST}", _share(single)),
+            (
+                "steps of requests with two or three, in ten hits",
+                _share(chain.from_iterable(several)),
+            ),
+            ("requests with two or three steps, all of them", _share(map(all, several))),
+        ),
+    )
+
+
+def main() -> None:
+    """Start all servers, send the requests, and print or record what was found."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--record", action="store_true")
+    given = parser.parse_args()
+    # The tree is as the commit says only before the record is written.
+    origin = provenance([Path(sys.executable).name, "-m", __spec__.name, *sys.argv[1:]])
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        refill(root / "work")
+        available, missing = entries((*SERVERS, *UNSEEN), root / "work")
+        setup = Setup.write(root / "home", available, {"pass_through": 0})
+        with over_http(setup) as served:
+            states = served.settle(600)
+        rows = anyio.run(answers, setup)
+    for row in rows:
+        if not all(row["right"]):
+            sys.stdout.write(f"{json.dumps(row)}\n")
+    found = table(rows)
+    sys.stdout.write(f"servers: {states}; not installed: {missing}\n{found.rows}\n")
+    if given.record:
+        title = "Requests written from names only, over eleven servers that nothing was chosen on"
+        result = {"servers": states, "requests": rows}
+        sys.stdout.write(f"{write_record(Record('unseen', title, found, result, origin))}\n")
+
+
+if __name__ == "__main__":
+    main()
