@@ -72,8 +72,10 @@ UNSEEN = (
     RealServer("redis", "redis-mcp-server==0.5.1", "redis-mcp-server"),
 )
 _REQUESTS = Path(__file__).with_suffix(".jsonl")
-#: Hits that count for a request with one part. An answer to several parts has ten in all.
-_FIRST = 5
+#: Hits that count for a request with one part, and for one with several parts together.
+_FIRST, _TOGETHER = 5, 10
+#: Joins the steps of a request to one sentence.
+_JOIN = ", then "
 
 
 def requests() -> list[list[dict[str, Any]]]:
@@ -89,16 +91,31 @@ async def answers(setup: Setup) -> list[dict[str, Any]]:
     """
     rows = []
     async with sdk2(setup.command, setup.environment) as front:
+
+        async def hits(arguments: dict[str, Any]) -> list[str]:
+            result = await front.call("search_tools", arguments)
+            return [tool["name"] for tool in result["structuredContent"]["tools"]]
+
         for parts in requests():
             queries = [part["query"] for part in parts]
-            several = len(queries) > 1
-            arguments = {"queries": queries} if several else {"query": queries[0]}
-            result = await front.call("search_tools", arguments)
-            hits = [tool["name"] for tool in result["structuredContent"]["tools"]]
-            shown = hits if several else hits[:_FIRST]
-            right = [any(tool in shown for tool in part["tools"]) for part in parts]
-            rows.append({"queries": queries, "hits": hits, "right": right})
+            if len(parts) == 1:
+                found = await hits({"query": queries[0]})
+                rows.append(_row(parts, found, _right(parts, found[:_FIRST])))
+            else:
+                found = await hits({"queries": queries})
+                sentence = await hits({"query": _JOIN.join(queries)})
+                right = {"right_in_one_sentence": _right(parts, sentence[:_TOGETHER])}
+                rows.append(_row(parts, found, _right(parts, found[:_TOGETHER])) | right)
     return rows
+
+
+def _right(parts: list[dict[str, Any]], hits: list[str]) -> list[bool]:
+    """Whether each part has a right tool among the hits."""
+    return [any(tool in hits for tool in part["tools"]) for part in parts]
+
+
+def _row(parts: list[dict[str, Any]], hits: list[str], right: list[bool]) -> dict[str, Any]:
+    return {"queries": [part["query"] for part in parts], "hits": hits, "right": right}
 
 
 def _share(right: Iterable[bool]) -> str:
@@ -119,6 +136,10 @@ def table(rows: list[Mapping[str, Any]]) -> Table:
                 _share(chain.from_iterable(several)),
             ),
             ("requests with two or three steps, all of them", _share(map(all, several))),
+            (
+                "these steps in one sentence, in ten hits",
+                _share(chain.from_iterable(row.get("right_in_one_sentence", ()) for row in rows)),
+            ),
         ),
     )
 
@@ -139,7 +160,7 @@ def main() -> None:
             states = served.settle(600)
         rows = anyio.run(answers, setup)
     for row in rows:
-        if not all(row["right"]):
+        if not all(row["right"]) or not all(row.get("right_in_one_sentence", ())):
             sys.stdout.write(f"{json.dumps(row)}\n")
     found = table(rows)
     sys.stdout.write(f"servers: {states}; not installed: {missing}\n{found.rows}\n")
