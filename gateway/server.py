@@ -20,6 +20,7 @@ from ..catalog import Catalog
 from ..catalog.arguments import argument_problems, without_refused_nulls
 from ..errors import ShortlistError
 from ..session import Session
+from .client_protocol import serve_connection
 from .meta_tools import meta_tool_answers as answers
 from .meta_tools.client_search import collect_votes
 from .meta_tools.meta_tool_definitions import CALLS, RESERVED, UNLISTED, meta_tools
@@ -89,7 +90,7 @@ class Gateway:
             await group.start(self.fleet.run)
             with standard_streams() as (stdin, stdout):
                 async with stdio_server(stdin, stdout) as (read, write):
-                    await self.server.run(read, write, self.server.create_initialization_options())
+                    await serve_connection(self.server, read, write)
             group.cancel_scope.cancel()
 
     @cached_property

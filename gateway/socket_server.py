@@ -24,6 +24,7 @@ from ..errors import ConfigError
 from .attach.attached_client import MOST_BYTES
 from .attach.running_gateway import greeting
 from .attach.socket_folder import AttachError, check_peer
+from .client_protocol import serve_connection
 from .server import Gateway
 
 _LOG = logging.getLogger("shortlist.gateway")
@@ -204,7 +205,7 @@ class SocketServer:
         async with anyio.create_task_group() as group:
             group.start_soon(receive_all)
             group.start_soon(send_all)
-            await server.run(read, write, server.create_initialization_options())
+            await serve_connection(server, read, write)
             group.cancel_scope.cancel()
 
 

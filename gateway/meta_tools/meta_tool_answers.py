@@ -115,11 +115,12 @@ def unready_servers(fleet: Fleet, client: ClientSession, view: View) -> dict[str
 
 def _failed_servers(fleet: Fleet) -> dict[str, str]:
     """Server that does not run because of a problem, to a fixed text with the problem's code."""
-    return {
-        name: f"{upstream.state.value}, {upstream.problem_code}".removesuffix(", ")
-        for name, upstream in fleet.upstreams.items()
-        if upstream.state in (ServerState.FAILED, ServerState.AWAITING_CONSENT)
-    }
+    failed: dict[str, str] = {}
+    for name, upstream in fleet.upstreams.items():
+        if upstream.state in (ServerState.FAILED, ServerState.AWAITING_CONSENT):
+            texts = dict.fromkeys((upstream.state.value, upstream.problem_code))
+            failed[name] = ", ".join(text for text in texts if text)
+    return failed
 
 
 def unready_line(unready: Mapping[str, str]) -> str:

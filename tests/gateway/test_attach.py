@@ -21,6 +21,14 @@ from shortlist.gateway.attach.socket_folder import AttachError
 
 from .attached import Machine, own_memory, wait_for
 
+_CLIENT = "io.modelcontextprotocol/clientInfo"
+#: What each request of the newer protocol has.
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    _CLIENT: {"name": "test", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
 
 @pytest.fixture
 def machine():
@@ -147,19 +155,39 @@ def test_a_gateway_killed_in_a_call_answers_with_an_error_and_is_started_again(m
 def test_a_client_without_a_handshake_also_gets_a_new_gateway(machine):
     machine.write(one=machine.rough("one"))
     client = machine.client()
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
-    assert client.ask("tools/list", _meta=meta)["result"]["tools"]
+    assert client.ask("tools/list", _meta=META)["result"]["tools"]
     os.kill(machine.gateway().pid, signal.SIGKILL)
-    answer = client.ask("tools/list", _meta=meta)
+    answer = client.ask("tools/list", _meta=META)
     if "error" in answer:
         # It was sent before the end of the old one was seen.
         assert "ended during this request" in answer["error"]["message"]
-        answer = client.ask("tools/list", _meta=meta)
+        answer = client.ask("tools/list", _meta=META)
     assert answer["result"]["tools"]
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["at once", "after the answer"])
+@pytest.mark.parametrize("words", [(), ("--alone",)], ids=["attached", "alone"])
+def test_a_client_may_begin_the_handshake_after_it_asked_for_the_newer_protocol(
+    machine, words, waits
+):
+    """The Vercel AI SDK does so if the gateway starts in more than a second."""
+    machine.write(one=machine.rough("one"))
+    client = machine.client(*words)
+    discovery = client.request("server/discover", _meta=META)
+    if waits:
+        assert "2026-07-28" in client.answer(discovery)["result"]["supportedVersions"]
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": META[_CLIENT]}
+    handshake = client.request("initialize", **hello)
+    while (message := client.message())["id"] != handshake:
+        assert not waits, message
+    assert message["result"]["protocolVersion"] == "2025-06-18"
+    client.send(method="notifications/initialized")
+    assert client.ask("tools/list")["result"]["tools"][0]["name"] == "search_tools"
+    assert client.call("one/echo", word="x")["content"][0]["text"] == '{"word": "x"}'
+    # After any other request of the newer protocol it is a mistake.
+    client = machine.client(*words)
+    assert client.ask("tools/list", _meta=META)["result"]["tools"]
+    assert client.initialize()["error"]["code"] == -32_022
 
 
 def test_it_ends_some_time_after_the_last_client_and_so_do_its_servers(machine):

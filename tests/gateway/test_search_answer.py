@@ -232,7 +232,7 @@ class TestServersThatDoNotRun:
             assert "failed" in text_of(answer)
             assert "There is no tool" not in text_of(answer)
             assert "SECRET" not in answer.model_dump_json()
-        assert "Not available now: powerpoint (failed, failed)." in text_of(answers[0])
+        assert "Not available now: powerpoint (failed)." in text_of(answers[0])
         assert answers[2].is_error
 
     async def test_a_call_of_a_starting_one_waits(self, tmp_path):
