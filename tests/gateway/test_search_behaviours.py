@@ -1,6 +1,6 @@
 """What users of search transforms rely on, held for the gateway's meta-tools.
 
-Where the gateway differs on purpose, the test says so, and `docs/gateway.md` says why.
+Where the gateway differs on purpose, the test says so, and `docs/clients.md` says why.
 """
 
 from __future__ import annotations
