@@ -117,7 +117,7 @@ def problem(location: tuple[int | str, ...], message: str) -> InitErrorDetails:
     )
 
 
-def joined(error: ValidationError) -> str:
+def validation_text(error: ValidationError) -> str:
     """All errors in one line: `place: message; place: message`."""
     lines = []
     for details in explain(error, ()):
