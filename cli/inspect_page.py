@@ -10,7 +10,7 @@ import typer
 
 from ..errors import MissingExtraError
 from .console import note, progress, trust_as_notes
-from .gateway.configured_servers import ServersOption, SettingsOption, read_configured
+from .gateway.configured_servers import ServersOption, SettingsOption, read_gateway_files
 from .options import IndexOption
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _of_config(
     from ..inspector.subject import Subject
     from ..trust import change_pins
 
-    files = read_configured(config, settings)
+    files = read_gateway_files(config, settings)
     client_config, gateway_settings, pins = files.client_config, files.settings, files.pins
     change_pins(pins, lambda present: present)  # created if it does not exist
     engine_settings = dict(gateway_settings.engine)
