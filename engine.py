@@ -52,10 +52,10 @@ class Engine:
     """Indexes a catalog of tools and searches it.
 
     Make one with `from_tools`, `from_config` or `open`. With `wait=False` these return at once: the
-    first version answers without the encoder, and a thread builds the whole one; see `ready`,
-    `wait` and `close`. An engine may be used from many threads while `replace` changes its catalog:
-    a search uses one version. It belongs to the process that made it: in a fork of that process its
-    methods raise `ProcessError`.
+    first version answers without the encoder, and a thread builds the whole one; see
+    `build_progress`, `wait` and `close`. An engine may be used from many threads while `replace`
+    changes its catalog: a search uses one version. It belongs to the process that made it: in a
+    fork of that process its methods raise `ProcessError`.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -320,7 +320,7 @@ class Engine:
         return self._provider_tools
 
     @property
-    def ready(self) -> BuildProgress:
+    def build_progress(self) -> BuildProgress:
         """How far the build of the newest catalog is.
 
         Example:
@@ -337,7 +337,7 @@ class Engine:
         return BuildProgress(total, encoded, self._background.error, self._index.encoded)
 
     def wait(self, timeout_s: float | None = None) -> BuildProgress:
-        """Wait until the newest catalog is built, or the build fails; see `ready`.
+        """Wait until the newest catalog is built, or the build fails; see `build_progress`.
 
         Args:
             timeout_s: seconds to wait at most; None for no limit.
@@ -350,7 +350,7 @@ class Engine:
         """
         self._version_lock.check()
         self._background.wait(timeout_s)
-        return self.ready
+        return self.build_progress
 
     def close(self) -> None:
         """Stop building and following changes. The engine still answers searches.

@@ -323,8 +323,8 @@ def _check_complete(malformed: Sequence[RowProblem]) -> None:
     left_out = [row for row in malformed if row.left_out]
     if left_out:
         raise EvaluationError(
-            f"{counted(len(left_out), 'row')} cannot be used, first {left_out[0]}. Correct the rows "
-            "or the tools. With --lenient the others are measured, which can hide a loss"
+            f"{counted(len(left_out), 'row')} cannot be used, first {left_out[0]}. Correct the "
+            "rows or the tools. With --lenient the others are measured, which can hide a loss"
         )
 
 

@@ -67,7 +67,7 @@ def index(
     engine = _engine(out, catalog, settings)
     engine.save(out)
     seconds = perf_counter() - start
-    count, encoded = len(catalog), engine.ready.newly_encoded
+    count, encoded = len(catalog), engine.build_progress.newly_encoded
     typer.echo(
         f"{out}: {counted(count, 'tool')}, {encoded:,} encoded, {count - encoded:,} reused, "
         f"{seconds:.1f} seconds"

@@ -126,8 +126,8 @@ def read_queries(
     Args:
         paths: JSONL files, read one after the other.
         catalog: the tools their ids and names refer to.
-        limit_to_pool: whether each query is limited to its own pool. It must then have a pool with its
-            relevant tools. Otherwise pools are ignored.
+        limit_to_pool: whether each query is limited to its own pool. It must then have a pool with
+            its relevant tools. Otherwise pools are ignored.
 
     Raises:
         EvaluationError: a file cannot be read, or no row of any is usable.

@@ -26,7 +26,8 @@ class _Lack:
     Args:
         kind: kind of the refusal.
         conditions: the simple conditions that do not hold.
-        unlocking_rows: rows of permitted tools whose call makes it hold; None if calls are not enough.
+        unlocking_rows: rows of permitted tools whose call makes it hold; None if calls are not
+            enough.
     """
 
     kind: str

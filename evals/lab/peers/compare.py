@@ -37,10 +37,10 @@ class ComparisonSet:
         name: as the table shows it.
         tools: the whole catalog, ids unique.
         queries: labelled over those ids.
-        limit_to_pool: each query is restricted to its own pool. Peers have no mask in their interface:
-            they rank the whole catalog and what lies outside the pool is passed over. The order
-            within the pool is theirs, BM25 counts its words over the catalog, and no time is
-            given. A peer whose order depends on how many tools are asked for does not run.
+        limit_to_pool: each query is restricted to its own pool. Peers have no mask in their
+            interface: they rank the whole catalog and what lies outside the pool is passed over.
+            The order within the pool is theirs, BM25 counts its words over the catalog, and no
+            time is given. A peer whose order depends on how many tools are asked for does not run.
     """
 
     name: str
