@@ -83,7 +83,7 @@ class Stubs:
         variables = [f"{name}: _{name}\n" for name in servers]
         return "\n".join([HEAD, *definitions.texts, *classes, *variables])
 
-    def shown(self) -> str:
+    def for_model(self) -> str:
         """The stubs for a model, in few tokens; "" if there are no tools."""
         return compact(self.text().removeprefix(HEAD)).strip()
 

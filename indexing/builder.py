@@ -30,7 +30,7 @@ from ..retrieval.learning import DEPTH
 from ..retrieval.search.searcher import Searcher
 from ..retrieval.search.twins import Copies, Twins
 from ..retrieval.store.vectors import Vectors
-from ..retrieval.store.versions import SavedVersion, current, folder_of, read, save
+from ..retrieval.store.versions import SavedVersion, current_version_name, folder_of, read, save
 from ..retrieval.usage import LearnedChange
 from .build import Build
 from .configured_tiers import strategies
@@ -256,7 +256,7 @@ class Builder:
                 return self._begin_from(saved, catalog), saved
             except StoreError:
                 # A writer may have replaced and removed the version meanwhile.
-                if saved.folder.name == current(folder):
+                if saved.folder.name == current_version_name(folder):
                     raise
 
     def _begin_from(self, saved: SavedVersion, catalog: Catalog | None) -> Build:

@@ -100,7 +100,7 @@ def code_tools(
     def find_functions(query: str, runtime: ToolRuntime[Any, Any]) -> str:
         view = session_of(runtime).view()
         functions = [view.catalog.get(tool_id) for tool_id in view.search(query, k=k).ids]
-        return Stubs(functions, ToolNames(view.catalog)).shown() or "No function fits."
+        return Stubs(functions, ToolNames(view.catalog)).for_model() or "No function fits."
 
     async def arun_code(code: str, runtime: ToolRuntime[Any, Any]) -> str:
         async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:

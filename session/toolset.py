@@ -178,7 +178,7 @@ class Toolset:
         self.prompt.follow(view)
         return self.prompt
 
-    def settle(
+    def update_active(
         self, view: View, offered_tools: Sequence[Tool], called_id: str | None, number: int
     ) -> tuple[tuple[Departure, ...], tuple[str, ...], tuple[str, ...]]:
         """Remove tools that are gone or denied, make room, and add the wanted tools.

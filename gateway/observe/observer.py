@@ -16,7 +16,7 @@ import mcp.types as types
 from ...catalog import Catalog
 from ...gating.verdict import Verdict
 from ...session import CallEvent, EventSink, Recorder
-from ...session.event import Place
+from ...session.event import EventOrigin
 from ...view import View
 from ..profiles.client_sessions import MAX_SESSIONS
 from ..profiles.profile import DETAILS, SEARCH
@@ -152,14 +152,14 @@ class Observer:
         if conversation.is_listed:
             return
         conversation.is_listed = True
-        place = Place.now(name, conversation.searches)
+        origin = EventOrigin.now(name, conversation.searches)
         permitted = [tool.id for tool in view.tools()]
         recording = self._counting.submit(
             self._record_counted_list,
             offer,
             permitted,
             tools,
-            place,
+            origin,
             requester.client,
         )
         recording.add_done_callback(_log_failure)
@@ -178,7 +178,7 @@ class Observer:
             offer: the tools of its profile.
         """
         recording = self._counting.submit(
-            self._record_counted_catalog, offer, self._place(requester), requester.client
+            self._record_counted_catalog, offer, self._origin(requester), requester.client
         )
         recording.add_done_callback(_log_failure)
 
@@ -226,8 +226,8 @@ class Observer:
             problem: the problem without secrets, if there is one.
         """
         if self._recorder is not None:
-            place = Place.now(GATEWAY, 0)
-            self._recorder(ServerEvent(place, name, state, ms, tools, problem))
+            origin = EventOrigin.now(GATEWAY, 0)
+            self._recorder(ServerEvent(origin, name, state, ms, tools, problem))
 
     def _record_search(
         self,
@@ -244,7 +244,7 @@ class Observer:
         query, server = _query_text(arguments), arguments.get("server")
         record(
             SearchEvent(
-                place=Place.now(name, conversation.searches),
+                origin=EventOrigin.now(name, conversation.searches),
                 client=requester.client,
                 query=record.hashed(query),
                 # A name that is not a server's may be text of the model.
@@ -268,7 +268,7 @@ class Observer:
         errors = [row.get("error") for row in rows]
         record(
             DetailsEvent(
-                place=self._place(requester),
+                origin=self._origin(requester),
                 client=requester.client,
                 found=tuple(row["name"] for row in rows if "error" not in row),
                 denied=errors.count("denied"),
@@ -286,10 +286,10 @@ class Observer:
         if self._content and result is not None:
             result_json = result.model_dump(mode="json", by_alias=True, exclude_none=True)
             content = {"arguments": verdict.arguments, "result": result_json}
-        place = self._place(requester)
+        origin = self._origin(requester)
         record(
             RunEvent(
-                check=CallEvent.of(verdict, place, ms=call_record.check_ms, content=self._content),
+                check=CallEvent.of(verdict, origin, ms=call_record.check_ms, content=self._content),
                 client=requester.client,
                 server="" if tool is None else tool.server or "",
                 outcome=call_record.outcome,
@@ -314,11 +314,13 @@ class Observer:
             self._conversations.popitem(last=False)
         return name, conversation
 
-    def _place(self, requester: Requester) -> Place:
+    def _origin(self, requester: Requester) -> EventOrigin:
         name, conversation = self._conversation(requester)
-        return Place.now(name, conversation.searches)
+        return EventOrigin.now(name, conversation.searches)
 
-    def _record_counted_catalog(self, offer: ProfileOffer, place: Place, client: str) -> None:
+    def _record_counted_catalog(
+        self, offer: ProfileOffer, origin: EventOrigin, client: str
+    ) -> None:
         fingerprint = offer.catalog.fingerprint
         if self._recorder is None or self._recorded_catalogs.get(client) == fingerprint:
             return
@@ -331,23 +333,23 @@ class Observer:
         allowed = None
         if offer.allowed is not None:
             allowed = tuple(tool_id for tool_id in offer.allowed if tool_id in tools)
-        self._recorder(CatalogEvent(place, client, fingerprint, tools, allowed))
+        self._recorder(CatalogEvent(origin, client, fingerprint, tools, allowed))
 
     def _record_counted_list(
         self,
         offer: ProfileOffer,
         permitted: list[str],
         tools: Sequence[types.Tool],
-        place: Place,
+        origin: EventOrigin,
         client: str,
     ) -> None:
         if self._recorder is None:
             return
-        self._record_counted_catalog(offer, place, client)
+        self._record_counted_catalog(offer, origin, client)
         counts = self._tokens.of(offer.catalog)
         self._recorder(
             ListEvent(
-                place=place,
+                origin=origin,
                 client=client,
                 shown=len(tools),
                 tokens=shown_tokens(tools),
