@@ -265,7 +265,7 @@ class Toolset:
         if self.prompt is None:
             return self._data.to_dict(self._settings, self._data.prompt, ())
         prompt = self.prompt
-        return self._data.to_dict(self._settings, prompt.to_dict(view), prompt.in_prefix)
+        return self._data.to_dict(self._settings, prompt.to_dict(view), prompt.prefix_ids)
 
     def _promote(self, view: View, verdict: Verdict, tool: Tool, number: int) -> Verdict:
         """Offer a tool that the model asked for by name."""
