@@ -49,7 +49,7 @@ from .sections import (
     checked_model,
     offered_tiers,
 )
-from .settings import joined
+from .settings import validation_text
 
 if TYPE_CHECKING:
     from .setting_types import ConfigSettings
@@ -270,7 +270,7 @@ class SessionConfig(Section):
         try:
             return type(self).model_validate({**dict(self), **settings})
         except ValidationError as error:
-            raise ConfigError(f"session: {joined(error)}") from error
+            raise ConfigError(f"session: {validation_text(error)}") from error
 
 
 def _default_tiers() -> dict[str, TierConfig]:
@@ -350,7 +350,7 @@ class Config(Section):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise ConfigError(joined(error)) from error
+            raise ConfigError(validation_text(error)) from error
         self._given = values
 
     def __repr__(self) -> str:
@@ -508,7 +508,7 @@ class Config(Section):
                 values["tiers"] = {name: TierConfig(**tier) for name, tier in kept["tiers"].items()}
             made = type(self)(**values)
         except ValidationError as error:
-            raise ConfigError(f"settings of the saved index: {joined(error)}") from error
+            raise ConfigError(f"settings of the saved index: {validation_text(error)}") from error
         if "tiers" in values:
             # Just these, also where fewer than the built-in ones were chosen.
             made = made.model_copy(update={"tiers": values["tiers"]})

@@ -52,10 +52,10 @@ class Engine:
     """Indexes a catalog of tools and searches it.
 
     Make one with `from_tools`, `from_config` or `open`. With `wait=False` these return at once: the
-    first version answers without the encoder, and a thread builds the whole one; see `ready`,
-    `wait` and `close`. An engine may be used from many threads while `replace` changes its catalog:
-    a search uses one version. It belongs to the process that made it: in a fork of that process its
-    methods raise `ProcessError`.
+    first version answers without the encoder, and a thread builds the whole one; see
+    `build_progress`, `wait` and `close`. An engine may be used from many threads while `replace`
+    changes its catalog: a search uses one version. It belongs to the process that made it: in a
+    fork of that process its methods raise `ProcessError`.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -80,7 +80,7 @@ class Engine:
         self._wait = wait
         # Folder of a saved version, which takes what is encoded in the background from now on.
         self._folder = None if wait else folder
-        self._saving = GuardedLock("engine")
+        self._save_lock = GuardedLock("engine")
         config = builder.config
         self._tiers = Tiers(builder.strategies(), config.default_tier, reranks=config.reranks)
         self._gatekeeper = Gatekeeper(config.gate)
@@ -94,9 +94,9 @@ class Engine:
         self._remaining = build.remaining
         # One thread at a time builds, and one replaces the newest catalog. A request reads, and a
         # change replaces, the version and its quarantine together.
-        self._building = GuardedLock("engine")
-        self._updating = GuardedLock("engine")
-        self._offering = GuardedLock("engine")
+        self._build_lock = GuardedLock("engine")
+        self._update_lock = GuardedLock("engine")
+        self._version_lock = GuardedLock("engine")
         self._background = BackgroundBuild(WeakMethod(self._step))
         if wait or not builder.waits_for_model:
             while build.encode_some(progress) is not None:
@@ -104,15 +104,15 @@ class Engine:
             index = builder.finish(build)
         else:
             index = builder.make_provisional(build)
-        self._originals = build.originals
+        self._trusted_ages = build.trusted_ages
         self._quarantine = Quarantine(quarantined)
-        self._offer(index, flags=builder.flags(self._catalog))
+        self._publish(index, flags=builder.flags(self._catalog))
         if index.provisional:
             self._background.start()
         else:
             self._build = None
         # A version that was read from a database, while its texts are encoded.
-        self._refreshed: AnyBuild | None = None
+        self._database_build: AnyBuild | None = None
         self._follower = builder.follow(WeakMethod(self._refresh))
 
     @classmethod
@@ -288,8 +288,8 @@ class Engine:
             1
         """
         while True:
-            with self._saving:
-                with self._offering:
+            with self._save_lock:
+                with self._version_lock:
                     index, quarantine = self._index, self._quarantine
                 if index.is_as_built:
                     version = self._builder.save(
@@ -320,7 +320,7 @@ class Engine:
         return self._provider_tools
 
     @property
-    def ready(self) -> BuildProgress:
+    def build_progress(self) -> BuildProgress:
         """How far the build of the newest catalog is.
 
         Example:
@@ -329,7 +329,7 @@ class Engine:
             >>> engine.wait().done
             True
         """
-        with self._offering:
+        with self._version_lock:
             total = len(self._catalog)
             # An empty catalog has nothing to wait for.
             remaining = 0 if self._index.is_whole(self._catalog) else max(1, self._remaining)
@@ -337,7 +337,7 @@ class Engine:
         return BuildProgress(total, encoded, self._background.error, self._index.encoded)
 
     def wait(self, timeout_s: float | None = None) -> BuildProgress:
-        """Wait until the newest catalog is built, or the build fails; see `ready`.
+        """Wait until the newest catalog is built, or the build fails; see `build_progress`.
 
         Args:
             timeout_s: seconds to wait at most; None for no limit.
@@ -348,9 +348,9 @@ class Engine:
             >>> engine.wait(60).fraction
             1.0
         """
-        self._offering.check()
+        self._version_lock.check()
         self._background.wait(timeout_s)
-        return self.ready
+        return self.build_progress
 
     def close(self) -> None:
         """Stop building and following changes. The engine still answers searches.
@@ -522,19 +522,19 @@ class Engine:
             ('billing/list_invoices',)
         """
         self.wait()
-        with self._building:
+        with self._build_lock:
             self._builder.reload_example_queries()
-            with self._offering:
+            with self._version_lock:
                 index, catalog = self._index, self._catalog
             build = self._builder.begin(
-                catalog, index, self._partial_vectors(), self._originals, match_all=True
+                catalog, index, self._partial_vectors(), self._trusted_ages, rematch_all=True
             )
             while build.encode_some() is not None:
                 pass
             finished, self._build = self._builder.finish(build), None
-            with self._updating:
+            with self._update_lock:
                 # The catalog may have changed since: what was removed stays removed.
-                self._offer(finished.showing(self._catalog))
+                self._publish(finished.showing(self._catalog))
 
     def _change(
         self,
@@ -546,20 +546,20 @@ class Engine:
         """Use another catalog, made of the newest one; see `replace`."""
         reasons = None if quarantined is None else Quarantine(quarantined).reasons
         wait = (self._wait if wait is None else wait) or not self._builder.waits_for_model
-        with self._updating:
+        with self._update_lock:
             catalog = without_voting_tools(change(self._catalog))
-            originals = self._builder.originals(catalog)
+            trusted_ages = self._builder.trusted_ages(catalog)
             flags = self._builder.flags(catalog, self._quarantine.flags)
             index = self._index.showing(catalog)
             is_whole = index.is_whole(catalog)
             if not is_whole and not wait and (index.provisional or not index.built):
                 # No tier finds more yet than a first version does.
-                build = self._builder.begin(catalog, index, self._partial_vectors(), originals)
+                build = self._builder.begin(catalog, index, self._partial_vectors(), trusted_ages)
                 index = self._builder.make_provisional(build)
             else:
                 index = replace(index, encoded=0)
-            self._originals = originals
-            self._offer(index, reasons, flags, catalog=catalog)
+            self._trusted_ages = trusted_ages
+            self._publish(index, reasons, flags, catalog=catalog)
         if is_whole:
             return
         if wait:
@@ -601,7 +601,7 @@ class Engine:
 
         usage = checked_events(events)
         self._finish()
-        with self._building:
+        with self._build_lock:
             index = self._index
             rank = partial(search_many_with, self._builder, self._searcher, index)
             tier, _ = self._tiers.requested(None)
@@ -620,7 +620,7 @@ class Engine:
             >>> engine.learned is None
             True
         """
-        with self._building:
+        with self._build_lock:
             if self._index.learned is not None:
                 self._use_learned(None)
 
@@ -650,7 +650,7 @@ class Engine:
             >>> engine.view(allowed=["billing/*"]).permits("billing/list_invoices")
             True
         """
-        with self._offering:
+        with self._version_lock:
             index, quarantine = self._index, self._quarantine
         keeper = self._gatekeeper.joined(rules)
         admission = keeper.admission(index, quarantine, state, allowed, votes)
@@ -695,7 +695,7 @@ class Engine:
         from .session import Session
         from .session.session_data import SessionData, checked_allowed, new_id
 
-        self._offering.check()
+        self._version_lock.check()
         data = SessionData(
             id=new_id() if session_id is None else session_id,
             format=format,
@@ -738,7 +738,7 @@ class Engine:
         """
         from .session import Session
 
-        self._offering.check()
+        self._version_lock.check()
         return Session.resumed(self, saved, settings, schemas, state=state, allowed=allowed)
 
     def search(
@@ -831,7 +831,7 @@ class Engine:
             >>> engine.view().refusal("billing/list_invoices").kind
             'quarantined'
         """
-        with self._offering:
+        with self._version_lock:
             self._quarantine = self._quarantine.replaced(reasons)
 
     @property
@@ -875,8 +875,8 @@ class Engine:
 
     def _step(self, progress: Progress | None = None) -> bool:
         """Do a part of the build of the newest catalog; returns whether there is more to do."""
-        with self._building:
-            with self._offering:
+        with self._build_lock:
+            with self._version_lock:
                 index, catalog = self._index, self._catalog
             if index.is_whole(catalog):
                 self._build = None
@@ -884,7 +884,7 @@ class Engine:
             build = self._build
             if build is None or build.catalog is not catalog:
                 build = self._build = self._builder.begin(
-                    catalog, index, self._partial_vectors(), self._originals
+                    catalog, index, self._partial_vectors(), self._trusted_ages
                 )
             encoded = build.encode_some(progress)
             self._remaining = build.remaining
@@ -892,9 +892,9 @@ class Engine:
                 self._save_vectors(encoded)
                 return True
             finished, self._build = self._builder.finish(build), None
-            with self._updating:
+            with self._update_lock:
                 # An update may have come since: what it removed stays removed.
-                self._offer(finished.showing(self._catalog))
+                self._publish(finished.showing(self._catalog))
                 has_more = not self._index.is_whole(self._catalog)
             return_freed_memory()
             return has_more
@@ -905,25 +905,25 @@ class Engine:
         Returns whether texts of it may wait for an encoder: the engine that wrote them may have
         ended. Each call encodes some.
         """
-        if (present := self._refreshed) is not None:
+        if (present := self._database_build) is not None:
             if present.encode_some() is None:
-                self._refreshed = None
+                self._database_build = None
             return True
-        with self._building:
-            with self._offering:
+        with self._build_lock:
+            with self._version_lock:
                 index, catalog = self._index, self._catalog
             # A change of this engine is written first.
             if not index.is_whole(catalog) or not self._builder.newer_in_database(index):
                 return False
             build = self._builder.connect(index)
             newest = self._builder.finish(build)
-            with self._updating:
+            with self._update_lock:
                 if self._catalog is not catalog:
                     return False
                 flags = self._builder.flags(build.catalog, self._quarantine.flags)
-                self._originals = build.originals
-                self._offer(newest, flags=flags, catalog=build.catalog)
-            self._refreshed = build
+                self._trusted_ages = build.trusted_ages
+                self._publish(newest, flags=flags, catalog=build.catalog)
+            self._database_build = build
         return True
 
     def _partial_vectors(self) -> Vectors | None:
@@ -931,11 +931,11 @@ class Engine:
         return None if self._build is None else self._build.vectors_so_far()
 
     def _use_learned(self, learned: LearnedChange | None) -> None:
-        """Use the present version with other learned adjustments. The caller has `_building`."""
+        """Use the present version with other learned adjustments. The caller has `_build_lock`."""
         if self._build is not None:
             self._build.learned = learned
-        with self._updating:
-            self._offer(self._builder.with_learned(self._index, learned))
+        with self._update_lock:
+            self._publish(self._builder.with_learned(self._index, learned))
 
     def _scoring_parts(self, encoder: str | None) -> tuple[str | None, Searcher, Decider | None]:
         """The encoder, with the searcher and the decider for its scores; made once for each."""
@@ -947,7 +947,7 @@ class Engine:
 
     def _save_vectors(self, encoded: Vectors) -> None:
         """Save what was encoded beside the saved index, so that a killed process keeps it."""
-        with self._saving:
+        with self._save_lock:
             if self._folder is not None:
                 try:
                     encoded.append(self._folder)
@@ -955,7 +955,7 @@ class Engine:
                     _LOG.info("%s: encoded vectors cannot be saved: %s", self._folder, error)
                     self._folder = None
 
-    def _offer(
+    def _publish(
         self,
         index: Index,
         reasons: Mapping[str, str] | None = None,
@@ -971,10 +971,10 @@ class Engine:
             flags: decided by trust; absent ones stay as they are.
             catalog: the newest catalog.
         """
-        index = self._builder.rank_copies_behind(index, self._originals)
+        index = self._builder.rank_copies_behind(index, self._trusted_ages)
         self._gatekeeper.compiled_gate(index)
         scoring = self._scoring_parts(self._builder.encoder_of(index))
-        with self._offering:
+        with self._version_lock:
             self._index = index
             self._encoder, self._searcher, self._decider = scoring
             self._quarantine = self._quarantine.replaced(reasons, flags)

@@ -48,7 +48,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from .errors import ConfigError
-from .settings import NoSettings, joined, read_settings
+from .settings import NoSettings, read_settings, validation_text
 
 
 class Part(NamedTuple):
@@ -218,7 +218,7 @@ def load_model(kind: str, spec: str, threads: int | None, values: Mapping[str, A
     try:
         settings = arguments(kind, spec, values)
     except ValidationError as error:
-        raise ConfigError(f"{kind} {spec!r}: {joined(error)}") from error
+        raise ConfigError(f"{kind} {spec!r}: {validation_text(error)}") from error
     if "threads" in settings and settings["threads"] is None:
         settings["threads"] = threads
     try:

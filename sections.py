@@ -109,8 +109,8 @@ class PartSection(Section):
     def saved(self) -> dict[str, Any]:
         """JSON form of what a saved index depends on: the part and its settings."""
         model = registry.settings_model(self.kind, getattr(self, self.chooser))
-        search_time: frozenset[str] = getattr(model, "search_time", frozenset())
-        return self.model_dump(mode="json", exclude=set(search_time))
+        search_only: frozenset[str] = getattr(model, "search_only", frozenset())
+        return self.model_dump(mode="json", exclude=set(search_only))
 
     @classmethod
     def _prepare(cls, values: Any) -> tuple[Any, list[InitErrorDetails]]:

@@ -50,7 +50,7 @@ class PartSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     #: Settings that only a search reads. Changing one does not rebuild a saved index.
-    search_time: ClassVar[frozenset[str]] = frozenset()
+    search_only: ClassVar[frozenset[str]] = frozenset()
 
 
 class NoSettings(PartSettings):
@@ -117,7 +117,7 @@ def problem(location: tuple[int | str, ...], message: str) -> InitErrorDetails:
     )
 
 
-def joined(error: ValidationError) -> str:
+def validation_text(error: ValidationError) -> str:
     """All errors in one line: `place: message; place: message`."""
     lines = []
     for details in explain(error, ()):

@@ -129,7 +129,7 @@ def wrapped(line: str, used: int = 0) -> str:
 
 
 @contextmanager
-def trust_as_notes() -> Iterator[None]:
+def quarantine_as_notes() -> Iterator[None]:
     """While it lasts, what the library logs about quarantined tools is a note on stderr."""
     logger = logging.getLogger("shortlist.trust")
     handler, propagates = _Notes(), logger.propagate

@@ -26,7 +26,7 @@ from .tool_source import chosen_tiers, open_engine, read_config
 if TYPE_CHECKING:
     from ..catalog import Catalog
     from ..engine import Engine
-    from ..evals.dataset import Malformed
+    from ..evals.dataset import RowProblem
     from ..evals.misses import Miss
     from ..evals.regression import MetricChange
     from ..evals.report import EvaluationResult, Table
@@ -124,14 +124,14 @@ def evaluate(
     except RequestError as error:
         raise typer.BadParameter(str(error)) from error
     before = None if baseline is None else regression.read_figures(baseline)
-    bad_tools: tuple[Malformed, ...] = ()
+    bad_tools: tuple[RowProblem, ...] = ()
     if index is not None:
         engine = open_engine(index=index, config=config, decision=decision)
         catalog = engine.catalog
     else:
         catalog, bad_tools = read_tool_files(tools or ())
-    pooled = pool == "queries"
-    read = dataset.read_queries(queries, catalog, pooled=pooled)
+    limit_to_pool = pool == "queries"
+    read = dataset.read_queries(queries, catalog, limit_to_pool=limit_to_pool)
     if by is not None and not any(by in query.fields for query in read.queries):
         fields = ", ".join(sorted({name for query in read.queries for name in query.fields}))
         advice = f"use one of: {fields}" if fields else "the rows have no such fields"
@@ -149,14 +149,14 @@ def evaluate(
     outcomes = {}
     for name in chosen_tiers(engine, tier, "auto"):
         method = (
-            runner.session_method(engine, name, k=k, pooled=pooled)
+            runner.session_method(engine, name, k=k, limit_to_pool=limit_to_pool)
             if session
-            else runner.tier_method(engine, name, k=k, pooled=pooled)
+            else runner.tier_method(engine, name, k=k, limit_to_pool=limit_to_pool)
         )
         with step_progress(f"asking {name}", len(read.queries)) as advance:
             outcomes[name] = runner.measure(method, read.queries, progress=advance)
     result = report.EvaluationResult(len(catalog), outcomes, malformed, by)
-    misses_by_tier = _missed(engine, outcomes, k, pooled) if misses else None
+    misses_by_tier = _missed(engine, outcomes, k, limit_to_pool) if misses else None
     figures = report.to_json(result) | measured
     if misses_by_tier is not None:
         figures["misses"] = {
@@ -254,12 +254,12 @@ def _counted(rows: Iterator[Any], advance: Callable[[int], None]) -> Iterator[An
 
 
 def _missed(
-    engine: Engine, outcomes: Mapping[str, Sequence[QueryOutcome]], k: int, pooled: bool
+    engine: Engine, outcomes: Mapping[str, Sequence[QueryOutcome]], k: int, limit_to_pool: bool
 ) -> dict[str, list[Miss]]:
     from ..evals.misses import misses
 
     return {
-        name: misses(engine, name, tier_outcomes, k=k, pooled=pooled)
+        name: misses(engine, name, tier_outcomes, k=k, limit_to_pool=limit_to_pool)
         for name, tier_outcomes in outcomes.items()
     }
 
@@ -314,24 +314,24 @@ def show_table(title: str, table: Table) -> None:
     show("", title, shown)
 
 
-def _check_complete(malformed: Sequence[Malformed]) -> None:
+def _check_complete(malformed: Sequence[RowProblem]) -> None:
     """Refuse to measure without the rows that were left out: figures may only look better.
 
     Raises:
         EvaluationError: a row or a tool was left out.
     """
-    dropped = [row for row in malformed if row.dropped]
-    if dropped:
+    left_out = [row for row in malformed if row.left_out]
+    if left_out:
         raise EvaluationError(
-            f"{counted(len(dropped), 'row')} cannot be used, first {dropped[0]}. Correct the rows "
-            "or the tools. With --lenient the others are measured, which can hide a loss"
+            f"{counted(len(left_out), 'row')} cannot be used, first {left_out[0]}. Correct the "
+            "rows or the tools. With --lenient the others are measured, which can hide a loss"
         )
 
 
-def _tell_malformed(malformed: Sequence[Malformed]) -> None:
+def _tell_malformed(malformed: Sequence[RowProblem]) -> None:
     """Say how many rows were bad, and name some."""
     if not malformed:
         return
-    dropped = sum(row.dropped for row in malformed)
-    note(f"{counted(len(malformed), 'malformed row')}, {dropped} left out:")
+    left_out = sum(row.left_out for row in malformed)
+    note(f"{counted(len(malformed), 'malformed row')}, {left_out} left out:")
     note_first(map(str, malformed), _SHOWN, "--json names all")

@@ -8,7 +8,7 @@ import typer
 
 from .console import counted, plain_table, show, write_json
 from .options import JsonOption, QueryArgument
-from .search import SearchOptions, score_text, unlocking, with_search_options
+from .search import SearchOptions, score_text, unlocked_by_text, with_search_options
 
 if TYPE_CHECKING:
     from ..retrieval.search.explanation import Explanation
@@ -39,7 +39,7 @@ def explain(
 def _show(explanation: Explanation, count: int) -> None:
     from rich.text import Text
 
-    ending = "" if explanation.refusal is None else unlocking(explanation.refusal)
+    ending = "" if explanation.refusal is None else unlocked_by_text(explanation.refusal)
     verdict = Text.assemble(
         (explanation.tool, "bold"),
         f" in tier {explanation.tier}, {counted(explanation.k, 'tool')} offered\n",

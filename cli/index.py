@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import CatalogError, StoreError
-from .console import counted, note, note_first, progress, trust_as_notes
+from .console import counted, note, note_first, progress, quarantine_as_notes
 from .options import EngineSettingsOption, ServerOption, SourcesArgument
 from .tool_source import check_format, holds_index, read_config, read_source
 
@@ -67,7 +67,7 @@ def index(
     engine = _engine(out, catalog, settings)
     engine.save(out)
     seconds = perf_counter() - start
-    count, encoded = len(catalog), engine.ready.newly_encoded
+    count, encoded = len(catalog), engine.build_progress.newly_encoded
     typer.echo(
         f"{out}: {counted(count, 'tool')}, {encoded:,} encoded, {count - encoded:,} reused, "
         f"{seconds:.1f} seconds"
@@ -92,7 +92,7 @@ def _read(
 def _engine(out: Path, catalog: Catalog, config: Config) -> Engine:
     from ..engine import Engine
 
-    with trust_as_notes(), progress("encoding tools") as report:
+    with quarantine_as_notes(), progress("encoding tools") as report:
         if not holds_index(out):
             return Engine.from_tools(catalog, config, progress=report)
         try:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ..errors import MissingExtraError
-from .console import note, progress, trust_as_notes
-from .gateway.configured_servers import ServersOption, SettingsOption, read_configured
+from .console import note, progress, quarantine_as_notes
+from .gateway.configured_servers import ServersOption, SettingsOption, read_gateway_files
 from .options import IndexOption
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _of_index(
         changes["trust"] = {"pins": pins}
     if examples is not None:
         changes["index"] = cast("IndexSettings", with_example_file(index_settings, examples))
-    with trust_as_notes(), progress("encoding tools") as report:
+    with quarantine_as_notes(), progress("encoding tools") as report:
         engine = Engine.open(index, progress=report, **changes)
     return Subject(
         engine,
@@ -108,7 +108,7 @@ def _of_config(
     from ..inspector.subject import Subject
     from ..trust import change_pins
 
-    files = read_configured(config, settings)
+    files = read_gateway_files(config, settings)
     client_config, gateway_settings, pins = files.client_config, files.settings, files.pins
     change_pins(pins, lambda present: present)  # created if it does not exist
     engine_settings = dict(gateway_settings.engine)
@@ -127,7 +127,7 @@ def _of_config(
         str(files.path),
         EventHistory(events),
         fleet=fleet,
-        profiles=lambda: clients.shown(),
+        profiles=lambda: clients.for_operators(),
         pins=pins,
         examples=example_file(fleet.engine.config),
     )

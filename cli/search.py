@@ -179,11 +179,11 @@ def refusal_lines(refusals: Iterable[Refusal]) -> list[str]:
     """A line for each reason: the tools, the reason, what unlocks them."""
     tools: dict[str, list[str]] = {}
     for refusal in refusals:
-        tools.setdefault(f"{refusal.reason}{unlocking(refusal)}", []).append(refusal.tool_id)
+        tools.setdefault(f"{refusal.reason}{unlocked_by_text(refusal)}", []).append(refusal.tool_id)
     return [f"  {', '.join(ids)}: {reason}" for reason, ids in tools.items()]
 
 
-def unlocking(refusal: Refusal) -> str:
+def unlocked_by_text(refusal: Refusal) -> str:
     """The end of a tool's line: the tools that unlock it."""
     return f"; unlocked by {', '.join(refusal.unlocked_by)}" if refusal.unlocked_by else ""
 

@@ -39,7 +39,7 @@ def stats(
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise EventError(f"{events}: event {rows['read']} is damaged: {error!r}") from error
     if not rows["read"]:
-        raise EventError(f"{events}: no events; docs/events.md explains how to record them")
+        raise EventError(f"{events}: no events; docs/observing.md explains how to record them")
     if as_json:
         write_json(event_stats.to_dict())
     else:

@@ -20,7 +20,7 @@ from .gateway.configured_servers import (
     SettingsOption,
     fleet_of,
     logs_silenced,
-    read_configured,
+    read_gateway_files,
 )
 from .options import EncodingOption, JsonOption, SourcesArgument
 from .tool_source import catalog_of
@@ -221,7 +221,7 @@ def configured_tax(
         ConfigError: a file cannot be read, or a setting is wrong.
         CatalogError: no server lists a tool.
     """
-    files = read_configured(config, settings)
+    files = read_gateway_files(config, settings)
     import anyio
 
     from ..gateway.observe.server_inspection import inspect_servers

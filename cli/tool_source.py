@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..errors import CatalogError, MissingExtraError
-from .console import counted, note, progress, trust_as_notes
+from .console import counted, note, progress, quarantine_as_notes
 
 if TYPE_CHECKING:
     from ..catalog import Catalog, ReadResult, Tool
@@ -70,7 +70,7 @@ def read_offered(
         )
     trust = Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
     trust.recall(catalog, screening)
-    with trust_as_notes():
+    with quarantine_as_notes():
         flags = trust.flags(catalog)
         warn_of_quarantine(flags, {})
     return catalog, frozenset(quarantined(flags)) | quarantined_by_operator
@@ -218,7 +218,7 @@ def open_engine(
             note(f"note: {config}: in place of settings of {index}: {', '.join(replaced)}")
     if tier is not None:
         settings = _with_only(settings, tier)
-    with trust_as_notes(), progress("encoding tools") as report:
+    with quarantine_as_notes(), progress("encoding tools") as report:
         if index is not None:
             again = f"shortlist index {index} --out {index}"
             command = again if config is None else f"{again} --engine-settings {config}"

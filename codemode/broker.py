@@ -18,7 +18,7 @@ from ..gating.verdict import CallRefusedError, Verdict
 from ..view import View
 from .diagnostics import name_hint
 from .grants import ApprovalRequest, Approve, Flow, Grant, decision
-from .sandbox import NotPlainError, as_json
+from .sandbox import NotJsonError, as_json
 from .script_names import EXTRACT, NO_SERVER, ToolNames, nearest
 from .stubs import argument_names
 
@@ -159,7 +159,7 @@ class Broker:
                 schema_names.get(key, key): as_json(argument, strict=True)
                 for key, argument in kwargs.items()
             }
-        except NotPlainError as error:
+        except NotJsonError as error:
             running_call.status = "invalid"
             raise ValueError(f"{name}: an argument cannot be sent: {error}") from None
         running_call.arguments = arguments

@@ -143,7 +143,7 @@ class CodeRunner:
             view: the permitted tools.
             tools: tools of the view's catalog.
         """
-        return Stubs(tools, self._names_of(view)).shown()
+        return Stubs(tools, self._names_of(view)).for_model()
 
     def _names_of(self, view: View) -> ToolNames:
         """The names of the tools that exist for the caller. Hidden tools do not change them."""

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from ..errors import RequestError
-from .sandbox import NotPlainError, as_json
+from .sandbox import NotJsonError, as_json
 
 _LOG = logging.getLogger("shortlist.codemode")
 ExtractModel: TypeAlias = str | Callable[[str], str] | Callable[[str], Awaitable[str]]
@@ -208,7 +208,7 @@ def _checked_text(value: object) -> str:
     if not isinstance(value, str):
         try:
             value = json.dumps(as_json(value, strict=False), ensure_ascii=False)
-        except NotPlainError as error:
+        except NotJsonError as error:
             raise ValueError(f"extract: {error}") from None
     if len(value) > _MAX_CHARACTERS:
         raise ValueError(

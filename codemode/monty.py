@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtraError
 from .diagnostics import type_error, with_hint
-from .sandbox import HostFunction, Limits, NotPlainError, Outcome, Script, ScriptError, as_json
+from .sandbox import HostFunction, Limits, NotJsonError, Outcome, Script, ScriptError, as_json
 
 if TYPE_CHECKING:
     from pydantic_monty import (
@@ -128,7 +128,7 @@ class MontySandbox:
             if error.timed_out:
                 crash = ScriptError("limit", f"the script worked longer than {limits.seconds:g} s")
             return Outcome(None, printed.output, crash)
-        except NotPlainError as error:
+        except NotJsonError as error:
             text = f"the result cannot be returned: {error}"
             return Outcome(None, printed.output, ScriptError("runtime", text))
         except (ValueError, RecursionError) as error:
@@ -231,7 +231,7 @@ def _tool_function(script: Script, server: str, name: str) -> HostFunction:
     def call_tool(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Awaitable[Any]:
         try:
             plain = {key: _without_proxies(value) for key, value in kwargs.items()}
-        except NotPlainError as error:
+        except NotJsonError as error:
             raise ValueError(f"{server}.{name}: an argument cannot be sent: {error}") from None
         return script.call(server, name, args, plain)
 
@@ -271,7 +271,7 @@ def _without_proxies(value: Any) -> Any:
     from pydantic_monty import MontyClassProxy
 
     if isinstance(value, str) and _PENDING.fullmatch(value):
-        raise NotPlainError(f"it has a call that was not awaited; {_AWAIT}")
+        raise NotJsonError(f"it has a call that was not awaited; {_AWAIT}")
     if isinstance(value, MontyClassProxy):
         return {name: _without_proxies(item) for name, item in value.attributes.items()}
     if isinstance(value, list | tuple):

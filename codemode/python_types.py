@@ -10,7 +10,7 @@ from typing import Any
 from ..catalog.schema import References
 
 #: Type for schemas that are wrong, too deep or too large.
-LOOSE = "Any"
+ANY_TYPE = "Any"
 #: Limits for one tool: subschemas, their depth, and characters of one type.
 _MAX_SUBSCHEMAS, _MAX_DEPTH, _MAX_LETTERS = 1_000, 12, 4_000
 _MAX_FIELDS, _MAX_BRANCHES = 200, 20
@@ -118,16 +118,16 @@ class TypeWriter:
         """
         self._remaining -= 1
         if not isinstance(schema, dict) or depth > _MAX_DEPTH or self._remaining < 0:
-            return LOOSE
+            return ANY_TYPE
         text = self._type_of(schema, name, depth)
-        return text if len(text) <= _MAX_LETTERS else LOOSE
+        return text if len(text) <= _MAX_LETTERS else ANY_TYPE
 
     def _type_of(self, schema: dict[str, Any], name: str, depth: int) -> str:
         reference = schema.get("$ref")
         if isinstance(reference, str):
             return self._type_of_reference(reference, name, depth)
         if "const" in schema:
-            return _literal([schema["const"]]) or LOOSE
+            return _literal([schema["const"]]) or ANY_TYPE
         if isinstance(values := schema.get("enum"), list) and values:
             return _literal(values) or _base_of(values)
         for union in ("anyOf", "oneOf"):
@@ -150,7 +150,7 @@ class TypeWriter:
             return existing
         target = self._references.find(reference)
         if not isinstance(target, dict):
-            return LOOSE
+            return ANY_TYPE
         if not _is_record(target):
             # Only a TypedDict can refer to itself. The depth limit ends other recursive types.
             return self.write(target, name, depth + 1)
@@ -163,12 +163,12 @@ class TypeWriter:
 
     def _type_of_union(self, branches: list[Any], name: str, depth: int) -> str:
         if len(branches) > _MAX_BRANCHES:
-            return LOOSE
+            return ANY_TYPE
         return _join_union([self.write(branch, name, depth + 1) for branch in branches])
 
     def _merge_parts(self, schema: dict[str, Any], parts: list[Any], name: str, depth: int) -> str:
         if len(parts) > _MAX_BRANCHES:
-            return LOOSE
+            return ANY_TYPE
         own_schema = {key: value for key, value in schema.items() if key != "allOf"}
         properties: dict[str, Any] = {}
         required: list[Any] = []
@@ -177,12 +177,12 @@ class TypeWriter:
             return self.write(parts[0], name, depth + 1)
         for target in (*targets, own_schema):
             if target is None or not isinstance(target.get("properties", {}), dict):
-                return LOOSE
+                return ANY_TYPE
             properties |= target.get("properties", {})
             part_required = target.get("required")
             required += part_required if isinstance(part_required, list) else []
         if not properties:
-            return LOOSE
+            return ANY_TYPE
         return self._type_of_kind(
             "object", {"properties": properties, "required": required}, name, depth
         )
@@ -206,7 +206,7 @@ class TypeWriter:
             if not isinstance(extra, dict) or schema.get("properties"):
                 return "dict[str, Any]"
             return f"dict[str, {self.write(extra, f'{name} value', depth + 1)}]"
-        return _SCALARS.get(kind, LOOSE) if isinstance(kind, str) else LOOSE
+        return _SCALARS.get(kind, ANY_TYPE) if isinstance(kind, str) else ANY_TYPE
 
     def _define_record(self, schema: dict[str, Any], type_name: str, depth: int) -> str:
         required = schema.get("required")
@@ -301,15 +301,15 @@ def _base_of(values: list[Any]) -> str:
         float: "float",
         type(None): "None",
     }
-    return _join_union([names.get(type(value), LOOSE) for value in values[:10_000]])
+    return _join_union([names.get(type(value), ANY_TYPE) for value in values[:10_000]])
 
 
 def _join_union(kinds: list[str]) -> str:
     if any(kind.endswith(_OR_DICT) for kind in kinds):
         kinds = [*(kind.removesuffix(_OR_DICT) for kind in kinds), "dict[str, Any]"]
     distinct = list(dict.fromkeys(part for kind in kinds for part in _alternatives(kind)))
-    if LOOSE in distinct or not distinct:
-        return LOOSE
+    if ANY_TYPE in distinct or not distinct:
+        return ANY_TYPE
     if "float" in distinct and "int" in distinct:
         distinct.remove("int")
     if "None" in distinct:

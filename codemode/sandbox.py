@@ -108,7 +108,7 @@ class Sandbox(Protocol):
         ...
 
 
-class NotPlainError(ValueError):
+class NotJsonError(ValueError):
     """A value that JSON cannot represent."""
 
 
@@ -121,12 +121,12 @@ def as_json(value: object, *, strict: bool, depth: int = 0) -> Any:
         depth: nesting depth of the value.
 
     Raises:
-        NotPlainError: it is nested too deeply, or JSON has no such type.
+        NotJsonError: it is nested too deeply, or JSON has no such type.
     """
     if depth > _MAX_DEPTH:
-        raise NotPlainError(f"nested deeper than {_MAX_DEPTH} levels")
+        raise NotJsonError(f"nested deeper than {_MAX_DEPTH} levels")
     if isinstance(value, int) and value.bit_length() > _MAX_BITS:
-        raise NotPlainError(f"an integer of more than {_MAX_BITS:,} bits")
+        raise NotJsonError(f"an integer of more than {_MAX_BITS:,} bits")
     if isinstance(value, str) and not strict and not value.isascii():
         # Servers that cut texts may leave half of a surrogate pair, which UTF-8 cannot encode.
         return value.encode("utf-8", "replace").decode("utf-8")
@@ -136,7 +136,7 @@ def as_json(value: object, *, strict: bool, depth: int = 0) -> Any:
         finite = value - value == 0
         if finite or not strict:
             return value if finite else str(value)
-        raise NotPlainError("nan and infinite numbers are not JSON")
+        raise NotJsonError("nan and infinite numbers are not JSON")
     if isinstance(value, list | tuple):
         return [as_json(item, strict=strict, depth=depth + 1) for item in value]
     if isinstance(value, Mapping):
@@ -153,14 +153,14 @@ def as_json(value: object, *, strict: bool, depth: int = 0) -> Any:
     if not strict and isinstance(value, _TEXT_TYPES):
         return str(value)
     hint = "; write `.isoformat()` behind it" if isinstance(value, datetime | date) else ""
-    raise NotPlainError(f"a value of type {type(value).__name__} is not JSON{hint}")
+    raise NotJsonError(f"a value of type {type(value).__name__} is not JSON{hint}")
 
 
 def _key(key: object, *, strict: bool) -> str:
     if isinstance(key, str):
         return key
     if strict or not isinstance(key, int | float | bool | None):
-        raise NotPlainError(f"a key of type {type(key).__name__} is not JSON; write str(key)")
+        raise NotJsonError(f"a key of type {type(key).__name__} is not JSON; write str(key)")
     return str(key)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..catalog import Tool
 from ..catalog.text_cleaning import Notes, clean_line
 from ..loaders.summaries import plain_sentences
-from .python_types import LOOSE, TYPE_NAMES, TypeDefinitions, TypeWriter, scalar_default
+from .python_types import ANY_TYPE, TYPE_NAMES, TypeDefinitions, TypeWriter, scalar_default
 from .script_names import ToolNames, identifiers
 
 #: Imports at the start of the stubs. Scripts do not need them.
@@ -83,7 +83,7 @@ class Stubs:
         variables = [f"{name}: _{name}\n" for name in servers]
         return "\n".join([HEAD, *definitions.texts, *classes, *variables])
 
-    def shown(self) -> str:
+    def for_model(self) -> str:
         """The stubs for a model, in few tokens; "" if there are no tools."""
         return compact(self.text().removeprefix(HEAD)).strip()
 
@@ -119,7 +119,9 @@ def _function_stub(
     if len(python_names) < len(properties) or _accepts_more(schema):
         parameters.append(f"**{_unused_name('more', python_names.values())}: Any")
     output = tool.output_schema
-    returns = TypeWriter(output, definitions, function).write(output, "result") if output else LOOSE
+    returns = (
+        TypeWriter(output, definitions, function).write(output, "result") if output else ANY_TYPE
+    )
     if not parameters:
         receiver = "self"
     elif parameters[0].startswith("**"):

@@ -20,7 +20,7 @@ from pydantic import (
 from ..catalog.text_cleaning import Notes, clean_line
 from ..catalog.text_file import read_text_file, replace_text_file
 from ..errors import ConfigError
-from ..settings import joined
+from ..settings import validation_text
 
 #: Example queries of one row that are kept, and characters of each and of `when`.
 MAX_QUERIES, MAX_CHARS = 16, 400
@@ -151,7 +151,7 @@ def read_example_queries(paths: Iterable[str | Path]) -> tuple[ExampleQueryRow, 
                         )
                     rows.append(ExampleQueryRow.model_validate(row))
                 except ValidationError as error:
-                    raise ConfigError(f"{path}, row {number}: {joined(error)}") from None
+                    raise ConfigError(f"{path}, row {number}: {validation_text(error)}") from None
                 except (ValueError, RecursionError) as error:
                     raise ConfigError(f"{path}, row {number}: no JSON: {error}") from None
     return tuple(rows)

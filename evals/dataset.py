@@ -52,23 +52,23 @@ class LabelledQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Malformed:
+class RowProblem:
     """A row that cannot be read, or was repaired.
 
     Args:
         source: file of the row.
         row: line number in the file, from 1; None if the file has no rows.
         reason: what is wrong with it.
-        dropped: whether the row was left out; a repaired one is reported too.
+        left_out: whether the row was left out; a repaired one is reported too.
     """
 
     source: str
     row: int | None
     reason: str
-    dropped: bool = True
+    left_out: bool = True
 
     def __str__(self) -> str:
-        fate = "left out" if self.dropped else "kept"
+        fate = "left out" if self.left_out else "kept"
         place = self.source if self.row is None else f"{self.source}, row {self.row}"
         return f"{place}: {self.reason} ({fate})"
 
@@ -85,12 +85,12 @@ class QuerySet:
     """
 
     queries: tuple[LabelledQuery, ...]
-    malformed: tuple[Malformed, ...]
+    malformed: tuple[RowProblem, ...]
     digest: str
 
 
 class RowError(Exception):
-    """The problem of one row. It becomes a `Malformed`."""
+    """The problem of one row. It becomes a `RowProblem`."""
 
 
 def conversation_text(messages: Sequence[Mapping[str, Any]]) -> str:
@@ -119,21 +119,21 @@ def conversation_text(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def read_queries(
-    paths: Iterable[str | Path], catalog: Catalog, *, pooled: bool = False
+    paths: Iterable[str | Path], catalog: Catalog, *, limit_to_pool: bool = False
 ) -> QuerySet:
     """Read labelled queries and resolve the tools that they name.
 
     Args:
         paths: JSONL files, read one after the other.
         catalog: the tools their ids and names refer to.
-        pooled: whether each query is limited to its own pool. It must then have a pool with its
-            relevant tools. Otherwise pools are ignored.
+        limit_to_pool: whether each query is limited to its own pool. It must then have a pool with
+            its relevant tools. Otherwise pools are ignored.
 
     Raises:
         EvaluationError: a file cannot be read, or no row of any is usable.
     """
     queries: list[LabelledQuery] = []
-    malformed: list[Malformed] = []
+    malformed: list[RowProblem] = []
     measured_rows: list[str] = []
     files = [Path(path) for path in paths]
     for path in files:
@@ -141,16 +141,16 @@ def read_queries(
         for row, line in file_lines(path):
             try:
                 fields = parse_object(line)
-                query, repairs = _read_row(fields, catalog, pooled, path.name, row)
+                query, repairs = _read_row(fields, catalog, limit_to_pool, path.name, row)
             except RowError as error:
-                malformed.append(Malformed(path.name, row, str(error)))
+                malformed.append(RowProblem(path.name, row, str(error)))
                 continue
             queries.append(query)
-            measured_rows.append(_measured_part(fields, pooled))
+            measured_rows.append(_measured_part(fields, limit_to_pool))
             first = ids.setdefault(query.fields.get("id", ""), row)
             if "id" in query.fields and first != row:
                 repairs.append(f"id: {query.fields['id']!r} was row {first}'s too")
-            malformed.extend(Malformed(path.name, row, note, dropped=False) for note in repairs)
+            malformed.extend(RowProblem(path.name, row, note, left_out=False) for note in repairs)
     if not queries:
         names = ", ".join(str(path) for path in files)
         problem = f"; first problem: {malformed[0]}" if malformed else ""
@@ -189,20 +189,20 @@ def file_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise EvaluationError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _measured_part(row: Mapping[str, Any], pooled: bool) -> str:
+def _measured_part(row: Mapping[str, Any], limit_to_pool: bool) -> str:
     """The fields of a row that its figures depend on, as JSON."""
-    names = _RESERVED if pooled else _RESERVED - {"pool"}
+    names = _RESERVED if limit_to_pool else _RESERVED - {"pool"}
     return json.dumps({name: row[name] for name in names & row.keys()}, sort_keys=True)
 
 
 def _read_row(
-    row: Mapping[str, Any], catalog: Catalog, pooled: bool, source: str, number: int
+    row: Mapping[str, Any], catalog: Catalog, limit_to_pool: bool, source: str, number: int
 ) -> tuple[LabelledQuery, list[str]]:
     repairs: list[str] = []
     names = [row["tool"]] if "tool" in row else row.get("relevant")
     relevant = _resolve("relevant", names, catalog, repairs)
     pool = None
-    if pooled:
+    if limit_to_pool:
         if "pool" not in row:
             raise RowError("pool: missing; --pool queries needs one in each row")
         pool = _resolve("pool", row["pool"], catalog, repairs)
@@ -255,7 +255,7 @@ def _tool_id(key: str, name: str, catalog: Catalog) -> str:
 _PLACE = re.compile(r"line (\d+)|\[(\d+)\]")
 
 
-def read_tool_files(paths: Sequence[str | Path]) -> tuple[Catalog, tuple[Malformed, ...]]:
+def read_tool_files(paths: Sequence[str | Path]) -> tuple[Catalog, tuple[RowProblem, ...]]:
     """The tools of files, and the definitions that are bad or repeat an id.
 
     Of two definitions with one id, the later one is renamed, or left out if both are equal.
@@ -266,7 +266,7 @@ def read_tool_files(paths: Sequence[str | Path]) -> tuple[Catalog, tuple[Malform
     Raises:
         CatalogError: a source cannot be read at all.
     """
-    malformed: list[Malformed] = []
+    malformed: list[RowProblem] = []
     tools: list[Tool] = []
     sources: defaultdict[str, list[str]] = defaultdict(list)
     for path in map(Path, paths):
@@ -277,13 +277,13 @@ def read_tool_files(paths: Sequence[str | Path]) -> tuple[Catalog, tuple[Malform
         for rejection in read.rejected:
             name = f"tool {rejection.name!r}: " if rejection.name else ""
             reason = f"{name}{rejection.field}: {rejection.reason}"
-            malformed.append(Malformed(path.name, _row(rejection.where), reason))
+            malformed.append(RowProblem(path.name, _row(rejection.where), reason))
     catalog = Catalog(tools)
     for collision in catalog.collisions:
         fate = "is the same" if collision.identical else f"is held as {collision.kept_as!r}"
         reason = f"id: {collision.id!r} was an earlier tool's; this one {fate}"
         source = sources[collision.id].pop(1)
-        malformed.append(Malformed(source, None, reason, dropped=False))
+        malformed.append(RowProblem(source, None, reason, left_out=False))
     return catalog, tuple(malformed)
 
 

@@ -71,7 +71,12 @@ class Miss:
 
 
 def misses(
-    engine: Engine, tier: str, outcomes: Sequence[QueryOutcome], *, k: int, pooled: bool = False
+    engine: Engine,
+    tier: str,
+    outcomes: Sequence[QueryOutcome],
+    *,
+    k: int,
+    limit_to_pool: bool = False,
 ) -> list[Miss]:
     """Explain every failed outcome of a tier, in the order of the queries.
 
@@ -80,7 +85,7 @@ def misses(
         tier: the requested tier.
         outcomes: outcomes of that tier.
         k: number of requested tools.
-        pooled: whether each query was limited to its own pool.
+        limit_to_pool: whether each query was limited to its own pool.
     """
     explained_misses = []
     for outcome in outcomes:
@@ -92,7 +97,7 @@ def misses(
         for tool_id in relevant_ids:
             if tool_id in outcome.answer.ids:
                 continue
-            allowed = query.pool if pooled else None
+            allowed = query.pool if limit_to_pool else None
             explanation = engine.view(allowed=allowed).explain(query.text, tool_id, tier=tier, k=k)
             stages = {
                 stage: None if placement is None else placement.rank

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ..retrieval.ranking_metrics import QUALITY
-from .dataset import Malformed
+from .dataset import RowProblem
 from .regression import MetricChange
 from .runner import QueryOutcome, Summary, group_by, summarise
 
@@ -32,7 +32,7 @@ class EvaluationResult:
 
     tools: int
     outcomes: Outcomes
-    malformed: tuple[Malformed, ...] = ()
+    malformed: tuple[RowProblem, ...] = ()
     by: str | None = None
 
     @cached_property

@@ -81,11 +81,11 @@ class Summary:
     queries: int
 
 
-def tier_method(engine: Engine, tier: str, *, k: int, pooled: bool = False) -> Method:
-    """A tier of an engine as a method; `pooled` restricts each query to its own pool."""
+def tier_method(engine: Engine, tier: str, *, k: int, limit_to_pool: bool = False) -> Method:
+    """A tier of an engine as a method; `limit_to_pool` restricts each query to its own pool."""
 
     def answer(query: LabelledQuery) -> Answer:
-        allowed = query.pool if pooled else None
+        allowed = query.pool if limit_to_pool else None
         selection = engine.view(allowed=allowed).search(query.text, tier=tier, k=k)
         return Answer(
             tuple(hit.id for hit in selection.hits), selection.tier, selection.tier_reason
@@ -99,7 +99,7 @@ def session_method(
     tier: str,
     *,
     k: int,
-    pooled: bool = False,
+    limit_to_pool: bool = False,
 ) -> Method:
     """Sessions as a method to measure: with context, intents, rules and the decision.
 
@@ -110,11 +110,11 @@ def session_method(
         engine: the engine; its rules apply, with an empty state.
         tier: name of the tier.
         k: maximum number of tools.
-        pooled: whether each query is limited to its own pool.
+        limit_to_pool: whether each query is limited to its own pool.
     """
 
     def answer(query: LabelledQuery) -> Answer:
-        allowed = query.pool if pooled else None
+        allowed = query.pool if limit_to_pool else None
         session = engine.session(allowed=allowed, tier=tier, k=k, abstain=True)
         turn = session.turn(query.messages or query.text)
         first = turn.selections[0] if turn.selections else None

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from ..catalog import Catalog, Tool, read_tools
 from ..errors import CatalogError, EvaluationError
 from ..sections import RERANK
-from .dataset import LabelledQuery, Malformed
+from .dataset import LabelledQuery, RowProblem
 from .report import Cell, Table, rounded
 from .runner import QueryOutcome, Summary, measure, summarise, tier_method
 from .xlam_rows import XlamRow
@@ -73,7 +73,7 @@ class XlamSet:
     catalog: Catalog
     pools: tuple[XlamPool, ...]
     rows: int
-    malformed: tuple[Malformed, ...]
+    malformed: tuple[RowProblem, ...]
     sample: int
     seed: int
 
@@ -124,7 +124,9 @@ class _Functions:
         return self._ids[key]
 
 
-def prepare(rows: Iterable[XlamRow | Malformed], *, sample: int = SAMPLE, seed: int = 0) -> XlamSet:
+def prepare(
+    rows: Iterable[XlamRow | RowProblem], *, sample: int = SAMPLE, seed: int = 0
+) -> XlamSet:
     """Draw queries and build their pools in one pass over the rows.
 
     Args:
@@ -138,17 +140,17 @@ def prepare(rows: Iterable[XlamRow | Malformed], *, sample: int = SAMPLE, seed: 
     functions = _Functions()
     native = {bucket: _Sample(sample, seed) for bucket in NATIVE}
     anywhere = _Sample(sample, seed)
-    malformed: list[Malformed] = []
+    malformed: list[RowProblem] = []
     count = 0
     for row in rows:
         count += 1
-        if isinstance(row, Malformed):
+        if isinstance(row, RowProblem):
             malformed.append(row)
             continue
         try:
             drawn = _draw(row, functions)
         except CatalogError as error:
-            malformed.append(Malformed("tools", row.number, str(error)))
+            malformed.append(RowProblem("tools", row.number, str(error)))
             continue
         anywhere.offer(drawn)
         for bucket, sizes in NATIVE.items():
@@ -228,7 +230,7 @@ def run(
     return {
         tier: {
             pool.name: measure(
-                tier_method(engine, tier, k=k, pooled=True), pool.queries, progress=progress
+                tier_method(engine, tier, k=k, limit_to_pool=True), pool.queries, progress=progress
             )
             for pool in data.pools
         }

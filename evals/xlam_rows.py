@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from ..catalog.text_file import open_file
 from ..errors import EvaluationError, MissingExtraError
-from .dataset import Malformed, RowError, parse_object
+from .dataset import RowError, RowProblem, parse_object
 
 REPOSITORY = "Salesforce/xlam-function-calling-60k"
 _FILE = "xlam_function_calling_60k.json"
@@ -38,8 +38,8 @@ class XlamRow:
     functions: tuple[Mapping[str, Any], ...]
 
 
-def stream_rows(path: str | Path) -> Iterator[XlamRow | Malformed]:
-    """Rows of a file in order, a `Malformed` in place of each that cannot be used.
+def stream_rows(path: str | Path) -> Iterator[XlamRow | RowProblem]:
+    """Rows of a file in order, a `RowProblem` in place of each that cannot be used.
 
     A row cannot be used when it is not JSON or lacks a field, repeats an earlier row's id, calls no
     function, or calls one it does not offer.
@@ -58,7 +58,7 @@ def stream_rows(path: str | Path) -> Iterator[XlamRow | Malformed]:
             try:
                 yield _usable(number, raw_row, ids)
             except RowError as error:
-                yield Malformed(file.name, number, str(error))
+                yield RowProblem(file.name, number, str(error))
     except OSError as error:
         raise EvaluationError(f"{file}: cannot be read: {error.strerror or error}") from error
 

@@ -97,9 +97,9 @@ class CompiledGate:
     def rows_unlocking(self, condition: Condition) -> Rows | None:
         """Rows whose call makes a simple condition hold, by id; None if no call does."""
         if condition not in self._unlocking_by_condition:
-            unlocking = condition.unlocked_by(self)
+            unlocking_rows = condition.unlocked_by(self)
             self._unlocking_by_condition[condition] = (
-                None if unlocking is None else self.by_id(unlocking)
+                None if unlocking_rows is None else self.by_id(unlocking_rows)
             )
         return self._unlocking_by_condition[condition]
 

@@ -27,7 +27,7 @@ from pydantic import (
 from ..catalog.pattern import Pattern
 from ..errors import ConfigError
 from ..sections import Section
-from ..settings import joined
+from ..settings import validation_text
 from .compiled_gate import CompiledGate
 from .condition import Condition, Predicates, parse_condition, simple_conditions
 from .condition_kinds import After, AllOf, AnyOf
@@ -107,7 +107,7 @@ def _checked(model: type[_Model], values: Any, where: str) -> _Model:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(f"{where}: {joined(error)}") from None
+        raise ConfigError(f"{where}: {validation_text(error)}") from None
 
 
 def _setting(value: Any) -> Gate:

@@ -26,12 +26,13 @@ class _Lack:
     Args:
         kind: kind of the refusal.
         conditions: the simple conditions that do not hold.
-        unlocking: rows of permitted tools whose call makes it hold; None if calls are not enough.
+        unlocking_rows: rows of permitted tools whose call makes it hold; None if calls are not
+            enough.
     """
 
     kind: str
     conditions: tuple[Condition, ...]
-    unlocking: Rows | None
+    unlocking_rows: Rows | None
 
 
 class Reasons:
@@ -85,7 +86,7 @@ class Reasons:
             compiled.tools[row].id,
             lack.kind,
             f"needs {self._without_hidden_ids(needs, failing)}{error_note}",
-            self._ids(lack.unlocking),
+            self._ids(lack.unlocking_rows),
             {
                 "rules": [name for names in failing.values() for name in names],
                 "unmet": [self._condition_detail(condition) for condition in unmet],
@@ -175,11 +176,11 @@ class Reasons:
 
 def _lack_of_all(lacks: list[_Lack]) -> _Lack:
     """The reasons if all conditions are required."""
-    unlocking = [lack.unlocking for lack in lacks]
+    unlocking_rows = [lack.unlocking_rows for lack in lacks]
     return _Lack(
         max((lack.kind for lack in lacks), key=REFUSALS.index),
         _conditions(lacks),
-        None if any(rows is None for rows in unlocking) else _union_of_rows(unlocking),
+        None if any(rows is None for rows in unlocking_rows) else _union_of_rows(unlocking_rows),
     )
 
 
@@ -188,7 +189,7 @@ def _lack_of_any(lacks: list[_Lack]) -> _Lack:
     return _Lack(
         min((lack.kind for lack in lacks), key=REFUSALS.index),
         _conditions(lacks),
-        _union_of_rows(lack.unlocking for lack in lacks),
+        _union_of_rows(lack.unlocking_rows for lack in lacks),
     )
 
 

@@ -71,7 +71,10 @@ class Voter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """The collected votes of servers for one turn.
+    """The collected votes of servers for one turn: which of their own tools they exclude or claim.
+
+    An excluded tool is denied for this turn. A claimed tool ranks first, if it is permitted.
+    See `docs/gate.md`.
 
     Args:
         excluded: id of each tool left out, to the server's reason, which only operators see.

@@ -42,8 +42,8 @@ class BuildProgress:
 
     Example:
         >>> from shortlist import Engine, Tool
-        >>> ready = Engine.from_tools([Tool("list_invoices", "billing")]).ready
-        >>> ready.encoded, ready.total, ready.done, ready.error
+        >>> progress = Engine.from_tools([Tool("list_invoices", "billing")]).build_progress
+        >>> progress.encoded, progress.total, progress.done, progress.error
         (1, 1, True, None)
     """
 

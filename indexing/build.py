@@ -49,7 +49,7 @@ class Build:
         dense_folder: folder of the saved dense stage, for the case that nothing has to be encoded.
         learned: what usage taught; left out of an index with another encoder.
         queries_source: hash of the rows and pins that decided on `queries`.
-        originals: trusted tools and the ages of their pins, see `Builder.originals`.
+        trusted_ages: trusted tools and the ages of their pins, see `Builder.trusted_ages`.
 
     Attributes:
         catalog: the version.
@@ -70,10 +70,10 @@ class Build:
         dense_folder: Path | None = None,
         learned: LearnedChange | None = None,
         queries_source: str = "",
-        originals: Mapping[str, int] = MappingProxyType({}),
+        trusted_ages: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.catalog = catalog
-        self.originals = originals
+        self.trusted_ages = trusted_ages
         self.encoded = 0
         self._stages = stages
         self._tools = rows_of(catalog)

@@ -30,7 +30,7 @@ from ..retrieval.learning import DEPTH
 from ..retrieval.search.searcher import Searcher
 from ..retrieval.search.twins import Copies, Twins
 from ..retrieval.store.vectors import Vectors
-from ..retrieval.store.versions import SavedVersion, current, folder_of, read, save
+from ..retrieval.store.versions import SavedVersion, current_version_name, folder_of, read, save
 from ..retrieval.usage import LearnedChange
 from .build import Build
 from .configured_tiers import strategies
@@ -128,9 +128,9 @@ class Builder:
         catalog: Catalog,
         previous: Index | None = None,
         vectors: Vectors | None = None,
-        originals: Mapping[str, int] | None = None,
+        trusted_ages: Mapping[str, int] | None = None,
         *,
-        match_all: bool = False,
+        rematch_all: bool = False,
     ) -> AnyBuild:
         """Begin the build of a catalog version. Only texts without a known vector are encoded.
 
@@ -138,17 +138,17 @@ class Builder:
             catalog: the version.
             previous: the version that is searched now.
             vectors: vectors by text; by default those of `previous`.
-            originals: see `originals`; read now when absent.
-            match_all: whether unchanged tools get their example queries anew too.
+            trusted_ages: see `trusted_ages`; read now when absent.
+            rematch_all: whether unchanged tools get their example queries anew too.
         """
         catalog = without_voting_tools(catalog)
         tools = rows_of(catalog)
-        originals = self.originals(catalog) if originals is None else originals
+        trusted_ages = self.trusted_ages(catalog) if trusted_ages is None else trusted_ages
         unchanged = set()
-        if previous is not None and not originals and not match_all:
+        if previous is not None and not trusted_ages and not rematch_all:
             unchanged = set(map(id, previous.built))
         new_tools = [tool for tool in tools if id(tool) not in unchanged]
-        queries = self._match_queries(new_tools, originals)
+        queries = self._match_queries(new_tools, trusted_ages)
         if previous is not None:
             earlier = previous.example_queries
             queries |= {
@@ -164,8 +164,8 @@ class Builder:
                 catalog,
                 queries,
                 previous=previous,
-                queries_source=self._queries_source(originals),
-                originals=originals,
+                queries_source=self._queries_source(trusted_ages),
+                trusted_ages=trusted_ages,
             )
         if vectors is None and previous is not None:
             vectors = previous.vectors
@@ -177,8 +177,8 @@ class Builder:
             earlier_vectors=vectors,
             previous=previous,
             learned=learned,
-            queries_source=self._queries_source(originals),
-            originals=originals,
+            queries_source=self._queries_source(trusted_ages),
+            trusted_ages=trusted_ages,
         )
 
     def connect(self, previous: Index | None = None) -> AnyBuild:
@@ -197,14 +197,14 @@ class Builder:
 
         catalog, numbers = self._stored.read(previous)
         catalog = without_voting_tools(catalog)
-        originals = self.originals(catalog)
+        trusted_ages = self.trusted_ages(catalog)
         return StoredBuild(
             self._stored,
             catalog,
-            self._match_queries(rows_of(catalog), originals),
+            self._match_queries(rows_of(catalog), trusted_ages),
             numbers=numbers,
-            queries_source=self._queries_source(originals),
-            originals=originals,
+            queries_source=self._queries_source(trusted_ages),
+            trusted_ages=trusted_ages,
         )
 
     @paused_gc()
@@ -256,7 +256,7 @@ class Builder:
                 return self._begin_from(saved, catalog), saved
             except StoreError:
                 # A writer may have replaced and removed the version meanwhile.
-                if saved.folder.name == current(folder):
+                if saved.folder.name == current_version_name(folder):
                     raise
 
     def _begin_from(self, saved: SavedVersion, catalog: Catalog | None) -> Build:
@@ -273,8 +273,8 @@ class Builder:
             _LOG.warning("%s: gone; the example queries in the saved index are used", files)
             self._saved_queries = saved.example_queries
         tools = rows_of(catalog)
-        originals = self.originals(catalog)
-        queries_source = self._queries_source(originals)
+        trusted_ages = self.trusted_ages(catalog)
+        queries_source = self._queries_source(trusted_ages)
         if (
             is_saved_catalog
             and saved.vectors is not None
@@ -282,7 +282,7 @@ class Builder:
         ):
             queries = saved.example_queries
         else:
-            queries = self._match_queries(tools, originals)
+            queries = self._match_queries(tools, trusted_ages)
         lexical = dense_folder = None
         arranged = False
         if is_saved_catalog and queries == saved.example_queries:
@@ -302,20 +302,20 @@ class Builder:
             dense_folder=dense_folder,
             learned=saved.learned,
             queries_source=queries_source,
-            originals=originals,
+            trusted_ages=trusted_ages,
         )
 
-    def _queries_source(self, originals: Mapping[str, int]) -> str:
+    def _queries_source(self, trusted_ages: Mapping[str, int]) -> str:
         """Hash of what decides on example queries: the rows, and the ages of pins."""
         rows = self.example_queries.fingerprint
-        ages = canonical_json(dict(originals)).encode("utf-8", "replace")
-        return digest((rows.encode(), ages)) if originals else rows
+        ages = canonical_json(dict(trusted_ages)).encode("utf-8", "replace")
+        return digest((rows.encode(), ages)) if trusted_ages else rows
 
     def _match_queries(
-        self, tools: Sequence[Tool], originals: Mapping[str, int]
+        self, tools: Sequence[Tool], trusted_ages: Mapping[str, int]
     ) -> dict[str, ExampleQueries]:
         """Tool id to example queries; those that only a saved index has, if their file is gone."""
-        matched = self.example_queries.match_all(tools, originals)
+        matched = self.example_queries.match_all(tools, trusted_ages)
         saved = {
             tool.id: self._saved_queries[tool.id]
             for tool in tools
@@ -387,7 +387,7 @@ class Builder:
         warn_of_quarantine(flags, previous or {})
         return flags
 
-    def originals(self, catalog: Catalog) -> Mapping[str, int]:
+    def trusted_ages(self, catalog: Catalog) -> Mapping[str, int]:
         """The tools that are approved or pinned as they are, and the ages of their pins.
 
         No younger copy ranks before them, or has their example queries.
@@ -398,19 +398,19 @@ class Builder:
         trust = self.config.trust
         if self.trust is None or not (trust.approved or trust.pins is not None):
             return {}
-        return self.trust.originals(catalog)
+        return self.trust.trusted_ages(catalog)
 
-    def rank_copies_behind(self, index: Index, originals: Mapping[str, int]) -> Index:
-        """The index in which copies of other servers' tools rank behind these originals.
+    def rank_copies_behind(self, index: Index, trusted_ages: Mapping[str, int]) -> Index:
+        """The index in which copies of other servers' tools rank behind these tools.
 
         Args:
             index: any version.
-            originals: tools and the ages of their pins, see `originals`.
+            trusted_ages: tools and the ages of their pins, see `trusted_ages`.
         """
-        if len({originals.get(tool.id) for tool in index.tools}) < 2:
+        if len({trusted_ages.get(tool.id) for tool in index.tools}) < 2:
             return replace(index, copies=Copies())
         twins = index.twins or Twins.of(index.tools, index.tool_vectors)
-        copies = Copies.of(index.tools, twins.copies(index.tools, originals))
+        copies = Copies.of(index.tools, twins.copies(index.tools, trusted_ages))
         return replace(index, twins=twins, copies=copies)
 
 

@@ -210,7 +210,7 @@ class StoredBuild:
             written then.
         previous: the version that is searched now.
         queries_source: hash of the rows and pins that decided on `queries`.
-        originals: trusted tools and the ages of their pins, see `Builder.originals`.
+        trusted_ages: trusted tools and the ages of their pins, see `Builder.trusted_ages`.
 
     Attributes:
         catalog: the version.
@@ -227,10 +227,10 @@ class StoredBuild:
         numbers: StoredNumbers | None = None,
         previous: Index | None = None,
         queries_source: str = "",
-        originals: Mapping[str, int] = MappingProxyType({}),
+        trusted_ages: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.catalog = catalog
-        self.originals = originals
+        self.trusted_ages = trusted_ages
         self.encoded = 0
         self.learned: LearnedChange | None = None
         self._stored = stored

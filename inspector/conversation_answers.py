@@ -163,7 +163,7 @@ def overview(subject: Subject, servers: Mapping[str, Any]) -> dict[str, Any]:
         servers: the answer of `CatalogAnswers.servers`.
     """
     stats = subject.history.stats()
-    progress = subject.engine.ready
+    progress = subject.engine.build_progress
     hours = sorted(stats.hours)[-_HOURS:]
     return {
         "name": subject.name,

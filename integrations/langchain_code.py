@@ -15,7 +15,7 @@ from ..codemode import Flow, Grant, Limits, run_code
 from ..codemode.description import description
 from ..codemode.extract import ExtractModel
 from ..codemode.grants import Approve
-from ..codemode.sandbox import NotPlainError, as_json
+from ..codemode.sandbox import NotJsonError, as_json
 from ..codemode.script_names import ToolNames
 from ..codemode.stubs import Stubs
 from ..engine import Engine
@@ -100,7 +100,7 @@ def code_tools(
     def find_functions(query: str, runtime: ToolRuntime[Any, Any]) -> str:
         view = session_of(runtime).view()
         functions = [view.catalog.get(tool_id) for tool_id in view.search(query, k=k).ids]
-        return Stubs(functions, ToolNames(view.catalog)).shown() or "No function fits."
+        return Stubs(functions, ToolNames(view.catalog)).for_model() or "No function fits."
 
     async def arun_code(code: str, runtime: ToolRuntime[Any, Any]) -> str:
         async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
@@ -139,5 +139,5 @@ async def _run_tool(
         raise ToolCallError(str(error) or type(error).__name__) from error
     try:
         return as_json(value, strict=False)
-    except NotPlainError:
+    except NotJsonError:
         return str(value)

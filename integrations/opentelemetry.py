@@ -143,8 +143,8 @@ class OpenTelemetry:
             "gen_ai.operation.name": "retrieval",
             "gen_ai.provider.name": _SCOPE,
             "gen_ai.data_source.id": self._source,
-            "gen_ai.conversation.id": event.place.session,
-            "shortlist.turn": event.place.turn,
+            "gen_ai.conversation.id": event.origin.session,
+            "shortlist.turn": event.origin.turn,
             "shortlist.query.hash": event.query,
             "shortlist.searches": event.searches,
             "shortlist.intents": event.intents,
@@ -175,7 +175,7 @@ class OpenTelemetry:
         attributes |= {f"shortlist.ms.{stage}": ms for stage, ms in event.timings.items()}
         if event.content is not None:
             attributes |= _content_attributes(event, event.content)
-        end = _nanoseconds(event.place.at)
+        end = _nanoseconds(event.origin.at)
         self._tracer.start_span(
             f"retrieval {self._source}",
             kind=self._trace.SpanKind.CLIENT,
@@ -196,8 +196,8 @@ class OpenTelemetry:
             return
         attributes = self._tool_attributes(event.tool)
         attributes |= {
-            "gen_ai.conversation.id": event.place.session,
-            "shortlist.turn": event.place.turn,
+            "gen_ai.conversation.id": event.origin.session,
+            "shortlist.turn": event.origin.turn,
             "error.type": event.status,
         }
         if event.denied is not None:
@@ -208,7 +208,7 @@ class OpenTelemetry:
             attributes["shortlist.nearest"] = list(event.nearest)
         if event.problems:
             attributes["shortlist.problems"] = [path for path, _ in event.problems]
-        end = _nanoseconds(event.place.at)
+        end = _nanoseconds(event.origin.at)
         span = self._tracer.start_span(
             f"execute_tool {event.tool}",
             attributes=attributes,

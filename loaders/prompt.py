@@ -186,7 +186,7 @@ class Prompt:
         passes_through: whether the whole catalog is in the prefix.
         withheld: ids that are not promoted. Assign only ids that the prefix does not show.
         history: see above.
-        in_prefix: ids of the tools whose arguments the prefix shows.
+        prefix_ids: ids of the tools whose arguments the prefix shows.
 
     Raises:
         RequestError: there is no such format, or a number is out of range.
@@ -253,7 +253,7 @@ class Prompt:
         All tools if the catalog passes through. Otherwise those whose arguments the pool or the
         working set showed in the last turn.
         """
-        return self.in_prefix | self._lines_in_use.ids | self._found_lines.ids
+        return self.prefix_ids | self._lines_in_use.ids | self._found_lines.ids
 
     @property
     def shows_found(self) -> bool:
@@ -377,7 +377,7 @@ class Prompt:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON form from which `resume` continues."""
-        history = self.history.to_dict(without=self.in_prefix)
+        history = self.history.to_dict(without=self.prefix_ids)
         return {"layout": self.layout_to_dict(), "history": history}
 
     def layout_to_dict(self) -> dict[str, Any]:
@@ -487,7 +487,7 @@ class Prompt:
         """The answer to a search of the model whose definitions are in the list of tools."""
         new_names, names = [], []
         for tool_id in asked.tool_ids:
-            if tool_id in earlier_ids or (self.passes_through and tool_id in self.in_prefix):
+            if tool_id in earlier_ids or (self.passes_through and tool_id in self.prefix_ids):
                 names.append(self._called(tool_id))
             elif self.promoted.get(tool_id, Detail.NAME) >= Detail.SIGNATURE:
                 new_names.append(self._called(tool_id))
@@ -521,7 +521,7 @@ class Prompt:
         defined = {name for name, detail in details.items() if detail >= Detail.SIGNATURE}
         visible_tools = self._tools_after_prefix((*active, *choice.lines))
         answered = frozenset(self._permitted_ids(self.history.answered))
-        elsewhere = self.in_prefix | self._lines_in_use.ids | defined | answered
+        elsewhere = self.prefix_ids | self._lines_in_use.ids | defined | answered
         unlisted = [
             visible_tools[name]
             for name in choice.lines
@@ -591,7 +591,7 @@ class Prompt:
 
     def _tools_after_prefix(self, ids: Iterable[str]) -> dict[str, Tool]:
         """The tools that may be shown after the prefix, by id, in order."""
-        prefix = self.in_prefix if self.passes_through else frozenset[str]()
+        prefix = self.prefix_ids if self.passes_through else frozenset[str]()
         return {
             name: self.catalog.get(name) for name in self._permitted_ids(ids) if name not in prefix
         }
@@ -627,13 +627,13 @@ class Prompt:
             write_entry(self._renderer, tool, Detail.FULL, "") for tool in (*call_tool, *tools)
         )
         self._least_detail: dict[str, Detail] = {}
-        self.in_prefix = frozenset(tool.id for tool in tools)
+        self.prefix_ids = frozenset(tool.id for tool in tools)
         self.pool = None
         deferred = self._deferred(resident)
         if self.passes_through:
             return Layout(self._operator, "", resident, deferred=deferred)
         pool = self.pool = self._pools.write(self.catalog, withheld=self.withheld)
-        self.in_prefix = pool.standing
+        self.prefix_ids = pool.standing
         self._least_detail = {
             server: LEVEL_ABOVE_POOL[level] for server, level in pool.levels.items()
         }

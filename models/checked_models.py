@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError, ShortlistError
-from .model_protocols import Advance, Encoder, Reranker
+from .model_protocols import Encoder, OnEncoded, Reranker
 
 _LENGTH_TOLERANCE = 0.01
 """How far the length of a vector may be from 1. Vectors that were rounded to 16 bits pass."""
@@ -48,7 +48,7 @@ class CheckedEncoder:
         return self.model.fingerprint
 
     def encode(
-        self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
+        self, texts: Sequence[str], *, query: bool = False, progress: OnEncoded | None = None
     ) -> NDArray[np.float32]:
         """Embed texts; see `Encoder.encode`.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:
     _ProtocolMeta = type(Protocol)
 
-Advance: TypeAlias = Callable[[int], None]
+OnEncoded: TypeAlias = Callable[[int], None]
 """Called with the number of texts that were encoded since the last call."""
 
 
@@ -74,7 +74,7 @@ class Encoder(Protocol, metaclass=_EncoderType):
         ...
 
     def encode(
-        self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
+        self, texts: Sequence[str], *, query: bool = False, progress: OnEncoded | None = None
     ) -> NDArray[np.float32]:
         """Embed texts.
 

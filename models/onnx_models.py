@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..errors import ModelError
 from .hub import ModelFiles
 from .model_folder import read_settings
-from .model_protocols import Advance
+from .model_protocols import OnEncoded
 from .tokenization import encodable, load_tokenizer
 
 _INTEGER_TYPES: dict[str, type[np.signedinteger[Any]]] = {
@@ -115,7 +115,7 @@ class TextSession:
             feed["token_type_ids"] = np.array((segments,), self._segment_type)
         return feed
 
-    def for_each(self, count: int, work: Callable[[int], None], progress: Advance | None) -> None:
+    def for_each(self, count: int, work: Callable[[int], None], progress: OnEncoded | None) -> None:
         """Call ``work`` with 0 .. count - 1, as many at a time as the session has threads.
 
         Args:
@@ -248,7 +248,7 @@ class OnnxEncoder(OnnxModel):
         self.dim: int = self._session.width(self._output)
 
     def encode(
-        self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
+        self, texts: Sequence[str], *, query: bool = False, progress: OnEncoded | None = None
     ) -> NDArray[np.float32]:
         """Embed texts; see `Encoder.encode`."""
         prompt = self._settings.query_prompt if query else self._settings.document_prompt

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MissingExtraError, ModelError
-from .model_protocols import Advance
+from .model_protocols import OnEncoded
 from .token_counter import without_surrogates
 
 _BATCH = 32
@@ -47,7 +47,7 @@ class SentenceTransformersEncoder:
         return _fingerprint(self._model, repr(self._prompts))
 
     def encode(
-        self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
+        self, texts: Sequence[str], *, query: bool = False, progress: OnEncoded | None = None
     ) -> NDArray[np.float32]:
         """Embed texts; see `Encoder.encode`."""
         vectors = np.empty((len(texts), self.dim), np.float32)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError
-from .model_protocols import Advance
+from .model_protocols import OnEncoded
 from .tokenization import encodable, load_tokenizer
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class StaticEncoder:
         return digest.hexdigest()
 
     def encode(
-        self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
+        self, texts: Sequence[str], *, query: bool = False, progress: OnEncoded | None = None
     ) -> NDArray[np.float32]:
         """Embed texts; see `Encoder.encode`."""
         vectors = np.empty((len(texts), self.dim), np.float32)

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 #: Candidates an event names, best first.
 CANDIDATES = 20
 #: Fields of events that are no keys of their own in the JSON form, and decimals of others.
-_FIELDS_LEFT_OUT = frozenset(("place", "refusals", "content"))
+_FIELDS_LEFT_OUT = frozenset(("origin", "refusals", "content"))
 _DIGITS = {"context": 3, "fits": 4, "timings": 3, "ms": 3}
 #: Characters of a name that a model made up.
 _NAME_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EventOrigin:
     """Where and when a decision was made.
 
     Args:
@@ -46,8 +46,8 @@ class Place:
     at: datetime
 
     @classmethod
-    def now(cls, session: str, turn: int) -> Place:
-        """The place of a decision made now."""
+    def now(cls, session: str, turn: int) -> EventOrigin:
+        """The origin of a decision made now."""
         return cls(session, turn, datetime.now(UTC))
 
     @property
@@ -97,7 +97,7 @@ class TurnEvent:
     """Event: the tools that a turn offers, with the reasons.
 
     Args:
-        place: session, turn and time.
+        origin: session, turn and time.
         query: hash of the user's message, hexadecimal; see `Recorder.hashed`.
         called: id of the tool whose result was recorded; None for a user's message.
         ok: whether that call succeeded; None for a user's message.
@@ -139,7 +139,7 @@ class TurnEvent:
 
     kind: ClassVar[str] = "turn"
 
-    place: Place
+    origin: EventOrigin
     query: str
     called: str | None
     ok: bool | None
@@ -168,22 +168,22 @@ class TurnEvent:
     warnings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, turn: Turn, place: Place, *, query: str, content: bool = False) -> TurnEvent:
+    def of(cls, turn: Turn, origin: EventOrigin, *, query: str, content: bool = False) -> TurnEvent:
         """The event of a turn.
 
         Args:
             turn: the result of the turn.
-            place: session, turn and time.
+            origin: session, turn and time.
             query: hash of the message.
             content: whether to include texts.
 
         Example:
             >>> from shortlist import Engine, Tool
             >>> from shortlist.session import TurnEvent
-            >>> from shortlist.session.event import Place
+            >>> from shortlist.session.event import EventOrigin
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
             >>> turn = engine.session().turn("list the invoices")
-            >>> TurnEvent.of(turn, Place.now("42", turn.number), query="").offered
+            >>> TurnEvent.of(turn, EventOrigin.now("42", turn.number), query="").offered
             ('billing/list_invoices',)
         """
         first_selection = turn.selections[0] if turn.selections else None
@@ -195,7 +195,7 @@ class TurnEvent:
                 name = f"search.{stage}"
                 stages[name] = stages.get(name, 0.0) + ms
         return cls(
-            place=place,
+            origin=origin,
             query=query,
             called=turn.called,
             ok=turn.ok,
@@ -246,7 +246,7 @@ class CallEvent:
     """Event: the check of a call by the model.
 
     Args:
-        place: session, last turn before the call, and time.
+        origin: session, last turn before the call, and time.
         tool: id of the tool; for an unknown tool, the beginning of the name in the call.
         status: status of the verdict, see `Status`.
         denied: why the tool is denied.
@@ -268,7 +268,7 @@ class CallEvent:
 
     kind: ClassVar[str] = "call"
 
-    place: Place
+    origin: EventOrigin
     tool: str
     status: str
     denied: DeniedTool | None
@@ -278,19 +278,22 @@ class CallEvent:
     content: Mapping[str, Any] | None = None
 
     @classmethod
-    def of(cls, verdict: Verdict, place: Place, *, ms: float, content: bool = False) -> CallEvent:
+    def of(
+        cls, verdict: Verdict, origin: EventOrigin, *, ms: float, content: bool = False
+    ) -> CallEvent:
         """The event of a verdict.
 
         Args:
             verdict: the result of the check.
-            place: session, turn and time.
+            origin: session, turn and time.
             ms: milliseconds the check took.
             content: whether to include wrong arguments.
 
         Example:
             >>> from shortlist.session import CallEvent, Verdict
-            >>> from shortlist.session.event import Place
-            >>> CallEvent.of(Verdict("unknown", "list_invoice"), Place.now("42", 1), ms=0.1).tool
+            >>> from shortlist.session.event import EventOrigin
+            >>> origin = EventOrigin.now("42", 1)
+            >>> CallEvent.of(Verdict("unknown", "list_invoice"), origin, ms=0.1).tool
             'list_invoice'
         """
         refusal = verdict.refusal
@@ -302,7 +305,7 @@ class CallEvent:
         if refusal is not None:
             details |= _quotes([refusal])
         return cls(
-            place=place,
+            origin=origin,
             tool=tool,
             status=verdict.status,
             denied=None if refusal is None else DeniedTool.of(refusal),
@@ -323,7 +326,7 @@ class PromptEvent:
     """Event: how the prompt shows the tools of a turn.
 
     Args:
-        place: session, turn and time.
+        origin: session, turn and time.
         phase1_tokens: tokens of the pool and of tools that are always shown.
         phase2_tokens: tokens of the offered definitions, and of the lines of a working set.
         changed_bytes: bytes of the last prompt that the provider's cache lost.
@@ -345,7 +348,7 @@ class PromptEvent:
 
     kind: ClassVar[str] = "prompt"
 
-    place: Place
+    origin: EventOrigin
     phase1_tokens: int
     phase2_tokens: int
     changed_bytes: int = 0
@@ -355,20 +358,20 @@ class PromptEvent:
     left_out: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, prompt: PromptTurn, place: Place) -> PromptEvent:
+    def of(cls, prompt: PromptTurn, origin: EventOrigin) -> PromptEvent:
         """The event of a turn's prompt.
 
         Example:
             >>> from shortlist import Engine, Tool
             >>> from shortlist.session import PromptEvent
-            >>> from shortlist.session.event import Place
+            >>> from shortlist.session.event import EventOrigin
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
             >>> turn = engine.session(format="openai").turn("list the invoices")
-            >>> PromptEvent.of(turn.shown, Place.now("42", turn.number)).phase1_tokens > 0
+            >>> PromptEvent.of(turn.shown, EventOrigin.now("42", turn.number)).phase1_tokens > 0
             True
         """
         return cls(
-            place=place,
+            origin=origin,
             phase1_tokens=prompt.phase1_tokens,
             phase2_tokens=prompt.phase2_tokens + prompt.working_tokens,
             changed_bytes=prompt.changed_bytes,
@@ -389,7 +392,7 @@ class Event(Protocol):
     kind: ClassVar[str]
 
     @property
-    def place(self) -> Place: ...  # noqa: D102
+    def origin(self) -> EventOrigin: ...  # noqa: D102
     def to_dict(self) -> dict[str, Any]: ...  # noqa: D102
 
 
@@ -411,7 +414,7 @@ def plain(value: Any, digits: int) -> Any:
 
 def _event_form(event: TurnEvent | CallEvent | PromptEvent, **replaced: Any) -> dict[str, Any]:
     """JSON form of an event: its fields, numbers rounded, with some of them replaced."""
-    form = {"kind": event.kind, **event.place.to_dict()}
+    form = {"kind": event.kind, **event.origin.to_dict()}
     for event_field in fields(event):
         if event_field.name not in _FIELDS_LEFT_OUT:
             form[event_field.name] = plain(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..catalog.text_file import OWNER_ONLY, open_file
 from ..errors import EventError, RequestError
-from .event import CallEvent, Event, Place, PromptEvent, TurnEvent
+from .event import CallEvent, Event, EventOrigin, PromptEvent, TurnEvent
 
 if TYPE_CHECKING:
     from ..gating.verdict import Verdict
@@ -98,12 +98,12 @@ class Recorder:
             >>> events = []
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
             >>> Recorder(events.append).turn("42", engine.session().turn("list the invoices"))
-            >>> events[0].place.turn_id
+            >>> events[0].origin.turn_id
             '42/1'
         """
         query = self.hashed(turn.queries[0])
-        place = Place.now(session, turn.number)
-        self(TurnEvent.of(turn, place, query=query, content=self._content))
+        origin = EventOrigin.now(session, turn.number)
+        self(TurnEvent.of(turn, origin, query=query, content=self._content))
 
     def call(self, session: str, turn: int, verdict: Verdict, *, ms: float) -> None:
         """Record the check of a call.
@@ -121,7 +121,7 @@ class Recorder:
             >>> events[0].kind, events[0].status
             ('call', 'unknown')
         """
-        self(CallEvent.of(verdict, Place.now(session, turn), ms=ms, content=self._content))
+        self(CallEvent.of(verdict, EventOrigin.now(session, turn), ms=ms, content=self._content))
 
     def prompt(self, session: str, turn: int, prompt: PromptTurn) -> None:
         """Record how the prompt shows a turn's tools.
@@ -141,7 +141,7 @@ class Recorder:
             >>> events[0].kind
             'prompt'
         """
-        self(PromptEvent.of(prompt, Place.now(session, turn)))
+        self(PromptEvent.of(prompt, EventOrigin.now(session, turn)))
 
     def __call__(self, event: Event) -> None:
         """Pass an event to every sink."""

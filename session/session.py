@@ -907,7 +907,7 @@ class Session:
         if called_id is None and not asks:
             self._data.history.begin_turn()
         offered_tools = [hit.tool for hit in offer.hits]
-        departures, changed, added = self._tools.settle(
+        departures, changed, added = self._tools.update_active(
             view, offered_tools, called_id, self._data.turn
         )
         prompt_turn = None

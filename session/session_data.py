@@ -70,14 +70,14 @@ class SessionData:
         self,
         settings: SessionConfig,
         prompt: Mapping[str, Any] | None,
-        in_prefix: Collection[str],
+        prefix_ids: Collection[str],
     ) -> dict[str, Any]:
         """JSON form; see `Session.save`.
 
         Args:
             settings: settings of the session.
             prompt: JSON form of its prompt.
-            in_prefix: ids of the tools whose arguments the prompt's prefix shows.
+            prefix_ids: ids of the tools whose arguments the prompt's prefix shows.
         """
         return {
             "version": VERSION,
@@ -89,7 +89,7 @@ class SessionData:
             "turn": self.turn,
             "replies": self.replies,
             "messages": self.conversation.to_dict(),
-            "history": self.history.to_dict(without=in_prefix),
+            "history": self.history.to_dict(without=prefix_ids),
             "prompt": prompt,
         }
 

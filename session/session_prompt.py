@@ -130,7 +130,7 @@ class SessionPrompt:
         if promoted is not None and promoted >= Detail.SIGNATURE:
             return promoted.name.lower()
         if tool_id in prompt.standing:
-            return "full" if prompt.pool is None and tool_id in prompt.in_prefix else "arguments"
+            return "full" if prompt.pool is None and tool_id in prompt.prefix_ids else "arguments"
         if promoted is not None:
             return promoted.name.lower()
         pool = prompt.pool
@@ -247,7 +247,7 @@ class SessionPrompt:
         self.shown = prompt_turn
         catalog, history = self._prompt.catalog, self._prompt.history
         full = {name for name, detail in prompt_turn.details.items() if detail >= Detail.SIGNATURE}
-        full |= self._prompt.in_prefix if self.passes_through else set()
+        full |= self._prompt.prefix_ids if self.passes_through else set()
         for tool_id in sorted(prompt_turn.callable):
             history.show(
                 catalog.get(tool_id), SeenLevel.FULL if tool_id in full else SeenLevel.LINE
@@ -277,9 +277,9 @@ class SessionPrompt:
         return {"layout": self._prompt.layout_to_dict(), "late": late}
 
     @property
-    def in_prefix(self) -> frozenset[str]:
+    def prefix_ids(self) -> frozenset[str]:
         """Ids of the tools whose arguments the prefix shows."""
-        return self._prompt.in_prefix
+        return self._prompt.prefix_ids
 
 
 def read_query(arguments: object) -> str | Verdict:

@@ -178,7 +178,7 @@ class Toolset:
         self.prompt.follow(view)
         return self.prompt
 
-    def settle(
+    def update_active(
         self, view: View, offered_tools: Sequence[Tool], called_id: str | None, number: int
     ) -> tuple[tuple[Departure, ...], tuple[str, ...], tuple[str, ...]]:
         """Remove tools that are gone or denied, make room, and add the wanted tools.
@@ -265,7 +265,7 @@ class Toolset:
         if self.prompt is None:
             return self._data.to_dict(self._settings, self._data.prompt, ())
         prompt = self.prompt
-        return self._data.to_dict(self._settings, prompt.to_dict(view), prompt.in_prefix)
+        return self._data.to_dict(self._settings, prompt.to_dict(view), prompt.prefix_ids)
 
     def _promote(self, view: View, verdict: Verdict, tool: Tool, number: int) -> Verdict:
         """Offer a tool that the model asked for by name."""

@@ -32,7 +32,7 @@ def all_blocks(language: str) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("page", ["concepts.md", "configuration.md", "quickstart.md"])
+@pytest.mark.parametrize("page", ["configuration.md", "quickstart.md"])
 def test_the_python_of_a_page_runs(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

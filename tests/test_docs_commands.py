@@ -89,7 +89,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_commands_of_a_page_run(page: Path, folder: Path) -> None:
     if page.name == "deciding.md":
         run(["shortlist", "index", "tools.json", "--out", "index/"], folder)
-    if page.name == "learning.md":
+    if page.name == "evaluation.md":
         exec(compile("\n".join(_PYTHON.findall(page.read_text())), page.name, "exec"), {})
     for words in commands(page):
         run(words, folder)

@@ -38,7 +38,7 @@ function_tools: list[agents.FunctionTool]
 agents_model: agents.Model
 server: fastmcp.FastMCP
 """,
-    "events": """
+    "observing": """
 from shortlist import Engine
 
 engine: Engine
@@ -57,7 +57,11 @@ def scopes_of(user: str) -> set[str]: return {user}
 """,
 }
 #: Pages with a program for each of several providers, as groups of their blocks.
-PROGRAMS = {"frameworks": [(0, 1), (2,), (3,)], "loop": [(0, 3, 4, 5, 6), (1,), (2,)]}
+PROGRAMS = {
+    "code-mode": [(0,), (1,)],
+    "frameworks": [(0, 1), (2,), (3,)],
+    "loop": [(0, 3, 4, 5, 6), (1,), (2,)],
+}
 
 
 def programs() -> list[object]:

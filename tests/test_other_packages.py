@@ -26,7 +26,7 @@ TOOLS = [Tool("create_issue"), Tool("list_branches"), Tool("send_message")]
 
 class KeenSettings(PartSettings):
     factor: float = Field(default=1.0, gt=0)
-    search_time: ClassVar[frozenset[str]] = frozenset({"factor"})
+    search_only: ClassVar[frozenset[str]] = frozenset({"factor"})
 
 
 class KeenIndex(ExactIndex):

@@ -12,7 +12,7 @@ from ...errors import ToolError
 from ..operation import Operation, RequestArgument, is_media_type, may_set_header, template_names
 from ..parameter_styles import PARAMETER_PLACES, STYLES, Encoding, Place, default_encoding
 from ..request_body import FORM, MULTIPART, RequestBody, essence, is_json
-from .openapi_schema import binary_as_base64, is_binary, plain_properties, request_schema
+from .openapi_schema import binary_as_base64, convert_request_schema, is_binary, plain_properties
 from .reader import short_value
 
 _BODY = "body"
@@ -156,7 +156,7 @@ def _parameter(value: Any, field: str, schemas: Schemas, is_version_30: bool) ->
         if is_json(media_type):
             encoding = replace(encoding, style="", explode=False)
     schema = schemas.schema(declared if declared is not None else {}, f"{field}.schema")
-    schema = request_schema(schema, is_version_30=is_version_30)
+    schema = convert_request_schema(schema, is_version_30=is_version_30)
     if description := prose(row.get("description")):
         schema["description"] = description
     if row.get("deprecated") is True:
@@ -203,7 +203,7 @@ def _body(
     media = content.get(media_type) if isinstance(content, dict) else None
     schema = _media_schema(content, media_type)
     schema = schemas.schema(schema if schema is not None else {}, "requestBody.schema")
-    schema = request_schema(schema, is_version_30=endpoint.is_version_30)
+    schema = convert_request_schema(schema, is_version_30=endpoint.is_version_30)
     media_type = _sent_type(media_type, schema)
     kind = essence(media_type)
     body = RequestBody(media_type, is_required)

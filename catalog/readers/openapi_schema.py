@@ -23,7 +23,7 @@ _PLAIN = frozenset(
 )
 
 
-def request_schema(schema: Any, *, is_version_30: bool) -> Any:
+def convert_request_schema(schema: Any, *, is_version_30: bool) -> Any:
     """A schema of what a request may contain.
 
     Properties with `readOnly` are left out, because only answers have them. With OpenAPI 3.0,

@@ -10,7 +10,7 @@ import typer
 from ...errors import ConfigError
 from ..console import note, plain_table, show, write_json
 from ..options import JsonOption
-from .configured_servers import CONFIG_HELP, logs_silenced, read_configured
+from .configured_servers import CONFIG_HELP, logs_silenced, read_gateway_files
 
 if TYPE_CHECKING:
     from ...gateway.connections.server_spec import ServerSpec
@@ -51,22 +51,22 @@ def login(name: _NameArgument, config: _FileOption) -> None:
 def logout(name: _NameArgument, config: _FileOption) -> None:
     """Delete the login to a server from the system keyring."""
     spec = _server(name, config)
-    from ...gateway.connections.oauth import KeyringLogins
+    from ...gateway.connections.oauth import LoginStorage
 
-    KeyringLogins(spec).forget()
+    LoginStorage(spec).forget()
     note(f"{name}: logged out")
 
 
 @auth.command()
 def status(config: _FileOption, as_json: JsonOption = False) -> None:
     """Show the logins to servers over HTTP, and when they expire."""
-    client_config = read_configured(config, None).client_config
-    from ...gateway.connections.oauth import KeyringLogins
+    client_config = read_gateway_files(config, None).client_config
+    from ...gateway.connections.oauth import LoginStorage
 
     rows: list[dict[str, Any]] = []
     for spec in client_config.servers:
         if spec.transport in ("http", "sse"):
-            login = KeyringLogins(spec).login
+            login = LoginStorage(spec).login
             rows.append(
                 {
                     "server": spec.name,
@@ -101,7 +101,7 @@ def _time(seconds: float | None) -> str:
 
 
 def _server(name: str, config: Path) -> ServerSpec:
-    client_config = read_configured(config, None).client_config
+    client_config = read_gateway_files(config, None).client_config
     for spec in client_config.servers:
         if spec.name == name:
             return spec

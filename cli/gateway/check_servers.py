@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..console import counted, note, plain_table, show
 from ..trust import change_lines
-from .configured_servers import fleet_of, logs_silenced, read_configured
+from .configured_servers import fleet_of, logs_silenced, read_gateway_files
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -135,7 +135,7 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         ConfigError: a file cannot be read, or a setting is wrong.
         PinsError: the file of pins cannot be read.
     """
-    files = read_configured(config, settings)
+    files = read_gateway_files(config, settings)
     client_config = files.client_config
     import anyio
 

@@ -60,7 +60,7 @@ class GatewayFiles:
         return self.settings.pins or default_pins(self.path)
 
 
-def read_configured(config: Path, settings: Path | None) -> GatewayFiles:
+def read_gateway_files(config: Path, settings: Path | None) -> GatewayFiles:
     """The servers of a file and the settings of the gateway.
 
     The file of a client that starts a gateway stands for the gateway's own file.
@@ -146,7 +146,7 @@ def gateway_catalog(config: Path, settings: Path | None = None) -> tuple[Catalog
         ConfigError: a file cannot be read.
         MissingExtraError: the gateway is not installed.
     """
-    files = read_configured(config, settings)
+    files = read_gateway_files(config, settings)
     engine = {"tiers": ["lexical"], "trust": {"scan": False}}
     fleet = fleet_of(files.client_config, engine)
     if fleet.never_listed:

@@ -202,7 +202,7 @@ def _serve_here(
                 str(config),
                 history,
                 fleet=fleet,
-                profiles=lambda: clients.shown(),
+                profiles=lambda: clients.for_operators(),
                 pins=gateway_settings.pins or default_pins(config),
                 examples=example_file(fleet.engine.config),
                 follow_pins=fleet.follow_pins,

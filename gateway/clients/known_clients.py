@@ -33,7 +33,8 @@ class Client:
         files: paths of its user-wide file below the home directory, most usual first; `{settings}`
             is the operating system's folder for settings.
         keys: path of keys to the table of servers in the file.
-        form: form of a server's entry: `plain`, `typed`, `local`, `zed` or `opencode`.
+        form: form of a server's entry: `plain` (command and arguments), `typed` (with `type:
+            stdio`), `local` (with `type: local`), `zed`, or `opencode` (the command as a list).
         flags: further keys of the gateway's entry, so that the client waits for the gateway and
             always loads its tools.
         windows_files: paths on Windows, if they differ.

@@ -12,7 +12,7 @@ from mcp.client.auth import AuthorizationCodeResult
 from ...errors import ConfigError
 from .connection_errors import ConsentNeeded, in_one_line
 from .masking import redacted
-from .oauth import KeyringLogins, provider_for
+from .oauth import LoginStorage, provider_for
 from .server_log import log_opener
 from .server_process import RunningProcesses
 from .server_spec import ServerSpec
@@ -48,7 +48,7 @@ async def log_in(spec: ServerSpec, show: Callable[[str], Awaitable[None]]) -> in
         raise ConfigError(
             f"server {spec.name!r}: it is an HTTP API without MCP; give its token in `headers`"
         )
-    logins = KeyringLogins(spec)
+    storage = LoginStorage(spec)
     pages_shown = 0
 
     async def show_once(page: str) -> None:
@@ -61,7 +61,7 @@ async def log_in(spec: ServerSpec, show: Callable[[str], Awaitable[None]]) -> in
     try:
         async with _redirect_page() as (address, wait_for_redirect):
             with anyio.move_on_after(_LOGIN_TIMEOUT_S):
-                auth = provider_for(spec, logins, address, show_once, wait_for_redirect)
+                auth = provider_for(spec, storage, address, show_once, wait_for_redirect)
                 open_transport = transport_over(RunningProcesses.default(), auth=lambda _: auth)
                 with log_opener()(spec.name) as log:
                     async with Client(open_transport(spec, log, lambda _: None)) as client:

@@ -46,7 +46,7 @@ class Login(BaseModel):
     metadata: OAuthMetadata | None = None
 
 
-class KeyringLogins:
+class LoginStorage:
     """The login to one server, in the system keyring under the server's name and address.
 
     Args:
@@ -113,11 +113,11 @@ def login_of(spec: ServerSpec) -> httpx2.Auth | None:
     Raises:
         ConfigError: the keyring cannot be read.
     """
-    logins = KeyringLogins(spec)
-    if logins.login.tokens is None:
+    storage = LoginStorage(spec)
+    if storage.login.tokens is None:
         return None
 
-    return _configured(_StoredLogin(spec, logins), logins)
+    return _configured(_StoredLogin(spec, storage), storage)
 
 
 class _StoredLogin(OAuthClientProvider):
@@ -129,11 +129,11 @@ class _StoredLogin(OAuthClientProvider):
 
     Args:
         spec: the server.
-        logins: storage of the tokens.
+        storage: storage of the tokens.
     """
 
-    def __init__(self, spec: ServerSpec, logins: KeyringLogins) -> None:
-        super().__init__(spec.url or "", _client_metadata("http://127.0.0.1/callback"), logins)
+    def __init__(self, spec: ServerSpec, storage: LoginStorage) -> None:
+        super().__init__(spec.url or "", _client_metadata("http://127.0.0.1/callback"), storage)
         self._server = spec.name
 
     async def _auth_flow(
@@ -151,7 +151,7 @@ class _StoredLogin(OAuthClientProvider):
 
 def provider_for(
     spec: ServerSpec,
-    logins: KeyringLogins,
+    storage: LoginStorage,
     redirect_address: str,
     show_page: Callable[[str], Awaitable[None]],
     wait_for_redirect: Callable[[], Awaitable[AuthorizationCodeResult]],
@@ -160,14 +160,15 @@ def provider_for(
 
     Args:
         spec: the server.
-        logins: storage of the tokens.
+        storage: storage of the tokens.
         redirect_address: page for the redirect of the authorization server.
         show_page: function that shows a page of the authorization server.
         wait_for_redirect: function that waits for the redirect.
     """
     metadata = _client_metadata(redirect_address)
     return _configured(
-        OAuthClientProvider(spec.url or "", metadata, logins, show_page, wait_for_redirect), logins
+        OAuthClientProvider(spec.url or "", metadata, storage, show_page, wait_for_redirect),
+        storage,
     )
 
 
@@ -180,12 +181,12 @@ def _client_metadata(redirect_address: str) -> OAuthClientMetadata:
     )
 
 
-def _configured(provider: OAuthClientProvider, logins: KeyringLogins) -> OAuthClientProvider:
+def _configured(provider: OAuthClientProvider, storage: LoginStorage) -> OAuthClientProvider:
     """The provider with the stored login.
 
     The SDK does not load all of it. Without the rest, an expired token would not be renewed.
     """
-    provider.context.token_expiry_time = logins.login.expires_at
-    provider.context.oauth_metadata = logins.login.metadata
-    logins.context = provider.context
+    provider.context.token_expiry_time = storage.login.expires_at
+    provider.context.oauth_metadata = storage.login.metadata
+    storage.context = provider.context
     return provider

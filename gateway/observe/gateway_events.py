@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 import mcp.types as types
 
 from ...gating.verdict import Verdict
-from ...session.event import CallEvent, Place
+from ...session.event import CallEvent, EventOrigin
 
 Outcome = Literal[
     "ok", "tool_error", "server_error", "cancelled", "denied", "invalid", "unknown", "promoted"
@@ -28,7 +28,7 @@ class ListEvent:
     """A client was given its list of tools; recorded once per session.
 
     Args:
-        place: session, turn and time.
+        origin: session, turn and time.
         client: name of its profile.
         shown: how many tools it sees.
         tokens: tokens of their definitions.
@@ -39,7 +39,7 @@ class ListEvent:
 
     kind: ClassVar[str] = "list"
 
-    place: Place
+    origin: EventOrigin
     client: str
     shown: int
     tokens: int
@@ -51,7 +51,7 @@ class ListEvent:
         """JSON form."""
         return {
             "kind": self.kind,
-            **self.place.to_dict(),
+            **self.origin.to_dict(),
             "client": self.client,
             "shown": self.shown,
             "tokens": self.tokens,
@@ -66,7 +66,7 @@ class CatalogEvent:
     """The tools of a catalog version; recorded with each profile's first list or search in it.
 
     Args:
-        place: session, turn and time.
+        origin: session, turn and time.
         client: name of the profile.
         catalog: fingerprint of the version.
         tools: id of each tool that is not quarantined, to the tokens of its definition.
@@ -75,7 +75,7 @@ class CatalogEvent:
 
     kind: ClassVar[str] = "catalog"
 
-    place: Place
+    origin: EventOrigin
     client: str
     catalog: str
     tools: Mapping[str, int]
@@ -85,7 +85,7 @@ class CatalogEvent:
         """JSON form."""
         return {
             "kind": self.kind,
-            **self.place.to_dict(),
+            **self.origin.to_dict(),
             "client": self.client,
             "catalog": self.catalog,
             "tools": dict(self.tools),
@@ -119,7 +119,7 @@ class SearchEvent:
     """A client searched for tools.
 
     Args:
-        place: session, number of the search, and time.
+        origin: session, number of the search, and time.
         client: name of its profile.
         query: hash of the query, hexadecimal; see `Recorder.hashed`.
         server: the one server searched, None for all.
@@ -136,7 +136,7 @@ class SearchEvent:
 
     kind: ClassVar[str] = "search"
 
-    place: Place
+    origin: EventOrigin
     client: str
     query: str
     server: str | None
@@ -163,7 +163,7 @@ class SearchEvent:
         """JSON form."""
         values = {
             "kind": self.kind,
-            **self.place.to_dict(),
+            **self.origin.to_dict(),
             "client": self.client,
             "query": self.query,
             "server": self.server,
@@ -184,7 +184,7 @@ class DetailsEvent:
     """A client asked for definitions.
 
     Args:
-        place: session, turn and time.
+        origin: session, turn and time.
         client: name of its profile.
         found: ids of the tools described.
         denied: how many of the names are not permitted.
@@ -195,7 +195,7 @@ class DetailsEvent:
 
     kind: ClassVar[str] = "details"
 
-    place: Place
+    origin: EventOrigin
     client: str
     found: tuple[str, ...]
     denied: int
@@ -207,7 +207,7 @@ class DetailsEvent:
         """JSON form."""
         return {
             "kind": self.kind,
-            **self.place.to_dict(),
+            **self.origin.to_dict(),
             "client": self.client,
             "found": list(self.found),
             "denied": self.denied,
@@ -245,9 +245,9 @@ class RunEvent:
     content: Mapping[str, Any] | None = None
 
     @property
-    def place(self) -> Place:
+    def origin(self) -> EventOrigin:
         """Where and when."""
-        return self.check.place
+        return self.check.origin
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form: the check and the outcome."""
@@ -268,7 +268,7 @@ class ServerEvent:
     """A server started, changed its list, stopped or failed.
 
     Args:
-        place: time; the session's id is `gateway`.
+        origin: time; the session's id is `gateway`.
         server: name.
         state: its new state.
         ms: milliseconds of the start, None if it did not start now.
@@ -278,7 +278,7 @@ class ServerEvent:
 
     kind: ClassVar[str] = "server"
 
-    place: Place
+    origin: EventOrigin
     server: str
     state: str
     ms: float | None = None
@@ -289,7 +289,7 @@ class ServerEvent:
         """JSON form."""
         return {
             "kind": self.kind,
-            **self.place.to_dict(),
+            **self.origin.to_dict(),
             "server": self.server,
             "state": self.state,
             "ms": None if self.ms is None else round(self.ms, 3),

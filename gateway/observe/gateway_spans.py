@@ -52,8 +52,8 @@ class GatewaySpans:
         self, name: str, event: Event, ms: float, attributes: Attributes, error: str | None
     ) -> None:
         """A span that ends at the time of the event."""
-        end = _nanoseconds(event.place.at)
-        attributes["gen_ai.conversation.id"] = event.place.session
+        end = _nanoseconds(event.origin.at)
+        attributes["gen_ai.conversation.id"] = event.origin.session
         if error is not None:
             attributes["error.type"] = error
         span = self._tracer.start_span(

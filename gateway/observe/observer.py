@@ -17,7 +17,7 @@ import mcp.types as types
 from ...catalog import Catalog
 from ...gating.verdict import Verdict
 from ...session import CallEvent, EventSink, Recorder
-from ...session.event import Place
+from ...session.event import EventOrigin
 from ...view import View
 from ..profiles.client_sessions import MAX_SESSIONS
 from ..profiles.profile import DETAILS, SEARCH
@@ -159,10 +159,10 @@ class Observer:
         if conversation.is_listed:
             return
         conversation.is_listed = True
-        place = Place.now(name, conversation.searches)
+        origin = EventOrigin.now(name, conversation.searches)
         permitted = [tool.id for tool in view.tools()]
         self._record_later(
-            self._record_counted_list, offer, permitted, tools, place, requester.client
+            self._record_counted_list, offer, permitted, tools, origin, requester.client
         )
 
     def lacks_catalog(self, requester: Requester, catalog: Catalog) -> bool:
@@ -179,7 +179,7 @@ class Observer:
             offer: the tools of its profile.
         """
         self._record_later(
-            self._record_counted_catalog, offer, self._place(requester), requester.client
+            self._record_counted_catalog, offer, self._origin(requester), requester.client
         )
 
     @contextmanager
@@ -218,18 +218,18 @@ class Observer:
     ) -> None:
         client, verdict, search = requester.client, call_record.verdict, call_record.search
         if verdict is not None:
-            place = self._place(requester)
-            self._record_later(self._record_call, record, place, client, call_record, verdict)
+            origin = self._origin(requester)
+            self._record_later(self._record_call, record, origin, client, call_record, verdict)
         elif params.name == SEARCH:
             name, conversation = self._conversation(requester)
             conversation.searches += 1
-            place, arguments = Place.now(name, conversation.searches), params.arguments or {}
+            origin, arguments = EventOrigin.now(name, conversation.searches), params.arguments or {}
             self._record_later(
-                self._record_search, record, place, client, arguments, answer, search, ms
+                self._record_search, record, origin, client, arguments, answer, search, ms
             )
         elif params.name == DETAILS:
-            place = self._place(requester)
-            self._record_later(self._record_details, record, place, client, answer, ms)
+            origin = self._origin(requester)
+            self._record_later(self._record_details, record, origin, client, answer, ms)
 
     def server(
         self, name: str, state: str, *, ms: float | None, tools: int, problem: str | None
@@ -244,13 +244,13 @@ class Observer:
             problem: the problem without secrets, if there is one.
         """
         if self._recorder is not None:
-            event = ServerEvent(Place.now(GATEWAY, 0), name, state, ms, tools, problem)
+            event = ServerEvent(EventOrigin.now(GATEWAY, 0), name, state, ms, tools, problem)
             self._record_later(self._recorder, event)
 
     def _record_search(
         self,
         record: Recorder,
-        place: Place,
+        origin: EventOrigin,
         client: str,
         arguments: Mapping[str, Any],
         result: types.CallToolResult,
@@ -261,7 +261,7 @@ class Observer:
         query, server = _query_text(arguments), arguments.get("server")
         record(
             SearchEvent(
-                place=place,
+                origin=origin,
                 client=client,
                 query=record.hashed(query),
                 # A name that is not a server's may be text of the model.
@@ -279,13 +279,18 @@ class Observer:
         )
 
     def _record_details(
-        self, record: Recorder, place: Place, client: str, result: types.CallToolResult, ms: float
+        self,
+        record: Recorder,
+        origin: EventOrigin,
+        client: str,
+        result: types.CallToolResult,
+        ms: float,
     ) -> None:
         rows = (result.structured_content or {}).get("tools", ())
         errors = [row.get("error") for row in rows]
         record(
             DetailsEvent(
-                place=place,
+                origin=origin,
                 client=client,
                 found=tuple(row["name"] for row in rows if "error" not in row),
                 denied=errors.count("denied"),
@@ -298,7 +303,7 @@ class Observer:
     def _record_call(
         self,
         record: Recorder,
-        place: Place,
+        origin: EventOrigin,
         client: str,
         call_record: CallRecord,
         verdict: Verdict,
@@ -310,7 +315,7 @@ class Observer:
             content = {"arguments": verdict.arguments, "result": result_json}
         record(
             RunEvent(
-                check=CallEvent.of(verdict, place, ms=call_record.check_ms, content=self._content),
+                check=CallEvent.of(verdict, origin, ms=call_record.check_ms, content=self._content),
                 client=client,
                 server="" if tool is None else tool.server or "",
                 outcome=call_record.outcome,
@@ -335,11 +340,13 @@ class Observer:
             self._conversations.popitem(last=False)
         return name, conversation
 
-    def _place(self, requester: Requester) -> Place:
+    def _origin(self, requester: Requester) -> EventOrigin:
         name, conversation = self._conversation(requester)
-        return Place.now(name, conversation.searches)
+        return EventOrigin.now(name, conversation.searches)
 
-    def _record_counted_catalog(self, offer: ProfileOffer, place: Place, client: str) -> None:
+    def _record_counted_catalog(
+        self, offer: ProfileOffer, origin: EventOrigin, client: str
+    ) -> None:
         fingerprint = offer.catalog.fingerprint
         if self._recorder is None or self._recorded_catalogs.get(client) == fingerprint:
             return
@@ -352,23 +359,23 @@ class Observer:
         allowed = None
         if offer.allowed is not None:
             allowed = tuple(tool_id for tool_id in offer.allowed if tool_id in tools)
-        self._recorder(CatalogEvent(place, client, fingerprint, tools, allowed))
+        self._recorder(CatalogEvent(origin, client, fingerprint, tools, allowed))
 
     def _record_counted_list(
         self,
         offer: ProfileOffer,
         permitted: list[str],
         tools: Sequence[types.Tool],
-        place: Place,
+        origin: EventOrigin,
         client: str,
     ) -> None:
         if self._recorder is None:
             return
-        self._record_counted_catalog(offer, place, client)
+        self._record_counted_catalog(offer, origin, client)
         counts = self._tokens.of(offer.catalog)
         self._recorder(
             ListEvent(
-                place=place,
+                origin=origin,
                 client=client,
                 shown=len(tools),
                 tokens=shown_tokens(tools),

@@ -14,7 +14,7 @@ from ...gating import Votes
 from ...session import Session
 from ...view import View
 from ..upstream.fleet import Fleet
-from .long_results import Results, ResultStore
+from .long_results import ResultStore, SessionResults
 from .profile import NOTHING, Profile, ProfileViews
 
 #: Most sessions; the least recently used ones are deleted.
@@ -45,7 +45,7 @@ class ClientSession:
 
     views: ProfileViews
     session: Session
-    results: Results
+    results: SessionResults
     tool_listing: ToolListing | None = None
     #: Votes of the servers about the last search, valid until the next one.
     votes: Votes = field(default_factory=Votes)
@@ -130,7 +130,7 @@ class ClientSessions:
         self._views: dict[str | None, ProfileViews] = {}
         self._clients: OrderedDict[tuple[str | None, str], ClientSession] = OrderedDict()
         self._store = ResultStore()
-        self._shared_results: dict[str | None, Results] = {}
+        self._shared_results: dict[str | None, SessionResults] = {}
         self.on_end: Callable[[ClientSession], None] | None = None
         self.change(default, profiles or {})
 
@@ -164,12 +164,12 @@ class ClientSessions:
         if request is not None and not mcp_session_id:
             results = self._shared_results.get(name)
             if results is None:
-                results = self._shared_results[name] = Results(self._store)
+                results = self._shared_results[name] = SessionResults(self._store)
             return self._new_session(name, results)
         client = self._clients.get((name, mcp_session_id))
         if client is None:
             client = self._clients[name, mcp_session_id] = self._new_session(
-                name, Results(self._store)
+                name, SessionResults(self._store)
             )
         self._clients.move_to_end((name, mcp_session_id))
         if len(self._clients) > MAX_SESSIONS:
@@ -204,7 +204,7 @@ class ClientSessions:
         if self.on_end is not None:
             self.on_end(client)
 
-    def _new_session(self, name: str | None, results: Results) -> ClientSession:
+    def _new_session(self, name: str | None, results: SessionResults) -> ClientSession:
         views = self._views[name]
         return ClientSession(views, self._make_session(views), results)
 

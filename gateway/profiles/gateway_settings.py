@@ -15,7 +15,7 @@ from ...errors import ConfigError
 from ...gating.declaration import read_gate, rule_problems
 from ...gating.rules import Gate
 from ...sections import Section
-from ...settings import Glob, joined
+from ...settings import Glob, validation_text
 from ..clients.client_config import ClientConfig
 from ..clients.config_document import read_document
 from ..clients.config_references import References
@@ -258,7 +258,7 @@ class GatewaySettings(Section):
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
-            raise ConfigError(joined(error)) from None
+            raise ConfigError(validation_text(error)) from None
 
 
 def read_gateway_settings(

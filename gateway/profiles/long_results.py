@@ -141,7 +141,7 @@ class ResultLimits:
         )
 
 
-class Results:
+class SessionResults:
     """The long results of one client's session.
 
     Args:

@@ -345,7 +345,7 @@ class ClientProfiles:
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def shown(self) -> dict[str, Profile]:
+    def for_operators(self) -> dict[str, Profile]:
         """Name to profile, for operators: the default first, unless it permits nothing."""
         default = {} if self.default is NOTHING else {self.default.name: self.default}
         return {**default, **self.profiles}

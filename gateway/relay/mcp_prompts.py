@@ -231,10 +231,12 @@ class Completions:
         request = types.CompleteRequest(params=server_params)
         upstream = self._fleet.upstreams[server]
 
-        async def send_if_able(client: Client, patience: TimeLimit) -> types.CompleteResult:
+        async def send_if_able(client: Client, time_limit: TimeLimit) -> types.CompleteResult:
             if client.server_capabilities.completions is None:
                 return types.CompleteResult(completion=types.Completion(values=[]))
-            return await upstream.requests.send(client, patience, request, _COMPLETE_ANSWER, caller)
+            return await upstream.requests.send(
+                client, time_limit, request, _COMPLETE_ANSWER, caller
+            )
 
         result = await upstream.request(send_if_able, caller=caller)
         values = result.completion.values[:_MAX_COMPLETIONS]

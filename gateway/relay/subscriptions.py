@@ -276,7 +276,7 @@ class Subscriptions:
     ) -> Callable[[Client, TimeLimit], Any]:
         server, uri = resource
 
-        async def subscribe(client: Client, patience: TimeLimit) -> None:
+        async def subscribe(client: Client, time_limit: TimeLimit) -> None:
             capability = client.server_capabilities.resources
             if capability is None or not capability.subscribe:
                 raise UpstreamError(
@@ -289,7 +289,7 @@ class Subscriptions:
                 try:
                     async with client.listen(resource_subscriptions=[uri]) as changes:
                         subscription.ready.set()
-                        with patience.paused():
+                        with time_limit.paused():
                             while self._fleet.upstreams.get(server) is upstream:
                                 if await _has_ended(changes):
                                     break
@@ -302,7 +302,7 @@ class Subscriptions:
             await session.send_request(request, types.EmptyResult)
             subscription.ready.set()
             try:
-                with patience.paused():
+                with time_limit.paused():
                     while self._fleet.upstreams.get(server) is upstream:
                         await anyio.sleep(_CHECK_S)
                         await session.send_request(types.PingRequest(), types.EmptyResult)

@@ -133,7 +133,7 @@ class Fleet:
         self._index = SavedIndex(self._manifests.folder / "index", self.upstreams, settings)
         self.engine = self._index.engine(tools)
         self._unsaved = anyio.Event()
-        if (ready := self.engine.ready).newly_encoded or not ready.done:
+        if (progress := self.engine.build_progress).newly_encoded or not progress.done:
             self._unsaved.set()
 
     async def run(
@@ -340,9 +340,9 @@ class Fleet:
             await self._unsaved.wait()
             await anyio.sleep(_SAVE_DELAY_S)
             self._unsaved = anyio.Event()
-            was_complete = self.engine.ready.done
+            was_complete = self.engine.build_progress.done
             await anyio.to_thread.run_sync(self._index.save, self.engine)
-            while not (self.engine.ready.done or self._unsaved.is_set()):
+            while not (self.engine.build_progress.done or self._unsaved.is_set()):
                 await anyio.sleep(_SAVE_DELAY_S)
             if not was_complete:
                 self._unsaved.set()
@@ -356,7 +356,7 @@ class Fleet:
             self._pins.pin_first_list(server, Catalog(tools))
         # A client that learns of the change must find the tools: at once in a first version,
         # otherwise when the next version is built.
-        self.engine.replace_server(server, tools, add=True, wait=self.engine.ready.done)
+        self.engine.replace_server(server, tools, add=True, wait=self.engine.build_progress.done)
         if self.on_change is not None:
             self.on_change(server)
 

@@ -29,7 +29,7 @@ class HnswSettings(PartSettings):
         search_ef: candidates weighed in a search; more find more and search slower.
     """
 
-    search_time: ClassVar[frozenset[str]] = frozenset({"search_ef"})
+    search_only: ClassVar[frozenset[str]] = frozenset({"search_ef"})
 
     links: int = Field(default=16, ge=2, le=1_000)
     build_ef: int = Field(default=200, ge=1, le=100_000)

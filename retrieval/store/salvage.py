@@ -7,7 +7,13 @@ import json
 from pathlib import Path
 
 from ...errors import StoreError
-from .versions import QUARANTINE, complete, current, read_quarantine, versions
+from .versions import (
+    QUARANTINE,
+    current_version_name,
+    is_complete,
+    read_quarantine,
+    versions_by_number,
+)
 
 
 def saved_quarantine(folder: Path) -> dict[str, str]:
@@ -22,12 +28,12 @@ def saved_quarantine(folder: Path) -> dict[str, str]:
     Raises:
         StoreError: that part cannot be read either.
     """
-    version_names = versions(folder).values()
+    version_names = versions_by_number(folder).values()
     try:
-        names = [name for name in [current(folder)] if name in version_names]
+        names = [name for name in [current_version_name(folder)] if name in version_names]
     except StoreError:
         names = []
-    names = names or [name for name in version_names if complete(folder / name)]
+    names = names or [name for name in version_names if is_complete(folder / name)]
     if not names:
         raise _unreadable(folder, "no complete version")
     reasons: dict[str, str] = {}

@@ -146,7 +146,7 @@ def save(
     try:
         mode = folder.stat().st_mode & 0o666
         with FileLock(folder / "LOCK", timeout=_LOCK_SECONDS, mode=mode):
-            version = folder / f"v-{max(versions(folder), default=0) + 1:06d}"
+            version = folder / f"v-{max(versions_by_number(folder), default=0) + 1:06d}"
             current_name, readable = _remove_unfinished(folder)
             try:
                 version.mkdir()
@@ -178,7 +178,7 @@ def read(folder: Path) -> SavedVersion:
         StoreError: there is none, it is damaged, or another format.
     """
     for attempt in range(_READ_ATTEMPTS):
-        version = folder / current(folder)
+        version = folder / current_version_name(folder)
         try:
             return _read_version(version)
         except FileNotFoundError as error:
@@ -194,14 +194,14 @@ def saved_settings(folder: Path) -> dict[str, Any]:
         StoreError: there is no current version.
     """
     try:
-        text = (folder / current(folder) / "manifest.json").read_text(encoding="utf-8")
+        text = (folder / current_version_name(folder) / "manifest.json").read_text(encoding="utf-8")
         settings = json.loads(text)["settings"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}  # `read` says what is wrong
     return settings if isinstance(settings, dict) else {}
 
 
-def current(folder: Path) -> str:
+def current_version_name(folder: Path) -> str:
     """Name of the current version.
 
     Raises:
@@ -218,7 +218,7 @@ def current(folder: Path) -> str:
     return name
 
 
-def versions(folder: Path) -> dict[int, str]:
+def versions_by_number(folder: Path) -> dict[int, str]:
     """Number to name of every version's folder, complete or not, ascending."""
     names = (path.name for path in folder.glob("v-*") if path.name[2:].isdecimal())
     return dict(sorted((int(name[2:]), name) for name in names))
@@ -231,10 +231,10 @@ def _remove_unfinished(folder: Path) -> tuple[str | None, set[str]]:
         The name of the current version, None where CURRENT is damaged or there is none; and the
         versions that were kept.
     """
-    names = list(versions(folder).values())
+    names = list(versions_by_number(folder).values())
     current_name = _current_if_present(folder)
     if current_name is None:
-        kept_names = {name for name in names if complete(folder / name)}
+        kept_names = {name for name in names if is_complete(folder / name)}
     else:
         # Later ones were never current. The one before may have a reader that is just opening it.
         place = names.index(current_name)
@@ -246,13 +246,13 @@ def _remove_unfinished(folder: Path) -> tuple[str | None, set[str]]:
 def _current_if_present(folder: Path) -> str | None:
     """The version that CURRENT names, if its folder is there."""
     try:
-        name = current(folder)
+        name = current_version_name(folder)
     except StoreError:
         return None
-    return name if name in versions(folder).values() else None
+    return name if name in versions_by_number(folder).values() else None
 
 
-def complete(version: Path) -> bool:
+def is_complete(version: Path) -> bool:
     """Whether a version was written to its end; its manifest is written last."""
     try:
         manifest = json.loads((version / "manifest.json").read_text(encoding="utf-8"))
@@ -267,7 +267,7 @@ def complete(version: Path) -> bool:
 
 
 def _remove_versions_but(folder: Path, kept_names: Collection[str]) -> None:
-    for name in versions(folder).values():
+    for name in versions_by_number(folder).values():
         if name not in kept_names:
             shutil.rmtree(folder / name, ignore_errors=True)
 

@@ -15,37 +15,37 @@ from shortlist.gateway.observe.gateway_events import (
     SearchEvent,
     ServerEvent,
 )
-from shortlist.session.event import CallEvent, Place
+from shortlist.session.event import CallEvent, EventOrigin
 from shortlist.session.event_stats import EventStats, percentile
 
 AT = datetime(2026, 11, 22, 20, 15, tzinfo=UTC)
 
 
-def place(session: str) -> Place:
-    return Place(session, 1, AT)
+def origin(session: str) -> EventOrigin:
+    return EventOrigin(session, 1, AT)
 
 
 def search(session: str, *found: str, tier: str = "hybrid", abstained: bool = False, ms: float = 3):
     hits = tuple((one, 0.5) for one in found)
     return SearchEvent(
-        place(session), "default", "hash", None, tier, hits, abstained, None, 0, 0, 100, ms
+        origin(session), "default", "hash", None, tier, hits, abstained, None, 0, 0, 100, ms
     )
 
 
 def call(session: str, tool: str, outcome: str = "ok", run_ms: float | None = 10.0):
     status = outcome if run_ms is None else "passed"
-    check = CallEvent(place(session), tool, status, None, (), (), 1.0)
+    check = CallEvent(origin(session), tool, status, None, (), (), 1.0)
     return RunEvent(check, "default", tool.partition("/")[0], outcome, run_ms, 2, 3)
 
 
 CATALOG = {"a/read": 200, "a/write": 300, "b/list": 500, "b/never": 1_000}
 EVENTS = (
-    ServerEvent(Place("gateway", 0, AT), "a", "started", 400.0, 2),
-    ServerEvent(Place("gateway", 0, AT), "b", "failed", None, 0, "it did not answer in time"),
-    CatalogEvent(place("s1"), "default", "f", CATALOG),
-    ListEvent(place("s1"), "default", 5, 400, 4, 2_000, "f"),
+    ServerEvent(EventOrigin("gateway", 0, AT), "a", "started", 400.0, 2),
+    ServerEvent(EventOrigin("gateway", 0, AT), "b", "failed", None, 0, "it did not answer in time"),
+    CatalogEvent(origin("s1"), "default", "f", CATALOG),
+    ListEvent(origin("s1"), "default", 5, 400, 4, 2_000, "f"),
     search("s1", "a/read", "a/write", ms=1),
-    DetailsEvent(place("s1"), "default", ("a/read",), 0, 0, 50, 1.0),
+    DetailsEvent(origin("s1"), "default", ("a/read",), 0, 0, 50, 1.0),
     call("s1", "a/read", run_ms=10.0),
     call("s1", "a/write", "tool_error", run_ms=30.0),
     search("s1", "b/list"),
@@ -112,13 +112,13 @@ def test_tools_never_found_are_of_all_servers_and_of_each_profile(run, run_json,
     """Two profiles; the servers' tools come in several versions, as when servers start slowly."""
     path = tmp_path / "events.jsonl"
     interns = SearchEvent(
-        place("s2"), "intern", "hash", None, "fast", (("b/list", 1.0),), False, None, 0, 0, 9, 1.0
+        origin("s2"), "intern", "hash", None, "fast", (("b/list", 1.0),), False, None, 0, 0, 9, 1.0
     )
     events = (
-        CatalogEvent(place("s1"), "default", "1", {"a/read": 1}),
+        CatalogEvent(origin("s1"), "default", "1", {"a/read": 1}),
         search("s1", "a/read"),
-        CatalogEvent(place("s1"), "default", "2", CATALOG),
-        CatalogEvent(place("s2"), "intern", "2", CATALOG, ("b/list", "b/never", "a/gone")),
+        CatalogEvent(origin("s1"), "default", "2", CATALOG),
+        CatalogEvent(origin("s2"), "intern", "2", CATALOG, ("b/list", "b/never", "a/gone")),
         interns,
     )
     path.write_text("".join(json.dumps(one.to_dict()) + "\n" for one in events))

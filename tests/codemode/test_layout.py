@@ -22,7 +22,7 @@ def test_only_spaces_classes_and_results_without_a_type_differ():
     fields = {"mode": {"enum": ["a = b", "it's"], "default": "it's"}, "item": item}
     schema = {"type": "object", "properties": fields, "required": ["item"]}
     tool = Tool("get", "srv", 'Says "a: b = c" -> d,\n e.', schema, output_schema=listed)
-    assert stubs(tool, Tool("put", "srv")).shown() == (
+    assert stubs(tool, Tool("put", "srv")).for_model() == (
         "GetItem=TypedDict(\"GetItem\",{'at':NotRequired[Literal['a, b']],"
         "'x-y':NotRequired[str]})\n"
         "class GetResult(TypedDict):\n"
@@ -49,7 +49,7 @@ def test_the_code_is_the_same(names, texts, choices):
     schema = {"type": "object", "properties": {"a": nested, **dict.fromkeys(names, values)}}
     tools = [Tool(f"do{at}", "srv", text, schema) for at, text in enumerate(texts)]
     before = ast.parse(stubs(*tools).text().removeprefix(HEAD))
-    after = ast.parse(stubs(*tools).shown())
+    after = ast.parse(stubs(*tools).for_model())
     assert _meaning(before) == _meaning(after)
 
 

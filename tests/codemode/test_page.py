@@ -10,19 +10,19 @@ import shortlist
 from shortlist.gateway.profiles.gateway_settings import GatewaySettings
 from shortlist.gateway.profiles.profile import Profile
 
-DOCS = Path(shortlist.__file__).parent / "docs"
+PAGE = (Path(shortlist.__file__).parent / "docs" / "code-mode.md").read_text("utf-8")
 
 
-def names_of(name: str) -> dict:
-    """What the one example of a page leaves behind."""
-    [block] = re.findall(r"```python\n(.*?)```", (DOCS / name).read_text("utf-8"), re.DOTALL)
-    held: dict = {"__name__": "page"}
-    exec(compile(block, name, "exec"), held)
-    return held
+def names_of(example: int) -> dict:
+    """The variables after one example of the page."""
+    block = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[example]
+    names: dict = {"__name__": "page"}
+    exec(compile(block, "code-mode.md", "exec"), names)
+    return names
 
 
 def test_the_example_of_the_page(capsys):
-    ran = names_of("code-mode.md")["ran"]
+    ran = names_of(0)["ran"]
     assert ran.error is None
     assert ran.value == ["created failure 0", "created failure 2"]
     assert len(ran.calls) == 12
@@ -32,16 +32,15 @@ def test_the_example_of_the_page(capsys):
 
 
 def test_the_example_of_the_rules():
-    held = names_of("code-mode-rules.md")
-    days, [asked, flow] = held["ran"].value
+    names = names_of(1)
+    days, [asked, flow] = names["ran"].value
     assert days == ["2026-03-01"]
     assert asked == "tickets.close: the call was not approved"
     assert "data from 'tickets' may not be sent to 'web'" in flow
 
 
 def test_the_settings_of_the_rules_are_settings():
-    text = (DOCS / "code-mode-rules.md").read_text("utf-8")
-    [block] = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    block = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)[-1]
     made = GatewaySettings.make(json.loads(block)["shortlist"])
     intern = Profile.of(made, "intern", made.profile("intern"))
     assert intern.code

@@ -253,7 +253,7 @@ def test_stubs_of_real_servers_type_check_and_cost_at_most_two_fifths(shared_dat
         tools += read_tools(path, server=path.stem).tools
     made = Stubs(tools, ToolNames(Catalog(tools)))
     _type_checks(made.text(), tmp_path)
-    _type_checks(HEAD + made.shown(), tmp_path, *_SHOWN)
+    _type_checks(HEAD + made.for_model(), tmp_path, *_SHOWN)
     stubs, definitions, _ = tokens(tools)
     assert stubs <= 0.28 * definitions
 
@@ -279,4 +279,4 @@ def test_stubs_of_large_catalogs_type_check(shared_data, tmp_path, name):
     catalog = Catalog.read(shared_data / name / "tools.jsonl")
     made = Stubs(catalog, ToolNames(catalog))
     _type_checks(made.text(), tmp_path)
-    _type_checks(HEAD + made.shown(), tmp_path, *_SHOWN)
+    _type_checks(HEAD + made.for_model(), tmp_path, *_SHOWN)

@@ -33,7 +33,7 @@ def definition(tool: Tool) -> str:
 def tokens(tools: Sequence[Tool]) -> tuple[int, int, int]:
     """Tokens of the stubs, of the definitions, and of the descriptions alone."""
     count = bundled_counter().count
-    stubs = Stubs(tools, ToolNames(Catalog(tools))).shown()
+    stubs = Stubs(tools, ToolNames(Catalog(tools))).for_model()
     definitions = sum(count(definition(tool)) for tool in tools)
     return count(stubs), definitions, sum(count(tool.description) for tool in tools)
 

@@ -43,7 +43,7 @@ def print_latency(name: str, engine: Engine, queries: Sequence[str], **limits: A
 
 def print_seconds(name: str, start: float, engine: Engine) -> None:
     """The time since `start`, and what was encoded."""
-    encoded = engine.ready.newly_encoded
+    encoded = engine.build_progress.newly_encoded
     sys.stdout.write(f"{name}: {perf_counter() - start:.2f} s, {encoded} texts encoded\n")
 
 

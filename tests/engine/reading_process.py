@@ -24,7 +24,7 @@ def check(engine: Engine) -> int:
     for tier in engine.tiers:
         if set(engine.search(f"note {number}", tier=tier, k=100).ids) != {t.id for t in tools}:
             raise AssertionError(f"version {number}: {tier} is of another version")
-    if engine.ready.newly_encoded:
+    if engine.build_progress.newly_encoded:
         raise AssertionError(f"version {number}: vectors of another version")
     return number
 

@@ -36,8 +36,8 @@ def test_a_failure_is_told_and_tried_again(
         engine.learn([Used("create an issue", (make_tools()[0].id,))])
     assert len(engine.catalog) == 101
     other.broken = None
-    until(lambda: engine.ready.done)
-    assert engine.ready.error is None
+    until(lambda: engine.build_progress.done)
+    assert engine.build_progress.error is None
 
 
 def test_a_bug_is_told_and_the_tools_are_searched_on(
@@ -73,7 +73,7 @@ def test_close_stops_and_the_engine_answers_on(other: HeldEncoder) -> None:
         other.left = 64
         other.let.set()
     assert active_count() == before
-    assert engine.ready.encoded == 64
+    assert engine.build_progress.encoded == 64
     assert engine.search("create an issue").tier == "fast"
     engine.replace(make_tools(101))
     assert encoding_threads() == 0

@@ -92,7 +92,7 @@ def all_refused():
         refused(call)
 
 # Locks that other threads hold at the fork are never released in the child.
-locks = [engine._updating, engine._offering, engine._gatekeeper._lock, session._lock]
+locks = [engine._update_lock, engine._version_lock, engine._gatekeeper._lock, session._lock]
 held, done = threading.Barrier(2), threading.Event()
 def hold():
     for lock in locks:

@@ -346,7 +346,7 @@ def test_two_workers_share_the_texts(postgres_dsn: str) -> None:
     assert all(encode.texts for encode in encoders)
     for engine in engines:
         with engine:
-            assert engine.ready.done
+            assert engine.build_progress.done
             assert len(engine.search("act", tier="embed", k=200)) == 200
 
 
@@ -369,7 +369,7 @@ def test_before_the_encoder_ran_tools_are_found_by_their_static_vectors(postgres
     """The bundled encoder's space has static vectors too, so a reader's hybrid search works."""
     tools = load_catalog()
     with Engine.from_tools(tools, in_postgres(postgres_dsn), wait=False) as engine:
-        assert not engine.ready.done
+        assert not engine.build_progress.done
         assert engine.search("tell the team", tier="fast").ids
         assert engine.search("tell the team").tier == "fast"
         engine.wait(120)

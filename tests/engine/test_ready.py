@@ -33,9 +33,9 @@ def same_answers(one: Engine, other: Engine, queries: Sequence[str] = QUERIES) -
 
 def test_in_the_end_answers_are_as_if_it_had_been_waited_for(held: HeldEncoder) -> None:
     engine = Engine.from_tools(demo.load_catalog(), wait=False)
-    assert engine.ready.encoded == 0
-    assert not engine.ready.done
-    assert engine.ready.fraction == 0
+    assert engine.build_progress.encoded == 0
+    assert not engine.build_progress.done
+    assert engine.build_progress.fraction == 0
     held.let.set()
     assert engine.wait(60).done
     assert engine.search(QUERIES[0]).pending == 0
@@ -63,7 +63,7 @@ def test_an_update_is_found_once_it_is_built(held: HeldEncoder) -> None:
     before = engine.view()
     known = engine.search(QUERIES[0])
     engine.replace_server("kitchen", [NEW], add=True, wait=False)
-    assert (engine.ready.total, engine.ready.encoded) == (121, 120)
+    assert (engine.build_progress.total, engine.build_progress.encoded) == (121, 120)
     assert NEW.id in engine.catalog
     for tier in engine.tiers:
         found = engine.search("make me a strong coffee", tier=tier)
@@ -106,7 +106,7 @@ def test_an_update_may_wait_where_the_engine_did_not(held: HeldEncoder) -> None:
     held.let.set()
     engine = Engine.from_tools(demo.load_catalog()[:20], wait=False)
     engine.replace(demo.load_catalog()[:40], wait=True)
-    assert engine.ready.done
+    assert engine.build_progress.done
     same_answers(engine, Engine.from_tools(demo.load_catalog()[:40]))
 
 
@@ -151,7 +151,7 @@ def test_a_saved_index_keeps_what_is_done(other: HeldEncoder, tmp_path: Path) ->
     other.left = 64
     engine.save(tmp_path / "index")
     other.let.set()
-    until(lambda: engine.ready.encoded == 64 and other.waiting.is_set())
+    until(lambda: engine.build_progress.encoded == 64 and other.waiting.is_set())
     until(lambda: any((tmp_path / "index").glob("v-*/encoded/000001.npz")))
     # As after a kill in the second batch.
     shutil.copytree(tmp_path / "index", tmp_path / "killed")
@@ -168,7 +168,7 @@ def test_a_saved_index_keeps_what_is_done(other: HeldEncoder, tmp_path: Path) ->
         same_answers(again, engine)
     again.save(tmp_path / "again-False")
     other.read.clear()
-    assert Engine.open(tmp_path / "again-False", **OTHER).ready.done
+    assert Engine.open(tmp_path / "again-False", **OTHER).build_progress.done
     assert other.read == []
 
 
@@ -241,7 +241,7 @@ def test_versions_change_nothing_but_stages(other: HeldEncoder) -> None:
 
 def test_the_static_encoder_has_nothing_to_wait_for() -> None:
     engine = Engine.from_tools(demo.load_catalog(), encoder="static", wait=False)
-    assert engine.ready.done
+    assert engine.build_progress.done
     assert engine.search("tell the team").tier == "hybrid"
 
 
@@ -249,7 +249,7 @@ def test_tiers_without_vectors_start_no_thread() -> None:
     before = encoding_threads()
     engine = Engine.from_tools(make_tools(), tiers=["lexical", "fast"], wait=False)
     assert encoding_threads() == before
-    assert engine.ready.done
+    assert engine.build_progress.done
 
 
 def test_the_first_answer_of_a_saved_index_imports_little(tmp_path: Path) -> None:

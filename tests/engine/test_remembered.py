@@ -84,13 +84,13 @@ def test_encoder_reranker_and_stages(
     engine = make_engine(make_tools(20), **settings, default_tier="mine")
     engine.save(tmp_path)
     opened = Engine.open(tmp_path)
-    assert opened.ready.newly_encoded == 0
+    assert opened.build_progress.newly_encoded == 0
     assert (opened.config.encoder, opened.config.reranker) == ("other", "overlap")
     assert opened.config.lexical == engine.config.lexical
     assert opened.tiers == engine.tiers
     assert opened.search("create an issue").tier == "mine"
     assert opened.search("create an issue").ids == engine.search("create an issue").ids
-    assert Engine.open(tmp_path, encoder="bundled").ready.newly_encoded == 20
+    assert Engine.open(tmp_path, encoder="bundled").build_progress.newly_encoded == 20
 
 
 def test_saving_again_remembers_the_same(folder: Path) -> None:

@@ -32,7 +32,7 @@ def test_what_is_saved_is_what_is_opened(
     engine.save(tmp_path)
     models.encoder.tools.clear()
     opened = open_engine(tmp_path, dense={"backend": backend})
-    assert opened.ready.newly_encoded == 0
+    assert opened.build_progress.newly_encoded == 0
     assert models.encoder.tools == []
     assert opened.catalog == engine.catalog
     assert opened.catalog.fingerprint == engine.catalog.fingerprint
@@ -81,11 +81,11 @@ class TestChanges:
         ]
         models.encoder.tools.clear()
         opened = open_engine(saved, changed)
-        assert opened.ready.newly_encoded == len(models.encoder.tools) == 50
+        assert opened.build_progress.newly_encoded == len(models.encoder.tools) == 50
         assert all("different" in text.lower() for text in models.encoder.tools)
 
     def test_the_same_tools_encode_nothing(self, saved: Path) -> None:
-        assert open_engine(saved, make_tools(100)).ready.newly_encoded == 0
+        assert open_engine(saved, make_tools(100)).build_progress.newly_encoded == 0
 
     def test_a_changed_schema_alone_encodes_nothing(self, saved: Path, engine: Engine) -> None:
         tools = [
@@ -93,7 +93,7 @@ class TestChanges:
             for t in make_tools(100)
         ]
         opened = open_engine(saved, tools)
-        assert opened.ready.newly_encoded == 0
+        assert opened.build_progress.newly_encoded == 0
         assert opened.catalog.fingerprint != engine.catalog.fingerprint
 
     def test_removed_and_reordered_tools_encode_nothing(
@@ -101,16 +101,18 @@ class TestChanges:
     ) -> None:
         tools = list(reversed(make_tools(100)))[::2]
         opened = open_engine(saved, tools)
-        assert opened.ready.newly_encoded == 0
+        assert opened.build_progress.newly_encoded == 0
         assert answers(opened) == answers(make_engine(tools))
 
     def test_another_model_encodes_everything(self, saved: Path) -> None:
-        assert open_engine(saved, encoder="other").ready.newly_encoded == 100
-        assert open_engine(saved, make_tools(60), encoder="other").ready.newly_encoded == 60
+        assert open_engine(saved, encoder="other").build_progress.newly_encoded == 100
+        assert (
+            open_engine(saved, make_tools(60), encoder="other").build_progress.newly_encoded == 60
+        )
 
     def test_another_backend_encodes_nothing(self, saved: Path, engine: Engine) -> None:
         opened = open_engine(saved, dense={"backend": "hnswlib"})
-        assert opened.ready.newly_encoded == 0
+        assert opened.build_progress.newly_encoded == 0
         assert opened.search("issue", tier="embed").ids == engine.search("issue", tier="embed").ids
 
     def test_other_boosts_are_indexed_anew(self, saved: Path, make_engine: MakeEngine) -> None:
@@ -126,7 +128,7 @@ class TestChanges:
         dense = {"backend": backend}
         make_engine(make_tools(tools), tiers=[before], dense=dense).save(tmp_path)
         opened = open_engine(tmp_path, dense=dense, tiers=TIERS)
-        assert opened.ready.newly_encoded == (tools if before == "lexical" else 0)
+        assert opened.build_progress.newly_encoded == (tools if before == "lexical" else 0)
         assert answers(opened) == answers(make_engine(make_tools(tools), dense=dense))
 
 
@@ -320,13 +322,13 @@ def opens_or_refuses(folder: Path) -> None:
 def test_the_bundled_encoder_reopens_with_50_changes(tmp_path: Path) -> None:
     tools = make_tools(120)
     Engine.from_tools(tools).save(tmp_path)
-    assert Engine.open(tmp_path).ready.newly_encoded == 0
+    assert Engine.open(tmp_path).build_progress.newly_encoded == 0
     changed = [
         Tool(tool.name, tool.server, "Other words altogether " + str(i)) if i < 50 else tool
         for i, tool in enumerate(tools)
     ]
     opened = Engine.open(tmp_path, Catalog(changed))
-    assert opened.ready.newly_encoded == 50
+    assert opened.build_progress.newly_encoded == 50
     fresh = Engine.from_tools(changed)
     for query in QUERIES:
         one, other = (e.search(query, tier="embed", k=20) for e in (opened, fresh))

@@ -280,7 +280,7 @@ class TestOfOnesOwn:
         self, make_engine: MakeEngine, models: Models
     ) -> None:
         engine = make_engine(tiers=["lexical"])
-        assert engine.ready.newly_encoded == 0
+        assert engine.build_progress.newly_encoded == 0
         assert models.loaded == []
         assert engine.search(QUERY).tier == "lexical"
         with pytest.raises(RequestError, match=r"use one of: lexical, auto$"):

@@ -148,7 +148,7 @@ class TestScan:
     def test_what_usage_teaches_leaves_it_as_it_is(self, make_engine: MakeEngine) -> None:
         engine = make_engine(TOOLS)
         engine.quarantine({CALM.id: "under review"})
-        engine._offer(engine._builder.with_learned(engine._index, None))
+        engine._publish(engine._builder.with_learned(engine._index, None))
         assert set(engine.quarantined) == {JOKER.id, CALM.id}
 
 

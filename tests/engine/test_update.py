@@ -23,11 +23,11 @@ MakeEngine = Callable[..., Engine]
 
 def test_only_new_texts_are_encoded(make_engine: MakeEngine, models: Models) -> None:
     engine = make_engine()
-    assert engine.ready.newly_encoded == len(models.encoder.tools) == 100
+    assert engine.build_progress.newly_encoded == len(models.encoder.tools) == 100
     models.encoder.tools.clear()
     changed = [Tool("zap", "x", "Zap it"), *make_tools(100)[1:], Tool("zip", "x", "Zip it")]
     engine.replace(changed)
-    assert engine.ready.newly_encoded == len(models.encoder.tools) == 2
+    assert engine.build_progress.newly_encoded == len(models.encoder.tools) == 2
     assert engine.search("zip", k=1).ids == ("x/zip",)
 
 
@@ -40,7 +40,7 @@ def test_the_same_tools_encode_nothing(make_engine: MakeEngine, models: Models) 
 
 def test_equal_texts_are_encoded_once(make_engine: MakeEngine, models: Models) -> None:
     twins = [Tool("copy", "s", "Copy a file", id=str(number)) for number in range(9)]
-    assert make_engine(twins).ready.newly_encoded == len(models.encoder.tools) == 1
+    assert make_engine(twins).build_progress.newly_encoded == len(models.encoder.tools) == 1
 
 
 def test_an_update_answers_as_an_engine_built_anew(make_engine: MakeEngine, tier: str) -> None:
@@ -65,7 +65,7 @@ def test_any_series_of_updates_encodes_each_step_only_what_is_new(
     engine, held = make_engine([], tiers=["embed"]), set()
     for step in steps:
         engine.replace([tools[number] for number in sorted(step)])
-        assert engine.ready.newly_encoded == len(step - held)
+        assert engine.build_progress.newly_encoded == len(step - held)
         held = step
         assert set(engine.search("issue", k=40).ids) == {tools[number].id for number in step}
 
@@ -109,7 +109,7 @@ class TestOneServer:
         models.encoder.tools.clear()
         engine.replace_server("slack", [Tool("zip", "slack", "Zip it")])
         assert engine.catalog == expected
-        assert len(models.encoder.tools) == engine.ready.newly_encoded == 1
+        assert len(models.encoder.tools) == engine.build_progress.newly_encoded == 1
         assert engine.search("zip it", k=1).ids == ("slack/zip",)
 
     def test_without_tools_it_goes(self, make_engine: MakeEngine, tier: str) -> None:

@@ -90,7 +90,7 @@ class TestUpdates:
     def test_the_same_tools_keep_their_vectors(self, encoder: BagEncoder) -> None:
         engine = make_engine(make_tools(40))
         engine.replace(list(reversed(make_tools(40))))
-        assert engine.ready.newly_encoded == 0
+        assert engine.build_progress.newly_encoded == 0
         assert_same_vectors(vectors_of(engine), vectors_of(make_engine(make_tools(40))))
 
     @settings(deadline=None, max_examples=30)
@@ -102,14 +102,14 @@ class TestUpdates:
             for step in steps:
                 chosen = [tools[number] for number in sorted(step)]
                 engine.replace(chosen)
-                assert engine.ready.newly_encoded <= len(chosen)
+                assert engine.build_progress.newly_encoded <= len(chosen)
                 assert_same_vectors(vectors_of(engine), vectors_of(make_engine(chosen)))
 
     def test_another_encoder_does_not_keep_them(self, encoder: BagEncoder, tmp_path: Path) -> None:
         make_engine(make_tools(10)).save(tmp_path)
         opened = open_engine(tmp_path, encoder="other")
         assert vectors_of(opened).model == "bag-of-words:other"
-        assert opened.ready.newly_encoded == 10
+        assert opened.build_progress.newly_encoded == 10
 
 
 class TestSaved:
@@ -121,7 +121,7 @@ class TestSaved:
         engine.save(tmp_path)
         encoder.tools.clear()
         opened = open_engine(tmp_path)
-        assert (opened.ready.newly_encoded, encoder.tools) == (0, [])
+        assert (opened.build_progress.newly_encoded, encoder.tools) == (0, [])
         assert_same_vectors(vectors_of(opened), vectors_of(engine))
         assert answers(opened) == answers(engine)
 
@@ -131,7 +131,7 @@ class TestSaved:
         make_engine(make_tools(30)).save(tmp_path)
         after = [*make_tools(40)[5:], Tool("zip", "x", "Zip it")]
         opened = open_engine(tmp_path, after)
-        assert opened.ready.newly_encoded == 11
+        assert opened.build_progress.newly_encoded == 11
         opened.save(tmp_path)
         fresh = make_engine(after)
         for engine in (opened, open_engine(tmp_path)):

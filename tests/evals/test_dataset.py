@@ -54,7 +54,7 @@ def test_a_malformed_row_is_reported_and_the_rest_kept(
     assert len(found.queries) == 2
     (problem,) = found.malformed
     assert problem.row == 2
-    assert problem.dropped
+    assert problem.left_out
     assert reason in problem.reason
     assert "queries.jsonl, row 2" in str(problem)
 
@@ -71,7 +71,7 @@ def test_a_repeated_id_is_repaired_and_reported(tmp_path: Path, catalog: Catalog
     row = {"query": "read", "relevant": ["read_file", "disk/read_file"]}
     found = read_queries([written(tmp_path, row)], catalog)
     assert found.queries[0].relevant == ("disk/read_file",)
-    assert [(one.dropped, "listed twice" in one.reason) for one in found.malformed] == [
+    assert [(one.left_out, "listed twice" in one.reason) for one in found.malformed] == [
         (False, True)
     ]
 
@@ -79,7 +79,7 @@ def test_a_repeated_id_is_repaired_and_reported(tmp_path: Path, catalog: Catalog
 def test_a_row_id_that_comes_again_is_kept_and_reported(tmp_path: Path, catalog: Catalog) -> None:
     found = read_queries([written(tmp_path, GOOD | {"id": 7}, GOOD | {"id": 7}, GOOD)], catalog)
     assert len(found.queries) == 3
-    assert [(one.row, one.dropped) for one in found.malformed] == [(2, False)]
+    assert [(one.row, one.left_out) for one in found.malformed] == [(2, False)]
     assert "row 1's too" in found.malformed[0].reason
 
 
@@ -88,7 +88,7 @@ def test_pools_count_only_when_asked_for(tmp_path: Path, catalog: Catalog) -> No
     outside = GOOD | {"pool": ["close_issue"]}
     path = written(tmp_path, pooled, GOOD, outside)
     assert [query.pool for query in read_queries([path], catalog).queries] == [None, None, None]
-    found = read_queries([path], catalog, pooled=True)
+    found = read_queries([path], catalog, limit_to_pool=True)
     assert [query.pool for query in found.queries] == [
         ("github/create_issue", "github/close_issue")
     ]
@@ -133,9 +133,9 @@ def test_every_row_is_kept_or_reported(tmp_path: Path, catalog: Catalog, lines: 
     path = tmp_path / "queries.jsonl"
     text = "\n".join([*lines, json.dumps(GOOD)])
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    found = read_queries([path], catalog, pooled=False)
+    found = read_queries([path], catalog, limit_to_pool=False)
     filled = [n for n, line in enumerate(path.read_bytes().split(b"\n"), 1) if line.strip()]
-    dropped = [problem.row for problem in found.malformed if problem.dropped]
+    dropped = [problem.row for problem in found.malformed if problem.left_out]
     assert sorted([*dropped, *(query.row for query in found.queries)]) == filled
 
 

@@ -64,8 +64,10 @@ def test_pools_restrict(engine: Any) -> None:
     query = LabelledQuery(
         "send it", ("teams/send_message",), ("teams/send_message", "disk/read_file")
     )
-    for pooled, returned in ((False, 2), (True, 1)):
-        (outcome,) = measure(tier_method(engine, "lexical", k=9, pooled=pooled), [query])
+    for limit_to_pool, returned in ((False, 2), (True, 1)):
+        (outcome,) = measure(
+            tier_method(engine, "lexical", k=9, limit_to_pool=limit_to_pool), [query]
+        )
         assert len(outcome.answer.ids) == returned
 
 

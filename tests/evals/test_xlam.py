@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from shortlist.errors import EvaluationError, MissingExtraError
 from shortlist.evals import xlam_protocol as xlam
 from shortlist.evals import xlam_rows
-from shortlist.evals.dataset import Malformed
+from shortlist.evals.dataset import RowProblem
 from shortlist.evals.xlam_rows import XlamRow, stream_rows
 
 
@@ -94,7 +94,7 @@ def test_malformed_rows_are_reported_and_the_rest_kept(
     good = rows(3)[1:]
     path.write_text("\n".join(json.dumps(one) for one in [good[0], bad, good[1]]))
     kinds = list(stream_rows(path))
-    assert [type(one) for one in kinds] == [XlamRow, Malformed, XlamRow]
+    assert [type(one) for one in kinds] == [XlamRow, RowProblem, XlamRow]
     assert kinds[1].row == 2  # type: ignore[union-attr]
     assert any(part in kinds[1].reason for part in reason.split("|"))  # type: ignore[union-attr]
 
@@ -102,9 +102,9 @@ def test_malformed_rows_are_reported_and_the_rest_kept(
 @pytest.mark.parametrize(
     ("text", "kinds"),
     [
-        ('[{"id": 1}, 7, "a}b"]', [Malformed] * 3),
+        ('[{"id": 1}, 7, "a}b"]', [RowProblem] * 3),
         ("[]", []),
-        ('{"id": \n[1]\nnull', [Malformed] * 3),
+        ('{"id": \n[1]\nnull', [RowProblem] * 3),
     ],
 )
 def test_broken_files_are_reported(tmp_path: Path, text: str, kinds: list[type]) -> None:
@@ -130,7 +130,7 @@ def test_no_bytes_crash_the_reader(tmp_path: Path, content: bytes) -> None:
         found = list(stream_rows(path))
     except EvaluationError:
         return
-    assert all(isinstance(one, Malformed) for one in found)
+    assert all(isinstance(one, RowProblem) for one in found)
 
 
 def test_files_that_are_not_there_empty_or_damaged(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_the_hub_without_access_says_what_to_do(
         xlam_rows.download("token")
 
 
-def stream(held: list[dict[str, Any]], folder: Path) -> Iterator[XlamRow | Malformed]:
+def stream(held: list[dict[str, Any]], folder: Path) -> Iterator[XlamRow | RowProblem]:
     path = folder / "data.jsonl"
     path.write_text("\n".join(json.dumps(one) for one in held))
     return stream_rows(path)

@@ -155,18 +155,20 @@ async def test_the_index_is_kept_so_that_a_start_encodes_nothing(tmp_path):
     spec = rough(tmp_path, "one")
     settings = {"engine_settings": {}}
     async with running(tmp_path, spec, **settings) as fleet:
-        await until(lambda: fleet.engine.ready.done)
+        await until(lambda: fleet.engine.build_progress.done)
         found = fleet.engine.search("make noise").ids
         await until(lambda: list((tmp_path / "manifests" / "index").glob("*/CURRENT")))
     again = fleet_of(tmp_path, spec, **settings)
     assert again.engine.wait(60).done
-    assert again.engine.ready.newly_encoded == 0
+    assert again.engine.build_progress.newly_encoded == 0
     assert again.engine.search("make noise").ids == found
     for path in (tmp_path / "manifests" / "index").glob("*/v-*/manifest.json"):
         path.write_text("damaged")
     async with running(tmp_path, spec, **settings) as damaged:
-        await until(lambda: damaged.engine.ready.newly_encoded == len(damaged.engine.catalog))
+        await until(
+            lambda: damaged.engine.build_progress.newly_encoded == len(damaged.engine.catalog)
+        )
         damaged.engine.wait(60)
         assert damaged.engine.search("make noise").ids == found
         await until(lambda: list((tmp_path / "manifests" / "index").glob("*/CURRENT")))
-    assert fleet_of(tmp_path, spec, **settings).engine.ready.newly_encoded == 0
+    assert fleet_of(tmp_path, spec, **settings).engine.build_progress.newly_encoded == 0

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from shortlist.cli.app import app
 from shortlist.errors import ConfigError
 from shortlist.gateway.connections.login import log_in
-from shortlist.gateway.connections.oauth import KeyringLogins
+from shortlist.gateway.connections.oauth import LoginStorage
 from shortlist.gateway.connections.server_spec import ServerSpec
 from shortlist.gateway.upstream.server_connection import ServerState, UpstreamError
 
@@ -223,7 +223,7 @@ async def test_the_end_of_a_token_is_a_date(tmp_path, kept, hosts):
     assert shown.exit_code == 0, shown.output
     ((name, text),) = kept.items()
     kept[name] = json.dumps({**json.loads(text), "expires_at": 1e300})
-    assert KeyringLogins(reached(server)).login.tokens is None
+    assert LoginStorage(reached(server)).login.tokens is None
 
 
 def auth_login(tmp_path, server, monkeypatch):

@@ -12,7 +12,7 @@ from keyring.backend import KeyringBackend
 
 from shortlist.errors import ConfigError
 from shortlist.gateway.connections.login import log_in
-from shortlist.gateway.connections.oauth import KeyringLogins
+from shortlist.gateway.connections.oauth import LoginStorage
 from shortlist.gateway.connections.server_log import log_opener
 from shortlist.gateway.connections.server_spec import ServerSpec
 from shortlist.gateway.upstream.fleet import Fleet
@@ -120,13 +120,13 @@ async def test_a_login_belongs_to_a_server_by_name_and_address(kept):
     async with protected_server() as (url, _):
         await log_in(plans(url), browser)
         other = ServerSpec(name="other", transport="http", url=url)
-        assert KeyringLogins(plans(url)).login.tokens is not None
-        assert KeyringLogins(other).login.tokens is None
-        assert KeyringLogins(plans(f"{url}/")).login.tokens is None
-        KeyringLogins(plans(url)).forget()
-        assert KeyringLogins(plans(url)).login.tokens is None
+        assert LoginStorage(plans(url)).login.tokens is not None
+        assert LoginStorage(other).login.tokens is None
+        assert LoginStorage(plans(f"{url}/")).login.tokens is None
+        LoginStorage(plans(url)).forget()
+        assert LoginStorage(plans(url)).login.tokens is None
         with pytest.raises(ConfigError, match="no password"):
-            KeyringLogins(plans(url)).forget()
+            LoginStorage(plans(url)).forget()
 
 
 async def test_a_revoked_login_asks_for_consent_again_and_not_a_person(tmp_path, kept):

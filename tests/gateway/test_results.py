@@ -10,8 +10,8 @@ from shortlist.errors import RequestError
 from shortlist.gateway.profiles.long_results import (
     STORED_SECONDS,
     ResultLimits,
-    Results,
     ResultStore,
+    SessionResults,
 )
 from shortlist.gateway.profiles.profile import Profile
 
@@ -26,7 +26,7 @@ def result(text="", structured=None, *others) -> types.CallToolResult:
     return types.CallToolResult(content=[*parts, *others], structured_content=structured)
 
 
-def shown(results: Results, given: types.CallToolResult, **limits) -> types.CallToolResult:
+def shown(results: SessionResults, given: types.CallToolResult, **limits) -> types.CallToolResult:
     limits = ResultLimits(**{"tokens": 1_000, "media_bytes": 1_000, **limits})
     return results.shorten(given, ("one/tool",), "permission", limits)
 
@@ -35,17 +35,17 @@ def id_of(answer: types.CallToolResult) -> str:
     return text_of(answer).split('{"id": "')[1].split('"')[0]
 
 
-def read(results: Results, name: str, *part: int, readable=lambda *_: True) -> str:
+def read(results: SessionResults, name: str, *part: int, readable=lambda *_: True) -> str:
     return results.read(name, *part, readable=readable)
 
 
 def test_a_result_within_the_limit_is_the_same_object():
     given = result("short", {"a": 1})
-    assert shown(Results(ResultStore()), given) is given
+    assert shown(SessionResults(ResultStore()), given) is given
 
 
 def test_a_long_result_is_read_in_parts():
-    results = Results(ResultStore())
+    results = SessionResults(ResultStore())
     answer = shown(results, result(LONG))
     assert text_of(answer).startswith(LONG[:4_000])
     name = id_of(answer)
@@ -58,13 +58,13 @@ def test_a_long_result_is_read_in_parts():
 
 def test_an_image_stays_beside_the_beginning():
     image = types.ImageContent(type="image", data="aGk=", mime_type="image/png")
-    answer = shown(Results(ResultStore()), result(LONG, None, image))
+    answer = shown(SessionResults(ResultStore()), result(LONG, None, image))
     assert answer.content[-1] == image
 
 
 @pytest.mark.parametrize("text", ["", "see the structured form"])
 def test_a_long_structured_form_is_stored_too(text):
-    results = Results(ResultStore())
+    results = SessionResults(ResultStore())
     answer = shown(results, result(text, {"rows": ["word"] * 5_000}))
     assert answer.structured_content is None
     assert "keys: rows" in text_of(answer)
@@ -72,7 +72,7 @@ def test_a_long_structured_form_is_stored_too(text):
 
 
 def test_a_tool_may_allow_its_results_more_characters_or_fewer():
-    results = Results(ResultStore())
+    results = SessionResults(ResultStore())
     given = result(LONG)
     assert shown(results, given, chars=len(LONG)) is given
     assert shown(results, given, chars=len(LONG) - 1) is not given
@@ -81,7 +81,7 @@ def test_a_tool_may_allow_its_results_more_characters_or_fewer():
 def test_results_go_after_an_hour_and_with_their_session():
     now = [0.0]
     store = ResultStore(clock=lambda: now[0])
-    first, second = Results(store), Results(store)
+    first, second = SessionResults(store), SessionResults(store)
     mine, other = id_of(shown(first, result(LONG))), id_of(shown(second, result(LONG)))
     with pytest.raises(RequestError, match="no result"):
         read(second, mine)
@@ -101,13 +101,13 @@ def test_memory_is_bounded_over_all_sessions():
     store = ResultStore(most_chars=100_000)
     names = []
     for _ in range(50):
-        results = Results(store)
+        results = SessionResults(store)
         names.append((results, id_of(shown(results, result(LONG)))))
         assert store.chars <= 100_000
     with pytest.raises(RequestError):
         read(*names[0])
     assert read(*names[-1])
-    huge = Results(store)
+    huge = SessionResults(store)
     name = id_of(shown(huge, result("x " * 200_000)))
     assert store.chars <= 100_000
     assert read(huge, name)

@@ -1,6 +1,6 @@
 """What users of search transforms rely on, held for the gateway's meta-tools.
 
-Where the gateway differs on purpose, the test says so, and `docs/gateway.md` says why.
+Where the gateway differs on purpose, the test says so, and `docs/clients.md` says why.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ class TestChanges:
             await relisted(made, server, *reversed(server.tools))
             after = {one.id: one.fingerprint for one in made.fleet.engine.catalog}
             assert before == after
-            assert made.fleet.engine.ready.newly_encoded == 0
+            assert made.fleet.engine.build_progress.newly_encoded == 0
             assert (await found_by(client, "send a letter"))[0] == "office/send_letter"
 
     async def test_separators_in_a_description_make_no_second_tool(self, tmp_path):

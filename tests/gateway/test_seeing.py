@@ -379,7 +379,7 @@ async def test_the_page_names_every_field_of_every_event(tmp_path):
     path = tmp_path / "events.jsonl"
     async with gateway(fleet_of(tmp_path, spec("one")), JsonLines(path)) as client:
         await use(client)
-    page = (Path(shortlist.__file__).parent / "docs" / "events.md").read_text(encoding="utf-8")
+    page = (Path(shortlist.__file__).parent / "docs" / "observing.md").read_text(encoding="utf-8")
     head = {"kind", "turn_id", "session", "turn", "at"}
     of_a_check = {"tool", "status", "denied", "nearest", "problems", "ms"}
     for kind, rows in by_kind(path).items():

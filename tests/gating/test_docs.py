@@ -30,9 +30,7 @@ from shortlist.gating.declaration import rule_problems
 from .conftest import make_engine
 
 DOCS = Path(__file__).parents[2] / "docs"
-GATE, VIEWS, VOTES = (
-    (DOCS / name).read_text(encoding="utf-8") for name in ("gate.md", "views.md", "votes.md")
-)
+GATE, VIEWS = ((DOCS / name).read_text(encoding="utf-8") for name in ("gate.md", "views.md"))
 
 
 def table(title: str) -> list[str]:
@@ -99,7 +97,7 @@ def test_the_conditions_of_the_table_are_there() -> None:
     assert len(FORMS) == 7
 
 
-@pytest.mark.parametrize("page", [GATE, VIEWS, VOTES], ids=["gate", "views", "votes"])
+@pytest.mark.parametrize("page", [GATE, VIEWS], ids=["gate", "views"])
 def test_the_examples_run(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     build = Engine.from_tools
     monkeypatch.setattr(
@@ -111,7 +109,7 @@ def test_the_examples_run(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_configurations_are_read() -> None:
-    (declared,), (trusting,) = blocks(GATE, "toml"), blocks(VOTES, "toml")
+    declared, trusting = blocks(GATE, "toml")
     assert Config(**tomllib.loads(trusting)).trust.approved == ("files/read",)
     config = Config(**tomllib.loads(declared))
     assert len(config.gate.rules) == 3

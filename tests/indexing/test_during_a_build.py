@@ -148,6 +148,6 @@ def test_a_save_during_an_update_builds_and_saves_the_new_version(
     saving.start()
     saving.join(60)
     assert not saving.is_alive()
-    assert engine.ready.done
+    assert engine.build_progress.done
     ids = {tool.id for tool in Engine.open(tmp_path).catalog}
     assert ids == {"files/copy_01", "files/copy_02"}

@@ -1,6 +1,6 @@
 """The page in a real browser: by keyboard, in four sizes and both schemes, with hostile texts.
 
-`SHORTLIST_PICTURES=FOLDER` keeps the screenshots; the README's pictures are two of them.
+`SHORTLIST_PICTURES=FOLDER` keeps the screenshots; two of them are on pages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The README's pictures: the page of a gateway in front of real servers.
+"""The pictures of the README and the docs: the page of a gateway in front of real servers.
 
 `SHORTLIST_PICTURES=docs/pictures` with this test writes them.
 """

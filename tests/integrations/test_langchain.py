@@ -215,7 +215,7 @@ def test_what_is_decided_is_recorded_under_the_thread(tools, engine):
     agent, _ = agent_of(script, middleware)
     ask(agent, "file an issue")
     assert [event.kind for event in events] == ["turn", "prompt", "call", "call", "turn", "prompt"]
-    assert {event.place.session for event in events} == {"t1"}
+    assert {event.origin.session for event in events} == {"t1"}
     turn, prompt = events[0], events[1]
     assert turn.tokens == prompt.phase1_tokens + prompt.phase2_tokens
     assert prompt.phase2_tokens > 0

@@ -37,8 +37,8 @@ def test_a_turn_tells_what_was_decided(engine):
     turn = session.turn("list my messages")
     (event,) = events
     assert isinstance(event, TurnEvent)
-    assert event.place.turn_id == "s1/1"
-    assert event.place.at.utcoffset() is not None
+    assert event.origin.turn_id == "s1/1"
+    assert event.origin.at.utcoffset() is not None
     assert event.offered == turn.ids
     assert event.active == event.added == turn.active
     assert [one for one, _ in event.candidates][:4] == list(turn.ids)
@@ -163,7 +163,7 @@ def test_how_a_prompt_shows_a_turn_is_an_event(engine):
     recorder.prompt(session.id, turn.number, shown)
     event = events[-1]
     assert isinstance(event, PromptEvent)
-    assert event.place.turn_id == "s1/1"
+    assert event.origin.turn_id == "s1/1"
     assert event.details == dict.fromkeys(turn.active, "full")
     assert event.phase1_tokens == shown.phase1_tokens > 0
     assert event.phase2_tokens == shown.phase2_tokens > 0
@@ -262,6 +262,6 @@ def test_what_unlocks_a_tool_is_told():
     engine.session(events=recorder).check("mail/delete_message", {"id": "1"})
     (event,) = events
     assert isinstance(event, CallEvent)
-    assert event.place.turn == 0
+    assert event.origin.turn == 0
     assert event.denied is not None
     assert set(event.denied.unlocked_by) == {"mail/list_message", "mail/list_draft"}

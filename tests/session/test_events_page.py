@@ -9,7 +9,7 @@ from typing import Any
 import shortlist
 from shortlist.session import read_events
 
-_PAGE = Path(shortlist.__file__).parent / "docs" / "events.md"
+_PAGE = Path(shortlist.__file__).parent / "docs" / "observing.md"
 
 
 def test_the_page_runs_and_names_every_field(engine, tmp_path, monkeypatch):
@@ -18,7 +18,7 @@ def test_the_page_runs_and_names_every_field(engine, tmp_path, monkeypatch):
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     names: dict[str, Any] = {"engine": engine}
     for block in blocks:
-        exec(compile(block, "events.md", "exec"), names)
+        exec(compile(block, "observing.md", "exec"), names)
     recorder = names["recorder"]
     assert recorder.failures == (0, 0)
     rows = list(read_events("decisions.jsonl"))

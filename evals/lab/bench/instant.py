@@ -95,7 +95,7 @@ def catching_up(engine: Engine, material: Material, queries: Sequence[str]) -> d
 
     def times(until: int) -> list[float]:
         found: list[float] = []
-        while (not engine.ready.done) if until == 0 else len(found) < until:
+        while (not engine.build_progress.done) if until == 0 else len(found) < until:
             start = perf_counter()
             engine.search(queries[len(found) % len(queries)], tier="hybrid")
             found.append((perf_counter() - start) * 1e3)

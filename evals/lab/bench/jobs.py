@@ -59,7 +59,7 @@ def index(
     engine.save(folder)
     return {
         "seconds": seconds,
-        "encoded": engine.ready.newly_encoded,
+        "encoded": engine.build_progress.newly_encoded,
         "peak_mb": peak,
         "resident_mb": resident,
     }

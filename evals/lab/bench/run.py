@@ -240,7 +240,7 @@ def _take_over(source: Path, saved: Path, catalog: Catalog) -> dict[str, Any]:
     return {
         "tools": len(catalog),
         "seconds": round(seconds, 3),
-        "encoded": engine.ready.newly_encoded,
+        "encoded": engine.build_progress.newly_encoded,
         "disk_mb": _disk_mb(saved),
     }
 
@@ -301,6 +301,6 @@ def _reopen(folder: Path, catalog: Catalog) -> dict[str, Any]:
     seconds = perf_counter() - start
     return {
         "changed": len(changed),
-        "encoded": engine.ready.newly_encoded,
+        "encoded": engine.build_progress.newly_encoded,
         "seconds": round(seconds, 3),
     }

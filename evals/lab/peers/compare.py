@@ -37,16 +37,16 @@ class ComparisonSet:
         name: as the table shows it.
         tools: the whole catalog, ids unique.
         queries: labelled over those ids.
-        pooled: each query is restricted to its own pool. Peers have no mask in their interface:
-            they rank the whole catalog and what lies outside the pool is passed over. The order
-            within the pool is theirs, BM25 counts its words over the catalog, and no time is
-            given. A peer whose order depends on how many tools are asked for does not run.
+        limit_to_pool: each query is restricted to its own pool. Peers have no mask in their
+            interface: they rank the whole catalog and what lies outside the pool is passed over.
+            The order within the pool is theirs, BM25 counts its words over the catalog, and no
+            time is given. A peer whose order depends on how many tools are asked for does not run.
     """
 
     name: str
     tools: tuple[Tool, ...]
     queries: tuple[LabelledQuery, ...]
-    pooled: bool = False
+    limit_to_pool: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def _tier_rows(
         return
     engine, seconds = _timed(lambda: build(group.tools))
     for tier in tiers:
-        method = tier_method(engine, tier, k=DEPTH, pooled=group.pooled)
+        method = tier_method(engine, tier, k=DEPTH, limit_to_pool=group.limit_to_pool)
         summary = summarise(measure(method, group.queries, progress=progress))
         yield Row(f"shortlist {tier}", group.name, len(group.tools), "ran", None, seconds, summary)
 
@@ -147,7 +147,7 @@ def _peer_row(group: ComparisonSet, name: str, progress: Callable[[int], None] |
         peer = load_peer(name)
     except MissingExtraError as error:
         return Row(name, group.name, size, "missing", str(error))
-    if group.pooled and not peer.depth_free:
+    if group.limit_to_pool and not peer.depth_free:
         return Row(name, group.name, size, "no pools", _DEPTH_BOUND)
     try:
         _, seconds = _timed(lambda: peer.index(group.tools))
@@ -156,7 +156,7 @@ def _peer_row(group: ComparisonSet, name: str, progress: Callable[[int], None] |
         return Row(name, group.name, size, "failed", f"{type(error).__name__}: {error}")
     summary = summarise(outcomes)
     note = None
-    if group.pooled:
+    if group.limit_to_pool:
         untimed = dict(summary.values) | {"p50_ms": None, "p95_ms": None}
         summary = Summary(untimed, summary.intervals, summary.queries)
         note = _RESTRICTED
@@ -192,7 +192,7 @@ def _shown(value: float | None, scale: int, digits: int) -> Cell:
 
 def peer_method(peer: Peer, group: ComparisonSet) -> Method:
     """A peer that has indexed the set's tools, as a method that can be measured."""
-    if not group.pooled:
+    if not group.limit_to_pool:
         return lambda query: Answer(tuple(peer.search(query.text, DEPTH)))
 
     def within_pool(query: LabelledQuery) -> Answer:

@@ -46,7 +46,9 @@ def xlam_set(file: Path, *, pool: str = WHOLE, sample: int = 1000) -> Comparison
     for held in data.pools:
         if held.name == pool:
             name = "xlam" if pool == WHOLE else f"xlam {pool}"
-            return ComparisonSet(name, tuple(data.catalog), held.queries, pooled=pool != WHOLE)
+            return ComparisonSet(
+                name, tuple(data.catalog), held.queries, limit_to_pool=pool != WHOLE
+            )
     known = ", ".join(held.name for held in data.pools)
     raise ConfigError(f"xlam has no pool {pool!r}; {file.name} has: {known}")
 

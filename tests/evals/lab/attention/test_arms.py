@@ -163,7 +163,7 @@ def test_an_encoder_is_loaded_once_and_not_before_it_is_asked_for(catalog, monke
         engine = RememberingEngine.over(
             catalog, encoders, encoder="some", threads=1, tiers=["embed"]
         )
-        assert engine.ready.newly_encoded == len(catalog)
+        assert engine.build_progress.newly_encoded == len(catalog)
     assert loaded == [("some", 1)]
 
 

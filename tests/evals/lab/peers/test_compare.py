@@ -44,8 +44,8 @@ def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "load_peer", load)
 
 
-def group(catalog: Catalog, *queries: LabelledQuery, pooled: bool = False) -> ComparisonSet:
-    return ComparisonSet("small", tuple(catalog), queries, pooled)
+def group(catalog: Catalog, *queries: LabelledQuery, limit_to_pool: bool = False) -> ComparisonSet:
+    return ComparisonSet("small", tuple(catalog), queries, limit_to_pool)
 
 
 def rows(*groups: ComparisonSet, engine: Any = None, **chosen: Sequence[str]) -> list[Row]:
@@ -83,7 +83,7 @@ def test_tiers_stand_beside_peers_in_the_order_asked(catalog: Catalog, engine: A
 def test_a_pool_restricts_a_peer_without_reordering_or_time(catalog: Catalog) -> None:
     pool = ("disk/read_file", "slack/send_message")
     one = LabelledQuery("send message", ("slack/send_message",), pool)
-    [row] = rows(group(catalog, one, pooled=True), peers=["fixed"])
+    [row] = rows(group(catalog, one, limit_to_pool=True), peers=["fixed"])
     held = row.to_dict()
     assert (held["hit@1"], held["p50_ms"], held["p95_ms"]) == (1.0, None, None)
     assert "restricted to the pool" in str(row.reason)
@@ -95,7 +95,7 @@ def test_a_peer_whose_order_depends_on_depth_gets_no_pools(
 ) -> None:
     monkeypatch.setattr(Fixed, "depth_free", False)
     one = LabelledQuery("send message", ("slack/send_message",), ("slack/send_message",))
-    [row] = rows(group(catalog, one, pooled=True), peers=["fixed"])
+    [row] = rows(group(catalog, one, limit_to_pool=True), peers=["fixed"])
     assert (row.status, row.summary) == ("no pools", None)
     [row] = rows(group(catalog, one), peers=["fixed"])
     assert row.status == "ran"
@@ -103,7 +103,7 @@ def test_a_peer_whose_order_depends_on_depth_gets_no_pools(
 
 def test_a_pool_is_a_mask_for_a_tier(catalog: Catalog, engine: Any) -> None:
     one = LabelledQuery("create issue", ("github/close_issue",), ("github/close_issue",))
-    [row] = rows(group(catalog, one, pooled=True), engine=engine, tiers=["lexical"])
+    [row] = rows(group(catalog, one, limit_to_pool=True), engine=engine, tiers=["lexical"])
     assert row.to_dict()["hit@1"] == 1.0
 
 
@@ -180,7 +180,7 @@ def test_the_published_sets_are_read_whole(shared_data: Path) -> None:
 def test_a_pool_of_xlam_offers_each_query_that_many_tools(shared_data: Path) -> None:
     file = shared_data / "eval" / "xlam" / "xlam_first_1000.jsonl"
     held = xlam_set(file, pool="50", sample=20)
-    assert (held.name, held.pooled, len(held.queries)) == ("xlam 50", True, 20)
+    assert (held.name, held.limit_to_pool, len(held.queries)) == ("xlam 50", True, 20)
     assert all(query.pool is not None and len(query.pool) == 50 for query in held.queries)
     with pytest.raises(ConfigError, match=r"no pool '7'.* has: 2-5"):
         xlam_set(file, pool="7", sample=20)
