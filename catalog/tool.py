@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ToolError
 from .parameter import Parameter, flatten
-from .schema import canonical_json, digest, freeze
+from .schema import canonical_json, digest, freeze, misnamed_schema_key
 from .text_cleaning import (
     DESCRIPTION_LIMIT,
     ID_LIMIT,
@@ -213,10 +213,20 @@ class Tool:
         """A tool from a row. Other keys are ignored; null means absent.
 
         Raises:
-            ToolError: a field is missing or bad.
+            ToolError: a field is missing or bad, or the schema stands under another key than
+                `input_schema`.
         """
+        if not isinstance(row, Mapping):
+            raise ToolError(field="row", reason=f"must be an object, got {type(row).__name__}")
         if "name" not in row:
             raise ToolError(field="name", reason="is missing")
+        if key := misnamed_schema_key(row, ("input_schema",)):
+            reason = (
+                f"is missing, but there is {key!r:.80}; a row has 'input_schema', and "
+                "Catalog([...]) reads other formats"
+            )
+            tool = row["name"] if isinstance(row["name"], str) else None
+            raise ToolError(field="input_schema", reason=reason, tool=tool)
         optional = {field: row[field] for field in _OPTIONAL if row.get(field) is not None}
         return cls(row["name"], **optional)
 

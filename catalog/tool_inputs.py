@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ..errors import CatalogError, ToolError
 from .mcp_listing import Model, is_model, plain
+from .schema import misnamed_schema_key
 from .tool import Tool
 
 
@@ -218,6 +219,7 @@ def _is_provider_tool(definition: Mapping[str, Any]) -> bool:
         isinstance(kind, str)
         and kind not in _NOT_PROVIDER_TYPES
         and _SCHEMA_KEYS.isdisjoint(definition)
+        and misnamed_schema_key(definition, ()) is None
     )
 
 

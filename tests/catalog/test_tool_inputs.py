@@ -194,6 +194,38 @@ def test_a_bad_definition_is_named_by_its_place() -> None:
     assert str(raised.value).startswith("git[1]: ")
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        "schema",
+        "arguments",
+        "args",
+        "params",
+        "input",
+        "inputschema",
+        "json_schema",
+        "Input-Schema",
+    ],
+)
+@pytest.mark.parametrize("row", [{}, {"server": "billing"}, {"type": "tool"}])
+def test_a_schema_under_another_key_is_refused_and_not_lost(key: str, row: dict[str, str]) -> None:
+    definition = {**row, "name": "refund", "description": TEXT, key: SCHEMA}
+    bare = {"type": "function", "function": {"name": "refund", key: SCHEMA}}
+    for tools in ([definition], {"billing": [{"name": "refund", key: SCHEMA}]}, [bare]):
+        with pytest.raises(ToolError) as raised:
+            Catalog(tools)
+        for word in (repr(key), "'input_schema'", "'inputSchema'", "'parameters'", "refund"):
+            assert word in str(raised.value)
+    with pytest.raises(ToolError, match="a row has 'input_schema'"):
+        Tool.from_dict(definition)
+
+
+def test_a_key_beside_a_schema_or_without_one_is_ignored() -> None:
+    for extra in ({"arguments": {"x": 1}, "inputSchema": SCHEMA}, {"args": {}}, {"schema": "v2"}):
+        assert len(Catalog([{"name": "refund", **extra}])) == 1
+    assert Catalog([{"type": "file_search", "vector_store_ids": ["a"]}]).provider_tools
+
+
 def test_a_tool_of_another_server_is_refused() -> None:
     assert Catalog({"billing": [Tool("refund", "billing")]})[0].id == "billing/refund"
     with pytest.raises(CatalogError, match="belongs to server 'mail', not 'billing'"):
