@@ -759,7 +759,8 @@ class Engine:
             budget_ms: time limit of the answer in milliseconds; see `View.search`.
 
         Raises:
-            RequestError: an argument is of the wrong type or out of range, or no such tier exists.
+            RequestError: the query is empty, an argument is of the wrong type or out of range, or
+                there is no such tier.
 
         Example:
             >>> from shortlist import Engine, Tool

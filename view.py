@@ -192,8 +192,8 @@ class View:
                 and `reason` are set. If False, the hits are only ranked.
 
         Raises:
-            RequestError: an argument is of the wrong type or out of range, or there is no such
-                tier.
+            RequestError: the query is empty, an argument is of the wrong type or out of range, or
+                there is no such tier.
 
         Example:
             >>> from shortlist import Engine, Tool

@@ -17,7 +17,7 @@ from ..gating.verdict import Verdict
 from ..loaders.prompt import AskedSearch
 from ..loaders.render import renderer_for
 from ..processes import GuardedLock
-from ..retrieval.query import MAX_QUERY_CHARS
+from ..retrieval.query import bounded
 from ..sections import AUTO
 from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
@@ -315,7 +315,7 @@ class Session:
                     raise RequestError("messages: the user's message is empty")
             else:
                 conversation = Conversation.of(messages)
-                if not conversation.request:
+                if not conversation.request.strip():
                     raise RequestError("messages: the last user message is missing or empty")
             self._data.conversation = conversation
             self._data.replies = 0
@@ -349,12 +349,11 @@ class Session:
             >>> session.search("get the forecast").answer
             [{'type': 'tool_reference', 'tool_name': 'weather__get_forecast'}]
         """
-        if not isinstance(query, str) or not query.strip():
-            raise RequestError("query: a text that says what the tools are needed for")
+        query = bounded(query).strip()
         if call_id is not None and self.format is None:
             raise RequestError("call_id: the session has no format; make it with format=...")
         with self._lock:
-            turn = self._run_turn(query.strip(), votes, asks=True)
+            turn = self._run_turn(query, votes, asks=True)
             if call_id is None or self.format is None or turn.answer is None:
                 return turn
             answers = search_answer(self.format, call_id, turn.answer)
@@ -889,7 +888,7 @@ class Session:
         prompt = self._tools.follow(view)
         conversation, k = self._data.conversation, self._k
         if asks:
-            conversation = Conversation((Message("user", in_context[:MAX_QUERY_CHARS]),))
+            conversation = Conversation((Message("user", in_context),))
             in_context, k = conversation.request, self.settings.k or SEARCH_HITS
         called_id = None if outcome is None else outcome[0]
         results, offer = search_and_offer(
