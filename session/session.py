@@ -9,7 +9,7 @@ from time import perf_counter
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..catalog import Catalog
+from ..catalog import Catalog, Tool
 from ..config import Config, SessionConfig
 from ..errors import RequestError, ShortlistError, StepLimitError
 from ..gating import Refusal, State, Votes
@@ -33,6 +33,7 @@ from .turn_offer import offer_scores, search_and_offer
 if TYPE_CHECKING:
     from ..codemode import CodeResult
     from ..codemode.broker import CallTool
+    from ..gating.admission import Admission
     from ..loaders.prompt import PromptTurn
     from ..loaders.schemas import DefinitionSource
 
@@ -603,7 +604,8 @@ class Session:
             answer, and the session remembers it.
 
         Raises:
-            RequestError: it is no reply, or not one of the session's provider.
+            RequestError: it is no reply, not one of the session's provider, or `run` lacks the
+                function of a tool that the reply calls. Nothing has run in these cases.
             StepLimitError: the model goes on calling after it was told to answer.
 
         Example:
@@ -657,12 +659,30 @@ class Session:
             >>> session.waits_for_calls("list_invoices"), session.waits_for_calls("pay")
             (False, True)
         """
-        with self._lock:
-            admission = self.view().admission
-            if self._tools.prompt is not None and isinstance(name, str):
-                name, _ = self._tools.prompt.tool_id(name, arguments)
-            row = admission.find(name)
-            return row is not None and admission.waits_for_calls(admission.tools[row].id)
+        admission, tool = self._tool_of_call(name, arguments)
+        return tool is not None and admission.waits_for_calls(tool.id)
+
+    def tool_to_run(self, name: str, arguments: object = None) -> Tool | None:
+        """The tool that a call of the model may run, now or after other calls of the same reply.
+
+        Args:
+            name: as for `check`.
+            arguments: as for `check`.
+
+        Returns:
+            The tool; None if there is no such tool, or it is denied whatever else is called.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session()
+            >>> session.tool_to_run("list_invoices"), session.tool_to_run("pay")
+            (Tool('billing/list_invoices', ''), None)
+        """
+        admission, tool = self._tool_of_call(name, arguments)
+        if tool is None or admission.admits(tool.id) or admission.waits_for_calls(tool.id):
+            return tool
+        return None
 
     def refresh(self) -> None:
         """Update `system`, `tools` and `active` to the present permissions.
@@ -820,6 +840,15 @@ class Session:
         if not read.calls:
             return None, read.messages
         return (handler, []) if replies <= steps else (None, handler.refuse())
+
+    def _tool_of_call(self, name: str, arguments: object) -> tuple[Admission, Tool | None]:
+        """The present permissions, and the tool that a call of the model names, if any."""
+        with self._lock:
+            admission = self.view().admission
+            if self._tools.prompt is not None and isinstance(name, str):
+                name, _ = self._tools.prompt.tool_id(name, arguments)
+            row = admission.find(name)
+            return admission, None if row is None else admission.tools[row]
 
     def _waiting_tool_id(self, call: Verdict | str) -> str:
         """The tool of a call that passed and waits for its result.
