@@ -79,6 +79,8 @@ class Catalog:
         self._tools = tuple(unique.values())
         self._ordinals = {tool_id: ordinal for ordinal, tool_id in enumerate(unique)}
         self.collisions: tuple[Collision, ...] = collisions
+        #: Servers that have no tools at present, but had some in the version this was made from.
+        self._emptied: frozenset[str] = frozenset()
 
     @classmethod
     def read(
@@ -259,7 +261,7 @@ class Catalog:
             3
         """
         given = given_tools(tools)
-        catalog = Catalog(chain(self._tools, given.tools))
+        catalog = self._with(chain(self._tools, given.tools))
         catalog.provider_tools = (*self.provider_tools, *given.provider_tools)
         return catalog
 
@@ -285,7 +287,8 @@ class Catalog:
 
         Args:
             server: the server's name.
-            tools: all the tools the server has now. An empty list removes the server.
+            tools: all the tools the server has now. With an empty list its tools are gone, and it
+                may get tools again later.
             add: whether a server that the catalog lacks is added.
 
         Raises:
@@ -299,7 +302,9 @@ class Catalog:
             >>> [tool.id for tool in newer]
             ['billing/list_invoices', 'mail/read_mail']
         """
-        if not add and server not in self.servers:
+        if not isinstance(server, str) or not server:
+            raise CatalogError(f"server: the name of a server, not {server!r:.80}")
+        if not add and server not in self.servers and server not in self._emptied:
             listed = ", ".join(self.servers[:LISTED_SERVERS]) or "none"
             more = ", ..." if len(self.servers) > LISTED_SERVERS else ""
             raise CatalogError(
@@ -350,9 +355,10 @@ class Catalog:
         )
 
     def _with(self, tools: Iterable[Tool]) -> Catalog:
-        """A catalog of these tools, with the provider's tools of this one."""
+        """The next version: of these tools, with the provider's tools and servers of this one."""
         catalog = Catalog(tools)
         catalog.provider_tools = self.provider_tools
+        catalog._emptied = self._emptied.union(self.servers).difference(catalog.servers)
         return catalog
 
     @cached_property

@@ -243,10 +243,11 @@ class Tool:
         Args:
             function: a function whose parameters can be given by name; may be async.
             server: the server that the tool belongs to.
-            name: another name.
+            name: another name; needed for a lambda.
 
         Raises:
-            ToolError: it is no function, or a parameter has no JSON schema.
+            ToolError: it is no function, a lambda without a name, or a parameter has no JSON
+                schema.
 
         Example:
             >>> from shortlist import Tool
@@ -261,8 +262,7 @@ class Tool:
         if not callable(function):
             reason = f"must be a function, got {type(function).__name__}"
             raise ToolError(field="function", reason=reason)
-        definition = definition_of(function)
-        return cls.from_dict(definition | {"server": server} | ({"name": name} if name else {}))
+        return cls.from_dict(definition_of(function, name) | {"server": server})
 
     def to_saved(self) -> dict[str, Any]:
         """A JSON form that `from_saved` reads without checks.

@@ -338,6 +338,8 @@ def unreadable(value: Engine) -> None: ...
         (by_position, "first: can only be given by position"),
         (many, "values: can only be given by position"),
         (unreadable, "annotations: has a parameter without a JSON schema"),
+        (lambda: 7, 'name: a lambda has no name; write Tool.from_function(function, name="...")'),
+        (partial(lambda: 7), "name: a lambda has no name"),
         (7, "function: must be a function, got int"),
     ],
 )
