@@ -205,7 +205,7 @@ class Gate:
             any name.
 
     Raises:
-        ConfigError: an item is not a rule.
+        ConfigError: `rules` is no list of rules, or `scopes` no list of names.
 
     Example:
         >>> from shortlist import Engine, Gate, Rule, Tool
@@ -219,12 +219,13 @@ class Gate:
     __slots__ = ("rules", "scopes")
 
     def __init__(self, rules: Iterable[Rule] = (), *, scopes: Iterable[str] | None = None) -> None:
+        if isinstance(rules, str | Mapping) or not isinstance(rules, Iterable):
+            mend = "; write Gate([rule])" if isinstance(rules, Rule) else ""
+            raise ConfigError(f"gate: a list of rules, not {type(rules).__name__}{mend}")
         self.rules = tuple(rules)
         if bad := [rule for rule in self.rules if not isinstance(rule, Rule)]:
             raise ConfigError(f"gate: {bad[0]!r:.80} is no Rule")
-        if isinstance(scopes, str):
-            raise ConfigError(f"gate: scopes: a list of names, not the text {scopes!r:.80}")
-        self.scopes = None if scopes is None else frozenset(scopes)
+        self.scopes = None if scopes is None else frozenset(_names("gate: scopes", scopes))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, read by `gating.declaration`."""

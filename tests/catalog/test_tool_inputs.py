@@ -185,6 +185,25 @@ def test_anything_else_is_refused_with_its_kind_and_place(
         assert ("billing[1]" if by_server else "tools[1]") in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"refund": refund}, "each with a list of its tools, as in .* here 'refund' has function"),
+        ({"billing": Tool("refund")}, "here 'billing' has shortlist.catalog.tool.Tool"),
+        ({"billing": {"refund": refund}}, "here 'billing' has dict"),
+        ({"git": [refund], "billing": None}, "here 'billing' has NoneType"),
+        ({"billing": "refund"}, "here 'billing' has str"),
+        (Tool("refund"), "put it in a list"),
+        (refund, "put it in a list"),
+    ],
+)
+def test_tools_in_the_wrong_container_say_what_it_should_be(given: Any, message: str) -> None:
+    with pytest.raises(CatalogError, match=message):
+        Catalog(given)
+    with pytest.raises(CatalogError, match="a list of the tools of 'git', not a dictionary"):
+        Catalog([Tool("log", "git")]).replace_server("git", {"git": [refund]})
+
+
 def test_a_bad_definition_is_named_by_its_place() -> None:
     with pytest.raises(ToolError) as raised:
         Catalog([FORMS["MCP"](), {"name": "x", "inputSchema": "text"}])

@@ -27,7 +27,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "save to a number": (lambda e: e.save(3), "no folder"),
     "save to half a pair": (lambda e: e.save("\ud800"), "no folder"),
     "open a null": (lambda _: Engine.open("\0"), "no folder"),
-    "learn a number": (lambda e: e.learn([3]), r"events\[0\]: an Event"),
+    "learn a number": (lambda e: e.learn([3]), r"events\[0\]: a UsageEvent"),
     "learn nothing": (lambda e: e.learn(None), "events: a list"),
     "details of a number": (lambda e: e.view().details(3), "names: a list"),
     "update to nothing": (lambda e: e.replace(None), "tools: a list"),
