@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Self, Union, get_args, get_origin
 
@@ -72,7 +71,6 @@ AUTO = "auto"
 _NUMBERS = frozenset({int, float})
 
 
-@lru_cache(maxsize=256)
 def _kinds(annotation: Any) -> frozenset[Any]:
     """The types that a setting may have, out of a union."""
     members = (

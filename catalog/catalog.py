@@ -187,14 +187,17 @@ class Catalog:
     def definitions(self, ids: Iterable[str], /) -> dict[str, Tool]:
         """Id to tool; unknown ids are left out.
 
+        Raises:
+            CatalogError: `ids` is no list of ids.
+
         Example:
             >>> from shortlist import Catalog, Tool
             >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
             >>> list(catalog.definitions(["mail/send_mail", "mail/read_mail"]))
             ['mail/send_mail']
         """
-        ordinals = self._ordinals
-        return {name: self._tools[ordinals[name]] for name in ids if name in ordinals}
+        _check_ids(ids)
+        return {name: self._tools[self._ordinals[name]] for name in ids if name in self}
 
     def ordinal(self, tool_id: str) -> int:
         """The position of the tool with this id.
@@ -226,8 +229,7 @@ class Catalog:
             >>> catalog.ordinals(["mail/send_mail", "billing/list_invoices"]).tolist()
             [1, 0]
         """
-        if isinstance(ids, str) or not isinstance(ids, Iterable):
-            raise CatalogError(f"ids: a list of ids, not {ids!r:.80}")
+        _check_ids(ids)
         return np.fromiter((self.ordinal(tool_id) for tool_id in ids), dtype=np.intp)
 
     def named(self, name: str) -> tuple[int, ...]:
@@ -367,6 +369,11 @@ class Catalog:
         for ordinal, tool in enumerate(self._tools):
             places.setdefault(tool.name, []).append(ordinal)
         return {name: tuple(ordinals) for name, ordinals in places.items()}
+
+
+def _check_ids(ids: object) -> None:
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
+        raise CatalogError(f"ids: a list of ids, not {ids!r:.80}")
 
 
 #: Ids offered for one that is not there.

@@ -115,7 +115,9 @@ class Tool:
             server = None if server is None else _line(server, "server", notes, NAME_LIMIT)
             default = name if server is None else f"{server}/{name}"
             tool_id = default if id is None else _line(id, "id", notes, ID_LIMIT)
-            clean_title = clean_line(_text(title or "", "title"), "title", notes, NAME_LIMIT)
+            clean_title = clean_line(
+                _text("" if title is None else title, "title"), "title", notes, NAME_LIMIT
+            )
             text = clean(_text(description, "description"), "description", notes, DESCRIPTION_LIMIT)
             groups = _tags(tags, notes)
             schema = _frozen(input_schema, "input_schema", notes) or _NO_PARAMETERS

@@ -69,7 +69,8 @@ class Rule:
         name: name of the rule in reports and refusals.
 
     Raises:
-        ConfigError: a selector is empty, or the rule has neither `condition` nor `provides`.
+        ConfigError: a selector is empty, the rule has neither `condition` nor `provides`, or an
+            argument is of the wrong type.
 
     Example:
         >>> from shortlist.gating import Rule, requires_scope
@@ -93,6 +94,10 @@ class Rule:
         self.condition = condition
         self.tools = _patterns("tools", tools)
         self.server = _patterns("server", server)
+        if not isinstance(annotations, Mapping | None):
+            raise ConfigError(
+                f"annotations: a mapping of name to value, not {type(annotations).__name__}"
+            )
         self.annotations = tuple(
             Annotation(hint, value) for hint, value in (annotations or {}).items()
         )
@@ -105,6 +110,11 @@ class Rule:
         if self.condition is not None and not isinstance(self.condition, Condition):
             got = f"{self.condition!r:.80}"
             raise ConfigError(f"condition: {got} is no condition, as requires_scope('admin') is")
+        if not isinstance(self.provides, Provides | None):
+            got = type(self.provides).__name__
+            raise ConfigError(f"provides: Provides(scopes=..., milestones=...), not {got}")
+        if not isinstance(self.name, str | None):
+            raise ConfigError(f"name: a text, not {type(self.name).__name__}")
         if self.provides is not None and self.tools is None and self.server is None:
             raise ConfigError("`provides` needs `tools` or `server`: it cannot be for every tool")
 

@@ -339,7 +339,7 @@ class Session:
             it says so.
 
         Raises:
-            RequestError: the query is empty or no text.
+            RequestError: the query is empty or no text, or `call_id` is no id.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -351,6 +351,8 @@ class Session:
             [{'type': 'tool_reference', 'tool_name': 'weather__get_forecast'}]
         """
         query = bounded(query).strip()
+        if not isinstance(call_id, str | None) or call_id == "":
+            raise RequestError(f"call_id: the id of the model's call, not {call_id!r:.80}")
         if call_id is not None and self.format is None:
             raise RequestError("call_id: the session has no format; make it with format=...")
         with self._lock:

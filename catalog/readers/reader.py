@@ -174,9 +174,11 @@ def refuse_foreign_schema(value: dict[str, Any], field: str, own: tuple[str, ...
         if key not in own and isinstance(value.get(key), dict):
             reason = f"is missing, but there is {key!r}: use format {name}, or auto"
             raise ToolError(field=field, reason=reason, tool=name_of(value))
-    if key := misnamed_schema_key(value, own):
+    if misnamed_key := misnamed_schema_key(value, own):
         names = ", ".join(f"{spelling!r} ({name})" for spelling, name in _SCHEMA_KEYS.items())
-        reason = f"is missing, but there is {key!r:.80}; the schema's key is one of {names}"
+        reason = (
+            f"is missing, but there is {misnamed_key!r:.80}; the schema's key is one of {names}"
+        )
         raise ToolError(field=field, reason=reason, tool=name_of(value))
 
 
