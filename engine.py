@@ -434,7 +434,8 @@ class Engine:
         Args:
             server: name of the server.
             tools: all its tools now, as for `from_tools`. They take the position of its first tool.
-                An empty list removes the server.
+                With an empty list its tools are gone, and it may get tools again later. An engine
+                that is saved and opened meanwhile needs `add` for that.
             add: whether a server that the catalog lacks is added, at the end.
             quarantined: as for `replace`.
             progress: as for `replace`.
@@ -759,7 +760,8 @@ class Engine:
             budget_ms: time limit of the answer in milliseconds; see `View.search`.
 
         Raises:
-            RequestError: an argument is of the wrong type or out of range, or no such tier exists.
+            RequestError: the query is empty, an argument is of the wrong type or out of range, or
+                there is no such tier.
 
         Example:
             >>> from shortlist import Engine, Tool

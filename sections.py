@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Self, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -12,7 +13,9 @@ from pydantic import (
     ModelWrapValidatorHandler,
     SerializerFunctionWrapHandler,
     ValidationError,
+    ValidationInfo,
     WrapSerializer,
+    field_validator,
     model_validator,
 )
 from pydantic_core import InitErrorDetails
@@ -65,6 +68,17 @@ AUTO = "auto"
 """Name that stands for the best tier that fits a request's time budget."""
 
 
+_NUMBERS = frozenset({int, float})
+
+
+def _kinds(annotation: Any) -> frozenset[Any]:
+    """The types that a setting may have, out of a union."""
+    members = (
+        get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    )
+    return frozenset(members)
+
+
 class Section(BaseModel):
     """A table of settings. An unknown key is an error that lists the keys of the section.
 
@@ -85,6 +99,19 @@ class Section(BaseModel):
         if section is None or problems:
             raise ValidationError.from_exception_data(cls.__name__, problems)
         return section
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check_kind(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse what would silently become a number or a truth value."""
+        kinds = _kinds(cls.model_fields[info.field_name or ""].annotation)
+        if isinstance(value, str) and kinds & _NUMBERS and str not in kinds:
+            raise ValueError(f"a number, not the text {value!r:.80}")
+        if isinstance(value, bool) and kinds & _NUMBERS and bool not in kinds:
+            raise ValueError(f"a number, not {value}")
+        if not isinstance(value, bool) and kinds <= {bool, NoneType} and value is not None:
+            raise ValueError(f"true or false, not {value!r:.80}")
+        return value
 
     @classmethod
     def _prepare(cls, values: Any) -> tuple[Any, list[InitErrorDetails]]:

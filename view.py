@@ -8,6 +8,8 @@ from functools import cached_property, partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from .catalog import Catalog, Tool
 from .decision.decider import judge_selection
 from .decision.measurements import DEPTH
@@ -126,6 +128,9 @@ class View:
         Args:
             tool_ids: ids of the tools. Unknown ids are ignored.
 
+        Raises:
+            RequestError: `tool_ids` is no list of ids.
+
         Example:
             >>> from shortlist import Engine, Tool
             >>> tools = [Tool("get_invoice", "billing"), Tool("send_mail", "mail")]
@@ -134,6 +139,8 @@ class View:
             ['mail/send_mail']
         """
         self._guard.check()
+        if isinstance(tool_ids, str) or not isinstance(tool_ids, Iterable):
+            raise RequestError(f"tool_ids: a list of ids, not {type(tool_ids).__name__}")
         return View(self.admission.limited(tool_ids), self._searcher, self.decider)
 
     def exists(self, tool_id: str) -> bool:
@@ -158,6 +165,9 @@ class View:
             visible: rows of the catalog version that are not hidden, shape (n,); None for all.
                 `admission.index.rows` has the row of each id.
 
+        Raises:
+            RequestError: `visible` is no such array.
+
         Example:
             >>> import numpy as np
             >>> from shortlist import Engine, Tool
@@ -167,6 +177,14 @@ class View:
             'unknown'
         """
         self._guard.check()
+        if visible is not None and (
+            not isinstance(visible, np.ndarray)
+            or visible.dtype != np.bool_
+            or visible.shape != (len(self.catalog),)
+        ):
+            raise RequestError(
+                f"visible: an array of booleans, shape ({len(self.catalog)},), not {visible!r:.80}"
+            )
         return View(self.admission.showing(visible), self._searcher, self.decider)
 
     def search(
@@ -192,8 +210,8 @@ class View:
                 and `reason` are set. If False, the hits are only ranked.
 
         Raises:
-            RequestError: an argument is of the wrong type or out of range, or there is no such
-                tier.
+            RequestError: the query is empty, an argument is of the wrong type or out of range, or
+                there is no such tier.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -267,6 +285,8 @@ class View:
             >>> view.search_among(["mail/list_mail"], selection).ids
             ('mail/list_mail',)
         """
+        if not isinstance(selection, Selection):
+            raise RequestError(f"selection: the result of a search, not {type(selection).__name__}")
         return self._searcher.search(
             self.limited(tool_ids).admission,
             selection.query,
@@ -445,7 +465,7 @@ class View:
             a verdict with status `denied` or `unknown`; or `promoted`, with the new definition.
 
         Raises:
-            RequestError: the verdict has no tool.
+            RequestError: it is no verdict, or has no tool.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -455,6 +475,8 @@ class View:
             >>> engine.view().recheck(verdict).status
             'promoted'
         """
+        if not isinstance(verdict, Verdict):
+            raise RequestError(f"verdict: the result of `check`, not {type(verdict).__name__}")
         tool = verdict.tool
         if tool is None:
             raise RequestError(f"verdict: {verdict.status}; only a call that passed has a tool")

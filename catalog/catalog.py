@@ -79,6 +79,8 @@ class Catalog:
         self._tools = tuple(unique.values())
         self._ordinals = {tool_id: ordinal for ordinal, tool_id in enumerate(unique)}
         self.collisions: tuple[Collision, ...] = collisions
+        #: Servers that have no tools at present, but had some in the version this was made from.
+        self._emptied: frozenset[str] = frozenset()
 
     @classmethod
     def read(
@@ -185,14 +187,17 @@ class Catalog:
     def definitions(self, ids: Iterable[str], /) -> dict[str, Tool]:
         """Id to tool; unknown ids are left out.
 
+        Raises:
+            CatalogError: `ids` is no list of ids.
+
         Example:
             >>> from shortlist import Catalog, Tool
             >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
             >>> list(catalog.definitions(["mail/send_mail", "mail/read_mail"]))
             ['mail/send_mail']
         """
-        ordinals = self._ordinals
-        return {name: self._tools[ordinals[name]] for name in ids if name in ordinals}
+        _check_ids(ids)
+        return {name: self._tools[self._ordinals[name]] for name in ids if name in self}
 
     def ordinal(self, tool_id: str) -> int:
         """The position of the tool with this id.
@@ -224,8 +229,7 @@ class Catalog:
             >>> catalog.ordinals(["mail/send_mail", "billing/list_invoices"]).tolist()
             [1, 0]
         """
-        if isinstance(ids, str) or not isinstance(ids, Iterable):
-            raise CatalogError(f"ids: a list of ids, not {ids!r:.80}")
+        _check_ids(ids)
         return np.fromiter((self.ordinal(tool_id) for tool_id in ids), dtype=np.intp)
 
     def named(self, name: str) -> tuple[int, ...]:
@@ -259,7 +263,7 @@ class Catalog:
             3
         """
         given = given_tools(tools)
-        catalog = Catalog(chain(self._tools, given.tools))
+        catalog = self._with(chain(self._tools, given.tools))
         catalog.provider_tools = (*self.provider_tools, *given.provider_tools)
         return catalog
 
@@ -285,7 +289,8 @@ class Catalog:
 
         Args:
             server: the server's name.
-            tools: all the tools the server has now. An empty list removes the server.
+            tools: all the tools the server has now. With an empty list its tools are gone, and it
+                may get tools again later.
             add: whether a server that the catalog lacks is added.
 
         Raises:
@@ -299,7 +304,9 @@ class Catalog:
             >>> [tool.id for tool in newer]
             ['billing/list_invoices', 'mail/read_mail']
         """
-        if not add and server not in self.servers:
+        if not isinstance(server, str) or not server:
+            raise CatalogError(f"server: the name of a server, not {server!r:.80}")
+        if not add and server not in self.servers and server not in self._emptied:
             listed = ", ".join(self.servers[:LISTED_SERVERS]) or "none"
             more = ", ..." if len(self.servers) > LISTED_SERVERS else ""
             raise CatalogError(
@@ -350,9 +357,10 @@ class Catalog:
         )
 
     def _with(self, tools: Iterable[Tool]) -> Catalog:
-        """A catalog of these tools, with the provider's tools of this one."""
+        """The next version: of these tools, with the provider's tools and servers of this one."""
         catalog = Catalog(tools)
         catalog.provider_tools = self.provider_tools
+        catalog._emptied = self._emptied.union(self.servers).difference(catalog.servers)
         return catalog
 
     @cached_property
@@ -361,6 +369,11 @@ class Catalog:
         for ordinal, tool in enumerate(self._tools):
             places.setdefault(tool.name, []).append(ordinal)
         return {name: tuple(ordinals) for name, ordinals in places.items()}
+
+
+def _check_ids(ids: object) -> None:
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
+        raise CatalogError(f"ids: a list of ids, not {ids!r:.80}")
 
 
 #: Ids offered for one that is not there.

@@ -14,15 +14,17 @@ _SECTION = re.compile(r"^(Args|Arguments|Parameters|Returns|Raises|Yields|Exampl
 _PARAMETER = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
 
 
-def definition_of(function: Callable[..., Any]) -> dict[str, Any]:
+def definition_of(function: Callable[..., Any], name: str | None = None) -> dict[str, Any]:
     """The name, description and input schema of a function, from its signature and docstring.
 
     Args:
         function: with parameters that can be given by name. Types come from its annotations, and
             texts from its docstring (in Google's style).
+        name: another name than the function's own.
 
     Raises:
-        ToolError: a parameter can only be given by position, or has a type without a JSON schema.
+        ToolError: it is a lambda without a name, or a parameter can only be given by position or
+            has a type without a JSON schema.
     """
     from pydantic import TypeAdapter
     from pydantic.errors import PydanticUserError
@@ -30,7 +32,11 @@ def definition_of(function: Callable[..., Any]) -> dict[str, Any]:
     unwrapped = function.func if isinstance(function, partial) else function
     if not inspect.isroutine(function) and not isinstance(function, partial):
         function = cast("Callable[..., Any]", getattr(function, "__call__"))  # noqa: B004,B009 - of an object: its signature is that of the method
-    name = getattr(unwrapped, "__name__", None) or type(unwrapped).__name__
+    if name is None:
+        name = getattr(unwrapped, "__name__", None) or type(unwrapped).__name__
+    if name == "<lambda>":
+        reason = 'a lambda has no name; write Tool.from_function(function, name="...")'
+        raise ToolError(field="name", reason=reason)
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
             raise ToolError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -33,7 +33,39 @@ INTEGER_BITS = 1024
 _PROSE = frozenset({"description", "title", "$comment"})
 _DOUBTFUL = re.compile(r"\\[ubfr]|[^\x20-\x7e]")
 
+#: Keys, in small letters without marks, under which people put the schema of the arguments.
+_SCHEMA_KEYS = frozenset(
+    {"args", "arguments", "input", "inputs", "parameters", "params", "properties", "schema"}
+    | {"argsschema", "argumentsschema", "inputschema", "jsonschema", "parametersjsonschema"}
+)
+
 Link: TypeAlias = "tuple[Link, str | int] | None"
+
+
+def misnamed_schema_key(definition: Mapping[str, Any], own: Sequence[str]) -> str | None:
+    """The key that seems to hold the arguments of a definition which has none under its own key.
+
+    Args:
+        definition: a definition of a tool.
+        own: the keys that are read.
+
+    Returns:
+        The key; None if the definition has its schema, or takes no arguments.
+    """
+    if any(definition.get(key) is not None for key in own):
+        return None
+    return next(
+        (
+            key
+            for key, value in definition.items()
+            if isinstance(key, str)
+            and key not in own
+            and value
+            and isinstance(value, dict | list)
+            and key.casefold().replace("_", "").replace("-", "") in _SCHEMA_KEYS
+        ),
+        None,
+    )
 
 
 def freeze(value: object, field: str, notes: Notes) -> bytes:

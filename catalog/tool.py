@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ToolError
 from .parameter import Parameter, flatten
-from .schema import canonical_json, digest, freeze
+from .schema import canonical_json, digest, freeze, misnamed_schema_key
 from .text_cleaning import (
     DESCRIPTION_LIMIT,
     ID_LIMIT,
@@ -115,7 +115,9 @@ class Tool:
             server = None if server is None else _line(server, "server", notes, NAME_LIMIT)
             default = name if server is None else f"{server}/{name}"
             tool_id = default if id is None else _line(id, "id", notes, ID_LIMIT)
-            clean_title = clean_line(_text(title or "", "title"), "title", notes, NAME_LIMIT)
+            clean_title = clean_line(
+                _text("" if title is None else title, "title"), "title", notes, NAME_LIMIT
+            )
             text = clean(_text(description, "description"), "description", notes, DESCRIPTION_LIMIT)
             groups = _tags(tags, notes)
             schema = _frozen(input_schema, "input_schema", notes) or _NO_PARAMETERS
@@ -213,10 +215,20 @@ class Tool:
         """A tool from a row. Other keys are ignored; null means absent.
 
         Raises:
-            ToolError: a field is missing or bad.
+            ToolError: a field is missing or bad, or the schema stands under another key than
+                `input_schema`.
         """
+        if not isinstance(row, Mapping):
+            raise ToolError(field="row", reason=f"must be an object, got {type(row).__name__}")
         if "name" not in row:
             raise ToolError(field="name", reason="is missing")
+        if key := misnamed_schema_key(row, ("input_schema",)):
+            reason = (
+                f"is missing, but there is {key!r:.80}; a row has 'input_schema', and "
+                "Catalog([...]) reads other formats"
+            )
+            tool = row["name"] if isinstance(row["name"], str) else None
+            raise ToolError(field="input_schema", reason=reason, tool=tool)
         optional = {field: row[field] for field in _OPTIONAL if row.get(field) is not None}
         return cls(row["name"], **optional)
 
@@ -233,10 +245,11 @@ class Tool:
         Args:
             function: a function whose parameters can be given by name; may be async.
             server: the server that the tool belongs to.
-            name: another name.
+            name: another name; needed for a lambda.
 
         Raises:
-            ToolError: it is no function, or a parameter has no JSON schema.
+            ToolError: it is no function, a lambda without a name, or a parameter has no JSON
+                schema.
 
         Example:
             >>> from shortlist import Tool
@@ -251,8 +264,7 @@ class Tool:
         if not callable(function):
             reason = f"must be a function, got {type(function).__name__}"
             raise ToolError(field="function", reason=reason)
-        definition = definition_of(function)
-        return cls.from_dict(definition | {"server": server} | ({"name": name} if name else {}))
+        return cls.from_dict(definition_of(function, name) | {"server": server})
 
     def to_saved(self) -> dict[str, Any]:
         """A JSON form that `from_saved` reads without checks.

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ..errors import CatalogError, ToolError
 from .mcp_listing import Model, is_model, plain
+from .schema import misnamed_schema_key
 from .tool import Tool
 
 
@@ -74,6 +75,8 @@ def given_tools(tools: Tools, server: str | None = None) -> GivenTools:
         raise CatalogError(
             "tools: a client answers in its event loop; use: await Catalog.from_client(client)"
         )
+    if isinstance(tools, Mapping):
+        _check_dictionary(tools, server)
     if isinstance(tools, Mapping) and server is None and _is_by_server(tools):
         for name, inner in tools.items():
             _add_each(given, inner if _is_list(inner) else [inner], name, f"{name:.80}")
@@ -82,12 +85,38 @@ def given_tools(tools: Tools, server: str | None = None) -> GivenTools:
     elif isinstance(tools, Iterable):
         _add_each(given, tools, server, "")
     else:
-        raise CatalogError(f"tools: a list of {_KNOWN}; not {type(tools).__name__}")
+        mend = "; put it in a list" if isinstance(tools, Tool) or callable(tools) else ""
+        raise CatalogError(f"tools: a list, each item {_KNOWN}; not {_kind(tools)}{mend}")
     return given
 
 
+def _check_dictionary(tools: Mapping[Any, Any], server: str | None) -> None:
+    """Refuse a dictionary that is neither a definition nor a document, with what it should be.
+
+    Raises:
+        CatalogError: its values are not lists of tools, or `server` is given and it has servers.
+    """
+    is_by_server = _is_by_server(tools)
+    if server is not None and is_by_server:
+        raise CatalogError(
+            f"tools: a list of the tools of {server!r:.80}, not a dictionary of servers"
+        )
+    if is_by_server or not tools or not _DOCUMENT_KEYS.isdisjoint(tools) or "mcpServers" in tools:
+        return
+    for name, inner in tools.items():
+        if not isinstance(name, str) or not (_is_list(inner) or is_model(inner)):
+            raise CatalogError(
+                "tools: a dictionary has names of servers, each with a list of its tools, as in "
+                f'{{"billing": [refund]}}; here {name!r:.80} has {_kind(inner)}'
+            )
+
+
 def _is_list(value: object) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, Mapping) and not is_model(value)
+    return (
+        isinstance(value, Iterable)
+        and not isinstance(value, Mapping | str | bytes)
+        and not is_model(value)
+    )
 
 
 def _is_by_server(tools: Mapping[Any, Any]) -> bool:
@@ -218,6 +247,7 @@ def _is_provider_tool(definition: Mapping[str, Any]) -> bool:
         isinstance(kind, str)
         and kind not in _NOT_PROVIDER_TYPES
         and _SCHEMA_KEYS.isdisjoint(definition)
+        and misnamed_schema_key(definition, ()) is None
     )
 
 

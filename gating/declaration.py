@@ -111,6 +111,10 @@ def _checked(model: type[_Model], values: Any, where: str) -> _Model:
 
 
 def _setting(value: Any) -> Gate:
+    if isinstance(value, Rule | list | tuple):
+        raise ConfigError(
+            f"gate: a Gate or its table, not {type(value).__name__}; write Gate([rule])"
+        )
     gate = value if isinstance(value, Gate) else read_gate(value)
     if problems := rule_problems(gate):
         raise ConfigError("; ".join(f"gate: {problem}" for problem in problems))

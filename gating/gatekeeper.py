@@ -47,7 +47,12 @@ class Gatekeeper:
 
         Args:
             rules: further rules of the caller; None for none.
+
+        Raises:
+            RequestError: `rules` is no Gate.
         """
+        if not isinstance(rules, Gate | None):
+            raise RequestError(f"rules: a Gate, not {type(rules).__name__}; write Gate([rule])")
         return self if rules is None or not rules.rules else self._joined_with(rules)
 
     def compiled_gate(self, index: Index) -> CompiledGate:

@@ -69,7 +69,8 @@ class Rule:
         name: name of the rule in reports and refusals.
 
     Raises:
-        ConfigError: a selector is empty, or the rule has neither `condition` nor `provides`.
+        ConfigError: a selector is empty, the rule has neither `condition` nor `provides`, or an
+            argument is of the wrong type.
 
     Example:
         >>> from shortlist.gating import Rule, requires_scope
@@ -93,6 +94,10 @@ class Rule:
         self.condition = condition
         self.tools = _patterns("tools", tools)
         self.server = _patterns("server", server)
+        if not isinstance(annotations, Mapping | None):
+            raise ConfigError(
+                f"annotations: a mapping of name to value, not {type(annotations).__name__}"
+            )
         self.annotations = tuple(
             Annotation(hint, value) for hint, value in (annotations or {}).items()
         )
@@ -105,6 +110,11 @@ class Rule:
         if self.condition is not None and not isinstance(self.condition, Condition):
             got = f"{self.condition!r:.80}"
             raise ConfigError(f"condition: {got} is no condition, as requires_scope('admin') is")
+        if not isinstance(self.provides, Provides | None):
+            got = type(self.provides).__name__
+            raise ConfigError(f"provides: Provides(scopes=..., milestones=...), not {got}")
+        if not isinstance(self.name, str | None):
+            raise ConfigError(f"name: a text, not {type(self.name).__name__}")
         if self.provides is not None and self.tools is None and self.server is None:
             raise ConfigError("`provides` needs `tools` or `server`: it cannot be for every tool")
 
@@ -205,7 +215,7 @@ class Gate:
             any name.
 
     Raises:
-        ConfigError: an item is not a rule.
+        ConfigError: `rules` is no list of rules, or `scopes` no list of names.
 
     Example:
         >>> from shortlist import Engine, Gate, Rule, Tool
@@ -219,12 +229,13 @@ class Gate:
     __slots__ = ("rules", "scopes")
 
     def __init__(self, rules: Iterable[Rule] = (), *, scopes: Iterable[str] | None = None) -> None:
+        if isinstance(rules, str | Mapping) or not isinstance(rules, Iterable):
+            mend = "; write Gate([rule])" if isinstance(rules, Rule) else ""
+            raise ConfigError(f"gate: a list of rules, not {type(rules).__name__}{mend}")
         self.rules = tuple(rules)
         if bad := [rule for rule in self.rules if not isinstance(rule, Rule)]:
             raise ConfigError(f"gate: {bad[0]!r:.80} is no Rule")
-        if isinstance(scopes, str):
-            raise ConfigError(f"gate: scopes: a list of names, not the text {scopes!r:.80}")
-        self.scopes = None if scopes is None else frozenset(scopes)
+        self.scopes = None if scopes is None else frozenset(_names("gate: scopes", scopes))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, read by `gating.declaration`."""

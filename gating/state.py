@@ -76,7 +76,7 @@ class State:
             >>> State().granted("mail:send").scopes
             frozenset({'mail:send'})
         """
-        return replace(self, scopes=self.scopes.union(scopes))
+        return replace(self, scopes=self.scopes.union(_texts("scopes", scopes)))
 
     def reached(self, *milestones: str) -> Self:
         """A copy with these milestones added.
@@ -86,7 +86,7 @@ class State:
             >>> State().reached("confirmed").milestones
             frozenset({'confirmed'})
         """
-        return replace(self, milestones=self.milestones.union(milestones))
+        return replace(self, milestones=self.milestones.union(_texts("milestones", milestones)))
 
     def knowing(self, **facts: Scalar) -> Self:
         """A copy with these facts added; they replace facts of the same name.
@@ -115,6 +115,8 @@ class State:
             >>> State(scopes={"mail:send"}).continuing(State(called=["mail/read"])).called
             ('mail/read',)
         """
+        if not isinstance(before, State):
+            raise RequestError(f"before: a State, not {type(before).__name__}")
         return replace(
             self,
             called=(*before.called, *self.called),

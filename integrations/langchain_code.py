@@ -98,6 +98,8 @@ def code_tools(
             return hosted.session
 
     def find_functions(query: str, runtime: ToolRuntime[Any, Any]) -> str:
+        if not query.strip():
+            return "The query is empty: say what the functions are needed for."
         view = session_of(runtime).view()
         functions = [view.catalog.get(tool_id) for tool_id in view.search(query, k=k).ids]
         return Stubs(functions, ToolNames(view.catalog)).for_model() or "No function fits."

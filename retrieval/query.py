@@ -13,15 +13,22 @@ from ..errors import RequestError
 MAX_QUERY_CHARS = 8_000
 
 
-def bounded(text: str) -> str:
+def bounded(text: str, place: str = "query") -> str:
     """The part of a request's text that is read.
 
+    Args:
+        text: the request.
+        place: the argument, for errors.
+
     Raises:
-        RequestError: it is no text.
+        RequestError: it is no text, or has nothing but blanks.
     """
     if not isinstance(text, str):
-        raise RequestError(f"query: a text, not {type(text).__name__}")
-    return text[:MAX_QUERY_CHARS]
+        raise RequestError(f"{place}: a text, not {type(text).__name__}")
+    bounded_text = text[:MAX_QUERY_CHARS]
+    if not bounded_text.strip():
+        raise RequestError(f"{place}: is empty; pass what the user asked for")
+    return bounded_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,17 +32,27 @@ def checked_events(events: Iterable[UsageEvent]) -> list[UsageEvent]:
     """The events as a list.
 
     Raises:
-        RequestError: an item is not an event; names its position.
+        RequestError: there are none, or an item is not an event; names its position.
     """
     if isinstance(events, str | Mapping) or not isinstance(events, Iterable):
-        raise RequestError(f"events: a list of Event, not {type(events).__name__}")
+        raise RequestError(f"events: a list of UsageEvent, not {type(events).__name__}")
     checked = list(events)
+    if not checked:
+        raise RequestError(
+            "events: is empty; give a UsageEvent for each recorded query, with the ids of the "
+            "tools that were right for it"
+        )
     for place, event in enumerate(checked):
         if not isinstance(event, UsageEvent):
             kind = type(event).__name__
-            raise RequestError(f"events[{place}]: an Event, not {kind}")
+            raise RequestError(
+                f"events[{place}]: a UsageEvent(query, tool_ids), not {kind}; "
+                "shortlist.evals.dataset.read_queries reads files"
+            )
         if not isinstance(event.query, str) or not _are_ids(event.relevant):
-            raise RequestError(f"events[{place}]: an Event needs a text and a list of tool ids")
+            raise RequestError(f"events[{place}]: a UsageEvent needs a text and a list of tool ids")
+        if not event.query.strip():
+            raise RequestError(f"events[{place}]: the query is empty")
     return checked
 
 

@@ -179,7 +179,7 @@ def _text_of_content(index: int, content: object) -> str:
         return content.strip()
     if isinstance(content, Sequence):
         texts = (part.get("text") for part in content if isinstance(part, Mapping))
-        return " ".join(text.strip() for text in texts if isinstance(text, str))
+        return " ".join(text.strip() for text in texts if isinstance(text, str)).strip()
     raise RequestError(f"messages[{index}].content: a text or a list of parts, not {content!r:.80}")
 
 

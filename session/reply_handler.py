@@ -28,6 +28,8 @@ the arguments. Functions may be async."""
 
 #: Calls that run at the same time in threads.
 _THREADS = 16
+#: Names of functions that an error about a missing one lists.
+_LISTED_NAMES = 20
 _FAILED = (
     "The tool failed and gave no message. Try other arguments or another tool, or tell the user."
 )
@@ -58,6 +60,10 @@ class CallSession(Protocol):
 
     def search(self, query: str) -> Turn:
         """Answer a search of the model."""
+        ...
+
+    def tool_to_run(self, name: str, arguments: object) -> Tool | None:
+        """The tool that a call may run; None if it is unknown or denied whatever is called."""
         ...
 
     def waits_for_calls(self, name: str, arguments: object) -> bool:
@@ -109,6 +115,8 @@ class ReplyHandler:
         self._session = session
         self._reply = reply
         self._run = run
+        if isinstance(run, Mapping):
+            self._check_functions(run)
         self._parallel = parallel
         self._answers: dict[int, CallAnswer] = {}
         self._about_tools: Messages = []
@@ -201,6 +209,29 @@ class ReplyHandler:
         answers = [self._answers[place] for place in range(len(self._reply.calls))]
         return [*self._reply.messages, *self._reply.answer(answers), *self._about_tools]
 
+    def _check_functions(self, functions: Mapping[str, Any]) -> None:
+        """Check that each tool that may run has a function.
+
+        Raises:
+            RequestError: a function is missing, or is none.
+        """
+        for call in self._reply.calls:
+            if self._session.read_search(call.name, call.arguments) is not None:
+                continue
+            tool = self._session.tool_to_run(call.name, call.arguments)
+            if tool is None:
+                continue
+            function = _function_of(functions, tool)
+            if function is None:
+                names = ", ".join(map(str, list(functions)[:_LISTED_NAMES])) or "none"
+                more = ", ..." if len(functions) > _LISTED_NAMES else ""
+                raise RequestError(
+                    f"run: no function for the tool {tool.id!r}; add it under {tool.id!r} or "
+                    f"{tool.name!r}. The mapping has: {names}{more}"
+                )
+            if not callable(function) and not callable(getattr(function, "invoke", None)):
+                raise RequestError(f"run[{tool.id!r}]: a function, not {type(function).__name__}")
+
     def _is_async(self) -> bool:
         functions = self._run.values() if isinstance(self._run, Mapping) else (self._run,)
         return any(map(_is_async_function, functions))
@@ -210,10 +241,7 @@ class ReplyHandler:
         tool, arguments = passed.tool, dict(passed.verdict.arguments)
         if not isinstance(self._run, Mapping):
             return self._run(tool, arguments)
-        function = self._run.get(tool.id, self._run.get(tool.name))
-        if function is None:
-            raise RequestError(f"run: has no function under {tool.id!r} or {tool.name!r}")
-        return call_function(function, arguments)
+        return call_function(_function_of(self._run, tool), arguments)
 
     def _may_run(self, passed: PassedCall) -> bool:
         """Whether the call is still permitted: other calls of the batch may have taken long."""
@@ -237,7 +265,7 @@ class ReplyHandler:
             return
         function: object = self._run
         if isinstance(function, Mapping):
-            function = function.get(passed.tool.id, function.get(passed.tool.name))
+            function = _function_of(function, passed.tool)
         try:
             if _is_async_function(function):
                 value = self._call(passed)
@@ -246,6 +274,11 @@ class ReplyHandler:
             passed.value = await value if inspect.isawaitable(value) else value
         except Exception as error:  # noqa: BLE001 - whatever a tool raises, the model is answered
             passed.error = error
+
+
+def _function_of(functions: Mapping[str, Any], tool: Tool) -> object:
+    """The function of a tool; None if there is none."""
+    return functions.get(tool.id, functions.get(tool.name))
 
 
 def _answer_of(call: ModelCall, passed: PassedCall) -> CallAnswer:

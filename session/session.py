@@ -9,7 +9,7 @@ from time import perf_counter
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..catalog import Catalog
+from ..catalog import Catalog, Tool
 from ..config import Config, SessionConfig
 from ..errors import RequestError, ShortlistError, StepLimitError
 from ..gating import Refusal, State, Votes
@@ -17,7 +17,7 @@ from ..gating.verdict import Verdict
 from ..loaders.prompt import AskedSearch
 from ..loaders.render import renderer_for
 from ..processes import GuardedLock
-from ..retrieval.query import MAX_QUERY_CHARS
+from ..retrieval.query import bounded
 from ..sections import AUTO
 from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
@@ -33,6 +33,7 @@ from .turn_offer import offer_scores, search_and_offer
 if TYPE_CHECKING:
     from ..codemode import CodeResult
     from ..codemode.broker import CallTool
+    from ..gating.admission import Admission
     from ..loaders.prompt import PromptTurn
     from ..loaders.schemas import DefinitionSource
 
@@ -315,7 +316,7 @@ class Session:
                     raise RequestError("messages: the user's message is empty")
             else:
                 conversation = Conversation.of(messages)
-                if not conversation.request:
+                if not conversation.request.strip():
                     raise RequestError("messages: the last user message is missing or empty")
             self._data.conversation = conversation
             self._data.replies = 0
@@ -338,7 +339,7 @@ class Session:
             it says so.
 
         Raises:
-            RequestError: the query is empty or no text.
+            RequestError: the query is empty or no text, or `call_id` is no id.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -349,12 +350,13 @@ class Session:
             >>> session.search("get the forecast").answer
             [{'type': 'tool_reference', 'tool_name': 'weather__get_forecast'}]
         """
-        if not isinstance(query, str) or not query.strip():
-            raise RequestError("query: a text that says what the tools are needed for")
+        query = bounded(query).strip()
+        if not isinstance(call_id, str | None) or call_id == "":
+            raise RequestError(f"call_id: the id of the model's call, not {call_id!r:.80}")
         if call_id is not None and self.format is None:
             raise RequestError("call_id: the session has no format; make it with format=...")
         with self._lock:
-            turn = self._run_turn(query.strip(), votes, asks=True)
+            turn = self._run_turn(query, votes, asks=True)
             if call_id is None or self.format is None or turn.answer is None:
                 return turn
             answers = search_answer(self.format, call_id, turn.answer)
@@ -604,7 +606,8 @@ class Session:
             answer, and the session remembers it.
 
         Raises:
-            RequestError: it is no reply, or not one of the session's provider.
+            RequestError: it is no reply, not one of the session's provider, or `run` lacks the
+                function of a tool that the reply calls. Nothing has run in these cases.
             StepLimitError: the model goes on calling after it was told to answer.
 
         Example:
@@ -658,12 +661,30 @@ class Session:
             >>> session.waits_for_calls("list_invoices"), session.waits_for_calls("pay")
             (False, True)
         """
-        with self._lock:
-            admission = self.view().admission
-            if self._tools.prompt is not None and isinstance(name, str):
-                name, _ = self._tools.prompt.tool_id(name, arguments)
-            row = admission.find(name)
-            return row is not None and admission.waits_for_calls(admission.tools[row].id)
+        admission, tool = self._tool_of_call(name, arguments)
+        return tool is not None and admission.waits_for_calls(tool.id)
+
+    def tool_to_run(self, name: str, arguments: object = None) -> Tool | None:
+        """The tool that a call of the model may run, now or after other calls of the same reply.
+
+        Args:
+            name: as for `check`.
+            arguments: as for `check`.
+
+        Returns:
+            The tool; None if there is no such tool, or it is denied whatever else is called.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session()
+            >>> session.tool_to_run("list_invoices"), session.tool_to_run("pay")
+            (Tool('billing/list_invoices', ''), None)
+        """
+        admission, tool = self._tool_of_call(name, arguments)
+        if tool is None or admission.admits(tool.id) or admission.waits_for_calls(tool.id):
+            return tool
+        return None
 
     def refresh(self) -> None:
         """Update `system`, `tools` and `active` to the present permissions.
@@ -822,6 +843,15 @@ class Session:
             return None, read.messages
         return (handler, []) if replies <= steps else (None, handler.refuse())
 
+    def _tool_of_call(self, name: str, arguments: object) -> tuple[Admission, Tool | None]:
+        """The present permissions, and the tool that a call of the model names, if any."""
+        with self._lock:
+            admission = self.view().admission
+            if self._tools.prompt is not None and isinstance(name, str):
+                name, _ = self._tools.prompt.tool_id(name, arguments)
+            row = admission.find(name)
+            return admission, None if row is None else admission.tools[row]
+
     def _waiting_tool_id(self, call: Verdict | str) -> str:
         """The tool of a call that passed and waits for its result.
 
@@ -889,7 +919,7 @@ class Session:
         prompt = self._tools.follow(view)
         conversation, k = self._data.conversation, self._k
         if asks:
-            conversation = Conversation((Message("user", in_context[:MAX_QUERY_CHARS]),))
+            conversation = Conversation((Message("user", in_context),))
             in_context, k = conversation.request, self.settings.k or SEARCH_HITS
         called_id = None if outcome is None else outcome[0]
         results, offer = search_and_offer(

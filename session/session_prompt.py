@@ -290,7 +290,7 @@ def read_query(arguments: object) -> str | Verdict:
     )
     query = values.get("query") if isinstance(values, Mapping) else None
     if not problems and isinstance(query, str) and query.strip():
-        return query
+        return query.strip()
     empty = ArgumentProblem("/query", "what has to be done, in plain words", "an empty text")
     return Verdict("invalid", SEARCH_TOOL.name, problems=problems or (empty,))
 

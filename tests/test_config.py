@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from shortlist import Config, Engine, Tool, registry
 from shortlist.config import TierConfig
 from shortlist.errors import ConfigError, MissingExtraError
+from shortlist.gating import Rule, milestone
 
 BUILT_IN = ["lexical", "fast", "embed", "hybrid", "rerank"]
 #: Without a reranker.
@@ -430,3 +431,22 @@ summaries = "s.json"
 pool = "summaries"
 events = "~/e.jsonl"
 """
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"k": "3"}, "k: a number, not the text '3'"),
+        ({"k": True}, "k: a number, not True"),
+        ({"session": {"pool_tokens": "9"}}, "session.pool_tokens: a number, not the text '9'"),
+        ({"session": {"abstain": "no"}}, "session.abstain: true or false, not 'no'"),
+        ({"session": {"must_offer": 0}}, "session.must_offer: true or false, not 0"),
+        ({"tiers": {"mine": {"retrievers": ["lexical"], "depth": "9"}}}, "depth: a number, not"),
+        ({"gate": [Rule(milestone("m"))]}, "gate: a Gate or its table, not list; write Gate([rule"),
+        ({"gate": Rule(milestone("m"))}, "gate: a Gate or its table, not Rule; write Gate([rule])"),
+    ],
+)
+def test_no_value_is_silently_made_into_another(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        Config(**settings)
+    assert message in str(raised.value)

@@ -7,7 +7,15 @@ from typing import Any
 
 from ...errors import CatalogError, ToolError
 from ..tool import Tool
-from .reader import Document, Entry, first_object, name_of, object_fields, short_value
+from .reader import (
+    Document,
+    Entry,
+    first_object,
+    name_of,
+    object_fields,
+    refuse_foreign_schema,
+    short_value,
+)
 
 _OTHER_FIELDS = frozenset({"annotations", "outputSchema", "output_schema", "tags", "title"})
 
@@ -44,6 +52,7 @@ class AnthropicReader:
         kind = value.get("type", "custom")
         if kind not in ("custom", None):
             raise ToolError(field="type", reason=f"must be 'custom', got {short_value(kind)}")
+        refuse_foreign_schema(value, "input_schema", ("input_schema",))
         if "input_schema" not in value:
             raise ToolError(field="input_schema", reason="is missing", tool=name_of(value))
         row = {key: value[key] for key in ("name", "description", "input_schema") if key in value}

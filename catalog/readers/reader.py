@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ...errors import CatalogError, ToolError
+from ..schema import misnamed_schema_key
 from ..text_cleaning import NAME_LIMIT, Notes, clean_line
 from ..tool import Tool
 
@@ -156,7 +157,7 @@ def name_of(definition: dict[str, Any]) -> str | None:
 
 
 def refuse_foreign_schema(value: dict[str, Any], field: str, own: tuple[str, ...]) -> None:
-    """Refuse a definition with its arguments under the key of another format.
+    """Refuse a definition with its arguments under the key of another format, or of none.
 
     Args:
         value: the definition.
@@ -164,8 +165,8 @@ def refuse_foreign_schema(value: dict[str, Any], field: str, own: tuple[str, ...
         own: all spellings of this key.
 
     Raises:
-        ToolError: it has the key of another format and not of this one. The message has the format
-            to use.
+        ToolError: it has the key of another format, or one such as `schema` or `arguments`, and not
+            the key of this format. The message has the format or the key to use.
     """
     if any(value.get(key) is not None for key in own):
         return
@@ -173,6 +174,12 @@ def refuse_foreign_schema(value: dict[str, Any], field: str, own: tuple[str, ...
         if key not in own and isinstance(value.get(key), dict):
             reason = f"is missing, but there is {key!r}: use format {name}, or auto"
             raise ToolError(field=field, reason=reason, tool=name_of(value))
+    if misnamed_key := misnamed_schema_key(value, own):
+        names = ", ".join(f"{spelling!r} ({name})" for spelling, name in _SCHEMA_KEYS.items())
+        reason = (
+            f"is missing, but there is {misnamed_key!r:.80}; the schema's key is one of {names}"
+        )
+        raise ToolError(field=field, reason=reason, tool=name_of(value))
 
 
 def folded(server: str) -> str:

@@ -11,7 +11,7 @@ from ...errors import CatalogError, ToolError
 from ..schema import freeze
 from ..text_cleaning import Notes
 from ..tool import Tool
-from .reader import Document, Entry, first_object, object_at, object_fields
+from .reader import Document, Entry, first_object, object_at, object_fields, refuse_foreign_schema
 
 
 class XlamReader:
@@ -57,6 +57,7 @@ class XlamReader:
         if isinstance(entry.value, ToolError):
             raise entry.value
         function = object_fields(entry)
+        refuse_foreign_schema(function, "parameters", ("parameters",))
         row = {key: function[key] for key in ("name", "description") if key in function}
         schema = _schema(function.get("parameters"))
         return Tool.from_dict(row | {"server": entry.server, "input_schema": schema})

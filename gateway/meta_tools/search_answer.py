@@ -95,8 +95,10 @@ def queries_of(arguments: Mapping[str, Any]) -> list[str]:
     """
     query = arguments.get("query")
     queries = [*([] if query is None else [query]), *arguments.get("queries", ())]
+    # A model that fills in every argument leaves some of them blank.
+    queries = [query for query in queries if not isinstance(query, str) or query.strip()]
     if not queries:
-        raise RequestError("query: missing; give a query, or queries with one step each")
+        raise RequestError("query: missing or empty; give a query, or queries with one step each")
     return queries
 
 

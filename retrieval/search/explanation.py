@@ -129,8 +129,6 @@ def _reason(
 ) -> str:
     if refusal is not None:
         return f"denied: {refusal.reason}"
-    if not run.query.text.strip():
-        return "the request is empty"
     if rank is not None and rank <= run.k and row in index.named(run.query.text):
         return "the request is exactly its name or id"
     if rank is None:

@@ -135,7 +135,7 @@ class Searcher:
             raise RequestError("queries: a list of texts, not one text; see `search`")
         if not isinstance(queries, Iterable):
             raise RequestError(f"queries: a list of texts, not {type(queries).__name__}")
-        texts = [bounded(query) for query in queries]
+        texts = [bounded(query, f"queries[{index}]") for index, query in enumerate(queries)]
         _, strategy = self._tiers.requested(tier)
         vectors = self._encoded(admitted.index, texts, strategy)
         return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from threading import TIMEOUT_MAX, Lock, Thread
@@ -13,6 +14,7 @@ from ...errors import MissingExtraError, ModelError
 from ...models.picking_reranker import UnusablePickError
 from .query_run import BudgetExceeded, StageBusy
 
+_LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 FIRST_RETRY_S = 1.0
@@ -76,11 +78,17 @@ class Guard:
         return self._run_recorded(work) if due is None else self._run_until(work, due)
 
     def failed(self, error: Exception) -> None:
-        """Remember a failure: the stage is not tried until its wait is over."""
+        """Remember a failure: the stage is not tried until its wait is over.
+
+        The first failure is logged, and again the first after a success.
+        """
         with self._state:
+            is_first = self._failures == 0
             self._error = error
             self._failures += 1
             self._retry_at = monotonic() + self._retry_wait_s()
+        if is_first:
+            _LOG.warning("%s; searches use the fallback of a tier that needs it", error)
 
     def _begin_attempt(self) -> Exception | None:
         """The earlier failure that this attempt retries; None where there is none.

@@ -82,8 +82,6 @@ class Tiers:
         name = requested
         if requested == AUTO and AUTO not in self._strategies:
             name = self._best
-        if not run.query.text.strip():
-            return Ranking.empty(), name, None
         reasons: list[str] = []
         if name != requested:
             reasons.append(f"{AUTO} -> {name}: {self._describe_time(name, run)}")

@@ -24,6 +24,21 @@ def small() -> Catalog:
     return Catalog([Tool("read", "fs"), Tool("write", "fs"), Tool("read", "db"), Tool("now")])
 
 
+def test_a_server_without_tools_may_get_tools_again() -> None:
+    catalog = Catalog([Tool("read", "fs"), Tool("now")])
+    empty = catalog.replace_server("fs", [])
+    assert empty.servers == ()
+    for later in (empty, empty.add([Tool("get", "web")]), empty.remove(["now"])):
+        assert "fs/write" in later.replace_server("fs", [Tool("write", "fs")])
+        assert later.replace_server("fs", []).servers == later.servers
+    assert "fs/read" in catalog.remove(["fs/read"]).replace_server("fs", [Tool("read", "fs")])
+    with pytest.raises(CatalogError, match="server: no 'web' in the catalog, which has: none"):
+        empty.replace_server("web", [])
+    for wrong in (None, 7, ""):
+        with pytest.raises(CatalogError, match="server: the name of a server, not"):
+            catalog.replace_server(wrong, [], add=True)  # type: ignore[arg-type]
+
+
 def test_tools_are_found_by_position_id_and_name() -> None:
     catalog = small()
     assert len(catalog) == 4

@@ -185,6 +185,25 @@ def test_anything_else_is_refused_with_its_kind_and_place(
         assert ("billing[1]" if by_server else "tools[1]") in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"refund": refund}, "each with a list of its tools, as in .* here 'refund' has function"),
+        ({"billing": Tool("refund")}, "here 'billing' has shortlist.catalog.tool.Tool"),
+        ({"billing": {"refund": refund}}, "here 'billing' has dict"),
+        ({"git": [refund], "billing": None}, "here 'billing' has NoneType"),
+        ({"billing": "refund"}, "here 'billing' has str"),
+        (Tool("refund"), "put it in a list"),
+        (refund, "put it in a list"),
+    ],
+)
+def test_tools_in_the_wrong_container_say_what_it_should_be(given: Any, message: str) -> None:
+    with pytest.raises(CatalogError, match=message):
+        Catalog(given)
+    with pytest.raises(CatalogError, match="a list of the tools of 'git', not a dictionary"):
+        Catalog([Tool("log", "git")]).replace_server("git", {"git": [refund]})
+
+
 def test_a_bad_definition_is_named_by_its_place() -> None:
     with pytest.raises(ToolError) as raised:
         Catalog([FORMS["MCP"](), {"name": "x", "inputSchema": "text"}])
@@ -192,6 +211,38 @@ def test_a_bad_definition_is_named_by_its_place() -> None:
     with pytest.raises(ToolError) as raised:
         Catalog({"git": [FORMS["OpenAI chat"](), {"type": "function", "function": {"name": 7}}]})
     assert str(raised.value).startswith("git[1]: ")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "schema",
+        "arguments",
+        "args",
+        "params",
+        "input",
+        "inputschema",
+        "json_schema",
+        "Input-Schema",
+    ],
+)
+@pytest.mark.parametrize("row", [{}, {"server": "billing"}, {"type": "tool"}])
+def test_a_schema_under_another_key_is_refused_and_not_lost(key: str, row: dict[str, str]) -> None:
+    definition = {**row, "name": "refund", "description": TEXT, key: SCHEMA}
+    bare = {"type": "function", "function": {"name": "refund", key: SCHEMA}}
+    for tools in ([definition], {"billing": [{"name": "refund", key: SCHEMA}]}, [bare]):
+        with pytest.raises(ToolError) as raised:
+            Catalog(tools)
+        for word in (repr(key), "'input_schema'", "'inputSchema'", "'parameters'", "refund"):
+            assert word in str(raised.value)
+    with pytest.raises(ToolError, match="a row has 'input_schema'"):
+        Tool.from_dict(definition)
+
+
+def test_a_key_beside_a_schema_or_without_one_is_ignored() -> None:
+    for extra in ({"arguments": {"x": 1}, "inputSchema": SCHEMA}, {"args": {}}, {"schema": "v2"}):
+        assert len(Catalog([{"name": "refund", **extra}])) == 1
+    assert Catalog([{"type": "file_search", "vector_store_ids": ["a"]}]).provider_tools
 
 
 def test_a_tool_of_another_server_is_refused() -> None:
@@ -306,6 +357,8 @@ def unreadable(value: Engine) -> None: ...
         (by_position, "first: can only be given by position"),
         (many, "values: can only be given by position"),
         (unreadable, "annotations: has a parameter without a JSON schema"),
+        (lambda: 7, 'name: a lambda has no name; write Tool.from_function(function, name="...")'),
+        (partial(lambda: 7), "name: a lambda has no name"),
         (7, "function: must be a function, got int"),
     ],
 )

@@ -91,13 +91,6 @@ def test_a_namesake_beyond_the_answer_is_out_ranked(make_engine: Callable[..., E
     assert "out-ranked" in found.reason
 
 
-def test_an_empty_request(engine: Engine, tier: str) -> None:
-    found = engine.view().explain("  ", "github/create_issue", tier=tier)
-    assert not found.offered
-    assert found.rank is None
-    assert found.reason == "the request is empty"
-
-
 def test_an_unknown_tool_names_the_nearest(engine: Engine) -> None:
     with pytest.raises(UnknownToolError, match="github/create_issue"):
         engine.view().explain(QUERY, "github/creat_issue")

@@ -156,7 +156,7 @@ def test_an_encoder_that_raises_is_named() -> None:
         Engine.from_tools(TOOLS, encoder=Encoder.of(embed, dim=3, name="mine-1"))
 
 
-def test_a_reranker_that_fails_gives_way_and_is_named() -> None:
+def test_a_reranker_that_fails_gives_way_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
     engine = Engine.from_tools(
         TOOLS,
         encoder=Encoder.of(Counter(), dim=3, name="mine-1"),
@@ -164,7 +164,13 @@ def test_a_reranker_that_fails_gives_way_and_is_named() -> None:
     )
     selection = engine.search("send the song by mail", tier="rerank")
     assert selection.tier == "hybrid"
-    assert "'short-1': score returned an array of shape (1,)" in str(selection.tier_reason)
+    failure = "'short-1': score returned an array of shape (1,)"
+    assert failure in str(selection.tier_reason)
+    assert failure in str(engine.explain("send it", "send_mail", tier="rerank").tier_reason)
+    turn = engine.session(tier="rerank").turn("send the song by mail")
+    assert failure in str(turn.selections[0].tier_reason)
+    # The answers each say so; the log does once.
+    assert [failure in record.getMessage() for record in caplog.records] == [True]
 
 
 def test_a_strategy_wherever_a_tier_is_named() -> None:

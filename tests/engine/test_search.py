@@ -150,10 +150,21 @@ def test_asearch_is_search(engine: Engine, tier: str) -> None:
 
 
 @pytest.mark.parametrize("query", ["", " ", "\n\t\u3000"])
-def test_an_empty_request_is_an_empty_answer(engine: Engine, tier: str, query: str) -> None:
-    answer = engine.search(query, tier=tier)
-    assert answer.hits == ()
-    assert (answer.tier, answer.tier_reason) == (tier, None)
+def test_an_empty_request_is_refused_everywhere(engine: Engine, tier: str, query: str) -> None:
+    view, session = engine.view(), engine.session(tier=tier)
+    tool_id = engine.catalog[0].id
+    searches: list[Callable[[], object]] = [
+        lambda: engine.search(query, tier=tier),
+        lambda: asyncio.run(engine.asearch(query, tier=tier)),
+        lambda: engine.explain(query, tool_id, tier=tier),
+        lambda: view.search(query, tier=tier, decide=True),
+        lambda: session.search(query),
+    ]
+    for search in searches:
+        with pytest.raises(RequestError, match=r"^query: is empty; pass what the user asked for$"):
+            search()
+    with pytest.raises(RequestError, match=r"^queries\[1\]: is empty"):
+        view.search_many(["x", query], tier=tier)
 
 
 def test_an_empty_catalog_answers_with_nothing(
@@ -230,7 +241,7 @@ class TestRefused:
     def test_query(self, engine: Engine, query: Any) -> None:
         with pytest.raises(RequestError, match=r"^query: a text, not "):
             engine.search(query)
-        with pytest.raises(RequestError, match=r"^query: a text, not "):
+        with pytest.raises(RequestError, match=r"^queries\[0\]: a text, not "):
             engine.view().search_many([query])
 
     def test_one_text_where_many_are_asked(self, engine: Engine) -> None:

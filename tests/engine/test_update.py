@@ -115,6 +115,9 @@ class TestOneServer:
     def test_without_tools_it_goes(self, make_engine: MakeEngine, tier: str) -> None:
         engine = make_engine()
         engine.replace_server("slack", [])
+        engine.replace_server("slack", [Tool("zip", "slack", "Zip it")])
+        assert engine.search("zip it").ids[0] == "slack/zip"
+        engine.replace_server("slack", [])
         assert "slack" not in engine.catalog.servers
         found = engine.search("create an issue", tier=tier, k=100).ids
         assert found

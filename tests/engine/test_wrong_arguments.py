@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
-from shortlist import Engine, ShortlistError, State, Tool
+from shortlist import Engine, Rule, ShortlistError, State, Tool
 from shortlist.errors import RequestError
+from shortlist.gating import requires_scope
 
 TOOLS = [Tool(f"do_{i}", "s", f"does thing {i}") for i in range(12)]
 
@@ -27,7 +29,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "save to a number": (lambda e: e.save(3), "no folder"),
     "save to half a pair": (lambda e: e.save("\ud800"), "no folder"),
     "open a null": (lambda _: Engine.open("\0"), "no folder"),
-    "learn a number": (lambda e: e.learn([3]), r"events\[0\]: an Event"),
+    "learn a number": (lambda e: e.learn([3]), r"events\[0\]: a UsageEvent"),
     "learn nothing": (lambda e: e.learn(None), "events: a list"),
     "details of a number": (lambda e: e.view().details(3), "names: a list"),
     "update to nothing": (lambda e: e.replace(None), "tools: a list"),
@@ -53,6 +55,29 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "catalog by name": (lambda e: e.catalog["x"], "position"),
     "catalog without a list": (lambda e: e.catalog.add(3), "tools: a list"),
     "removal of a text": (lambda e: e.catalog.remove("x"), "ids: a list"),
+    "definitions of a number": (lambda e: e.catalog.definitions(3), "ids: a list"),
+    "title of a list": (lambda _: Tool("x", title=[]), "title: must be text"),  # type: ignore[arg-type]
+    "limited to a text": (lambda e: e.view().limited("s/do_1"), "tool_ids: a list of ids, not str"),
+    "limited to nothing": (lambda e: e.view().limited(None), "tool_ids: a list of ids"),
+    "showing a list": (lambda e: e.view().showing([True]), r"visible: .* shape \(12,\)"),
+    "showing too few": (lambda e: e.view().showing(np.ones(3, bool)), r"visible: .* \(12,\)"),
+    "recheck of a text": (lambda e: e.view().recheck("s/do_1"), "verdict: the result of `check`"),
+    "recheck in a session": (lambda e: e.session().recheck(None), "verdict: the result of `check`"),
+    "among a text": (lambda e: e.view().search_among("x", e.search("do")), "tool_ids: a list"),
+    "among of a text": (lambda e: e.view().search_among([], "do"), "selection: the result of"),
+    "scopes in a list": (lambda _: State().granted(["a"]), r"state.scopes: \['a'\] is no text"),  # type: ignore[arg-type]
+    "empty milestone": (lambda _: State().reached(""), "state.milestones: '' is no text"),
+    "continuing a saved one": (lambda _: State().continuing({}), "before: a State"),  # type: ignore[arg-type]
+    "id of a call": (lambda e: e.session(format="openai").search("do", 7), "call_id: the id"),
+    "rule that provides a table": (
+        lambda _: Rule(tools="x", provides={"scopes": ["a"]}),  # type: ignore[arg-type]
+        r"provides: Provides\(scopes=..., milestones=...\), not dict",
+    ),
+    "annotations in a list": (
+        lambda _: Rule(requires_scope("a"), annotations=["readOnlyHint"]),  # type: ignore[arg-type]
+        "annotations: a mapping",
+    ),
+    "name of a rule": (lambda _: Rule(requires_scope("a"), name=7), "name: a text, not int"),  # type: ignore[arg-type]
 }
 
 

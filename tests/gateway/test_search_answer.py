@@ -149,9 +149,13 @@ class TestParts:
         async with gateway_of(tmp_path, FakeServer("one", [tool("read")])) as (client, _):
             missing = await client.call_tool("search_tools", {"queries": None})
             assert missing.is_error
-            assert "query: missing" in text_of(missing)
-            given = {"queries": ["read", "read a page"], "query": None}
-            assert not (await client.call_tool("search_tools", given)).is_error
+            assert "query: missing or empty" in text_of(missing)
+            blank = await client.call_tool("search_tools", {"query": " "})
+            assert blank.is_error
+            assert "query: missing or empty" in text_of(blank)
+            for query in (None, ""):
+                given = {"queries": ["read", "read a page"], "query": query}
+                assert not (await client.call_tool("search_tools", given)).is_error
 
 
 class TestWords:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist import Catalog, Config, Engine, Tool
-from shortlist.errors import ConfigError
+from shortlist.errors import ConfigError, RequestError
 from shortlist.gating import (
     Gate,
     Provides,
@@ -282,3 +282,15 @@ def test_an_engine_is_opened_with_the_rules_of_its_config(tmp_path: Path) -> Non
     engine = Engine.open(tmp_path, tiers=["lexical"], gate=Gate([Rule(SCOPE)]))
     assert len(engine.search("issue").denied) == len(TOOLS)
     assert predicate(lambda _: True, "p") != predicate(lambda _: True, "p")
+
+
+@pytest.mark.parametrize("rules", [Rule(milestone("m")), Rule, None, "x", {"rules": []}, 7])
+def test_a_gate_of_no_list_says_so(rules: Any) -> None:
+    with pytest.raises(ConfigError, match="gate: a list of rules, not "):
+        Gate(rules)
+    with pytest.raises(ConfigError, match="gate: scopes: a list of names, not"):
+        Gate([], scopes=7)  # type: ignore[arg-type]
+    if rules is not None:
+        engine = Engine.from_tools([Tool("read")], tiers=["lexical"])
+        with pytest.raises(RequestError, match=r"rules: a Gate, not \w+; write Gate\(\[rule\]\)"):
+            engine.view(rules=rules)

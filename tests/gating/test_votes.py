@@ -251,7 +251,7 @@ class TestInASearch:
 
     def test_a_claimed_tool_comes_first_even_if_no_stage_found_it(self) -> None:
         engine = make_engine()
-        for query in ("find messages by words", "zzz", " "):
+        for query in ("find messages by words", "zzz", "?"):
             found = engine.view(votes=Votes(claimed=("planner/confirm_plan",))).search(query)
             assert found.ids[0] == "planner/confirm_plan"
             assert found.hits[0].stages["claim"].rank == 1

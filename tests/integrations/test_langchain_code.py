@@ -53,6 +53,12 @@ def test_find_functions_then_one_script_over_two_servers(tools, calls):
     assert model.offered == [["find_functions", "run_code"]] * 3
 
 
+def test_an_empty_query_for_functions_is_answered(tools):
+    agent, _ = agent_of([call(("find_functions", {"query": " "})), say("Which?")], tools)
+    [answer] = answers(ask(agent, "do it"))
+    assert "The query is empty" in answer.content
+
+
 def test_the_same_without_blocking_the_event_loop(tools, calls):
     agent, _ = agent_of([call(("run_code", {"code": FILE})), say("Filed.")], tools)
     asyncio.run(agent.ainvoke({"messages": [HumanMessage("file it")]}, IN_THREAD))

@@ -63,7 +63,7 @@ def lines_of_code(block: str) -> int:
 
 
 def test_the_loops_and_the_web_service_have_at_most_15_lines_of_a_users_code() -> None:
-    *loops, _search, _resume, service, _check = blocks()
+    *loops, _search, _resume, service, _check, _test = blocks()
     assert [lines_of_code(loop) for loop in loops] == [15, 15, 15]
     assert lines_of_code(service) == 15
 
@@ -196,7 +196,7 @@ def test_an_agent_over_eight_turns(
 
 
 def test_a_web_service_keeps_a_session_for_each_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop, *_, service, _check = blocks()
+    loop, *_, service, _check, _test = blocks()
     provider = Chat()
     scopes = {"ann": {"delete"}, "bob": set[str]()}
     with serving(provider) as address:
@@ -244,11 +244,25 @@ def test_a_web_service_keeps_a_session_for_each_user(monkeypatch: pytest.MonkeyP
 
 
 def test_the_steps_without_handle() -> None:
-    check = blocks()[-1]
+    check = blocks()[-2]
     session = shortlist.Engine.from_tools(TOOLS, tiers=["lexical"]).session(must_offer=False)
     names: dict[str, Any] = {"session": session, "run": lambda tool, arguments: "two entries"}
     exec(compile(check, "loop.md", "exec"), names)
     assert names["content"] == "two entries"
+    assert session.state.called == ("web/read_feed",)
+
+
+def test_the_test_without_a_model() -> None:
+    engine = shortlist.Engine.from_tools(TOOLS, tiers=["lexical"])
+    names: dict[str, Any] = {"engine": engine, "run": lambda *_: "two entries", "Any": Any}
+    exec(compile(blocks()[-1], "loop.md", "exec"), names)
+    names["test_the_feed_is_read"]()
+    # The form that the page names for Anthropic.
+    session = engine.session(format="anthropic_call_tool")
+    session.turn("what is new in the feed?")
+    given = {"tool": "web/read_feed", "arguments": {"url": "https://example.org"}}
+    call = {"type": "tool_use", "id": "call_1", "name": "call_tool", "input": given}
+    session.handle({"role": "assistant", "content": [call]}, names["run"])
     assert session.state.called == ("web/read_feed",)
 
 

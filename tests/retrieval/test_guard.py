@@ -34,6 +34,23 @@ def fails() -> None:
     raise ModelError("no weights")
 
 
+def test_the_first_failure_is_logged_and_the_first_after_a_success(
+    clock: Callable[[float], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    guard = Guard()
+    for now, logged in ((0.0, 1), (2.0, 1), (10.0, 1)):
+        clock(now)
+        with pytest.raises(ModelError):
+            guard.call(fails)
+        assert len(caplog.records) == logged
+    clock(100.0)
+    guard.call(int)
+    with pytest.raises(ModelError):
+        guard.call(fails)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    assert "no weights" in caplog.text
+
+
 def test_without_a_deadline_work_runs_in_the_callers_thread() -> None:
     from threading import current_thread
 

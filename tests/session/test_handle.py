@@ -251,10 +251,9 @@ async def get_invoice_async(number: str) -> str:
 
 @pytest.mark.parametrize("function", [get_invoice, get_invoice_async])
 @pytest.mark.parametrize("name", ["billing/get_invoice", "get_invoice"])
-def test_a_mapping_of_functions(
-    engine: Engine, function: Callable[..., Any], name: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    reply = chat([("billing__get_invoice", SEVEN), ("billing__list_invoices", {})])
+def test_a_mapping_of_functions(engine: Engine, function: Callable[..., Any], name: str) -> None:
+    # Tools that are denied or unknown need no function.
+    reply = chat([("billing__get_invoice", SEVEN), ("billing__delete_invoice", SEVEN), ("x", {})])
     for handle in (
         lambda session: session.handle(reply, {name: function}),
         lambda session: asyncio.run(session.ahandle(reply, {name: function})),
@@ -263,8 +262,50 @@ def test_a_mapping_of_functions(
         session.turn("show invoice 7")
         answers = answers_by_call(handle(session))
         assert answers["call_0"] == "invoice 7"
-        assert json.loads(answers["call_1"])["error"] == "tool_failed"
-    assert "has no function under 'billing/list_invoices'" in caplog.text
+        for refused in ("call_1", "call_2"):
+            assert json.loads(answers[refused])["error"] == "tool_not_available"
+
+
+@pytest.mark.parametrize(
+    ("functions", "message"),
+    [
+        (
+            {"get_invoice": get_invoice, "approve": get_invoice},
+            "run: no function for the tool 'billing/pay'; add it under 'billing/pay' or 'pay'. "
+            "The mapping has: get_invoice, approve",
+        ),
+        ({}, "'billing/get_invoice' or 'get_invoice'. The mapping has: none"),
+        ({"get_invoice": "it"}, "run['billing/get_invoice']: a function, not str"),
+    ],
+)
+@pytest.mark.parametrize("style", ["openai", "openai_call_tool"])
+def test_a_missing_function_is_the_callers_mistake(
+    engine: Engine, functions: dict[str, Any], message: str, style: str
+) -> None:
+    session = engine.session(format=style)
+    session.turn("show invoice 7")
+    called: list[str] = []
+    if "approve" in functions:
+        functions = {**functions, "get_invoice": called.append, "approve": called.append}
+    # The last is denied until the one before it has run.
+    calls = [(f"billing__{name}", SEVEN) for name in ("get_invoice", "approve", "pay")]
+    if style == "openai_call_tool":
+        calls = [
+            ("call_tool", {"tool": f"billing/{name}", "arguments": SEVEN})
+            for name in ("get_invoice", "approve", "pay")
+        ]
+    for handle in (
+        lambda: session.handle(chat(calls), functions),
+        lambda: asyncio.run(session.ahandle(chat(calls), functions)),
+    ):
+        with pytest.raises(RequestError) as raised:
+            handle()
+        assert message in str(raised.value)
+    assert called == []
+    assert session.state.called == ()
+    # The session goes on as if nothing had been asked for.
+    assert session.handle(chat(calls), done)
+    assert session.state.called == ("billing/get_invoice", "billing/approve")
 
 
 def test_async_calls_run_together_in_the_event_loop(engine: Engine) -> None:

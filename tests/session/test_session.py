@@ -12,6 +12,7 @@ from shortlist import Engine, Tool
 from shortlist.decision import Decision
 from shortlist.errors import RequestError, ShortlistError, UnknownToolError
 from shortlist.gating import Rule, State, milestone, requires_scope
+from shortlist.session import Message
 
 _REQUESTS = (
     "list the mail messages",
@@ -24,6 +25,20 @@ _REQUESTS = (
     "thanks!",
     "qqq zzz",
 )
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": " "},
+        {"role": "user", "content": [{"type": "text", "text": " "}, {"type": "text", "text": ""}]},
+        Message("user", "  "),
+    ],
+)
+def test_a_blank_message_of_the_user_is_refused(message: Any) -> None:
+    session = Engine.from_tools([Tool("read", "mail")], tiers=["lexical"]).session()
+    with pytest.raises(RequestError, match="the last user message is missing or empty"):
+        session.turn([message])
 
 
 def test_turns_append_and_earlier_tools_stay(engine: Engine) -> None:
