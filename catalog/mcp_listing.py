@@ -27,7 +27,7 @@ class Model(Protocol):
         ...
 
 
-def is_model(value: object) -> TypeGuard[Model]:
+def is_pydantic_model(value: object) -> TypeGuard[Model]:
     """Whether a value is such an object."""
     return callable(getattr(value, "model_dump", None)) and not isinstance(value, type)
 
@@ -39,7 +39,7 @@ def plain(value: Any, depth: int = _DEPTH) -> Any:
         value: an object, a list or mapping of objects, or JSON.
         depth: levels of lists and mappings that are searched.
     """
-    if is_model(value):
+    if is_pydantic_model(value):
         return value.model_dump(mode="json", by_alias=True, exclude_none=True)
     if depth and isinstance(value, Mapping):
         return {key: plain(item, depth - 1) for key, item in value.items()}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 from ..errors import CatalogError, ToolError
-from .mcp_listing import Model, is_model, plain
+from .mcp_listing import Model, is_pydantic_model, plain
 from .readers import READERS, Document, Reader
 from .readers.reader import folded
 from .readers.yaml_text import integer, parse_yaml
@@ -239,7 +239,7 @@ def load(source: Source) -> Iterator[Document]:
         yield from _load_all([Path(s) for s in source])
     elif isinstance(source, TextFile):
         yield _load_text(source)
-    elif isinstance(source, Mapping | list | tuple) or is_model(source):
+    elif isinstance(source, Mapping | list | tuple) or is_pydantic_model(source):
         yield Document(plain(source))
     else:
         kind = type(source).__name__

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ..errors import CatalogError, ToolError
-from .mcp_listing import Model, is_model, plain
+from .mcp_listing import Model, is_pydantic_model, plain
 from .schema import misnamed_schema_key
 from .tool import Tool
 
@@ -80,7 +80,7 @@ def given_tools(tools: Tools, server: str | None = None) -> GivenTools:
     if isinstance(tools, Mapping) and server is None and _is_by_server(tools):
         for name, inner in tools.items():
             _add_each(given, inner if _is_list(inner) else [inner], name, f"{name:.80}")
-    elif isinstance(tools, Mapping) or is_model(tools):
+    elif isinstance(tools, Mapping) or is_pydantic_model(tools):
         _add(given, tools, server, "")
     elif isinstance(tools, Iterable):
         _add_each(given, tools, server, "")
@@ -115,7 +115,7 @@ def _is_list(value: object) -> bool:
     return (
         isinstance(value, Iterable)
         and not isinstance(value, Mapping | str | bytes)
-        and not is_model(value)
+        and not is_pydantic_model(value)
     )
 
 
@@ -125,7 +125,8 @@ def _is_by_server(tools: Mapping[Any, Any]) -> bool:
         bool(tools)
         and _DOCUMENT_KEYS.isdisjoint(tools)
         and all(
-            isinstance(name, str) and (_is_list(inner) or is_model(inner) or _is_listing(inner))
+            isinstance(name, str)
+            and (_is_list(inner) or is_pydantic_model(inner) or _is_listing(inner))
             for name, inner in tools.items()
         )
     )
@@ -147,7 +148,7 @@ def _add(given: GivenTools, item: Any, server: str | None, place: str) -> None:
             given.tools.append(_tool_of_server(item, server))
         elif (row := _framework_row(item)) is not None:
             given.tools.append(Tool.from_dict({**row, "server": server or row.get("server")}))
-        elif isinstance(item, Mapping) or is_model(item):
+        elif isinstance(item, Mapping) or is_pydantic_model(item):
             definition = _plain_definition(item, place)
             if _is_provider_tool(definition):
                 given.provider_tools.append(definition)

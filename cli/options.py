@@ -13,7 +13,7 @@ from ..errors import ShortlistError
 
 
 @contextmanager
-def usage(option: str) -> Iterator[None]:
+def usage_errors(option: str) -> Iterator[None]:
     """While it lasts, an error is one of usage: it names the option, and the exit code is 2."""
     try:
         yield

@@ -18,7 +18,7 @@ from .options import (
     JsonOption,
     QueryArgument,
     SourcesOption,
-    usage,
+    usage_errors,
 )
 from .tool_source import open_engine
 
@@ -87,7 +87,7 @@ class SearchOptions:
         """
         from ..gating import State
 
-        with usage("--scope, --called, --milestone, --fact"):
+        with usage_errors("--scope, --called, --milestone, --fact"):
             state = State(
                 frozenset(self.scope or ()),
                 tuple(self.called or ()),

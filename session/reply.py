@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ..catalog.mcp_listing import is_model
+from ..catalog.mcp_listing import is_pydantic_model
 from ..errors import RequestError
 from ..loaders.render import SEARCH_TOOL, renderer_for
 from ..loaders.render.deferred_tools import search_output
@@ -108,7 +108,7 @@ def read_reply(reply: object) -> Reply:
 
 def _plain(reply: object) -> object:
     """A provider's object as JSON values, without fields that are null."""
-    if is_model(reply):
+    if is_pydantic_model(reply):
         return reply.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
     if isinstance(reply, Mapping):
         return {name: _plain(value) for name, value in reply.items()}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from ..catalog import Tool
-from ..catalog.mcp_listing import is_model
+from ..catalog.mcp_listing import is_pydantic_model
 from ..catalog.python_function import call_function
 from ..errors import RequestError, ToolCallError
 from ..gating.verdict import Verdict
@@ -303,7 +303,7 @@ def _content_of(value: object) -> tuple[str | list[Any], bool]:
     """
     if isinstance(value, str):
         return _encodable(value), True
-    if is_model(value) and hasattr(value, "content") and hasattr(value, "is_error"):
+    if is_pydantic_model(value) and hasattr(value, "content") and hasattr(value, "is_error"):
         blocks = value.content if isinstance(value.content, list) else []
         texts = [getattr(block, "text", None) for block in blocks]
         text = "\n".join(text for text in texts if isinstance(text, str))

@@ -9,7 +9,7 @@ import typer
 
 from ...errors import ConfigError
 from ..console import counted, note
-from ..options import HomeOption, usage
+from ..options import HomeOption, usage_errors
 
 if TYPE_CHECKING:
     from ...gateway.connections.server_spec import ServerSpec
@@ -34,7 +34,7 @@ def import_servers(
     from ...gateway.clients.client_import import find_configs, servers_of_configs
     from ...gateway.clients.known_clients import CLIENTS, find_client
 
-    with usage("--client"):
+    with usage_errors("--client"):
         searched_clients = (
             [find_client(name) for name in clients] if clients else [*CLIENTS.values()]
         )

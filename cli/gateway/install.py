@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..console import counted, note
-from ..options import HomeOption, usage
+from ..options import HomeOption, usage_errors
 
 if TYPE_CHECKING:
     from ...gateway.clients.installation import InstallPlan
@@ -41,7 +41,7 @@ def install(
     from ...gateway.clients.installation import plan_install, plan_undo
     from ...gateway.clients.known_clients import find_client
 
-    with usage("--client"):
+    with usage_errors("--client"):
         chosen = find_client(client)
     home = Path.home() if home is None else home
     file = chosen.path(home)
