@@ -75,7 +75,10 @@ def find_parts(
             queries = list(results.intents) or queries
         if len(queries) == 1:
             return [RequestPart(query, selection.hits, selection)]
-    count = _tools_per_part(k, len(queries))
+    if k and arguments.get("queries"):
+        count = k  # clients mean it for each of their queries
+    else:
+        count = max(1 if k else 2, -(-(k or _TOOLS_OF_PARTS) // len(queries)))
     selections = [
         find_tools(view, query, instructions, k=min(2 * count, 50), tier=tier) for query in queries
     ]
@@ -93,10 +96,6 @@ def queries_of(arguments: Mapping[str, Any]) -> list[str]:
     if not queries:
         raise RequestError("query: missing; give a query, or queries with one step each")
     return queries
-
-
-def _tools_per_part(k: int | None, parts: int) -> int:
-    return max(1 if k else 2, -(-(k or _TOOLS_OF_PARTS) // parts))
 
 
 def _without_repetitions(

@@ -119,6 +119,12 @@ class TestParts:
         assert {row["part"] for row in content["tools"]} == {1}
         assert "No tool fits: xylophone zebra quartet" in content["notes"]
 
+    def test_k_is_for_each_of_the_queries(self, view):
+        queries = ["create an issue", "send a message to the channel"]
+        content = answer_of(view, queries=queries, k=3)
+        assert [row["part"] for row in content["tools"]] == [1] * 3 + [2] * 3
+        assert len(answer_of(view, query=self.QUERY, k=4)["tools"]) == 4
+
     @pytest.mark.anyio
     async def test_a_query_or_queries_must_be_given(self, tmp_path):
         async with gateway_of(tmp_path, FakeServer("one", [tool("read")])) as (client, _):
