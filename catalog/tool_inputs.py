@@ -104,7 +104,7 @@ def _check_dictionary(tools: Mapping[Any, Any], server: str | None) -> None:
     if is_by_server or not tools or not _DOCUMENT_KEYS.isdisjoint(tools) or "mcpServers" in tools:
         return
     for name, inner in tools.items():
-        if not isinstance(name, str) or not (_is_list(inner) or is_model(inner)):
+        if not isinstance(name, str) or not (_is_list(inner) or is_pydantic_model(inner)):
             raise CatalogError(
                 "tools: a dictionary has names of servers, each with a list of its tools, as in "
                 f'{{"billing": [refund]}}; here {name!r:.80} has {_kind(inner)}'

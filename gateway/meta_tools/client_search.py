@@ -90,7 +90,7 @@ def find_tools(
     """The permitted tools that fit a query, best first.
 
     If words of the query are only in the instructions of one server, and in no found tool, the best
-    tools of this server are added at the end.
+    tools of this server are added at the end. They replace at most half of the found tools.
 
     Args:
         view: the permitted tools.
@@ -120,7 +120,9 @@ def find_tools(
         return selection
     best_server = matching_servers[0]
     tools = [tool for tool in view.tools() if tool.server == best_server]
-    added_count = min(_ADDED_TOOLS, k)
+    added_count = min(_ADDED_TOOLS, k // 2 if selection.hits else k)
+    if not added_count:
+        return selection
     added = view.search_among((tool.id for tool in tools), selection, k=added_count).ranked
     if not added:
         added = tuple(Hit(tool, 0, 0.0, {}) for tool in tools[:added_count])

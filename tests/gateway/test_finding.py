@@ -38,6 +38,16 @@ def test_a_slow_encoder_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "hybrid -> fast" in str(found.tier_reason)
 
 
+@pytest.mark.parametrize("k", [1, 2, 3, 8])
+def test_tools_of_a_server_with_fitting_instructions_never_replace_the_best_hit(k: int) -> None:
+    other = [Tool("list_rows", "ledger", "List rows."), Tool("get_row", "ledger", "Get a row.")]
+    view = Engine.from_tools([*demo.load_catalog(), *other]).view()
+    said = {"ledger": "Use it for zebra accounts."}
+    ids = find_tools(view, f"{ASKED} of the zebra", said, k=k).ids
+    assert ids[0] == "github/create_issue"
+    assert sum(tool_id.startswith("ledger/") for tool_id in ids) == min(2, k // 2)
+
+
 def test_a_tool_is_described_by_the_users_line(tmp_path: Path) -> None:
     bmi, rank = Tool("bmi", "health", "Quotient of mass."), Tool("rank", "algebra", "The rank.")
     row = '{"tool": "health/bmi", "requests": ["am I fat?"], "summary": "Compute the body mass"}'
