@@ -536,6 +536,28 @@ class Engine:
                 # The catalog may have changed since: what was removed stays removed.
                 self._offer(finished.showing(self._catalog))
 
+    def reload_pins(self) -> None:
+        """Decide again which definitions are quarantined, with the pins as they are now.
+
+        Raises:
+            PinsError: the file of pins is missing or cannot be read. Nothing has changed then.
+
+        Example:
+            >>> import tempfile
+            >>> from pathlib import Path
+            >>> from shortlist import Engine, Tool
+            >>> from shortlist.trust import Pins
+            >>> path = Path(tempfile.mkdtemp()) / "pins.json"
+            >>> Pins().save(path)
+            >>> tools = [Tool("list_invoices", "billing")]
+            >>> engine = Engine.from_tools(tools, tiers=["lexical"], trust={"pins": path})
+            >>> Pins().pin([Tool("list_invoices", "billing", "Another text")]).save(path)
+            >>> engine.reload_pins()
+            >>> list(engine.quarantined)
+            ['billing/list_invoices']
+        """
+        self._change(lambda newest: newest, None, None, None)
+
     def _change(
         self,
         change: Callable[[Catalog], Catalog],

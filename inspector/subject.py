@@ -130,4 +130,4 @@ class Subject:
         return self.pins.stat().st_mtime_ns if self.pins is not None and self.pins.exists() else 0
 
     def _judge_again(self) -> None:
-        self.engine.replace(self.engine.catalog)
+        self.engine.reload_pins()

@@ -69,10 +69,7 @@ async def forward_call(
     named = view.details([name])[0]
     if isinstance(named, Tool) and (problem := _meta_tool_problem(client, call, named)):
         return error_result(problem)
-    check = client.session.check
-    verdict = await anyio.to_thread.run_sync(
-        lambda: check(name, call.arguments, votes=client.votes)
-    )
+    verdict = await anyio.to_thread.run_sync(client.check, name, call.arguments)
     if verdict.tool is None or not verdict.passed:
         call_record.record_check(verdict)
         return error_result(refusal_text(verdict, call.name))
@@ -90,8 +87,7 @@ async def forward_call(
         ok = isinstance(result, types.CallToolResult) and not result.is_error
     finally:
         with anyio.CancelScope(shield=True):
-            record = client.session.record_call
-            await anyio.to_thread.run_sync(lambda: record(tool.id, ok=ok))
+            await anyio.to_thread.run_sync(lambda: client.record_call(tool.id, ok=ok))
     return result
 
 
@@ -138,7 +134,8 @@ async def _run_checked(
     call_record.record_result(result)
     result = public_result(server, result)
     limits = profile.result_limits(result_chars(fleet.listed.meta(tool.id)))
-    return client.results.shorten(result, (tool.id,), profile, limits)
+    shorten, permission = client.results.shorten, profile.fingerprint
+    return await anyio.to_thread.run_sync(shorten, result, (tool.id,), permission, limits)
 
 
 def requires(recheck: Callable[[], Verdict]) -> Callable[[], None]:

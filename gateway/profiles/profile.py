@@ -5,8 +5,9 @@ And which token selects its profile.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -163,6 +164,13 @@ class Profile:
         return [
             tool.id for tool in catalog if servers[tool.server] and granted(tool.id, self.tools)
         ]
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of all settings, the same in every process that reads the same configuration."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values |= {"scopes": sorted(self.scopes), "rules": self.rules.to_dict()}
+        return hashlib.sha256(repr(values).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     def result_limits(self, chars: int | None = None) -> ResultLimits:
         """The limits of one result.
