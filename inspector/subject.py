@@ -77,7 +77,7 @@ class Subject:
         if scopes is not None:
             chosen = replace(chosen, scopes=frozenset(scopes))
         fleet = self.fleet
-        hidden = frozenset if fleet is None else (lambda: fleet.listed.app_only)
+        hidden = frozenset if fleet is None else (lambda: fleet.hidden_ids)
         return ProfileViews(self.engine, chosen, hidden).view(State(), allowed=allowed)
 
     async def refresh(self) -> None:

@@ -280,7 +280,7 @@ class ClientSessions:
         for name, profile in new_profiles.items():
             if name not in self._views:
                 self._views[name] = ProfileViews(
-                    self._fleet.engine, profile, lambda: self._fleet.listed.app_only
+                    self._fleet.engine, profile, lambda: self._fleet.hidden_ids
                 )
 
     def of(self, request: Any) -> ClientSession:

@@ -133,6 +133,11 @@ class Fleet:
         self._index = SavedIndex(self._manifests.folder / "index", self.upstreams, settings)
         self.engine = self._index.engine(tools)
         self._followed_catalog = self.engine.catalog
+        self._foreign: tuple[Catalog | None, Mapping[str, Upstream], frozenset[str]] = (
+            None,
+            {},
+            frozenset(),
+        )
         self._unsaved = anyio.Event()
         if (ready := self.engine.ready).newly_encoded or not ready.done:
             self._unsaved.set()
@@ -380,6 +385,22 @@ class Fleet:
                 await anyio.to_thread.run_sync(self.engine.reload_pins)
         except (PinsError, StoreError) as error:
             _LOG.warning("the pins cannot be read: %s", error)
+
+    @property
+    def hidden_ids(self) -> frozenset[str]:
+        """Ids of the tools that no model of a client sees.
+
+        They are for user interfaces alone, or another gateway with the same database serves them.
+        """
+        return self.listed.app_only | self._foreign_ids(self.engine.catalog, self.upstreams)
+
+    def _foreign_ids(self, catalog: Catalog, upstreams: Mapping[str, Upstream]) -> frozenset[str]:
+        """Ids of the tools of servers that this gateway does not have. The last answer is kept."""
+        last_catalog, last_upstreams, ids = self._foreign
+        if last_catalog is not catalog or last_upstreams is not upstreams:
+            ids = frozenset(tool.id for tool in catalog if tool.server not in upstreams)
+            self._foreign = catalog, upstreams, ids
+        return ids
 
     async def follow_changes(self) -> None:
         """Take over changes of the pins, and of the catalog by other replicas."""

@@ -81,9 +81,8 @@ class StoredTexts:
                     number = tenant_number(connection, self._database.tenant)
                     place = {"tenant": number, **self._place(kind, key)}
                     connection.execute(
-                        "SELECT pg_advisory_xact_lock("
-                        "hashtextextended(concat_ws('/', %(tenant)s::text, %(kind)s, %(key)s), 0))",
-                        place,
+                        "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))",
+                        [f"{number}/{kind}/{key}"],
                     )
                     has_begun = True
                     self._change(connection, place, change, kept_s)
