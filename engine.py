@@ -25,7 +25,7 @@ from .indexing.background import BackgroundBuild, BuildProgress
 from .indexing.build import Progress
 from .indexing.builder import Builder, search_many_with
 from .indexing.configured_tiers import rerankers, thresholds
-from .processes import GuardedLock, return_freed_memory
+from .processes import GuardedLock, paused_gc, return_freed_memory
 from .retrieval import Selection, Strategy
 from .retrieval.catalog_index import Index
 from .retrieval.search.searcher import Searcher
@@ -568,7 +568,7 @@ class Engine:
         """Use another catalog, made of the newest one; see `replace`."""
         reasons = None if quarantined is None else Quarantine(quarantined).reasons
         wait = (self._wait if wait is None else wait) or not self._builder.waits_for_model
-        with self._updating:
+        with self._updating, paused_gc():
             catalog = without_voting_tools(change(self._catalog))
             originals = self._builder.originals(catalog)
             flags = self._builder.flags(catalog, self._quarantine.flags)
