@@ -25,7 +25,7 @@ from .indexing.background import BackgroundBuild, BuildProgress
 from .indexing.build import Progress
 from .indexing.builder import Builder, search_many_with
 from .indexing.configured_tiers import rerankers, thresholds
-from .processes import GuardedLock, return_freed_memory
+from .processes import GuardedLock, paused_gc, return_freed_memory
 from .retrieval import Selection, Strategy
 from .retrieval.catalog_index import Index
 from .retrieval.search.searcher import Searcher
@@ -537,6 +537,28 @@ class Engine:
                 # The catalog may have changed since: what was removed stays removed.
                 self._publish(finished.showing(self._catalog))
 
+    def reload_pins(self) -> None:
+        """Decide again which definitions are quarantined, with the pins as they are now.
+
+        Raises:
+            PinsError: the file of pins is missing or cannot be read. Nothing has changed then.
+
+        Example:
+            >>> import tempfile
+            >>> from pathlib import Path
+            >>> from shortlist import Engine, Tool
+            >>> from shortlist.trust import Pins
+            >>> path = Path(tempfile.mkdtemp()) / "pins.json"
+            >>> Pins().save(path)
+            >>> tools = [Tool("list_invoices", "billing")]
+            >>> engine = Engine.from_tools(tools, tiers=["lexical"], trust={"pins": path})
+            >>> Pins().pin([Tool("list_invoices", "billing", "Another text")]).save(path)
+            >>> engine.reload_pins()
+            >>> list(engine.quarantined)
+            ['billing/list_invoices']
+        """
+        self._change(lambda newest: newest, None, None, None)
+
     def _change(
         self,
         change: Callable[[Catalog], Catalog],
@@ -547,7 +569,7 @@ class Engine:
         """Use another catalog, made of the newest one; see `replace`."""
         reasons = None if quarantined is None else Quarantine(quarantined).reasons
         wait = (self._wait if wait is None else wait) or not self._builder.waits_for_model
-        with self._update_lock:
+        with self._update_lock, paused_gc():
             catalog = without_voting_tools(change(self._catalog))
             trusted_ages = self._builder.trusted_ages(catalog)
             flags = self._builder.flags(catalog, self._quarantine.flags)

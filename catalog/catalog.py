@@ -364,6 +364,18 @@ class Catalog:
         return catalog
 
     @cached_property
+    def in_id_order(self) -> tuple[Tool, ...]:
+        """The tools in order of id.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("send_mail", "mail"), Tool("list_invoices", "billing")])
+            >>> [tool.id for tool in catalog.in_id_order]
+            ['billing/list_invoices', 'mail/send_mail']
+        """
+        return tuple(sorted(self._tools, key=lambda tool: tool.id))
+
+    @cached_property
     def _by_name(self) -> dict[str, tuple[int, ...]]:
         places: dict[str, list[int]] = {}
         for ordinal, tool in enumerate(self._tools):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, cast
 
@@ -193,7 +194,10 @@ class BearerTokens:
             await send({"type": "http.response.body", "body": b""})
             return
         user = AuthenticatedUser(AccessToken(token=token, client_id=matching[0], scopes=[]))
-        await self._app({**scope, "shortlist.profile": matching[0], "user": user}, receive, send)
+        # A conversation in a database belongs to the token too, without the token being in it.
+        owner = sha256(f"{matching[0]} {token}".encode()).hexdigest()
+        mine = {"shortlist.profile": matching[0], "shortlist.owner": owner, "user": user}
+        await self._app({**scope, **mine}, receive, send)
 
 
 def _bearer(scope: Any) -> str:

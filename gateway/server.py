@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import anyio
@@ -20,6 +20,7 @@ from ..catalog import Catalog
 from ..catalog.arguments import argument_problems, without_refused_nulls
 from ..errors import ShortlistError
 from ..session import Session
+from ..session.session_data import SessionData
 from .client_protocol import serve_connection
 from .meta_tools import meta_tool_answers as answers
 from .meta_tools.client_search import collect_votes
@@ -40,6 +41,7 @@ from .stdio_streams import standard_streams
 from .upstream.caller import Caller, Context
 from .upstream.fleet import Fleet
 from .upstream.server_connection import ServerError, ServerState, Upstream, UpstreamError
+from .upstream.shared_state import SharedState
 
 _LOG = logging.getLogger("shortlist.gateway")
 _USE = "Search for tools with search_tools, then call them with call_tool."
@@ -55,6 +57,7 @@ class Gateway:
         profile: profile of clients without a token.
         profiles: name to profile.
         observer: records events.
+        shared: state that all replicas of the gateway share; None if there is only this one.
     """
 
     def __init__(
@@ -63,18 +66,21 @@ class Gateway:
         profile: Profile | None = None,
         profiles: Mapping[str, Profile] | None = None,
         observer: Observer | None = None,
+        shared: SharedState | None = None,
     ) -> None:
         self.fleet = fleet
         self.observer = observer or Observer()
         fleet.on_state = self._state_changed
-        self.sessions = ClientSessions(fleet, self._new_session, profile or Profile(), profiles)
+        self.sessions = ClientSessions(
+            fleet, self._new_session, profile or Profile(), profiles, shared
+        )
         self.server: Server[Any] = Server(
             "shortlist",
             version=__version__,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
         )
-        self.server.middleware.append(self._with_instructions)
+        self.server.middleware.append(self._with_session)
         self.resources = Resources(fleet, self._client, self.server)
         self.prompts = Prompts(fleet, self._client, self.server)
         self.completions = Completions(
@@ -107,10 +113,10 @@ class Gateway:
         if "code" in self.__dict__:
             await self.code.aclose()
 
-    def _new_session(self, views: ProfileViews) -> Session:
-        """A new session with the permissions of a profile."""
+    def _new_session(self, views: ProfileViews, data: SessionData | None = None) -> Session:
+        """A session with the permissions of a profile; a new one without data."""
         settings = views.config.session.changed({"must_offer": False})
-        return Session(views, settings)
+        return Session(views, settings, data)
 
     def _client(self, context: Context) -> ClientSession:
         """The session of a request."""
@@ -121,8 +127,12 @@ class Gateway:
             self.fleet.message_handlers.only_client = None if caller.is_modern else caller
         return client
 
-    async def _with_instructions(self, ctx: Context, call_next: CallNext) -> Any:
-        """Middleware: the first answer names the servers that this client may use."""
+    async def _with_session(self, ctx: Context, call_next: CallNext) -> Any:
+        """Middleware: reads the session, and names the client's servers in the first answer."""
+        try:
+            await self.sessions.read_shared(ctx.request)
+        except ShortlistError as error:
+            raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         result = await call_next(ctx)
         if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
             names = permitted_servers(self.fleet, self.sessions.of(ctx.request))
@@ -135,7 +145,7 @@ class Gateway:
         params: types.PaginatedRequestParams | None,  # noqa: ARG002
     ) -> types.ListToolsResult:
         client = self._client(context)
-        await self.fleet.follow_pins()
+        await self.fleet.follow_changes()
         tools = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
         requester = Requester.of(context.request, client.session.id, client.profile.name)
         view = client.view()
@@ -172,7 +182,7 @@ class Gateway:
         """The answer to a call. Errors become answers too."""
         arguments = dict(params.arguments or {})
         try:
-            await self.fleet.follow_pins()
+            await self.fleet.follow_changes()
             return await self._answer_call(context, client, params, arguments, call_record)
         except (ShortlistError, UpstreamError) as error:
             call_record.record_failure()
@@ -207,7 +217,8 @@ class Gateway:
             return await forward_call(self.fleet, context, client, call, call_record)
         if name == READ:
             first, last = (*arguments.get("range", ()), None, None)[:2]
-            text = client.results.read(arguments["id"], first, last, readable=client.may_read)
+            read = partial(client.results.read, readable=client.may_read)
+            text = await anyio.to_thread.run_sync(read, arguments["id"], first, last)
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
         if name == SEARCH:
             return await self._search(context, client, params, arguments, call_record)
@@ -237,7 +248,7 @@ class Gateway:
             await self._wait_for_start(client, server)
         query, catalog = "\n".join(queries_of(arguments)), self.fleet.engine.catalog
         collected = await collect_votes(self.fleet, context, client, query, catalog)
-        client.votes = collected.votes
+        await client.run_step(partial(client.use_votes, collected.votes))
         search = await anyio.to_thread.run_sync(answers.search, self.fleet, client, arguments)
         call_record.search, answer = search.outcome, search.result
         if (claim := collected.claimed_call(client.view())) is None:

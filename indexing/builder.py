@@ -123,6 +123,7 @@ class Builder:
             return False
         return self._stored.is_newer(index)
 
+    @paused_gc()
     def begin(
         self,
         catalog: Catalog,
@@ -181,6 +182,7 @@ class Builder:
             trusted_ages=trusted_ages,
         )
 
+    @paused_gc()
     def connect(self, previous: Index | None = None) -> AnyBuild:
         """Begin a build of the catalog as it is in the database; nothing of it is written.
 

@@ -407,15 +407,19 @@ def _changed_servers(
     """Servers of which a tool, or its example queries, differ."""
     earlier = {tool.id: tool for tool in earlier_tools}
     present = {tool.id: tool for tool in tools}
+    changed_ids = earlier.keys() ^ present.keys()
+    changed_ids |= {
+        tool_id
+        for tool_id, tool in present.items()
+        # Most tools are the same object, which is quick to see.
+        if ((earlier_tool := earlier.get(tool_id)) is not tool and earlier_tool != tool)
+        or ((earlier_queries or queries) and earlier_queries.get(tool_id) != queries.get(tool_id))
+    }
     return {
         tool.server or ""
-        for tool_id in earlier.keys() | present.keys()
+        for tool_id in changed_ids
         for tool in (earlier.get(tool_id), present.get(tool_id))
         if tool is not None
-        and (
-            earlier.get(tool_id) != present.get(tool_id)
-            or earlier_queries.get(tool_id) != queries.get(tool_id)
-        )
     }
 
 

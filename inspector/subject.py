@@ -77,7 +77,7 @@ class Subject:
         if scopes is not None:
             chosen = replace(chosen, scopes=frozenset(scopes))
         fleet = self.fleet
-        hidden = frozenset if fleet is None else (lambda: fleet.listed.app_only)
+        hidden = frozenset if fleet is None else (lambda: fleet.hidden_ids)
         return ProfileViews(self.engine, chosen, hidden).view(State(), allowed=allowed)
 
     async def refresh(self) -> None:
@@ -130,4 +130,4 @@ class Subject:
         return self.pins.stat().st_mtime_ns if self.pins is not None and self.pins.exists() else 0
 
     def _judge_again(self) -> None:
-        self.engine.replace(self.engine.catalog)
+        self.engine.reload_pins()

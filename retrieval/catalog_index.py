@@ -174,12 +174,22 @@ class Index:
             catalog_shown = self.catalog
         else:
             catalog_shown = catalog if len(shown) == len(catalog) else Catalog(shown)
-        waiting = sum(built.get(tool.id) != tool for tool in catalog)
+        names = self.names
+        if not present.all() or any(
+            tool is not earlier and tool.name != earlier.name
+            for tool, earlier in zip(tools, self.tools, strict=True)
+        ):
+            names = Names.of(tools, None if present.all() else present)
+        elif names.present is not None:
+            names = Names.of(tools)
+        waiting = sum(
+            (earlier := built.get(tool.id)) is not tool and earlier != tool for tool in catalog
+        )
         return replace(
             self,
             catalog=catalog_shown,
             tools=tools,
-            names=Names.of(tools, None if present.all() else present),
+            names=names,
             pending=len(catalog) if self.provisional else waiting,
         )
 
@@ -238,4 +248,4 @@ class Documents(Sequence[Mapping[str, str]]):
 
 def rows_of(catalog: Catalog) -> tuple[Tool, ...]:
     """The tools of a catalog by row: in order of id."""
-    return tuple(sorted(catalog, key=lambda tool: tool.id))
+    return catalog.in_id_order

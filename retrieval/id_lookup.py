@@ -24,7 +24,8 @@ class Names:
     Args:
         rows: tool id to its row.
         exact: id or name to the rows that have it.
-        folded: the same without regard to letter case.
+        folded: the same without regard to letter case, for ids and names that are not in `exact`
+            in this form already.
         spelled: name of several words to the rows that have it, as people write it: `list files`
             and `disk list files` for `disk/list_files` and `disk/listFiles`.
         present: mask of the rows that have a tool, shape (n,); None for all rows.
@@ -65,16 +66,13 @@ class Names:
         """
         name = name_in_query(text)
         folded = name.casefold()
-        for table, key in (
-            (self.exact, name),
-            (self.folded, folded),
-            (self.exact, _NAME + name),
-            (self.folded, _NAME + folded),
-            (self.spelled, _as_words(name)),
-        ):
-            if rows := table.get(key):
+        for prefix in ("", _NAME):
+            if rows := self.exact.get(prefix + name):
                 return rows
-        return ()
+            same_folded = (table.get(prefix + folded, ()) for table in (self.exact, self.folded))
+            if all_rows := sorted({row for rows in same_folded for row in rows}):
+                return all_rows
+        return self.spelled.get(_as_words(name), ())
 
     def _entries(self, tool: Tool) -> Iterator[tuple[dict[str, list[int]], str]]:
         name = tool.name
@@ -82,8 +80,8 @@ class Names:
             name = _NAME + name
         for key in {tool.id, name}:
             yield self.exact, key
-        for key in {tool.id.casefold(), name.casefold()}:
-            yield self.folded, key
+            if (folded := key.casefold()) != key:
+                yield self.folded, folded
         if "/" not in name:
             # With the server's name too, so that a stranger's `github_search` never comes alone.
             for key in {_as_words(name), _as_words(tool.id)}:

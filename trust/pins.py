@@ -86,7 +86,24 @@ class Pins:
                 f"{path}: no such file of pins; create it from the tools as they are now with "
                 f"`shortlist trust init --tools FILE --pins {path}`"
             ) from error
-        return cls({tool_id: _pin(path, tool_id, row) for tool_id, row in _rows(path, text)})
+        return cls.from_text(text, str(path))
+
+    @classmethod
+    def from_text(cls, text: str, source: str) -> Self:
+        """The pins in the text of a file.
+
+        Args:
+            text: the text.
+            source: where it is from, for errors.
+
+        Raises:
+            PinsError: it has no pins.
+        """
+        return cls({tool_id: _pin(source, tool_id, row) for tool_id, row in _rows(source, text)})
+
+    def to_text(self) -> str:
+        """The text of a file with these pins, in ASCII."""
+        return json.dumps({"format": _FORMAT, "tools": self._to_rows()})
 
     def save(self, path: str | Path) -> None:
         """Write the file in one step; only its owner may read it.
@@ -97,7 +114,16 @@ class Pins:
             PinsError: the file cannot be written.
         """
         path = Path(path)
-        rows = {
+        form = {"format": _FORMAT, "tools": self._to_rows()}
+        text = json.dumps(form, indent=1, ensure_ascii=False)
+        try:
+            make_private_folder(path.parent)
+            replace_text_file(path, [f"{text}\n"], mode=OWNER_ONLY)
+        except OSError as error:
+            raise PinsError(f"{path}: cannot be written: {error}") from error
+
+    def _to_rows(self) -> dict[str, Any]:
+        return {
             tool_id: {
                 "fingerprint": pin.fingerprint,
                 "approved": pin.approved,
@@ -106,12 +132,6 @@ class Pins:
             }
             for tool_id, pin in sorted(self._pins.items())
         }
-        text = json.dumps({"format": _FORMAT, "tools": rows}, indent=1, ensure_ascii=False)
-        try:
-            make_private_folder(path.parent)
-            replace_text_file(path, [f"{text}\n"], mode=OWNER_ONLY)
-        except OSError as error:
-            raise PinsError(f"{path}: cannot be written: {error}") from error
 
     def __len__(self) -> int:
         return len(self._pins)
@@ -163,6 +183,18 @@ class Pins:
         new_age = self.next_age if age is None else age
         fresh = {tool.id: Pin.of(tool, new_age) for tool in tools if tool.id not in self._pins}
         return Pins(self._pins | fresh)
+
+    def merged(self, copy: Pins, *, since: Pins) -> Pins:
+        """These pins with the pins that somebody added or replaced in a copy of them.
+
+        Args:
+            copy: the copy, with its changes.
+            since: the copy as it was before.
+        """
+        changed = {
+            tool_id: pin for tool_id, pin in copy._pins.items() if since._pins.get(tool_id) != pin
+        }
+        return Pins(self._pins | changed)
 
     def approve(self, tools: Iterable[Tool]) -> Pins:
         """A copy in which these tools are approved with their present definitions."""

@@ -120,6 +120,8 @@ def _serve_here(
     from ...gateway.clients.client_config import read_client_config
     from ...gateway.profiles.gateway_settings import read_gateway_settings
     from ...gateway.profiles.profile import ClientProfiles
+    from ...gateway.upstream.shared_state import shared_state
+    from ...gateway.upstream.start_cache import Manifests
     from ...session import EventSink, JsonLines
 
     client_config = read_client_config(config)
@@ -138,13 +140,15 @@ def _serve_here(
     sinks: list[EventSink] = [GatewaySpans()]
     if gateway_settings.events is not None:
         sinks.append(JsonLines(config.parent / Path(gateway_settings.events).expanduser()))
+    shared = shared_state(gateway_settings.engine)
     fleet = Fleet(
         client_config.servers,
+        manifests=Manifests.default(shared),
         engine_settings=dict(gateway_settings.engine),
         idle_s=gateway_settings.idle_stop_s,
         described=gateway_settings.catalog,
         timeouts=gateway_settings.timeouts,
-        pins=FirstUse(gateway_settings.pins or default_pins(config)),
+        pins=FirstUse(gateway_settings.pins or default_pins(config), shared),
     )
     # Without HTTP nobody can ask for metrics or the page.
     operator_token = gateway_settings.operator_token if over_http else None
@@ -162,6 +166,7 @@ def _serve_here(
         clients.default,
         clients.profiles,
         Observer(*sinks, content=gateway_settings.event_content),
+        shared,
     )
     if any(served.code for served in (clients.default, *clients.profiles.values())):
         # A missing extra is an error at the start, not in the first script.

@@ -125,7 +125,7 @@ class CodeMode:
             with anyio.CancelScope(shield=True):
                 await asyncio.wait([running])
             raise
-        return _code_answer(client, result)
+        return await anyio.to_thread.run_sync(_code_answer, client, result)
 
     async def _call_tool(
         self, caller: Caller, tool: Tool, arguments: Mapping[str, Any]
@@ -216,7 +216,7 @@ class _ClientChecks:
 
     def check(self, name: str, arguments: object = None) -> Verdict:
         """The verdict on a call. A refusal is recorded."""
-        verdict = self._client.session.check(name, arguments, votes=self._client.votes)
+        verdict = self._client.check(name, arguments)
         if verdict.status not in ("passed", "promoted"):
             with self.record_call(verdict):
                 pass
@@ -228,7 +228,7 @@ class _ClientChecks:
 
     def result(self, tool_id: str, content: object, *, ok: bool = True) -> None:  # noqa: ARG002
         """Record the outcome of a call."""
-        self._client.session.record_call(tool_id, ok=ok)
+        self._client.record_call(tool_id, ok=ok)
 
     def record_call(self, verdict: Verdict) -> _Recording:
         """Record a call in the gateway's events. It ends with the block."""
@@ -310,7 +310,7 @@ def _code_answer(client: ClientSession, result: CodeResult) -> types.CallToolRes
         tools = tuple(dict.fromkeys(call.tool for call in result.calls if call.ok))
         text = json.dumps(whole["result"], ensure_ascii=False)
         text = f"{whole['output']}\n{text}" if whole["output"] else text
-        stored = client.results.store(text, tools, client.profile)
+        stored = client.results.store(text, tools, client.profile.fingerprint)
         shortened["whole"] = f'read_result {{"id": "{stored}"}}'
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=json.dumps(shortened, ensure_ascii=False))],

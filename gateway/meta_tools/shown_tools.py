@@ -41,8 +41,9 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
     """
     view, profile = client.view(), client.profile
     listing = client.tool_listing
-    if listing is None or listing.profile != profile:
-        listing = client.tool_listing = ToolListing(profile, _fits_whole(fleet, client, view))
+    if listing is None or listing.profile != profile.fingerprint:
+        listing = ToolListing(profile.fingerprint, _fits_whole(fleet, client, view))
+        client.use_listing(listing)
     if listing.all_direct:
         return [*(_direct_tool(fleet, tool) for tool in view.tools()), *_script_tools(profile)]
     direct = directly_shown(fleet, client, view)
@@ -59,7 +60,8 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
             code=profile.code,
             extract=profile.extract is not None,
         )
-        listing = client.tool_listing = ToolListing(profile, False, tuple(meta))
+        listing = ToolListing(profile.fingerprint, False, tuple(meta))
+        client.use_listing(listing)
     return [*listing.meta_tools, *(_direct_tool(fleet, tool) for tool in direct)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import mcp.types as types
@@ -68,7 +69,7 @@ async def forward_call(
     named = view.details([name])[0]
     if isinstance(named, Tool) and (problem := _meta_tool_problem(client, call, named)):
         return error_result(problem)
-    verdict = client.session.check(name, call.arguments, votes=client.votes)
+    verdict = await client.run_step(partial(client.check, name, call.arguments))
     if verdict.tool is None or not verdict.passed:
         call_record.record_check(verdict)
         return error_result(refusal_text(verdict, call.name))
@@ -85,7 +86,7 @@ async def forward_call(
         )
         ok = isinstance(result, types.CallToolResult) and not result.is_error
     finally:
-        client.session.record_call(tool.id, ok=ok)
+        await client.run_step(partial(client.record_call, tool.id, ok=ok))
     return result
 
 
@@ -132,7 +133,9 @@ async def _run_checked(
     call_record.record_result(result)
     result = public_result(server, result)
     limits = profile.result_limits(result_chars(fleet.listed.meta(tool.id)))
-    return client.results.shorten(result, (tool.id,), profile, limits)
+    permission = profile.fingerprint
+    shorten = partial(client.results.shorten, result, (tool.id,), permission, limits)
+    return await client.run_step(shorten)
 
 
 def requires(recheck: Callable[[], Verdict]) -> Callable[[], None]:

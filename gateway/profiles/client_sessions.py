@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self, TypeVar
 
+import anyio
 import mcp.types as types
 from mcp.server.session import ServerSession
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from ...gating import Votes
+from ...gating.verdict import Verdict
 from ...session import Session
+from ...session.session_data import SessionData
 from ...view import View
 from ..upstream.fleet import Fleet
-from .long_results import ResultStore, SessionResults
+from ..upstream.shared_state import SharedState
+from .long_results import ResultMemory, SessionResults, SharedResults
 from .profile import NOTHING, Profile, ProfileViews
+
+Result = TypeVar("Result")
 
 #: Most sessions; the least recently used ones are deleted.
 MAX_SESSIONS = 10_000
-_SESSION = "mcp-session-id"
+_SESSION, _VERSION = "mcp-session-id", "mcp-protocol-version"
+#: Seconds after its last change in which a conversation can be continued at any replica.
+KEPT_SECONDS = 86_400.0
 #: Kinds of refusals that calls and votes can cause and lift.
 TEMPORARY_REFUSALS = frozenset({"precondition", "excluded"})
 
@@ -29,14 +40,47 @@ class ToolListing:
     """How a session's client sees the tools. Decided at its first request for them.
 
     Args:
-        profile: the profile at that time.
+        profile: fingerprint of the profile at that time.
         all_direct: whether all tools are shown directly.
         meta_tools: the meta-tools, with the same bytes until the profile changes.
     """
 
-    profile: Profile
+    profile: str
     all_direct: bool
     meta_tools: tuple[types.Tool, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        tools = [tool.model_dump(mode="json", exclude_unset=True) for tool in self.meta_tools]
+        return {"profile": self.profile, "all_direct": self.all_direct, "meta_tools": tools}
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """A listing from its JSON form."""
+        tools = tuple(types.Tool.model_validate(tool) for tool in saved["meta_tools"])
+        return cls(saved["profile"], saved["all_direct"], tools)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRecord:
+    """One conversation in the state that all replicas of a gateway share.
+
+    Args:
+        state: the state.
+        key: names the conversation. It is a hash of its id and the client's token, so that nobody
+            continues a conversation with what is in the database.
+    """
+
+    state: SharedState
+    key: str
+
+    def read(self) -> str | None:
+        """The present text; None if there is none."""
+        return self.state.read("session", self.key)
+
+    def change(self, change: Callable[[str | None], str | None]) -> None:
+        """Replace the text in one step."""
+        self.state.change("session", self.key, change, kept_s=KEPT_SECONDS)
 
 
 @dataclass(slots=True, eq=False)
@@ -52,6 +96,13 @@ class ClientSession:
     #: The client's log level, and the connection for log messages that belong to no request.
     log_level: types.LoggingLevel | None = None
     log_listener: ServerSession | None = None
+    #: The conversation as other replicas of the gateway see it; None if only this one has it.
+    record: SharedRecord | None = None
+    #: Number of changes of the record that the session has seen.
+    changes: int = 0
+    make_session: Callable[[ProfileViews, SessionData], Session] | None = None
+    #: Whether the record or the results are in the state that all replicas share.
+    is_shared: bool = False
 
     @property
     def id(self) -> str:
@@ -71,6 +122,88 @@ class ClientSession:
         """The tools that a user interface in the client may call now."""
         return self.views.view(self.session.state, votes=self.votes, apps=True)
 
+    def check(self, name: str, arguments: object) -> Verdict:
+        """The verdict on a call; see `Session.check`."""
+        return self._change(lambda: self.session.check(name, arguments, votes=self.votes))
+
+    def record_call(self, tool_id: str, *, ok: bool) -> None:
+        """Record the outcome of a call that passed `check`."""
+        self._change(lambda: self.session.record_call(tool_id, ok=ok))
+
+    async def run_step(self, step: Callable[[], Result]) -> Result:
+        """Run a step of this session: in a thread where it waits for the state of all replicas."""
+        if not self.is_shared:
+            return step()
+        with anyio.CancelScope(shield=True):
+            result = await anyio.to_thread.run_sync(step)
+        return result  # noqa: RET504 - the type checker does not know that nothing is swallowed
+
+    def use_votes(self, votes: Votes) -> None:
+        """Take over the votes of a search."""
+
+        def replace_votes() -> None:
+            self.votes = votes
+
+        if votes != self.votes:
+            self._change(replace_votes)
+
+    def use_listing(self, listing: ToolListing) -> None:
+        """Show the client the tools like this from now on."""
+
+        def replace_listing() -> None:
+            self.tool_listing = listing
+
+        self._change(replace_listing)
+
+    def read_record(self) -> None:
+        """Take over what other replicas have changed."""
+        if self.record is not None:
+            self._follow(self.record.read())
+
+    def _change(self, step: Callable[[], Result]) -> Result:
+        """Run a step that changes the session; the replicas of the gateway run one at a time."""
+        if self.record is None:
+            return step()
+        results: list[Result] = []
+
+        def changed(text: str | None) -> str:
+            # Whatever this replica has: the record is what happened.
+            self.changes = -1
+            self._follow(text)
+            results.append(step())
+            self.changes += 1
+            return json.dumps(
+                {
+                    "changes": self.changes,
+                    "session": self.session.save(),
+                    "listing": None if self.tool_listing is None else self.tool_listing.to_dict(),
+                    "votes": [dict(self.votes.excluded), self.votes.claimed],
+                }
+            )
+
+        self.record.change(changed)
+        return results[0]
+
+    def _follow(self, text: str | None) -> None:
+        """Take over a record, unless the session has seen a newer one."""
+        assert self.make_session is not None
+        if text is None:
+            if self.changes:
+                # It has ended, or never began.
+                self.session = self.make_session(self.views, SessionData(id=self.session.id))
+                self.tool_listing, self.votes, self.changes = None, Votes(), 0
+            return
+        saved = json.loads(text)
+        if saved["changes"] <= self.changes:
+            return
+        data, _ = SessionData.from_dict(saved["session"])
+        self.session = self.make_session(self.views, data)
+        listing = saved["listing"]
+        self.tool_listing = None if listing is None else ToolListing.from_dict(listing)
+        excluded, claimed = saved["votes"]
+        self.votes = Votes(excluded, tuple(claimed))
+        self.changes = saved["changes"]
+
     def permits_server(self, name: str) -> bool:
         """Whether the client may see a server, and use its resources and prompts.
 
@@ -79,25 +212,25 @@ class ClientSession:
         """
         return self.views.permits_server(name, self.view())
 
-    def may_read(self, tool_ids: tuple[str, ...], server: str, permission: object) -> bool:
+    def may_read(self, tool_ids: tuple[str, ...], server: str, permission: str) -> bool:
         """Whether a stored result may be read.
 
         Args:
             tool_ids: ids of the called tools.
             server: server of the resource or prompt that was read; "" for tools.
-            permission: the profile at the time of the call.
+            permission: fingerprint of the profile at the time of the call.
         """
         if server and not self.permits_server(server):
             return False
         view = self.app_view()
         return all(self._may_read(view, tool_id, permission) for tool_id in tool_ids)
 
-    def _may_read(self, view: View, tool_id: str, permission: object) -> bool:
+    def _may_read(self, view: View, tool_id: str, permission: str) -> bool:
         if not view.exists(tool_id):
             return False
         refusal = view.refusal(tool_id)
         return refusal is None or (
-            permission == self.profile and refusal.kind in TEMPORARY_REFUSALS
+            permission == self.profile.fingerprint and refusal.kind in TEMPORARY_REFUSALS
         )
 
 
@@ -108,11 +241,16 @@ class ClientSessions:
     profile identify a session. Each request without the header has a session of its own. Such
     requests share only the profile's stored results, whose ids cannot be guessed.
 
+    With `shared`, all replicas of the gateway have the sessions and results of clients of the
+    stateless protocol. Sessions of the protocol with a handshake stay in the replica that opened
+    them.
+
     Args:
         fleet: the servers.
         make_session: function that makes a session with the views of a profile.
         default: profile of a request without a token.
         profiles: name to profile. The bearer token of a request selects the name.
+        shared: state that all replicas share; None if there is only this one.
 
     Attributes:
         on_end: called with each deleted session.
@@ -121,15 +259,17 @@ class ClientSessions:
     def __init__(
         self,
         fleet: Fleet,
-        make_session: Callable[[ProfileViews], Session],
+        make_session: Callable[[ProfileViews, SessionData | None], Session],
         default: Profile,
         profiles: Mapping[str, Profile] | None = None,
+        shared: SharedState | None = None,
     ) -> None:
         self._fleet = fleet
         self._make_session = make_session
         self._views: dict[str | None, ProfileViews] = {}
         self._clients: OrderedDict[tuple[str | None, str], ClientSession] = OrderedDict()
-        self._store = ResultStore()
+        self._store = ResultMemory()
+        self._shared = shared
         self._shared_results: dict[str | None, SessionResults] = {}
         self.on_end: Callable[[ClientSession], None] | None = None
         self.change(default, profiles or {})
@@ -150,7 +290,7 @@ class ClientSessions:
         for name, profile in new_profiles.items():
             if name not in self._views:
                 self._views[name] = ProfileViews(
-                    self._fleet.engine, profile, lambda: self._fleet.listed.app_only
+                    self._fleet.engine, profile, lambda: self._fleet.hidden_ids
                 )
 
     def of(self, request: Any) -> ClientSession:
@@ -161,6 +301,8 @@ class ClientSessions:
         """
         name = None if request is None else request.scope.get("shortlist.profile")
         mcp_session_id = "" if request is None else request.headers.get(_SESSION, "")
+        if self._shared is not None and _is_stateless(request):
+            return self._shared_session(self._shared, request, name, mcp_session_id)
         if request is not None and not mcp_session_id:
             results = self._shared_results.get(name)
             if results is None:
@@ -168,13 +310,50 @@ class ClientSessions:
             return self._new_session(name, results)
         client = self._clients.get((name, mcp_session_id))
         if client is None:
-            client = self._clients[name, mcp_session_id] = self._new_session(
-                name, SessionResults(self._store)
+            client = self._new_session(name, SessionResults(self._store))
+        self._keep((name, mcp_session_id), client)
+        return client
+
+    async def read_shared(self, request: Any) -> None:
+        """Take over what other replicas have changed in the session of a request.
+
+        Args:
+            request: the HTTP request; None on stdin and stdout.
+        """
+        if self._shared is not None and _is_stateless(request) and request.headers.get(_SESSION):
+            await anyio.to_thread.run_sync(self.of(request).read_record)
+
+    def _shared_session(
+        self, shared: SharedState, request: Any, name: str | None, conversation: str
+    ) -> ClientSession:
+        """The session of a request of the stateless protocol, as all replicas have it."""
+        owner = request.scope.get("shortlist.owner", "")
+        if not conversation:
+            new = self._new_session(name, SessionResults(SharedResults(shared), owner))
+            new.is_shared = True
+            return new
+        key = hashlib.sha256(f"{owner} {conversation}".encode("utf-8", "replace")).hexdigest()
+        client = self._clients.get((name, key))
+        if client is None:
+            views, results = self._views[name], SessionResults(SharedResults(shared), key)
+            session = self._make_session(views, SessionData(id=key[:32]))
+            client = ClientSession(
+                views,
+                session,
+                results,
+                record=SharedRecord(shared, key),
+                make_session=self._make_session,
+                is_shared=True,
             )
-        self._clients.move_to_end((name, mcp_session_id))
+        self._keep((name, key), client)
+        return client
+
+    def _keep(self, key: tuple[str | None, str], client: ClientSession) -> None:
+        """Keep a session in use; the least recently used one is deleted if there are too many."""
+        self._clients[key] = client
+        self._clients.move_to_end(key)
         if len(self._clients) > MAX_SESSIONS:
             self._discard(self._clients.popitem(last=False)[1])
-        return client
 
     def all(self) -> list[ClientSession]:
         """All sessions."""
@@ -206,7 +385,12 @@ class ClientSessions:
 
     def _new_session(self, name: str | None, results: SessionResults) -> ClientSession:
         views = self._views[name]
-        return ClientSession(views, self._make_session(views), results)
+        return ClientSession(views, self._make_session(views, None), results)
+
+
+def _is_stateless(request: Any) -> bool:
+    """Whether a request is of the protocol without a handshake, which any replica answers."""
+    return request is not None and request.headers.get(_VERSION) in MODERN_PROTOCOL_VERSIONS
 
 
 def permitted_servers(fleet: Fleet, client: ClientSession) -> list[str]:

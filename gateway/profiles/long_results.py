@@ -5,18 +5,21 @@ Text has a limit in tokens, images and sounds one in bytes.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from secrets import token_hex
+from threading import RLock
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 import mcp.types as types
 
 from ...errors import RequestError
 from ...loaders.counting import bundled_counter
+from ..upstream.shared_state import SharedState
 
 STORED_SECONDS = 3_600.0
 #: Most characters of all stored results together, and of one result.
@@ -30,12 +33,14 @@ _MOST_MEDIA, _MIME_CHARS = 100, 100
 
 
 @dataclass(slots=True)
-class _StoredResult:
+class StoredResult:
+    """A long result, whose it is, and who may read it."""
+
     owner: object
     #: The tools that gave it. All of them must still be permitted to read it.
     tool_ids: tuple[str, ...]
-    #: The client's profile at the time of the call.
-    permission: object
+    #: Fingerprint of the client's profile at the time of the call.
+    permission: str
     text: str
     stored_at: float
     #: The server whose resource or prompt it is, which must still be permitted; "" for tools.
@@ -44,8 +49,40 @@ class _StoredResult:
     read_chars: int = 0
 
 
-class ResultStore:
-    """The long results of all clients. If there are too many, the oldest are deleted.
+class ResultStore(Protocol):
+    """The long results of all clients, for an hour at most."""
+
+    def add(
+        self,
+        owner: object,
+        tool_ids: tuple[str, ...],
+        permission: str,
+        text: str,
+        read_chars: int,
+        server: str = "",
+    ) -> str:
+        """Store a text. The client has already seen its first `read_chars` characters.
+
+        Returns:
+            The id to read it.
+        """
+        ...
+
+    def get(self, owner: object, name: str) -> StoredResult | None:
+        """A result of this owner that is less than an hour old; None if there is none."""
+        ...
+
+    def note_read(self, owner: object, name: str, read_chars: int) -> None:
+        """Note how many characters the client has read."""
+        ...
+
+    def delete_all(self, owner: object) -> None:
+        """Delete the results of an owner whose session has ended."""
+        ...
+
+
+class ResultMemory:
+    """Long results in memory. Thread-safe. If there are too many, the oldest are deleted.
 
     Args:
         most_chars: most characters of all results together.
@@ -57,8 +94,9 @@ class ResultStore:
     ) -> None:
         self._most_chars = most_chars
         self._clock = clock
-        self._stored: OrderedDict[str, _StoredResult] = OrderedDict()
+        self._stored: OrderedDict[str, StoredResult] = OrderedDict()
         self._chars = 0
+        self._lock = RLock()
 
     @property
     def chars(self) -> int:
@@ -69,48 +107,109 @@ class ResultStore:
         self,
         owner: object,
         tool_ids: tuple[str, ...],
-        permission: object,
+        permission: str,
         text: str,
         read_chars: int,
         server: str = "",
     ) -> str:
-        """Store a text. The client has already seen its first `read_chars` characters.
-
-        Returns:
-            The id to read it.
-        """
+        """Store a text; see `ResultStore`."""
         name = token_hex(6)
         text = text[: min(_LONGEST, self._most_chars)]
-        self._stored[name] = _StoredResult(
-            owner, tool_ids, permission, text, self._clock(), server, read_chars
-        )
-        self._chars += len(text)
-        self.sweep()
+        with self._lock:
+            self._stored[name] = StoredResult(
+                owner, tool_ids, permission, text, self._clock(), server, read_chars
+            )
+            self._chars += len(text)
+            self.sweep()
         return name
 
-    def get(self, owner: object, name: str) -> _StoredResult | None:
+    def get(self, owner: object, name: str) -> StoredResult | None:
         """A result of this owner that is less than an hour old; None if there is none."""
-        self.sweep()
-        stored = self._stored.get(name)
+        with self._lock:
+            self.sweep()
+            stored = self._stored.get(name)
         return stored if stored is not None and stored.owner is owner else None
+
+    def note_read(self, owner: object, name: str, read_chars: int) -> None:
+        """Note how many characters the client has read."""
+        if (stored := self.get(owner, name)) is not None:
+            stored.read_chars = read_chars
 
     def delete_all(self, owner: object) -> None:
         """Delete the results of an owner."""
-        names = [name for name, result in self._stored.items() if result.owner is owner]
-        for name in names:
-            self._delete(name)
+        with self._lock:
+            names = [name for name, result in self._stored.items() if result.owner is owner]
+            for name in names:
+                self._delete(name)
 
     def sweep(self) -> None:
         """Delete results that are too old, and the oldest ones if there are too many characters."""
         oldest = self._clock() - STORED_SECONDS
-        while self._stored:
-            name, result = next(iter(self._stored.items()))
-            if result.stored_at >= oldest and self._chars <= self._most_chars:
-                break
-            self._delete(name)
+        with self._lock:
+            while self._stored:
+                name, result = next(iter(self._stored.items()))
+                if result.stored_at >= oldest and self._chars <= self._most_chars:
+                    break
+                self._delete(name)
 
     def _delete(self, name: str) -> None:
         self._chars -= len(self._stored.pop(name).text)
+
+
+class SharedResults:
+    """Long results that all replicas of a gateway read. An owner is a text.
+
+    Args:
+        state: state of all replicas.
+    """
+
+    def __init__(self, state: SharedState) -> None:
+        self._state = state
+
+    def add(
+        self,
+        owner: object,
+        tool_ids: tuple[str, ...],
+        permission: str,
+        text: str,
+        read_chars: int,
+        server: str = "",
+    ) -> str:
+        """Store a text; see `ResultStore`."""
+        name = token_hex(6)
+        key = _result_key(owner, name)
+        row = json.dumps([tool_ids, permission, server, read_chars])
+        whole = json.dumps(text[:_LONGEST])
+        self._state.change("result", key, lambda _: whole, kept_s=STORED_SECONDS)
+        self._state.change("result_source", key, lambda _: row, kept_s=STORED_SECONDS)
+        return name
+
+    def get(self, owner: object, name: str) -> StoredResult | None:
+        """A result of this owner that is less than an hour old; None if there is none."""
+        key = _result_key(owner, name)
+        row, text = self._state.read("result_source", key), self._state.read("result", key)
+        if row is None or text is None:
+            return None
+        tool_ids, permission, server, read_chars = json.loads(row)
+        return StoredResult(
+            owner, tuple(tool_ids), permission, json.loads(text), 0.0, server, read_chars
+        )
+
+    def note_read(self, owner: object, name: str, read_chars: int) -> None:
+        """Note how many characters the client has read."""
+
+        def noted(row: str | None) -> str | None:
+            return None if row is None else json.dumps([*json.loads(row)[:3], read_chars])
+
+        self._state.change("result_source", _result_key(owner, name), noted, kept_s=STORED_SECONDS)
+
+    def delete_all(self, owner: object) -> None:
+        """Nothing: a conversation of several replicas has no end, and its results end by time."""
+
+
+def _result_key(owner: object, name: str) -> str:
+    # The id is not in the database, so that who reads the database cannot use it.
+    return hashlib.sha256(f"{owner} {name}".encode("utf-8", "replace")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +245,18 @@ class SessionResults:
 
     Args:
         store: results of all clients.
+        owner: names the session in the store; by default, this object does.
     """
 
-    def __init__(self, store: ResultStore) -> None:
+    def __init__(self, store: ResultStore, owner: str | None = None) -> None:
         self._store = store
+        self._owner: object = self if owner is None else owner
 
     def shorten(
         self,
         result: types.CallToolResult,
         tool_ids: tuple[str, ...],
-        permission: object,
+        permission: str,
         limits: ResultLimits,
         *,
         server: str = "",
@@ -165,7 +266,7 @@ class SessionResults:
         Args:
             result: the server's result.
             tool_ids: id of the called tool; empty for a prompt.
-            permission: the client's profile at the time of the call.
+            permission: fingerprint of the client's profile at the time of the call.
             limits: limits of the result.
             server: the server of a prompt.
         """
@@ -196,7 +297,7 @@ class SessionResults:
         self,
         result: types.ReadResourceResult,
         server: str,
-        permission: object,
+        permission: str,
         limits: ResultLimits,
     ) -> types.ReadResourceResult:
         """The whole content of a resource, or its beginning and an id to read the rest.
@@ -204,7 +305,7 @@ class SessionResults:
         Args:
             result: the server's answer, with the addresses for the client.
             server: name of the server.
-            permission: the client's profile at the time of the request.
+            permission: fingerprint of the client's profile at the time of the request.
             limits: limits of the result. Its binary content has the limit of images.
         """
         texts: list[types.TextResourceContents] = []
@@ -239,29 +340,29 @@ class SessionResults:
         return result.model_copy(update={"contents": [shown, *blobs]})
 
     def _store_rest(
-        self, text: str, tool_ids: tuple[str, ...], permission: object, server: str
+        self, text: str, tool_ids: tuple[str, ...], permission: str, server: str
     ) -> tuple[str, str]:
         """The beginning of a text, and how to read on, with a place for a remark."""
         # Never the whole text, which may be short if the limit is low.
         first = min(_SHOWN_CHARS, len(text) // 2)
-        name = self._store.add(self, tool_ids, permission, text, first, server)
+        name = self._store.add(self._owner, tool_ids, permission, text, first, server)
         return text[:first], (
             f"[{len(text):,} characters, of which the first {first:,} are above. "
             f'Read on with read_result {{{{"id": "{name}"}}}}.{{}}]'
         )
 
-    def store(self, text: str, tool_ids: tuple[str, ...], permission: object) -> str:
+    def store(self, text: str, tool_ids: tuple[str, ...], permission: str) -> str:
         """Store a text with results of several tools.
 
         Args:
             text: the whole text.
             tool_ids: ids of the tools.
-            permission: the client's profile at the time of the call.
+            permission: fingerprint of the client's profile at the time of the call.
 
         Returns:
             The id to read it, from its beginning.
         """
-        return self._store.add(self, tool_ids, permission, text, 0)
+        return self._store.add(self._owner, tool_ids, permission, text, 0)
 
     def read(
         self,
@@ -269,7 +370,7 @@ class SessionResults:
         first: int | None = None,
         last: int | None = None,
         *,
-        readable: Callable[[tuple[str, ...], str, object], bool],
+        readable: Callable[[tuple[str, ...], str, str], bool],
     ) -> str:
         """A part of a stored result.
 
@@ -283,7 +384,7 @@ class SessionResults:
         Raises:
             RequestError: there is no such result, or it may not be read.
         """
-        stored = self._store.get(self, name)
+        stored = self._store.get(self._owner, name)
         if stored is None or not readable(stored.tool_ids, stored.server, stored.permission):
             raise RequestError(
                 f"read_result: no result {name!r:.40}; results are deleted after an hour: call "
@@ -292,15 +393,15 @@ class SessionResults:
         start = stored.read_chars if first is None else min(first, len(stored.text))
         end = min(start + _PART_CHARS if last is None else max(last, start), start + _PART_CHARS)
         part = stored.text[start:end]
-        stored.read_chars = start + len(part)
-        remaining = len(stored.text) - stored.read_chars
+        self._store.note_read(self._owner, name, start + len(part))
+        remaining = len(stored.text) - start - len(part)
         return part + (
             f"\n[{remaining:,} characters left]" if remaining else "\n[end of the result]"
         )
 
     def clear(self) -> None:
         """Delete all results."""
-        self._store.delete_all(self)
+        self._store.delete_all(self._owner)
 
 
 def _without_long_meta(result: types.CallToolResult, limits: ResultLimits) -> types.CallToolResult:

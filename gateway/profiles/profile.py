@@ -5,8 +5,9 @@ And which token selects its profile.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -118,6 +119,8 @@ class Profile:
     grants: tuple[Grant, ...] = ()
     flows: tuple[Flow, ...] = ()
     extract: str | None = None
+    #: Hash of all settings, the same in every process that reads the same configuration.
+    fingerprint: str = field(init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, settings: GatewaySettings, name: str, profile_settings: ProfileSettings) -> Profile:
@@ -163,6 +166,12 @@ class Profile:
         return [
             tool.id for tool in catalog if servers[tool.server] and granted(tool.id, self.tools)
         ]
+
+    def __post_init__(self) -> None:
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+        values |= {"scopes": sorted(self.scopes), "rules": self.rules.to_dict()}
+        digest = hashlib.sha256(repr(values).encode("utf-8", "surrogatepass")).hexdigest()
+        object.__setattr__(self, "fingerprint", digest[:32])
 
     def result_limits(self, chars: int | None = None) -> ResultLimits:
         """The limits of one result.

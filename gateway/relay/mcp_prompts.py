@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
+import anyio
 import mcp.types as types
 from mcp import Client
 from mcp.server.lowlevel import Server
@@ -109,7 +110,7 @@ class Prompts:
         result = await relay(self._fleet, caller, params, server=server, subject=subject, send=send)
         if isinstance(result, types.InputRequiredResult):
             return result
-        return _limited(result, server, client)
+        return await anyio.to_thread.run_sync(_limited, result, server, client)
 
     def locate(self, client: ClientSession, name: str) -> tuple[str, types.Prompt]:
         """The server of a prompt, and the server's definition of it.
@@ -162,8 +163,9 @@ def _limited(
         content=with_public_links(server, [message.content for message in result.messages]),
         _meta=public_meta(server, result.meta),
     )
-    limits = client.profile.result_limits()
-    limited = client.results.shorten(contents, (), client.profile, limits, server=server)
+    profile = client.profile
+    limits = profile.result_limits()
+    limited = client.results.shorten(contents, (), profile.fingerprint, limits, server=server)
     roles: list[types.Role] = [message.role for message in result.messages]
     if limited.content is not contents.content:
         # Its parts are no longer those of the messages.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote
 
+import anyio
 import mcp.types as types
 from mcp.server.lowlevel import Server
 from mcp.shared.uri_template import UriTemplate
@@ -232,7 +233,11 @@ class Resources:
             update={"contents": contents, "meta": public_meta(server, result.meta)}
         )
         profile = client.profile
-        return client.results.shorten_read(public, server, profile, profile.result_limits())
+        shorten, limits = client.results.shorten_read, profile.result_limits()
+        shortened: types.ReadResourceResult = await anyio.to_thread.run_sync(
+            shorten, public, server, profile.fingerprint, limits
+        )
+        return shortened
 
     def locate(self, client: ClientSession, uri: str) -> tuple[str, str]:
         """The server of a resource, and the server's address of it.

@@ -10,7 +10,10 @@ from pathlib import Path
 from ...catalog import Tool
 from ...trust import Pins, change_pins
 from ..connections.user_folders import state_folder
+from .shared_state import SharedState
 
+#: Kind and key of the pins that the replicas share.
+_SHARED_PINS = ("pins", "")
 _LOG = logging.getLogger("shortlist.gateway")
 
 
@@ -33,17 +36,26 @@ class FirstUse:
     deleted meanwhile, it is written again with its last pins. Otherwise a changed definition would
     count as a new one.
 
+    With `shared`, the file is this replica's copy of pins that all replicas share. An approval in
+    the file of any replica holds for all.
+
     Args:
         path: path of the file, which is created if it does not exist.
+        shared: state that all replicas of the gateway share; None if there is only this one.
 
     Raises:
         PinsError: the file cannot be read or written.
+        StoreError: the shared state cannot be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, shared: SharedState | None = None) -> None:
         self.path = path
-        self._last_stamp = 0
+        self._shared = shared
+        self._last_stamp = (0, "")
         self._last_pins = Pins()
+        if shared is not None and shared.stamp(*_SHARED_PINS):
+            # What an earlier start left in the file may be older than what the others have.
+            self._last_pins = Pins.read(path, missing_ok=True)
         self.pin(())
         # Servers start in any order. What they list first in one run of the gateway has one age.
         self._age_at_start = self._last_pins.next_age
@@ -87,19 +99,42 @@ class FirstUse:
             if not pins and self._last_pins:
                 _LOG.warning("the file of pins was deleted; it is written again: %s", self.path)
                 pins = self._last_pins
-            return pins.pin(tools, age)
+            return self._with_shared(pins, tools, age)
 
         self._last_pins = change_pins(self.path, with_new_pins)
         self._last_stamp = self._stamp()
 
     def has_changed(self) -> bool:
-        """Whether another process wrote the file since the last call of this method."""
+        """Whether another process wrote the pins since the last call of this method.
+
+        Raises:
+            PinsError: the file cannot be read or written.
+            StoreError: the shared state cannot be read.
+        """
         stamp = self._stamp()
         changed, self._last_stamp = stamp != self._last_stamp, stamp
+        if changed and self._shared is not None:
+            self.pin(())
         return changed
 
-    def _stamp(self) -> int:
+    def _with_shared(self, pins: Pins, tools: Iterable[Tool], age: int | None) -> Pins:
+        """The pins with those of all replicas, and with new tools; the others get them too."""
+        if self._shared is None:
+            return pins.pin(tools, age)
+        present_pins: list[Pins] = []
+
+        def changed(text: str | None) -> str:
+            shared_pins = Pins() if text is None else Pins.from_text(text, "the shared pins")
+            present = shared_pins.merged(pins, since=self._last_pins).pin(tools, age)
+            present_pins.append(present)
+            return text if text is not None and present == shared_pins else present.to_text()
+
+        self._shared.change(*_SHARED_PINS, changed)
+        return present_pins[0]
+
+    def _stamp(self) -> tuple[int, str]:
+        shared = "" if self._shared is None else self._shared.stamp(*_SHARED_PINS)
         try:
-            return self.path.stat().st_mtime_ns
+            return self.path.stat().st_mtime_ns, shared
         except OSError:
-            return 0
+            return 0, shared

@@ -13,7 +13,7 @@ from anyio.abc import TaskGroup
 
 from ...catalog import Catalog, Tool
 from ...catalog.pattern import Pattern
-from ...errors import CatalogError, PinsError
+from ...errors import CatalogError, PinsError, StoreError
 from ..connections.server_log import ServerLog, error_line, log_opener
 from ..connections.server_process import RunningProcesses
 from ..connections.server_spec import ServerSpec
@@ -25,7 +25,7 @@ from .pending_calls import PendingCalls
 from .server_connection import ServerState, Upstream
 from .server_lists import Listing
 from .server_questions import MessageHandlers
-from .start_cache import Manifests, SavedIndex
+from .start_cache import Manifests, SavedIndex, fingerprints_of
 
 #: Name of the placeholder tool for such a server.
 START = "start_server"
@@ -132,6 +132,12 @@ class Fleet:
             settings["trust"] = {**settings.get("trust", {}), "pins": pins.path}
         self._index = SavedIndex(self._manifests.folder / "index", self.upstreams, settings)
         self.engine = self._index.engine(tools)
+        self._followed_catalog = self.engine.catalog
+        self._foreign: tuple[Catalog | None, Mapping[str, Upstream], frozenset[str]] = (
+            None,
+            {},
+            frozenset(),
+        )
         self._unsaved = anyio.Event()
         if (progress := self.engine.build_progress).newly_encoded or not progress.done:
             self._unsaved.set()
@@ -325,14 +331,15 @@ class Fleet:
         async with self._update_lock:
             if self.upstreams.get(name) is not upstream:
                 return  # it was removed from the configuration meanwhile
+            # Before the tools: other replicas read the list when they see new tools.
+            try:
+                await anyio.to_thread.run_sync(self._manifests.write, upstream.spec, listing)
+            except (OSError, StoreError) as error:
+                _LOG.warning("server %r: its list cannot be saved: %s", name, error)
             await anyio.to_thread.run_sync(
                 lambda: self._index_tools(name, self.listed.read(upstream.spec, listing))
             )
         self._unsaved.set()
-        try:
-            await anyio.to_thread.run_sync(self._manifests.write, upstream.spec, listing)
-        except OSError as error:
-            _LOG.warning("server %r: its list cannot be saved: %s", name, error)
 
     async def _keep_index(self) -> None:
         """Save the index soon after each change, and once more when all tools are encoded."""
@@ -348,12 +355,12 @@ class Fleet:
                 self._unsaved.set()
 
     def _index_tools(self, server: str, tools: list[Tool]) -> None:
-        indexed_tools = [tool for tool in self.engine.catalog if tool.server == server]
-        if [tool.fingerprint for tool in indexed_tools] == [tool.fingerprint for tool in tools]:
+        own_catalog = Catalog(tools)
+        if fingerprints_of(server, self.engine.catalog) == fingerprints_of(server, own_catalog):
             return
         if self._pins is not None:
             # As in the catalog: a second tool with the same name gets another id.
-            self._pins.pin_first_list(server, Catalog(tools))
+            self._pins.pin_first_list(server, own_catalog)
         # A client that learns of the change must find the tools: at once in a first version,
         # otherwise when the next version is built.
         self.engine.replace_server(server, tools, add=True, wait=self.engine.build_progress.done)
@@ -367,13 +374,52 @@ class Fleet:
     async def follow_pins(self) -> None:
         """Check all definitions again if another process changed the pins.
 
-        If the file cannot be read, the last decisions stay, and the error is logged.
+        If they cannot be read, the last decisions stay, and the error is logged.
         """
-        if self._pins is None or not self._pins.has_changed():
+        if self._pins is None:
+            return
+        try:
+            if not await anyio.to_thread.run_sync(self._pins.has_changed):
+                return
+            async with self._update_lock:
+                await anyio.to_thread.run_sync(self.engine.reload_pins)
+        except (PinsError, StoreError) as error:
+            _LOG.warning("the pins cannot be read: %s", error)
+
+    @property
+    def hidden_ids(self) -> frozenset[str]:
+        """Ids of the tools that no model of a client sees.
+
+        They are for user interfaces alone, or another gateway with the same database serves them.
+        """
+        return self.listed.app_only | self._foreign_ids(self.engine.catalog, self.upstreams)
+
+    def _foreign_ids(self, catalog: Catalog, upstreams: Mapping[str, Upstream]) -> frozenset[str]:
+        """Ids of the tools of servers that this gateway does not have. The last answer is kept."""
+        last_catalog, last_upstreams, ids = self._foreign
+        if last_catalog is not catalog or last_upstreams is not upstreams:
+            ids = frozenset(tool.id for tool in catalog if tool.server not in upstreams)
+            self._foreign = catalog, upstreams, ids
+        return ids
+
+    async def follow_changes(self) -> None:
+        """Take over changes of the pins, and of the catalog by other replicas."""
+        await self.follow_pins()
+        await self._follow_catalog()
+
+    async def _follow_catalog(self) -> None:
+        """Read the lists of servers whose tools another replica has changed."""
+        if self.engine.catalog is self._followed_catalog:
             return
         async with self._update_lock:
-            replace = self.engine.replace
-            try:
-                await anyio.to_thread.run_sync(lambda: replace(self.engine.catalog))
-            except PinsError as error:
-                _LOG.warning("the file of pins cannot be read: %s", error)
+            catalog = self.engine.catalog
+            await anyio.to_thread.run_sync(self._read_lists, catalog)
+            self._followed_catalog = catalog
+
+    def _read_lists(self, catalog: Catalog) -> None:
+        for name, upstream in self.upstreams.items():
+            tools = [tool for tool in catalog if tool.server == name]
+            if all(self.listed.name_of(tool) for tool in tools):
+                continue
+            if (listing := self._manifests.read(upstream.spec)) is not None:
+                self.listed.read(upstream.spec, listing)

@@ -7,45 +7,49 @@ import json
 import logging
 import shutil
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import mcp.types as types
 
-from ...catalog import Tool
+from ...catalog import Catalog, Tool
 from ...catalog.text_file import replace_file
+from ...config import Config
 from ...engine import Engine
 from ...errors import StoreError
 from ..connections.server_spec import ServerSpec
 from ..connections.user_folders import cache_folder, own_folder
 from .server_lists import Listing, Offers
+from .shared_state import SharedState
 
 _FORMAT = 3
 _MOST_BYTES = 64_000_000
 
 
 class Manifests:
-    """Listings of servers in a folder, one file each.
+    """Listings of servers in a folder, one file each; or in the state of all replicas.
 
     Args:
         folder: folder of the files, created with the first one.
+        shared: state that all replicas of the gateway share; None if there is only this one.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, shared: SharedState | None = None) -> None:
         self.folder = folder
+        self._shared = shared
 
     @classmethod
-    def default(cls) -> Manifests:
-        """Manifests in the user's cache folder."""
-        return cls(cache_folder() / "manifests")
+    def default(cls, shared: SharedState | None = None) -> Manifests:
+        """Manifests in the user's cache folder, or in the state of all replicas."""
+        return cls(cache_folder() / "manifests", shared)
 
     def read(self, spec: ServerSpec) -> Listing | None:
         """The last lists of a server; None if there are none, or the file is damaged."""
-        path = self._path(spec)
         try:
-            if path.stat().st_size > _MOST_BYTES:
+            if (text := self._text(spec)) is None:
                 return None
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document = json.loads(text)
             if document["format"] != _FORMAT:
                 return None
             tools = tuple(types.Tool.model_validate(tool) for tool in document["tools"])
@@ -64,8 +68,8 @@ class Manifests:
 
         Raises:
             OSError: the file cannot be written.
+            StoreError: the shared state cannot be written.
         """
-        own_folder(self.folder)
         tools = [
             tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listing.tools
         ]
@@ -81,15 +85,33 @@ class Manifests:
         text = json.dumps(document)
         if len(text) > _MOST_BYTES:
             return
+        if self._shared is not None:
+            self._shared.change("listing", self._name(spec), lambda _: text)
+            return
+        own_folder(self.folder)
         replace_file(self._path(spec), [text.encode("utf-8")], several_writers=True)
 
+    def _text(self, spec: ServerSpec) -> str | None:
+        if self._shared is not None:
+            return self._shared.read("listing", self._name(spec))
+        path = self._path(spec)
+        return None if path.stat().st_size > _MOST_BYTES else path.read_text(encoding="utf-8")
+
     def _path(self, spec: ServerSpec) -> Path:
-        """The file of a server. Each command, address or environment has its own file."""
+        return self.folder / f"{self._name(spec)}.json"
+
+    def _name(self, spec: ServerSpec) -> str:
+        """Name of a server's listing. Each command, address or environment has its own."""
         location = (spec.command, spec.args, spec.cwd, spec.url, sorted(spec.env))
         # Arguments for headers that the configuration sets are left out of the tools.
         document = (spec.openapi, sorted(spec.headers)) if spec.openapi is not None else ()
         parts = (spec.name, *location, *document)
-        return self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}.json"
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
+
+
+def fingerprints_of(server: str, catalog: Catalog) -> tuple[str, ...]:
+    """Fingerprints of a server's tools, in order."""
+    return tuple(tool.fingerprint for tool in catalog if tool.server == server)
 
 
 _LOG = logging.getLogger("shortlist.gateway")
@@ -108,13 +130,24 @@ class SavedIndex:
         key = json.dumps([sorted(servers), settings], sort_keys=True, default=str)
         self._folder = folder / hashlib.sha256(key.encode()).hexdigest()[:24]
         self._settings = dict(settings)
+        self._in_database = Config(**self._settings).index.backend == "postgres"
 
     def engine(self, tools: Iterable[Tool]) -> Engine:
         """An engine with these tools, from the saved index if there is one.
 
+        A catalog in a database is used as it is, with the tools of servers that differ there. It
+        may have servers of other gateways.
+
         Args:
             tools: all tools. New and changed ones are encoded in the background, after this call.
         """
+        if self._in_database:
+            engine = Engine.connect(wait=False, **self._settings)
+            for server, own_tools in groupby(tools, lambda tool: tool.server or ""):
+                own_catalog = Catalog(own_tools)
+                if fingerprints_of(server, engine.catalog) != fingerprints_of(server, own_catalog):
+                    engine.replace_server(server, own_catalog, add=True)
+            return engine
         if self._folder.exists():
             try:
                 return Engine.open(self._folder, tools, wait=False, **self._settings)
@@ -126,6 +159,8 @@ class SavedIndex:
 
     def save(self, engine: Engine) -> None:
         """Save an engine's index. If that fails, the next start encodes more tools."""
+        if self._in_database:
+            return
         try:
             # The files of an index are as private as its folder.
             engine.save(own_folder(self._folder))

@@ -68,11 +68,16 @@ class Follower:
 
     def _follow(self) -> None:
         with self._database.connection() as connection:
-            connection.execute(f"LISTEN {CHANNEL}".encode())
+            row = connection.execute("SELECT pg_is_in_recovery()").fetchone()
+            # A streaming replica takes no LISTEN: its version is looked up at each wake.
+            is_replica = row is not None and bool(row[0])
+            poll_wakes = 1 if is_replica else _POLL_WAKES
+            if not is_replica:
+                connection.execute(f"LISTEN {CHANNEL}".encode())
             try:
                 wakes = 0
                 while not self._stopped.is_set():
-                    if wakes % _POLL_WAKES == 0:
+                    if wakes % poll_wakes == 0:
                         refresh: Any = self._refresh()
                         if refresh is None:
                             return
@@ -84,5 +89,5 @@ class Follower:
                         if notice.payload == self._database.tenant:
                             wakes = 0
             finally:
-                if not connection.closed:
+                if not connection.closed and not is_replica:
                     connection.execute("UNLISTEN *")

@@ -137,32 +137,43 @@ CREATE FUNCTION shortlist.is_permitted(mask bytea, number integer) RETURNS boole
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
     $$ SELECT CASE WHEN number < 8 * octet_length(mask) THEN get_bit(mask, number) = 1
         ELSE false END $$;
-"""
 
-
-def _row_security() -> str:
-    """Row-level security of the tables of tenants, for their owner too."""
-    statements = [
-        """
 ALTER TABLE shortlist.tenants ENABLE ROW LEVEL SECURITY;
 ALTER TABLE shortlist.tenants FORCE ROW LEVEL SECURITY;
 CREATE POLICY own_tenant ON shortlist.tenants
     USING (name = current_setting('shortlist.tenant', true));
 """
-    ]
-    statements += [
-        f"""
+
+
+def _own_rows_only(table: str) -> str:
+    """Row-level security of a table with the column `tenant`, for its owner too."""
+    return f"""
 ALTER TABLE shortlist.{table} ENABLE ROW LEVEL SECURITY;
 ALTER TABLE shortlist.{table} FORCE ROW LEVEL SECURITY;
 CREATE POLICY own_tenant ON shortlist.{table}
     USING (tenant = (SELECT shortlist.current_tenant()));
 """
-        for table in _TENANT_TABLES
-    ]
-    return "".join(statements)
 
 
-MIGRATIONS = (_FIRST + _row_security(),)
+_TEXTS = """
+-- What the replicas of a gateway share: sessions, long results, pins, lists of servers.
+CREATE TABLE shortlist.texts (
+    tenant integer NOT NULL REFERENCES shortlist.tenants,
+    kind text NOT NULL,
+    key text NOT NULL,
+    value text NOT NULL,
+    written timestamptz NOT NULL,
+    ends timestamptz,
+    PRIMARY KEY (tenant, kind, key)
+);
+CREATE INDEX texts_end ON shortlist.texts (tenant, ends) WHERE ends IS NOT NULL;
+"""
+
+
+MIGRATIONS = (
+    _FIRST + "".join(map(_own_rows_only, _TENANT_TABLES)),
+    _TEXTS + _own_rows_only("texts"),
+)
 """What makes each version of the schema of the one before; the first of an empty database."""
 
 _LOCK = 7_365_201

@@ -131,7 +131,7 @@ class StoredCatalog:
     def tenant_number(self) -> int:
         """The number of the tenant, which is added if there is none of its name."""
         with self.database.connection() as connection:
-            return _tenant(connection, self.database.tenant)
+            return tenant_number(connection, self.database.tenant)
 
     def write(
         self, documents: Sequence[StoredDocument], servers: Iterable[str] | None = None
@@ -145,7 +145,7 @@ class StoredCatalog:
             servers: names of the servers; None for all that there are.
         """
         with self.database.connection() as connection, connection.transaction():
-            tenant = _tenant(connection, self.database.tenant)
+            tenant = tenant_number(connection, self.database.tenant)
             row = connection.execute(
                 "SELECT version, next_number FROM shortlist.tenants WHERE tenant = %s FOR UPDATE",
                 [tenant],
@@ -186,7 +186,8 @@ class StoredCatalog:
             return Written(version + 1, numbers, changed=True)
 
 
-def _tenant(connection: Connection[Any], name: str) -> int:
+def tenant_number(connection: Connection[Any], name: str) -> int:
+    """The number of a tenant, which is added if there is none of its name."""
     # By name, because row-level security does not hold for superusers.
     number = "SELECT tenant FROM shortlist.tenants WHERE name = %s"
     row = connection.execute(number, [name]).fetchone()

@@ -8,14 +8,14 @@ import mcp.types as types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.gateway.profiles.long_results import ResultLimits, ResultStore, SessionResults
+from shortlist.gateway.profiles.long_results import ResultLimits, ResultMemory, SessionResults
 
 
 @settings(deadline=None)
 @given(length=st.integers(1, 60_000), limit=st.integers(100, 12_000))
 def test_the_beginning_and_the_parts_read_on_are_the_whole_text(length: int, limit: int) -> None:
     text = "".join(f"{at} " for at in range(length))[:length]
-    results = SessionResults(ResultStore())
+    results = SessionResults(ResultMemory())
     given = types.CallToolResult(content=[types.TextContent(type="text", text=text)])
     limits = ResultLimits(limit, media_bytes=0)
     given_back = results.shorten(given, ("one/tool",), "permission", limits)

@@ -10,7 +10,7 @@ from shortlist.errors import RequestError
 from shortlist.gateway.profiles.long_results import (
     STORED_SECONDS,
     ResultLimits,
-    ResultStore,
+    ResultMemory,
     SessionResults,
 )
 from shortlist.gateway.profiles.profile import Profile
@@ -41,11 +41,11 @@ def read(results: SessionResults, name: str, *part: int, readable=lambda *_: Tru
 
 def test_a_result_within_the_limit_is_the_same_object():
     given = result("short", {"a": 1})
-    assert shown(SessionResults(ResultStore()), given) is given
+    assert shown(SessionResults(ResultMemory()), given) is given
 
 
 def test_a_long_result_is_read_in_parts():
-    results = SessionResults(ResultStore())
+    results = SessionResults(ResultMemory())
     answer = shown(results, result(LONG))
     assert text_of(answer).startswith(LONG[:4_000])
     name = id_of(answer)
@@ -58,13 +58,13 @@ def test_a_long_result_is_read_in_parts():
 
 def test_an_image_stays_beside_the_beginning():
     image = types.ImageContent(type="image", data="aGk=", mime_type="image/png")
-    answer = shown(SessionResults(ResultStore()), result(LONG, None, image))
+    answer = shown(SessionResults(ResultMemory()), result(LONG, None, image))
     assert answer.content[-1] == image
 
 
 @pytest.mark.parametrize("text", ["", "see the structured form"])
 def test_a_long_structured_form_is_stored_too(text):
-    results = SessionResults(ResultStore())
+    results = SessionResults(ResultMemory())
     answer = shown(results, result(text, {"rows": ["word"] * 5_000}))
     assert answer.structured_content is None
     assert "keys: rows" in text_of(answer)
@@ -72,7 +72,7 @@ def test_a_long_structured_form_is_stored_too(text):
 
 
 def test_a_tool_may_allow_its_results_more_characters_or_fewer():
-    results = SessionResults(ResultStore())
+    results = SessionResults(ResultMemory())
     given = result(LONG)
     assert shown(results, given, chars=len(LONG)) is given
     assert shown(results, given, chars=len(LONG) - 1) is not given
@@ -80,7 +80,7 @@ def test_a_tool_may_allow_its_results_more_characters_or_fewer():
 
 def test_results_go_after_an_hour_and_with_their_session():
     now = [0.0]
-    store = ResultStore(clock=lambda: now[0])
+    store = ResultMemory(clock=lambda: now[0])
     first, second = SessionResults(store), SessionResults(store)
     mine, other = id_of(shown(first, result(LONG))), id_of(shown(second, result(LONG)))
     with pytest.raises(RequestError, match="no result"):
@@ -98,7 +98,7 @@ def test_results_go_after_an_hour_and_with_their_session():
 
 
 def test_memory_is_bounded_over_all_sessions():
-    store = ResultStore(most_chars=100_000)
+    store = ResultMemory(most_chars=100_000)
     names = []
     for _ in range(50):
         results = SessionResults(store)
