@@ -138,7 +138,7 @@ class Session:
             # The view names no id that the session may not use.
             raise self.view().admission.unknown(unknown[0])
         if data.format is not None:
-            check_format(data.format)
+            check_format(data.format, engine.catalog)
         if schemas is not None and not callable(getattr(schemas, "definitions", None)):
             raise RequestError(
                 f"schemas: {type(schemas).__name__} has no method `definitions`; pass a "
