@@ -44,7 +44,7 @@ bench: $(VENV)/.dev
 	$(BIN)/shortlist lab bench --quick --bars
 
 tables: $(VENV)/.dev
-	for page in README.md docs/benchmarks.md docs/enrichment.md docs/code-mode.md docs/loop.md docs/benchmarks-xlam.md docs/tool-attention.md docs/trust.md models/training/README.md; \
+	for page in README.md docs/benchmarks.md docs/enrichment.md docs/code-mode.md docs/loop.md docs/frameworks.md docs/benchmarks-xlam.md docs/tool-attention.md docs/trust.md models/training/README.md; \
 		do $(BIN)/shortlist lab tables $$page; done
 	$(BIN)/shortlist lab plots --out docs/plots
 

@@ -141,6 +141,8 @@ def test_markdown_shows_absent_cells_as_dashes() -> None:
         "docs/benchmarks.md",
         "docs/enrichment.md",
         "docs/code-mode.md",
+        "docs/frameworks.md",
+        "docs/loop.md",
         "docs/benchmarks-xlam.md",
         "docs/tool-attention.md",
         "docs/trust.md",
