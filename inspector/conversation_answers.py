@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..session.event_stats import EventStats, percentile
-from .event_history import EventHistory, Row
+from .event_history import SENT_BACK, EventHistory, Row
 from .subject import Subject
 
 #: Events of one answer.
@@ -17,6 +17,8 @@ _NAMED = 3
 #: Searches without a call, most frequent first.
 _MISSED = 100
 _HOURS = 48
+#: Turns of a conversation whose tokens are shown, the last ones.
+_TURNS = 60
 
 
 def events(history: EventHistory, start: int) -> dict[str, Any]:
@@ -48,11 +50,13 @@ def conversations(history: EventHistory) -> dict[str, Any]:
 
 def _summary(session: str, rows: list[Row]) -> dict[str, Any]:
     stats = EventStats(rows)
-    sent, tokens = 0, []
+    sent, turns, definitions = 0, [], 0
     for row in rows:
+        if row["kind"] == "list":
+            definitions = int(row["permitted_tokens"])
         if isinstance(row.get("tokens"), int):
             sent += row["tokens"]
-            tokens.append(sent)
+            turns.append({"at": row["at"], "tokens": sent, "definitions": definitions})
     return {
         "session": session,
         "client": next((str(row["client"]) for row in rows if "client" in row), ""),
@@ -65,7 +69,8 @@ def _summary(session: str, rows: list[Row]) -> dict[str, Any]:
         "failed": sum(stats.calls[outcome] for outcome in ("tool_error", "server_error")),
         "refused": sum(stats.calls[outcome] for outcome in ("denied", "invalid", "unknown")),
         "defined": stats.defined,
-        "tokens": tokens[-_HOURS:],
+        "sent": sent,
+        "turns": turns[-_TURNS:],
     }
 
 
@@ -131,13 +136,7 @@ def _texts_of(kind: str, row: Mapping[str, Any]) -> tuple[str, str, str]:
         more = f" and {len(offered) - _NAMED} more" if len(offered) > _NAMED else ""
         return title, f"offered {', '.join(offered[:_NAMED])}{more}", "plain"
     if kind == "call":
-        outcome = str(row.get("outcome", row.get("status")))
-        verb = {"ok": "called", "passed": "called", "promoted": "repaired"}.get(outcome, "failed")
-        tone = {"called": "good", "repaired": "warn", "failed": "bad"}[verb]
-        detail = outcome.replace("_", " ")
-        if row.get("reason"):
-            detail = f"{detail}: {row['reason']}"
-        return f"{verb} {row.get('tool') or 'an unknown tool'}", detail, tone
+        return _texts_of_call(row)
     if kind == "server":
         problem = row.get("problem")
         tone = "bad" if problem else "plain"
@@ -153,6 +152,45 @@ def _texts_of(kind: str, row: Mapping[str, Any]) -> tuple[str, str, str]:
     if kind == "catalog":
         return "catalog version", f"{len(row.get('tools', ()))} tools", "plain"
     return kind, "", "plain"
+
+
+def _texts_of_call(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """What became of a call, and why."""
+    outcome = str(row.get("outcome", row["status"]))
+    tool = str(row.get("tool") or "an unknown tool")
+    if outcome in ("ok", "passed"):
+        problem = row.get("repaired")
+        if problem is None:
+            return f"called {tool}", outcome, "good"
+        return f"repaired {tool}", f"{outcome}, after a call that was {problem}", "good"
+    verb = "failed"
+    if outcome in SENT_BACK:
+        verb = "sent back"
+    elif outcome in ("denied", "unknown"):
+        verb = "refused"
+    why = _why(row)
+    detail = f"{outcome.replace('_', ' ')}: {why}" if why else outcome.replace("_", " ")
+    return f"{verb} {tool}", detail, "warn" if verb == "sent back" else "bad"
+
+
+def _why(row: Mapping[str, Any]) -> str:
+    """Why a call did not run, or what its server answered; empty where the event does not say."""
+    if row["status"] == "promoted":
+        return "the model had not seen its definition, which it was given"
+    denied, content = row.get("denied"), row.get("content")
+    if isinstance(denied, Mapping):
+        return str(denied.get("reason", ""))
+    if isinstance(content, Mapping) and "problem" in content:
+        return str(content["problem"])
+    problems = [
+        f"{problem.get('path') or '/'} expects {problem.get('expected')}"
+        for problem in row.get("problems") or ()
+        if isinstance(problem, Mapping)
+    ]
+    nearest = list(map(str, row.get("nearest") or ()))
+    if nearest:
+        problems.append(f"similar names: {', '.join(nearest[:_NAMED])}")
+    return "; ".join(problems) or str(row.get("reason") or "")
 
 
 def overview(subject: Subject, servers: Mapping[str, Any]) -> dict[str, Any]:

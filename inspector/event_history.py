@@ -15,10 +15,14 @@ from ..session.event_stats import EventStats
 from ..session.recorder import parse_event
 
 Row = dict[str, Any]
+#: Statuses of calls that the model can mend and send again.
+SENT_BACK = frozenset({"promoted", "invalid"})
 #: Events that are kept; older ones are dropped.
 MOST_EVENTS = 20_000
 #: Characters of a query that are kept.
 _QUERY_CHARACTERS = 4_000
+#: Characters of the answer of a call that failed.
+_PROBLEM_CHARACTERS = 400
 #: Most bytes that one reading takes from a file.
 _MOST_BYTES = 64_000_000
 
@@ -47,6 +51,8 @@ class EventHistory:
         self._rest = b""
         self._lock = Lock()
         self._stats: tuple[int, EventStats] | None = None
+        #: Conversation and tool of each call that was sent back to the model: what was wrong.
+        self._sent_back: dict[tuple[str, str], str] = {}
 
     def __call__(self, event: Event) -> None:
         """Take an event of a recorder."""
@@ -124,18 +130,47 @@ class EventHistory:
         for row in rows:
             try:
                 EventStats([row])
-                self._rows.append(_without_long_content({"session": "", **row}))
+                self._rows.append(self._with_repair(_without_long_content({"session": "", **row})))
             except (KeyError, TypeError, ValueError, AttributeError):
                 self._damaged += 1
         if (excess := len(self._rows) - MOST_EVENTS) > 0:
             del self._rows[:excess]
             self._dropped += excess
 
+    def _with_repair(self, row: Row) -> Row:
+        """The event; a call that passed after it was sent back says what was mended (`repaired`).
+
+        The caller has the lock.
+        """
+        if row["kind"] != "call":
+            return row
+        call = str(row["session"]), str(row.get("tool"))
+        if row["status"] in SENT_BACK:
+            self._sent_back[call] = str(row["status"])
+            if len(self._sent_back) > MOST_EVENTS:
+                self._sent_back.pop(next(iter(self._sent_back)))
+        elif row["status"] == "passed" and (problem := self._sent_back.pop(call, None)):
+            row["repaired"] = problem
+        return row
+
 
 def _without_long_content(row: Row) -> Row:
-    """The event with the query of its content alone. Results of calls may take megabytes."""
+    """The event with the query of its content, and the text of a failed call's answer.
+
+    Results of calls may take megabytes.
+    """
     content = row.pop("content", None)
-    query = content.get("query") if isinstance(content, Mapping) else None
-    if isinstance(query, str):
-        row["content"] = {"query": cut(query, _QUERY_CHARACTERS)}
+    if not isinstance(content, Mapping):
+        return row
+    kept = {}
+    if isinstance(query := content.get("query"), str):
+        kept["query"] = cut(query, _QUERY_CHARACTERS)
+    result = content.get("result")
+    if row.get("outcome") == "tool_error" and isinstance(result, Mapping):
+        parts = result.get("content")
+        texts = [part.get("text") for part in parts or () if isinstance(part, Mapping)]
+        problem = " ".join(text for text in texts if isinstance(text, str))
+        kept["problem"] = cut(problem, _PROBLEM_CHARACTERS)
+    if kept:
+        row["content"] = kept
     return row

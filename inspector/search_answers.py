@@ -12,10 +12,10 @@ from ..retrieval.search.explanation import Explanation
 from ..retrieval.selection import Hit, Selection
 from ..text import terms, words
 from ..view import View
-from .subject import Subject
+from .subject import HOW_TO_ADD, Subject
 
 #: Denied tools that are named, those that fit the query best.
-_DENIED = 8
+_DENIED = 100
 #: Hits of an answer.
 MOST_HITS = 10
 #: Characters of a description in a list.
@@ -206,4 +206,4 @@ def _advice(
     if subject.examples is not None:
         yield "Add this query to its example queries, and see its new rank at once."
     elif examples is None:
-        yield "It has no example queries; start with --examples FILE to add some here."
+        yield f"It has no example queries; {HOW_TO_ADD} to add some here."

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from ..gateway.profiles.profile import Profile
     from ..gateway.upstream.fleet import Fleet
 
+HOW_TO_ADD = (
+    "start `shortlist inspect` with --examples FILE, or name a file in the gateway's setting "
+    "engine.index.example_queries"
+)
+"""How an operator gets a file for new example queries."""
+
 
 @dataclass(slots=True)
 class Subject:
@@ -118,10 +124,7 @@ class Subject:
             ConfigError: no file of example queries is used, or it cannot be written.
         """
         if self.examples is None:
-            raise ConfigError(
-                "no file of example queries: start with --examples FILE, or name one in the "
-                "setting engine.index.example_queries"
-            )
+            raise ConfigError(f"no file of example queries: {HOW_TO_ADD}")
         add_example_query(self.examples, self.engine.catalog.get(tool_id).id, query)
         self.engine.reload_example_queries()
 

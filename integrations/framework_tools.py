@@ -5,31 +5,37 @@ Every adapter uses these. What an adapter adds is the framework's own types.
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
-from ..catalog import Tool
+from ..catalog import Catalog, Tool
 from ..engine import Engine
-from ..errors import ShortlistError
+from ..errors import RequestError, ShortlistError
 from ..gating import State
 from ..gating.verdict import Verdict
-from ..loaders.detail import Detail
 from ..loaders.render import SEARCH_TOOL
 from ..loaders.render.provider_tools import provider_name
 from ..session import Session
 from ..session.session_prompt import read_query
-from .hosted_sessions import MAX_SESSIONS
 
 if TYPE_CHECKING:
     from ..setting_types import SessionSettings
 
 __all__ = ["SEARCH_TOOL", "CallRefused", "FrameworkSession", "FrameworkTools", "OfferedTool"]
 
+MAX_SESSIONS = 1_000
+"""Maximum number of conversations in memory; the least recently used one is dropped."""
+
 StateOf: TypeAlias = State | Callable[[Any], State]
 """The state of the agent, or a function from the framework's context to it."""
+
+
+_WORD = re.compile(r"[\w-]+")
 
 
 class CallRefused(ShortlistError):
@@ -81,6 +87,9 @@ class FrameworkTools:
         self._engine = engine
         self._is_own_engine = engine is None
         self._fingerprints: tuple[str, ...] | None = None
+        self._names: frozenset[str] = frozenset()
+        self._allowed_cache: tuple[Catalog | None, frozenset[str], list[str] | None]
+        self._allowed_cache = None, self._names, None
         if engine is not None:
             engine.session(format=format, **self._settings)
 
@@ -92,9 +101,23 @@ class FrameworkTools:
         return self._engine
 
     def use(self, tools: Sequence[Tool]) -> None:
-        """Follow the tools that the framework has now. A given engine keeps its catalog."""
+        """Follow the tools that the framework has now.
+
+        A given engine keeps its catalog; sessions may use those of its tools that have a name among
+        these.
+
+        Raises:
+            RequestError: a tool has the name of the search that models are offered.
+        """
+        names = frozenset(tool.name for tool in tools)
+        if SEARCH_TOOL.name in names:
+            raise RequestError(
+                f"tools: one is named {SEARCH_TOOL.name!r}, as the search that the model is "
+                "offered; give it another name, or leave it out"
+            )
         fingerprints = tuple(sorted(tool.fingerprint for tool in tools))
         with self._lock:
+            self._names = names
             if not self._is_own_engine or fingerprints == self._fingerprints:
                 return
             if self._engine is None:
@@ -102,6 +125,23 @@ class FrameworkTools:
             else:
                 self._engine.replace(tools)
             self._fingerprints = fingerprints
+
+    @property
+    def allowed(self) -> list[str] | None:
+        """Ids of the tools that the framework can run; None if it can run the whole catalog."""
+        catalog, names, allowed = self._allowed_cache
+        if catalog is not self.engine.catalog or names is not self._names:
+            catalog, names = self.engine.catalog, self._names
+            ids = [tool.id for tool in catalog if tool.name in names]
+            allowed = None if len(ids) == len(catalog) else ids
+            self._allowed_cache = catalog, names, allowed
+        return allowed
+
+    def present(self, key: str) -> Session | None:
+        """The session of a conversation; None if it is not in memory."""
+        with self._lock:
+            framework_session = self._sessions.get(key)
+        return None if framework_session is None else framework_session.session
 
     def session(self, key: str, context: Any, called: Sequence[str] = ()) -> FrameworkSession:
         """The session of a conversation, with the agent's present state.
@@ -128,7 +168,8 @@ class FrameworkTools:
             if len(self._sessions) > MAX_SESSIONS:
                 self._sessions.popitem(last=False)
         session = framework_session.session
-        session.state = state.continuing(session.state)
+        session.follow_state(state)
+        session.allowed = self.allowed
         return framework_session
 
 
@@ -179,7 +220,9 @@ class FrameworkSession:
         query = read_query(arguments)
         if isinstance(query, Verdict):
             raise CallRefused(query.text)
-        return str(self.session.search(query).answer)
+        turn = self.session.search(query)
+        names = {provider_name(tool_id): self.name_of(tool_id) for tool_id in turn.ids}
+        return _WORD.sub(lambda word: names.get(word[0], word[0]), str(turn.answer))
 
     async def call(
         self, name: str, arguments: Any, run: Callable[[Tool, dict[str, Any]], Awaitable[Any]]
@@ -194,35 +237,50 @@ class FrameworkSession:
         Raises:
             CallRefused: the call does not pass.
         """
-        verdict: Verdict = await self.session.acheck(
-            id_named(self._engine, name) or name, arguments
-        )
-        if not verdict.passed or verdict.tool is None:
-            raise CallRefused(verdict.named(self._name_of).text)
+        verdict, tool = await asyncio.to_thread(self.check, name, arguments)
         is_ok, content = False, None
         try:
-            content = await run(verdict.tool, dict(verdict.arguments))
+            content = await run(tool, dict(verdict.arguments))
             is_ok = True
         finally:
             await self.session.aresult(verdict, content if is_ok else "", ok=is_ok)
         return content
 
+    def check(self, name: str, arguments: Any) -> tuple[Verdict, Tool]:
+        """The verdict on a call that passes, and its tool. Give the outcome to `session.result`.
+
+        Args:
+            name: the name that the model called.
+            arguments: the arguments, as the framework has them.
+
+        Raises:
+            CallRefused: the call does not pass.
+        """
+        verdict = self.session.check(id_named(self._engine, name) or name, arguments)
+        if not verdict.passed or verdict.tool is None:
+            raise CallRefused(verdict.named(self.name_of).text)
+        return verdict, verdict.tool
+
     def _offered(self) -> list[OfferedTool]:
+        """The list of tools in the session's prompt, in its order, under the framework's names."""
         session, shown = self.session, self.session.shown
         if shown is None:
             return []
-        details = shown.details
-        defined = [tool_id for tool_id, detail in details.items() if detail >= Detail.SIGNATURE]
+        ids = {provider_name(tool_id): tool_id for tool_id in shown.details}
         if session.passes_through:
-            defined = [tool.id for tool in session.view().tools()]
-        functions = {tool["function"]["name"]: tool["function"] for tool in shown.rendered.tools}
+            ids = {provider_name(tool.id): tool.id for tool in session.view().tools()}
+        functions = [tool["function"] for tool in shown.rendered.tools]
         return [
-            OfferedTool(self._name_of(tool_id), function["description"], function["parameters"])
-            for tool_id in defined
-            if (function := functions.get(provider_name(tool_id))) is not None
+            OfferedTool(
+                self.name_of(ids.get(function["name"], function["name"])),
+                function["description"],
+                function["parameters"],
+            )
+            for function in functions
         ]
 
-    def _name_of(self, tool_id: str) -> str:
+    def name_of(self, tool_id: str) -> str:
+        """The framework's name of a tool."""
         catalog = self._engine.catalog
         return catalog.get(tool_id).name if tool_id in catalog else tool_id
 

@@ -1,54 +1,65 @@
-"""LangChain: a middleware that offers an agent the tools that each turn needs.
+"""LangChain: a middleware that offers an agent the tools that each turn needs, and code mode.
 
-It finds the tools, keeps them for the conversation, and checks every call. A call that does not
-pass is answered with what to change. Needs the extra `langchain`.
+The middleware checks every call, and answers one that does not pass with what to change. Needs the
+extra `langchain`; `code_tools` also needs `code`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ..errors import MissingExtraError
-from ..gating import State
-from ..loaders.detail import Detail
-from ..loaders.render.provider_tools import provider_name
-from .hosted_sessions import Conversations, HostedSession, HostMessage
+from ..catalog import Catalog, Tool
+from ..engine import Engine
+from ..errors import MissingExtraError, RequestError, ToolCallError
+from .framework_tools import (
+    SEARCH_TOOL,
+    CallRefused,
+    FrameworkSession,
+    FrameworkTools,
+    OfferedTool,
+    StateOf,
+    id_named,
+)
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest
+    from langchain.tools import ToolRuntime
     from langchain.tools.tool_node import ToolCallRequest
     from langchain_core.messages import (
         AIMessage,
         BaseMessage,
         HumanMessage,
         SystemMessage,
+        ToolCall,
         ToolMessage,
     )
-    from langchain_core.tools import BaseTool
+    from langchain_core.tools import BaseTool, StructuredTool, ToolException
     from langgraph.config import get_config
     from langgraph.types import Command
 except ImportError as missing:
     raise MissingExtraError("the middleware for LangChain", "langchain") from missing
 
-from .langchain_tools import AgentTools
-
 if TYPE_CHECKING:
-    from ..engine import Engine
+    from ..codemode import Flow, Grant, Limits
+    from ..codemode.extract import ExtractModel
+    from ..codemode.grants import Approve
+    from ..gating.verdict import Verdict
     from ..session import Session
     from ..setting_types import SessionSettings
 
-__all__ = ["ShortlistMiddleware"]
+__all__ = ["ShortlistMiddleware", "code_tools"]
 
-#: The format of sessions; LangChain turns definitions of OpenAI into those of any provider.
-_FORMAT = "openai"
-_ROLES = ((HumanMessage, "user"), (AIMessage, "assistant"), (ToolMessage, "tool"))
+_FIND_DESCRIPTION = (
+    "Find functions for a task in plain words. Gives Python signatures, best first; call them in a "
+    "script with run_code."
+)
 
 
 class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Offers the model only the tools that a turn needs, as a session does.
+    """Offers the model the tools that a turn needs, and a search for others.
 
     All tools are registered with the agent. The model sees the definitions of a few, and lines in
     the system message about others, which it calls through `call_tool`.
@@ -65,8 +76,8 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     Raises:
         ConfigError: an unknown setting, or a wrong value.
-        RequestError: two tools have the same name, or the engine has tools that are not among
-            `tools`.
+        RequestError: two tools have the same name, one has the name of the search, or the engine
+            has tools that are not among `tools`.
         UnknownToolError: a tool of `always` does not exist.
     """
 
@@ -75,24 +86,24 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         tools: Sequence[BaseTool],
         *,
         engine: Engine | None = None,
-        state: State | Callable[[Any], State] | None = None,
+        state: StateOf | None = None,
         always: Sequence[str] = (),
         **settings: Unpack[SessionSettings],
     ) -> None:
         super().__init__()
-        self._agent_tools = AgentTools(tools, engine)
-        self.tools = list(self._agent_tools.by_name.values())
-        self.engine = self._agent_tools.engine
-        self._state = State() if state is None else state
+        self._by_name = _tools_by_name(tools)
+        self.tools = list(self._by_name.values())
+        self.engine = Engine.from_tools(self.tools) if engine is None else engine
         pinned = [
-            self._agent_tools.id_of(name) or self.engine.catalog.get(name).id for name in always
+            id_named(self.engine, name) or self.engine.catalog.get(name).id for name in always
         ]
-        self._settings: SessionSettings = {
+        # The system message has room for lines about tools, and `call_tool` to call them.
+        session_settings: SessionSettings = {
+            "pool": self.engine.config.session.pool,
             **settings,
             "pinned": (*settings.get("pinned", ()), *pinned),
         }
-        self._conversations = Conversations()
-        self._begin_session("settings are checked now")
+        self._framework_tools = _framework_tools(self.tools, self.engine, state, session_settings)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]
@@ -111,9 +122,20 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         request: ToolCallRequest,
         handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]],
     ) -> ToolMessage | Command[Any]:
-        """Check a call. Run it if it passes, otherwise answer with what to change."""
-        checked = self._check_call(request)
-        return checked if isinstance(checked, ToolMessage) else handler(checked)
+        """Answer a search, or check and run a call; a refused one is for the model to mend."""
+        if self._is_other_tool(request):
+            return handler(request)
+        session = self._session(request)
+        checked = self._check_call(session, request)
+        if isinstance(checked, ToolMessage):
+            return checked
+        verdict, passed_request = checked
+        answer = None
+        try:
+            answer = handler(passed_request)
+        finally:
+            session.session.result(verdict, _text(answer), ok=_is_success(answer))
+        return answer
 
     async def awrap_tool_call(
         self,
@@ -121,116 +143,247 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
     ) -> ToolMessage | Command[Any]:
         """The same without blocking the event loop."""
-        checked = await asyncio.to_thread(self._check_call, request)
-        return checked if isinstance(checked, ToolMessage) else await handler(checked)
+        if self._is_other_tool(request):
+            return await handler(request)
+        session = self._session(request)
+        checked = await asyncio.to_thread(self._check_call, session, request)
+        if isinstance(checked, ToolMessage):
+            return checked
+        verdict, passed_request = checked
+        answer = None
+        try:
+            answer = await handler(passed_request)
+        finally:
+            await session.session.aresult(verdict, _text(answer), ok=_is_success(answer))
+        return answer
 
     def session(self, thread_id: str) -> Session | None:
         """The session of a conversation; None if it is not in memory."""
-        return self._conversations.get(thread_id)
+        return self._framework_tools.present(thread_id)
 
     def _offer_tools(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         """The request with the tools of this turn, after the agent's other tools."""
-        with self._conversation(request) as conversation:
-            session = conversation.session
-            conversation.read([_host_message(message) for message in request.messages])
-            session.refresh()
-            offered = self._offered_tools(session)
-            pool = None if session.passes_through else session.system
-            passing = _passing_text(session)
+        framework_session = self._session(request)
+        offered = framework_session.offer(_dialogue(request.messages))
+        session = framework_session.session
         other_tools = [
             tool
             for tool in request.tools
-            if isinstance(tool, dict) or self._agent_tools.by_name.get(tool.name) is not tool
+            if isinstance(tool, dict) or self._by_name.get(tool.name) is not tool
         ]
-        changes: dict[str, Any] = {"tools": [*other_tools, *offered]}
-        if pool:
-            changes["system_message"] = _system_message(request, pool)
-        if passing:
-            changes["messages"] = [*request.messages, HumanMessage(passing)]
+        changes: dict[str, Any] = {"tools": [*other_tools, *map(_definition, offered)]}
+        if not session.passes_through and session.shown is not None:
+            search = OfferedTool(
+                SEARCH_TOOL.name, SEARCH_TOOL.description, dict(SEARCH_TOOL.input_schema)
+            )
+            changes["tools"].insert(len(other_tools), _definition(search))
+            if session.system:
+                changes["system_message"] = _system_message(request, session.system)
+            if passing := _passing_text(session):
+                changes["messages"] = [*request.messages, HumanMessage(passing)]
         return request.override(**changes)
 
-    def _offered_tools(self, session: Session) -> list[BaseTool | dict[str, Any]]:
-        """The tools in the session's prompt, under the names that they have in LangChain.
+    def _is_other_tool(self, request: ToolCallRequest) -> bool:
+        """Whether a call is of a tool that the agent has from elsewhere."""
+        return request.tool is not None and request.tool_call["name"] not in self._by_name
 
-        A tool that the prompt shows in full is LangChain's own. Of others, such as `call_tool`, it
-        is the definition that the session renders.
-        """
-        if session.passes_through:
-            return [*self._agent_tools.runnable(tool.id for tool in session.view().tools())]
-        details = {} if session.shown is None else session.shown.details
-        names = {provider_name(tool_id): tool_id for tool_id in details}
-        offered: list[BaseTool | dict[str, Any]] = []
-        for definition in session.tools:
-            function = definition["function"]
-            tool_id = names.get(function["name"])
-            if tool_id is None:
-                offered.append(dict(definition))
-            elif details[tool_id] is Detail.FULL:
-                offered += self._agent_tools.runnable([tool_id])
-            else:
-                name = self._agent_tools.name_of(tool_id)
-                offered.append({**definition, "function": {**function, "name": name}})
-        return offered
-
-    def _check_call(self, request: ToolCallRequest) -> ToolCallRequest | ToolMessage:
-        """The call if it passes, otherwise the answer to it."""
+    def _check_call(
+        self, session: FrameworkSession, request: ToolCallRequest
+    ) -> ToolMessage | tuple[Verdict, ToolCallRequest]:
+        """The verdict on a call that passes and the call to run, otherwise the answer to it."""
         call = request.tool_call
-        if call["name"] not in self._agent_tools.by_name and request.tool is not None:
-            return request  # a tool from elsewhere
-        with self._conversation(request) as conversation:
-            verdict = conversation.check(str(call["id"]), call["name"], call["args"])
-        if verdict.passed and verdict.tool is not None:
-            name = verdict.tool.name
-            return request.override(
-                tool=self._agent_tools.by_name[name],
-                tool_call={**call, "name": name, "args": dict(verdict.arguments)},
+        try:
+            if call["name"] == SEARCH_TOOL.name:
+                found = session.search(call["args"])
+                return ToolMessage(found, name=call["name"], tool_call_id=call["id"])
+            verdict, tool = session.check(call["name"], call["args"])
+        except CallRefused as refusal:
+            return ToolMessage(
+                str(refusal), name=call["name"], tool_call_id=call["id"], status="error"
             )
-        text = verdict.named(self._agent_tools.name_of).text
-        return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status="error")
+        passed_call: ToolCall = {**call, "name": tool.name, "args": dict(verdict.arguments)}
+        return verdict, request.override(tool=self._by_name[tool.name], tool_call=passed_call)
 
-    @contextmanager
-    def _conversation(
-        self, request: ModelRequest[Any] | ToolCallRequest
-    ) -> Iterator[HostedSession]:
-        """The conversation of a run, locked for this thread, with the agent's present state."""
-        messages, context = request.state["messages"], request.runtime.context
+    def _session(self, request: ModelRequest[Any] | ToolCallRequest) -> FrameworkSession:
+        """The conversation of a run. Tools with answers in its messages count as called."""
+        messages: Sequence[BaseMessage] = request.state["messages"]
         thread = get_config().get("configurable", {}).get("thread_id")
         first_id = messages[0].id if messages else None
-        state = self._state(context) if callable(self._state) else self._state
+        called = [
+            message.name or ""
+            for message in messages
+            if isinstance(message, ToolMessage) and message.status != "error"
+        ]
         key = str(first_id if thread is None else thread)
-        with self._conversations.open(
-            key, lambda key: self._begin_session(key, messages)
-        ) as hosted:
-            hosted.session.state = state.continuing(hosted.session.state)
-            hosted.session.allowed = self._agent_tools.allowed()
-            yield hosted
-
-    def _begin_session(self, key: str, messages: Sequence[BaseMessage] = ()) -> Session:
-        """A new conversation. Tools with answers in the messages count as called."""
-        state = State()
-        for message in messages:
-            if isinstance(message, ToolMessage) and message.status != "error":
-                tool_id = self._agent_tools.id_of(message.name or "")
-                state = state if tool_id is None else self.engine.after_call(state, tool_id)
-        return self.engine.session(format=_FORMAT, state=state, session_id=key, **self._settings)
+        return self._framework_tools.session(key, request.runtime.context, called)
 
 
-def _host_message(message: BaseMessage) -> HostMessage:
-    """A LangChain message as a `HostMessage`."""
-    role = next((role for kind, role in _ROLES if isinstance(message, kind)), "other")
-    answer = message if isinstance(message, ToolMessage) else None
-    return HostMessage(
-        role,  # type: ignore[arg-type]
-        message.text,
-        message.id,
-        None if answer is None else answer.tool_call_id,
-        answer is None or answer.status != "error",
-    )
+def code_tools(
+    tools: Sequence[BaseTool],
+    *,
+    engine: Engine | None = None,
+    state: StateOf | None = None,
+    k: int = 8,
+    result_tokens: int = 4_000,
+    grants: Iterable[Grant] = (),
+    flows: Iterable[Flow] = (),
+    approve: Approve | None = None,
+    extract: ExtractModel | None = None,
+    limits: Limits | None = None,
+) -> list[BaseTool]:
+    """`find_functions` and `run_code`, for `create_agent(tools=...)`, in place of many tools.
+
+    The model finds functions, then runs one script over them. Each `thread_id` is one conversation.
+    Its successful calls count for rules.
+
+    Args:
+        tools: tools for scripts. The rules of the engine apply.
+        engine: `Engine.from_tools(tools, ...)`, for rules, a tier or an encoder of your own.
+        state: state of the agent, or a function that returns it from the run's context.
+        k: functions that are found at most.
+        result_tokens: token budget of a script's result and output; a longer text is cut.
+        grants: see `CodeRunner.run`, as are `flows`, `approve` and `extract`.
+        flows: ways between servers that data must not take.
+        approve: asks a person whether a call may be made.
+        extract: a small model for `extract(value, kind)`.
+        limits: limits of one script.
+
+    Raises:
+        MissingExtraError: the extra `code` is not installed.
+        RequestError: two tools of one name, or an engine over tools that are not among them.
+    """
+    from ..codemode import MontySandbox, Stubs, ToolNames, run_code
+    from ..codemode.description import description
+
+    MontySandbox()  # raises where the extra is missing
+    by_name = _tools_by_name(tools)
+    engine = Engine.from_tools(by_name.values()) if engine is None else engine
+    framework_tools = _framework_tools(list(by_name.values()), engine, state, {})
+    options: dict[str, Any] = {
+        "grants": tuple(grants),
+        "flows": tuple(flows),
+        "approve": approve,
+        "extract": extract,
+        "limits": limits,
+    }
+
+    def session_of(runtime: ToolRuntime[Any, Any]) -> Session:
+        key = str(runtime.config.get("configurable", {}).get("thread_id"))
+        return framework_tools.session(key, runtime.context).session
+
+    def find_functions(query: str, runtime: ToolRuntime[Any, Any]) -> str:
+        if not query.strip():
+            return "The query is empty: say what the functions are needed for."
+        view = session_of(runtime).view()
+        functions = [view.catalog.get(tool_id) for tool_id in view.search(query, k=k).ids]
+        return Stubs(functions, ToolNames(view.catalog)).for_model() or "No function fits."
+
+    async def arun_code(code: str, runtime: ToolRuntime[Any, Any]) -> str:
+        async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
+            return await _run_tool(by_name[tool.name], arguments, runtime)
+
+        result = await run_code(session_of(runtime), code, call, **options)
+        text = json.dumps(result.to_dict(tokens=result_tokens), ensure_ascii=False)
+        if not result.ok:
+            raise ToolException(text)
+        return text
+
+    def run_script(code: str, runtime: ToolRuntime[Any, Any]) -> str:
+        return asyncio.run(arun_code(code, runtime))
+
+    return [
+        StructuredTool.from_function(
+            find_functions, name="find_functions", description=_FIND_DESCRIPTION
+        ),
+        StructuredTool.from_function(
+            run_script,
+            arun_code,
+            name="run_code",
+            description=description("functions", "find_functions", extract=extract is not None),
+            handle_tool_error=True,
+        ),
+    ]
+
+
+async def _run_tool(
+    tool: BaseTool, arguments: Mapping[str, Any], runtime: ToolRuntime[Any, Any]
+) -> Any:
+    """The answer of a LangChain tool as JSON. Other objects become texts."""
+    from ..codemode.sandbox import NotJsonError, as_json
+
+    try:
+        value = await tool.ainvoke(dict(arguments), config=runtime.config)
+    except Exception as error:
+        raise ToolCallError(str(error) or type(error).__name__) from error
+    try:
+        return as_json(value, strict=False)
+    except NotJsonError:
+        return str(value)
+
+
+def _framework_tools(
+    tools: Sequence[BaseTool], engine: Engine, state: StateOf | None, settings: SessionSettings
+) -> FrameworkTools:
+    """The sessions over an engine, whose tools have to be among those of the agent."""
+    framework_tools = FrameworkTools(engine, state, **settings)
+    framework_tools.use(list(Catalog(tools)))
+    if (allowed := framework_tools.allowed) is not None:
+        foreign = next(tool.id for tool in engine.catalog if tool.id not in allowed)
+        raise RequestError(
+            f"engine: holds {foreign!r}, which none of the tools has as its name; "
+            "make it with Engine.from_tools(tools)"
+        )
+    return framework_tools
+
+
+def _tools_by_name(tools: Iterable[BaseTool]) -> dict[str, BaseTool]:
+    """The tools by name.
+
+    Raises:
+        RequestError: an item is not a tool, or two tools have the same name.
+    """
+    if not isinstance(tools, Iterable):
+        raise RequestError(f"tools: a list of LangChain tools, not {type(tools).__name__}")
+    by_name: dict[str, BaseTool] = {}
+    for place, tool in enumerate(tools):
+        if not isinstance(tool, BaseTool):
+            raise RequestError(
+                f"tools[{place}]: a LangChain tool, not {type(tool).__name__}; make one of a "
+                "function with the decorator langchain_core.tools.tool"
+            )
+        if tool.name in by_name:
+            raise RequestError(f"tools: two are named {tool.name!r}; an agent can run only one")
+        by_name[tool.name] = tool
+    return by_name
+
+
+def _definition(tool: OfferedTool) -> dict[str, Any]:
+    """A tool as LangChain passes it to any model."""
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+    return {"type": "function", "function": function}
+
+
+def _dialogue(messages: Sequence[BaseMessage]) -> list[tuple[str, str]]:
+    """Role and text of each message of the user and the model."""
+    return [
+        ("user" if isinstance(message, HumanMessage) else "assistant", message.text)
+        for message in messages
+        if isinstance(message, HumanMessage | AIMessage)
+    ]
+
+
+def _text(answer: ToolMessage | Command[Any] | None) -> str:
+    return answer.text if isinstance(answer, ToolMessage) else ""
+
+
+def _is_success(answer: ToolMessage | Command[Any] | None) -> bool:
+    """Whether a tool ran: it did not raise, and its message reports no error."""
+    return answer is not None and not (isinstance(answer, ToolMessage) and answer.status == "error")
 
 
 def _passing_text(session: Session) -> str:
     """Texts about tools that follow the conversation in this model call only."""
-    if session.shown is None or session.passes_through:
+    if session.shown is None:
         return ""
     batches = [*session.shown.rendered.messages, session.shown.passing]
     return "\n".join(str(message["content"]) for batch in batches for message in batch)

@@ -84,7 +84,7 @@ class ShortlistToolset(WrapperToolset[Any]):
             for tool in offered
             if tool.name in tools
         }
-        if not session.session.passes_through and SEARCH_TOOL.name not in tools:
+        if not session.session.passes_through:
             definition = ToolDefinition(
                 name=SEARCH_TOOL.name,
                 description=SEARCH_TOOL.description,
@@ -106,7 +106,7 @@ class ShortlistToolset(WrapperToolset[Any]):
         """Answer a search, or check and run a call; a refused one is for the model to mend."""
         session = self._session(ctx)
         try:
-            if name == SEARCH_TOOL.name and name not in self._tools:
+            if name == SEARCH_TOOL.name:
                 return await asyncio.to_thread(session.search, tool_args)
 
             async def run(_tool: Tool, _arguments: dict[str, Any]) -> Any:

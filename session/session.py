@@ -139,7 +139,7 @@ class Session:
             # The view names no id that the session may not use.
             raise self.view().admission.unknown(unknown[0])
         if data.format is not None:
-            check_format(data.format)
+            check_format(data.format, engine.catalog)
         if schemas is not None and not callable(getattr(schemas, "definitions", None)):
             raise RequestError(
                 f"schemas: {type(schemas).__name__} has no method `definitions`; pass a "
@@ -206,6 +206,27 @@ class Session:
             raise RequestError(f"state: a State, not {type(state).__name__}")
         with self._lock:
             self._data.state = state
+
+    def follow_state(self, state: State) -> None:
+        """Take the agent's present state, and keep the calls and milestones recorded so far.
+
+        In one step, so that no result is lost that another thread records meanwhile.
+
+        Args:
+            state: the state as the application knows it.
+
+        Example:
+            >>> from shortlist import Engine, State, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session(state=State(called=["billing/list_invoices"]))
+            >>> session.follow_state(State(scopes=["billing"]))
+            >>> session.state.called, sorted(session.state.scopes)
+            (('billing/list_invoices',), ['billing'])
+        """
+        if not isinstance(state, State):
+            raise RequestError(f"state: a State, not {type(state).__name__}")
+        with self._lock:
+            self._data.state = state.continuing(self._data.state)
 
     @property
     def allowed(self) -> tuple[str, ...] | None:

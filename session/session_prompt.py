@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from ..catalog import Tool
+from ..catalog import Catalog, Tool
 from ..catalog.arguments import ArgumentProblem, argument_problems, read_arguments
 from ..config import SessionConfig
 from ..errors import RequestError, UnknownToolError
@@ -78,6 +78,8 @@ class SessionPrompt:
         self._denied = denied_ids(view)
         self._denied_in_prefix = self._denied | frozenset(map(str, saved_ids))
         self._permitted_rows = _PermittedRows.of(view)
+        check_format(format, view.catalog)
+        self._format = format
         self._renderer, self._unreachable = renderer_for(format), view.admission.unreachable
         self._prompt = Prompt(
             view.catalog,
@@ -201,6 +203,7 @@ class SessionPrompt:
         lists_others = self._renderer.defers and unreachable != self._unreachable
         self._unreachable = unreachable
         if view.catalog is not self._prompt.catalog or self._denied - self._denied_in_prefix:
+            check_format(self._format, view.catalog)
             self._prompt.update(
                 view.catalog,
                 withheld=self._denied,
@@ -217,7 +220,7 @@ class SessionPrompt:
     @property
     def searches(self) -> bool:
         """Whether the model has a search that it may call."""
-        return self._renderer.search_kind is not None and SEARCH_TOOL.id not in self._prompt.catalog
+        return self._renderer.search_kind is not None
 
     def turn(
         self,
@@ -295,15 +298,26 @@ def read_query(arguments: object) -> str | Verdict:
     return Verdict("invalid", SEARCH_TOOL.name, problems=problems or (empty,))
 
 
-def check_format(name: str) -> None:
-    """Refuse a format that does not exist.
+def check_format(name: str, catalog: Catalog) -> None:
+    """Refuse a format that does not exist, or whose own tools have the name of a tool.
+
+    Args:
+        name: name of a provider's format.
+        catalog: the tools of the session.
 
     Raises:
-        RequestError: there is no such format; lists the formats.
+        RequestError: there is no such format; or the model could not tell the session's search from
+            a tool of the catalog.
     """
     if not isinstance(name, str):
         raise RequestError(f"format: the name of a format, not {type(name).__name__}")
-    renderer_for(name)
+    own_ids = () if renderer_for(name).search_kind is None else (SEARCH_TOOL.id, CALL_TOOL.id)
+    for tool_id in own_ids:
+        if tool_id in catalog:
+            raise RequestError(
+                f"catalog: a tool has the id {tool_id!r}, which names a tool of the session itself "
+                f"in the format {name!r}; give the tool a server or another name"
+            )
 
 
 def denied_ids(view: View) -> frozenset[str]:

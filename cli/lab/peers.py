@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..console import step_progress, write_json
+from ..console import note, step_progress, write_json
 from ..eval import show_table
 from ..options import JsonOption, TierOption
 
@@ -15,6 +15,7 @@ from ..options import JsonOption, TierOption
 def register(app: typer.Typer) -> None:
     """Add the command to an application."""
     app.command("peers")(compare_peers)
+    app.command("frameworks")(compare_frameworks)
 
 
 def compare_peers(
@@ -80,3 +81,27 @@ def compare_peers(
         return
     for name, shown in tables.items():
         show_table(name, shown)
+
+
+def compare_frameworks(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="File of the record.")],
+    data: Annotated[
+        Path, typer.Option("--data", metavar="FOLDER", help="Folder of the evaluation sets.")
+    ],
+) -> None:
+    """Compare searches through agent frameworks: their own, and that of shortlist."""
+    from ...evals.lab.peers.compare import compare, framework_table
+    from ...evals.lab.peers.registry import FRAMEWORKS
+    from ...evals.lab.peers.sets import OF_OTHER_PROJECTS, SETS
+    from ...evals.lab.record import Record, provenance, running_command, write_record
+
+    readers = {"livemcpbench": SETS["livemcpbench"], **OF_OTHER_PROJECTS}
+    sets = [read(data) for read in readers.values()]
+    origin = provenance(running_command())
+    with step_progress("asking", 0) as advance:
+        rows = list(compare(sets, peers=list(FRAMEWORKS), tiers=(), progress=advance))
+    shown, title = framework_table(rows), "Search through each framework"
+    figures = {"rows": [row.to_dict() for row in rows]}
+    path = write_record(Record(file.stem, title, shown, figures, origin), file.parent)
+    show_table(title, shown)
+    note(f"{path}: written")

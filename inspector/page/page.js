@@ -8,6 +8,7 @@ const TOKEN_KEY = "shortlist-token";
 const ROW_HEIGHT = 46;
 const POLL_MS = 1500;
 const FIRST_HITS = 5;
+const FIRST_DENIED = 8;
 
 let token = takeToken();
 let start = null;
@@ -290,8 +291,12 @@ function searchView(main) {
       cell(pill(refusal.kind.replaceAll("_", " "), refusal.kind === "quarantined" ? "bad" : "warn")),
       cell(element("span", { class: "text", text: refusal.reason }), refusal.findings.map((text) => element("div", { class: "muted small text", text })),
         refusal.unlocked_by.length ? element("div", { class: "muted small text", text: `unlocked by ${refusal.unlocked_by.join(", ")}` }) : null)));
-    return card(element("h2", { text: `Denied: ${counted(denied.count, "tool")}, the nearest first` }),
-      table([{ title: "tool" }, { title: "kind" }, { title: "reason" }], rows, "Denied tools"));
+    const list = element("div", {}), hidden = rows.length - FIRST_DENIED;
+    const show = (shown) => fill(list, table([{ title: "tool" }, { title: "kind" }, { title: "reason" }], rows.slice(0, shown), "Denied tools"));
+    const all = element("button", { text: `Show ${number(hidden)} more`, onclick: () => { show(rows.length); all.remove(); } });
+    show(FIRST_DENIED);
+    return card(element("h2", { text: `Denied: ${counted(denied.count, "tool")}, the nearest first` }), list,
+      hidden > 0 ? element("div", {}, all) : null, denied.count > rows.length ? muted(`Only the nearest ${number(rows.length)} are listed. "Limited to" narrows them.`) : null);
   }
 
   const known = element("datalist", { id: "known-tools" });
@@ -361,7 +366,7 @@ function searchView(main) {
       answer.examples.queries.length ? element("ul", { class: "dots small" }, answer.examples.queries.map((text) => element("li", { class: "text", text }))) : muted("None."),
       element("h3", { text: "What would bring it up" }),
       element("ul", { class: "dots small" }, answer.advice.map((text) => element("li", { class: "text", text }))),
-      element("div", { class: "row" }, add, answer.can_add ? null : muted("Start with --examples FILE to write example queries.")));
+      element("div", { class: "row" }, add, answer.can_add ? null : muted("No file for example queries is set.")));
   }
 
   const form = element("form", { class: "stack", role: "search" }, query,
@@ -424,7 +429,7 @@ function catalogView(main) {
 function stateOf(server) {
   if (server.state === null) return muted("saved");
   const tones = { started: "good", failed: "bad", "awaiting consent": "warn" };
-  return pill(server.state, tones[server.state] || "");
+  return pill(server.state === "known" ? "not started" : server.state, tones[server.state] || "");
 }
 
 function alike(title, text, groups) {
@@ -605,9 +610,10 @@ function conversationsView(main, mine) {
   }
 
   function costOf(talk) {
-    const sent = talk.tokens.length ? talk.tokens[talk.tokens.length - 1] : 0;
-    return card(element("div", { class: "spread" }, element("strong", { text: `${number(sent)} tokens sent` }), muted(`of ${number(talk.defined)} that all definitions take`)),
-      element("span", { class: "bar big", "aria-hidden": "true" }, element("span", { share: Math.min(1, sent / talk.defined) })));
+    return card(element("div", { class: "spread" }, element("strong", { text: `${number(talk.sent)} tokens sent` }), muted(`of ${number(talk.defined)} that all definitions take`)),
+      element("span", { class: "bar big", "aria-hidden": "true" }, element("span", { share: Math.min(1, talk.sent / talk.defined) })),
+      element("div", { class: "spread" }, muted("Tokens about tools that the model has read, turn by turn"), element("div", { class: "legend" }, element("span", { class: "searches", text: "sent" }), element("span", { class: "all", text: "all definitions" }))),
+      turnChart(talk.turns, Math.max(280, timeline.clientWidth - 40)));
   }
 
   function talkList(answer) {
@@ -691,8 +697,23 @@ function serverTable(answer) {
     return element("tr", {}, cell(element("strong", { class: "text", text: server.name || "no server" }), server.problems.slice(0, 1).map((text) => element("div", { class: "small text muted", text }))),
       cell(stateOf(server)), figure(number(server.tools)), figure(number(server.tokens)), figure(number(stats.calls)), figure(number(stats.failed_calls)), figure(ms(stats.p50_ms)), figure(ms(stats.p95_ms)));
   });
-  const columns = ["tools", "tokens", "calls", "failed", "p50", "p95"].map((title) => ({ title, number: true }));
+  const columns = ["tools", "tokens", "calls", "no answer", "p50", "p95"].map((title) => ({ title, number: true }));
   return table([{ title: "server" }, { title: "state" }, ...columns], rows, "Servers");
+}
+
+function turnChart(turns, width) {
+  const height = 110, floor = 96, most = Math.max(1, ...turns.map((turn) => Math.max(turn.tokens, turn.definitions)));
+  const last = turns[turns.length - 1] || { tokens: 0, definitions: 0 };
+  const chart = drawing("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${counted(turns.length, "turn")}; in the last one ${number(last.tokens)} tokens were sent, and all definitions take ${number(last.definitions)}` });
+  chart.append(drawing("line", { x1: 52, x2: width, y1: floor, y2: floor }), drawing("text", { x: 46, y: 16, "text-anchor": "end" }, brief(most)), drawing("text", { x: 46, y: floor, "text-anchor": "end" }, "0"));
+  const step = (width - 56) / Math.max(turns.length, 8);
+  const tall = (tokens) => (floor - 10) * tokens / most;
+  turns.forEach((turn, place) => {
+    const left = 56 + place * step;
+    chart.append(drawing("rect", { class: "searches", x: left, y: floor - tall(turn.tokens), width: step * 0.7, height: tall(turn.tokens), rx: 2 }),
+      drawing("line", { class: "all", x1: left - step * 0.15, x2: left + step * 0.85, y1: floor - tall(turn.definitions), y2: floor - tall(turn.definitions) }));
+  });
+  return chart;
 }
 
 function hourChart(hours, width) {

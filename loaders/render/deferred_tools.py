@@ -66,8 +66,7 @@ class _DeferredTools(ProviderTools):
 
     def render(self, layout: Layout) -> RenderedPrompt:
         """The list of tools, the system prompt, and an exchange for each batch."""
-        has_search = any(entry.tool_id == SEARCH_TOOL.id for entry in layout.resident)
-        resident = layout.resident if has_search else (*layout.resident, self._search_tool)
+        resident = (*layout.resident, self._search_tool)
         messages = tuple(
             self.search_exchange(number, batch) for number, batch in enumerate(layout.batches, 1)
         )

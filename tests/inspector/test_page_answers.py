@@ -206,12 +206,54 @@ def test_conversations_follow_the_file_of_events(page: Page, folder: Path) -> No
     assert [miss["query"] for miss in answer["missed"]] == ["sum up"]
     talk = {talk["session"]: talk for talk in answer["conversations"]}["one"]
     assert (talk["searches"], talk["calls"], talk["misses"], talk["defined"]) == (1, 1, 0, 900)
-    assert talk["tokens"] == [60, 100]
+    assert talk["sent"] == 100
+    assert [(turn["tokens"], turn["definitions"]) for turn in talk["turns"]] == [
+        (60, 900),
+        (100, 900),
+    ]
     assert len(list(read_events(events))) == 5
     overview = page.answer("overview")
     assert overview["hours"] == [{"hour": "2026-11-22T20", "searches": 2, "calls": 1}]
     assert overview["stats"]["servers"]["math"]["p50_ms"] == 12.0
     assert overview["stats"]["tokens"]["saved"] == 900 - 60 - 80
+
+
+WRONG = CALL | {"status": "invalid", "outcome": "invalid", "run_ms": None}
+WRONG |= {"problems": [{"path": "/a", "expected": "integer"}]}
+DENIED = CALL | {"status": "denied", "outcome": "denied", "run_ms": None}
+DENIED |= {"denied": {"tool": "math/add", "kind": "scope", "reason": "needs the scope 'sums'"}}
+RESULT = {"isError": True, "content": [{"type": "text", "text": "403: rate limit exceeded"}]}
+BROKEN = CALL | {"outcome": "tool_error", "content": {"arguments": {}, "result": RESULT}}
+UNSEEN = CALL | {"status": "promoted", "outcome": "promoted", "run_ms": None}
+
+
+def test_the_timeline_says_what_was_repaired_and_why_others_failed(
+    page: Page, folder: Path
+) -> None:
+    start = page.answer("events")["end"]
+    with (folder / "events.jsonl").open("a", encoding="utf-8") as file:
+        file.write("\n" + _rows("three", WRONG, CALL, CALL, UNSEEN, CALL, DENIED, BROKEN))
+        file.write(_rows("four", UNSEEN) + _rows("five", CALL))
+    lines = page.answer("events", start=start)["lines"]
+    assert [(line["title"], line["detail"], line["tone"]) for line in lines] == [
+        ("sent back math/add", "invalid: /a expects integer", "warn"),
+        ("repaired math/add", "ok, after a call that was invalid", "good"),
+        ("called math/add", "ok", "good"),
+        (
+            "sent back math/add",
+            "promoted: the model had not seen its definition, which it was given",
+            "warn",
+        ),
+        ("repaired math/add", "ok, after a call that was promoted", "good"),
+        ("refused math/add", "denied: needs the scope 'sums'", "bad"),
+        ("failed math/add", "tool error: 403: rate limit exceeded", "bad"),
+        (
+            "sent back math/add",
+            "promoted: the model had not seen its definition, which it was given",
+            "warn",
+        ),
+        ("called math/add", "ok", "good"),
+    ]
 
 
 def test_a_configuration_is_shown_without_starting_its_servers(tmp_path: Path) -> None:

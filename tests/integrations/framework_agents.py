@@ -158,6 +158,85 @@ class PydanticAI(Agent):
         self.history = result.all_messages()
 
 
+class LangChain(Agent):
+    name = "langchain"
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        agents = pytest.importorskip("langchain.agents")
+        from langchain_core.tools import StructuredTool
+        from langgraph.checkpoint.memory import InMemorySaver
+
+        from shortlist.integrations.langchain import ShortlistMiddleware
+
+        self.tools = [
+            StructuredTool(
+                name=tool.name,
+                description=tool.description,
+                args_schema=dict(tool.input_schema),
+                func=lambda text, name=tool.name: self.body(name, text),
+            )
+            for tool in DEFINITIONS
+        ]
+        self.agent = agents.create_agent(
+            self.model(),
+            middleware=[ShortlistMiddleware(self.tools, **self.settings)],
+            checkpointer=InMemorySaver(),
+        )
+
+    def model(self) -> Any:
+        from langchain_core.language_models import BaseChatModel
+        from langchain_core.messages import AIMessage, ToolMessage
+        from langchain_core.outputs import ChatGeneration, ChatResult
+        from langchain_core.utils.function_calling import convert_to_openai_tool
+
+        outer = self
+
+        class ScriptedModel(BaseChatModel):
+            @property
+            def _llm_type(self) -> str:
+                return "scripted"
+
+            def bind_tools(self, tools: Any, **_: Any) -> Any:
+                return self.bind(tools=[convert_to_openai_tool(t)["function"] for t in tools])
+
+            def _generate(
+                self, messages: Any, stop: Any = None, run_manager: Any = None, **given: Any
+            ) -> ChatResult:
+                offered = {t["name"]: t["parameters"] for t in given.get("tools", ())}
+                outer.run.offered.append(offered)
+                answers = [m.text for m in messages if isinstance(m, ToolMessage)]
+                outer.run.answers = answers[outer.earlier :]
+                step = outer.script.pop(0)
+                if isinstance(step, str):
+                    reply = AIMessage(step)
+                else:
+                    calls = [
+                        {"name": name, "args": arguments, "id": f"c{len(messages)}-{place}"}
+                        for place, (name, arguments) in enumerate(step)
+                    ]
+                    reply = AIMessage("", tool_calls=calls)
+                return ChatResult(generations=[ChatGeneration(message=reply)])
+
+        return ScriptedModel()
+
+    async def talk(self, request: str, stream: bool) -> None:
+        from langchain_core.messages import ToolMessage
+
+        config = {"configurable": {"thread_id": "one"}}
+        state = await self.agent.aget_state(config)
+        earlier = state.values.get("messages", ())
+        self.earlier = sum(isinstance(message, ToolMessage) for message in earlier)
+        given = {"messages": [("user", request)]}
+        if stream:
+            async for _ in self.agent.astream(given, config):
+                pass
+        else:
+            await self.agent.ainvoke(given, config)
+        state = await self.agent.aget_state(config)
+        self.run.text = state.values["messages"][-1].text
+
+
 _MODEL_INPUT = ("system_instructions", "input", "model_settings", "tools")
 
 
@@ -311,4 +390,4 @@ class FastMCP(Agent):
         return "".join(part.text for part in result.content)
 
 
-ADAPTERS: Sequence[type[Agent]] = (PydanticAI, OpenAIAgents, FastMCP)
+ADAPTERS: Sequence[type[Agent]] = (PydanticAI, OpenAIAgents, FastMCP, LangChain)

@@ -12,10 +12,20 @@ import pytest
 from agents.exceptions import UserError
 
 import shortlist
-from shortlist import State
+from shortlist import State, Tool
+from shortlist.errors import RequestError
+from shortlist.integrations.framework_tools import CallRefused, FrameworkTools
 from shortlist.loaders.counting import bundled_count
 
-from .framework_agents import ADAPTERS, DEFINITIONS, Agent, FastMCP, OpenAIAgents, PydanticAI
+from .framework_agents import (
+    ADAPTERS,
+    DEFINITIONS,
+    Agent,
+    FastMCP,
+    OpenAIAgents,
+    PydanticAI,
+    engine,
+)
 
 MAIL = {"text": "7"}
 SCHEMA_TOKENS = 600
@@ -184,3 +194,33 @@ def test_the_strategy_ranks_for_the_tool_search_of_pydantic_ai() -> None:
     found = asyncio.run(search_strategy(k=3)(None, ["transfer money to a bank"], definitions))
     assert found[0] == "transfer_money"
     assert len(found) <= 3
+
+
+def test_a_tool_with_the_name_of_the_search_is_refused() -> None:
+    tools = FrameworkTools(None, None)
+    with pytest.raises(RequestError, match="one is named 'search_tools'"):
+        tools.use([*DEFINITIONS, Tool("search_tools", None, "Search the tools of the workshop")])
+
+
+def test_only_tools_of_the_framework_are_found_and_called() -> None:
+    tools = FrameworkTools(engine(), None)
+    tools.use([tool for tool in DEFINITIONS if tool.name != "send_mail"])
+    session = tools.session("one", None)
+    offered = session.offer([("user", "send an electronic mail to a person")])
+    assert "send_mail" not in {tool.name for tool in offered}
+    assert "send_mail" not in session.search({"query": "send an electronic mail"})
+    with pytest.raises(CallRefused):
+        session.check("send_mail", MAIL)
+    tools.use(DEFINITIONS)
+    assert "send_mail" in tools.session("one", None).search({"query": "send an electronic mail"})
+
+
+def test_a_result_of_another_thread_is_kept_when_the_state_is_renewed() -> None:
+    tools = FrameworkTools(engine(), State(scopes={"money"}))
+    tools.use(DEFINITIONS)
+    session = tools.session("one", None)
+    session.offer([("user", "read a mail")])
+    verdict, _ = session.check("read_mail", MAIL)
+    session.session.result(verdict, "read")
+    present = tools.session("one", None).session.state
+    assert (present.called, present.scopes) == (("read_mail",), {"money"})

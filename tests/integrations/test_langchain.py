@@ -28,7 +28,7 @@ def test_a_turn_offers_what_it_needs_and_the_call_runs(tools, engine, calls):
     assert calls == [("create_issue", ISSUE)]
     assert messages[-1].text == "Filed."
     assert "create_issue" in model.offered[0]
-    assert len(model.offered[0]) <= 5
+    assert len(model.offered[0]) <= 6
     assert len(tools) == 60
 
 
@@ -88,7 +88,7 @@ def test_nothing_is_offered_where_nothing_fits(tools, engine):
     middleware = ShortlistMiddleware(tools, engine=doubting)
     agent, model = agent_of([say("Why did the chicken cross?"), say("No.")], middleware)
     assert ask(agent, "tell me a joke")[-1].text.startswith("Why")
-    assert model.offered == [["call_tool"]]
+    assert model.offered == [["search_tools", "call_tool"]]
     assert model.read[0][0].text.startswith("60 tools")
 
 
@@ -109,7 +109,7 @@ def test_a_small_catalog_is_shown_whole(tools):
     middleware = ShortlistMiddleware(few, engine=engine)
     agent, model = agent_of([call(("create_pull_request", {})), say("Hm.")], middleware)
     (answer,) = answers(ask(agent, "hello"))
-    assert model.offered[0] == [tool.name for tool in few]
+    assert sorted(model.offered[0]) == sorted(tool.name for tool in few)
     assert not isinstance(model.read[0][0], SystemMessage)
     assert json.loads(answer.content)["status"] == "invalid"
 
@@ -139,7 +139,7 @@ def test_tools_always_offered(tools, engine):
     middleware = ShortlistMiddleware(tools, engine=engine, k=2, always=["list_locks"])
     agent, model = agent_of([say("Yes.")], middleware)
     ask(agent, "file an issue")
-    assert model.offered[0][:2] == ["call_tool", "list_locks"]
+    assert model.offered[0][:3] == ["search_tools", "call_tool", "list_locks"]
 
 
 def test_without_a_thread_a_conversation_is_known_by_its_first_message(tools, engine):
@@ -149,7 +149,7 @@ def test_without_a_thread_a_conversation_is_known_by_its_first_message(tools, en
     first = agent.invoke({"messages": [HumanMessage("file an issue")]})["messages"]
     agent.invoke({"messages": [*first, HumanMessage("describe a table of the database")]})
     agent.invoke({"messages": [HumanMessage("describe a table of the database")]})
-    assert model.offered[1][:3] == model.offered[0]
+    assert model.offered[1][:4] == model.offered[0]
     assert model.offered[2] != model.offered[1]
 
 
@@ -182,7 +182,7 @@ def test_a_retry_of_the_model_is_no_turn(tools, engine):
     agent, model = agent_of([say("No."), say("Yes.")], Twice(tools, engine=engine))
     ask(agent, "file an issue")
     assert model.offered[0] == model.offered[1]
-    assert turns == [len(model.offered[0]) - 1]
+    assert turns == [len(set(model.offered[0]) - {"search_tools", "call_tool"})]
     assert middleware.session("t1").save()["turn"] == 1
 
 
@@ -214,15 +214,16 @@ def test_what_is_decided_is_recorded_under_the_thread(tools, engine):
     script = [call(("create_issue", ISSUE), ("list_locks", {})), say("Filed.")]
     agent, _ = agent_of(script, middleware)
     ask(agent, "file an issue")
-    assert [event.kind for event in events] == ["turn", "prompt", "call", "call", "turn", "prompt"]
+    # Calls run at once, so the turn after one may come before the other.
+    assert sorted(event.kind for event in events[2:]) == ["call", "call", "prompt", "turn"]
     assert {event.origin.session for event in events} == {"t1"}
     turn, prompt = events[0], events[1]
     assert turn.tokens == prompt.phase1_tokens + prompt.phase2_tokens
     assert prompt.phase2_tokens > 0
     assert prompt.phase1_tokens > 500
     assert set(prompt.details) == set(turn.active)
-    assert {event.status for event in events[2:4]} == {"passed", "promoted"}
-    assert events[4].called == "github/create_issue"
+    assert {event.status for event in events if event.kind == "call"} == {"passed", "promoted"}
+    assert [event.called for event in events if event.kind == "turn"][1:] == ["github/create_issue"]
 
 
 def test_a_quarantine_counts_from_the_next_step(tools):

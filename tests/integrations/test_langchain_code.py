@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from shortlist import Engine, State
 from shortlist.codemode import Flow, Grant
-from shortlist.integrations.langchain_code import code_tools
+from shortlist.integrations.langchain import code_tools
 
 from .conftest import IN_THREAD, ISSUE, ScriptedModel, answers, ask, call, say
 

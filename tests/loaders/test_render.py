@@ -136,14 +136,6 @@ def test_anthropic_search_defers_what_is_promoted_and_refers_to_it(demo):
     assert len(identities) == 2
 
 
-def test_a_search_tool_of_the_agents_own_is_not_doubled():
-    own = Tool("search_tools", None, "Mine.")
-    renderer = renderer_for("anthropic_search")
-    entry = write_entry(renderer, own, Detail.FULL, "")
-    rendered = renderer.render(Layout("", "The pool.\n", (entry,)))
-    assert [tool["description"] for tool in rendered.tools] == ["Mine."]
-
-
 @pytest.mark.parametrize("style", ["openai_call_tool", "anthropic_call_tool"])
 def test_the_one_tool_never_changes_and_definitions_travel_in_messages(style, demo):
     tools = list(demo)[:10]

@@ -15,6 +15,7 @@ from shortlist import Config, Engine, State, Tool
 from shortlist.demo import load_catalog, load_requests
 from shortlist.errors import ConfigError
 from shortlist.models import PickingReranker, TokenCounter
+from shortlist.session import Recorder
 
 SOURCE = "lexical"
 TOOLS = [Tool("pay", "bank", "Pay an invoice."), Tool("pay_late", "bank", "Pay a late invoice.")]
@@ -250,3 +251,24 @@ def test_no_saved_index_chooses_a_command(tmp_path):
 def test_wrong_settings_are_named(tier, message):
     with pytest.raises(ConfigError, match=message):
         Config(tiers={"pick": tier})
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("print('no idea')", "names none of the tools"),
+        ("raise SystemExit('no credit left')", "no credit left"),
+        ("import time; time.sleep(60)", "no answer within"),
+    ],
+)
+def test_the_events_of_a_session_hold_why_it_fell_back(program, reason):
+    events = []
+    tiers = command_tier(python(program), timeout_s=1.0)
+    engine = Engine.from_tools(TOOLS, tiers=tiers, default_tier=SOURCE)
+    session = engine.session(tier="pick", events=Recorder(events.append))
+    turn = session.turn("pay the invoice")
+    assert turn.ids
+    [event] = [event for event in events if event.kind == "turn"]
+    assert event.tier == SOURCE
+    assert reason in event.tier_reason
+    assert reason in json.loads(json.dumps(event.to_dict()))["tier_reason"]

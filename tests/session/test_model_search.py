@@ -202,3 +202,30 @@ def test_a_tool_in_an_answer_is_not_repeated_until_its_definition_changes(engine
     engine.replace([tool for tool in TOOLS if tool.server] + [changed])
     turn = session.turn("water the plants of the balcony")
     assert "balcony twice" in json.dumps([turn.append, turn.system])
+
+
+@pytest.mark.parametrize("style", SEARCHING)
+def test_a_tool_with_the_name_of_the_search_is_refused(style: str) -> None:
+    caller = Tool("call_tool", None, "Call a tool of the workshop")
+    with pytest.raises(RequestError, match="the id 'call_tool'"):
+        Engine.from_tools([*TOOLS, caller], tiers=["lexical"]).session(format=style)
+    own = Tool("search_tools", None, "Search the tools of the workshop")
+    of_a_server = Tool("search_tools", "workshop", "Search the tools of the workshop")
+    with pytest.raises(RequestError, match="give the tool a server or another name"):
+        Engine.from_tools([*TOOLS, own], tiers=["lexical"]).session(format=style)
+    engine = Engine.from_tools([*TOOLS, of_a_server], tiers=["lexical"])
+    session = engine.session(format=style)
+    session.turn("search the tools of the workshop")
+    assert session.read_search("search_tools", {"query": "send a mail"}) == "send a mail"
+    assert session.check("workshop__search_tools", {}).asked == "workshop/search_tools"
+    engine.replace([*TOOLS, own])
+    with pytest.raises(RequestError, match="the id 'search_tools'"):
+        session.turn("send a mail")
+
+
+def test_formats_without_a_search_take_a_tool_of_that_name() -> None:
+    own = Tool("search_tools", None, "Search the tools of the workshop")
+    session = Engine.from_tools([*TOOLS, own], tiers=["lexical"]).session(format="openai")
+    session.turn("search the tools of the workshop")
+    assert session.read_search("search_tools", {"query": "send a mail"}) is None
+    assert session.check("search_tools", {}).passed

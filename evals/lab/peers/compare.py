@@ -186,6 +186,26 @@ def table(rows: Sequence[Row]) -> Table:
     return Table(("method", *metrics, "p50 ms", "p95 ms", "index s", "status"), tuple(shown))
 
 
+def framework_table(rows: Sequence[Row]) -> Table:
+    """A row for each framework and search, with hit@1 and recall@5 in per cent on every set.
+
+    Args:
+        rows: rows of every set. A method that did not run has no figures.
+    """
+    sets = list(dict.fromkeys(row.set_name for row in rows))
+    figures = {(row.method, row.set_name): row.summary for row in rows}
+    shown: list[tuple[Cell, ...]] = []
+    for method in dict.fromkeys(row.method for row in rows):
+        cells: list[Cell] = []
+        for name in sets:
+            summary = figures.get((method, name))
+            values = summary.values if summary else {}
+            cells += [_shown(values.get(metric), 100, 1) for metric in ("hit@1", "recall@5")]
+        shown.append((method, *cells))
+    columns = [f"{name} {metric}" for name in sets for metric in ("hit@1", "recall@5")]
+    return Table(("search", *columns), tuple(shown))
+
+
 def _shown(value: float | None, scale: int, digits: int) -> Cell:
     return None if value is None else f"{scale * value:.{digits}f}"
 

@@ -48,16 +48,22 @@ class FastMCPSearch:
         if k not in self._servers:
             self._servers[k] = self._server(k)
         answer = self._loop.run(self._servers[k].call_tool("search_tools", {"query": query}))
-        return [self._names.tool_id(name) for name in answer.content[0].text.split()]
+        return [self._names.tool_id(name) for name in self.names_in(answer.content[0].text)]
+
+    def transform(self, k: int) -> Any:
+        """The transform that finds at most `k` tools."""
+        return self._transforms.BM25SearchTransform(
+            max_results=k,
+            search_result_serializer=lambda found: " ".join(tool.name for tool in found),
+        )
+
+    def names_in(self, answer: str) -> list[str]:
+        """The names in an answer, best first."""
+        return answer.split()
 
     def _server(self, k: int) -> Any:
         server = self._fastmcp.FastMCP("peer")
         for definition in self._definitions:
             server.add_tool(definition)
-        server.add_transform(
-            self._transforms.BM25SearchTransform(
-                max_results=k,
-                search_result_serializer=lambda found: " ".join(tool.name for tool in found),
-            )
-        )
+        server.add_transform(self.transform(k))
         return server

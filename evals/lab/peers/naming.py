@@ -46,6 +46,10 @@ class PeerNames:
         """The name a peer knows this tool by."""
         return self._name_of[tool_id]
 
+    def has(self, name: str) -> bool:
+        """Whether a tool has this name."""
+        return name in self._id_of
+
     def tool_id(self, name: str) -> str:
         """The id behind a name a peer answered with."""
         return self._id_of[name]

@@ -52,12 +52,14 @@ class PydanticAISearch:
         self._searches: dict[int, tuple[Any, Any]] = {}
         self.search(tools[0].name, 10)
 
+    def capability(self, k: int) -> Any:
+        """The tool search that finds at most `k` tools."""
+        return self._capabilities.ToolSearch(max_results=k)
+
     def search(self, query: str, k: int) -> list[str]:
         """Rank by the number of distinct words shared with name and description."""
         if k not in self._searches:
-            wrapped = self._capabilities.ToolSearch(max_results=k).get_wrapper_toolset(
-                self._toolset
-            )
+            wrapped = self.capability(k).get_wrapper_toolset(self._toolset)
             listed = self._loop.run(wrapped.get_tools(self._context))
             self._searches[k] = (wrapped, listed["search_tools"])
         wrapped, search_tool = self._searches[k]

@@ -22,6 +22,16 @@ PEERS = {
 }
 """Name of each peer that runs offline -> ``module:Class`` within this package."""
 
+FRAMEWORKS = {
+    "pydantic-ai": PEERS["pydantic-ai"],
+    "pydantic-ai, shortlist": "frameworks:PydanticAIShortlist",
+    "fastmcp-bm25": PEERS["fastmcp-bm25"],
+    "fastmcp, shortlist": "frameworks:FastMCPShortlist",
+    "langchain, shortlist": "frameworks:LangChainShortlist",
+    "openai-agents, shortlist": "frameworks:OpenAIAgentsShortlist",
+}
+"""Searches through the interface of an agent framework: its own, then that of shortlist."""
+
 NOT_OFFLINE = {
     "anthropic-tool-search": "hosted: ranks on the provider's side, for a paid request",
     "openai-tool-search": "hosted: ranks on the provider's side, for a paid request",
@@ -45,9 +55,10 @@ def load_peer(name: str) -> Peer:
     """
     if name in NOT_OFFLINE:
         raise ConfigError(f"peer {name!r} cannot run offline: {NOT_OFFLINE[name]}")
-    if name not in PEERS:
-        near = get_close_matches(name, PEERS, n=3)
-        hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(PEERS)}"
+    runnable = {**PEERS, **FRAMEWORKS}
+    if name not in runnable:
+        near = get_close_matches(name, runnable, n=3)
+        hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(runnable)}"
         raise ConfigError(f"no peer {name!r}; {hint}")
-    module, _, attribute = PEERS[name].partition(":")
+    module, _, attribute = runnable[name].partition(":")
     return cast("Peer", getattr(import_module(f".{module}", __package__), attribute)())

@@ -70,3 +70,17 @@ SETS: dict[str, Callable[[Path], ComparisonSet]] = {
     "xlam": lambda folder: xlam_set(folder / "xlam" / "xlam_first_1000.jsonl"),
 }
 """Name of a set -> reads it from the folder that holds the evaluation data."""
+
+OF_OTHER_PROJECTS: dict[str, Callable[[Path], ComparisonSet]] = {
+    "ironclaw": lambda folder: labelled_set(
+        "ironclaw",
+        folder / "peers" / "ironclaw" / "tools.jsonl",
+        folder / "peers" / "ironclaw" / "queries.jsonl",
+    ),
+    "mcpproxy_golden": lambda folder: labelled_set(
+        "mcpproxy_golden",
+        folder / "peers" / "mcpproxy_golden" / "tools.jsonl",
+        folder / "peers" / "mcpproxy_golden" / "queries.jsonl",
+    ),
+}
+"""Sets of queries that other projects test their own search with. Nothing is chosen on them."""
