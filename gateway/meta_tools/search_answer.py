@@ -33,8 +33,6 @@ _OTHER_TOOLS = 6
 #: Most words of a query that are named because no hit has them.
 _NAMED_WORDS = 8
 _NO_TOOL = "No tool fits: answer without a tool, or search again in other words."
-#: Whether hits are grouped by server. Otherwise they are one list, best first.
-_GROUPED = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,23 +149,11 @@ def search_text(content: Mapping[str, Any]) -> str:
     blocks: list[str] = []
     for number, label in enumerate(content.get("parts", [""]), 1):
         rows = [row for row in content["tools"] if row.get("part", 1) == number]
-        lines = _grouped_lines(rows) if _GROUPED else _ranked_lines(rows)
+        # One list, best first: grouped by server, nobody could tell which tool was the best.
+        lines = [f"{rank}. {_line(row)}" for rank, row in enumerate(rows, 1)]
         if lines:
             blocks.append("\n".join([f"For: {label}", *lines] if label else lines))
     return "\n\n".join([*blocks, *content["notes"]])
-
-
-def _ranked_lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A line for each tool, best first."""
-    return [f"{rank}. {_line(row)}" for rank, row in enumerate(rows, 1)]
-
-
-def _grouped_lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The tools of each server together, best server first, with their ranks."""
-    groups: dict[str, list[str]] = {}
-    for rank, row in enumerate(rows, 1):
-        groups.setdefault(row["name"].partition("/")[0], []).append(f"{rank}. {_line(row)}")
-    return [line for server, lines in groups.items() for line in (server, *lines)]
 
 
 def _line(row: Mapping[str, Any]) -> str:

@@ -12,7 +12,6 @@ from mcp import Client
 
 from shortlist import Engine, Tool, demo
 from shortlist.gateway.connections.server_spec import ServerSpec
-from shortlist.gateway.meta_tools import search_answer
 from shortlist.gateway.meta_tools.meta_tool_answers import server_names
 from shortlist.gateway.meta_tools.search_answer import (
     find_parts,
@@ -79,14 +78,6 @@ class TestHits:
         view = Engine.from_tools(tools, tiers=["lexical"]).view()
         content = answer_of(view, query="git commit", k=1)
         assert content["notes"] == ["Other tools of git: git_status, git_add"]
-
-    def test_grouped_by_server_they_keep_their_ranks(self, view, monkeypatch):
-        content = answer_of(view, query="open an issue about a bug")
-        flat = search_text(content)
-        monkeypatch.setattr(search_answer, "_GROUPED", True)
-        grouped = search_text(content)
-        assert grouped.startswith("github\n1. github/create_issue(")
-        assert set(flat.splitlines()) <= set(grouped.splitlines())
 
     def test_text_and_object_carry_the_same_and_no_scores(self, view):
         content = answer_of(view, query="open an issue about a bug")
