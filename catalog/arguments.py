@@ -71,13 +71,28 @@ def argument_problems(schema: Mapping[str, Any], arguments: object) -> tuple[Arg
         schema: a tool's input schema, of any draft.
         arguments: arguments from the model.
     """
-    if not isinstance(arguments, Mapping):
-        return (ArgumentProblem("", "an object", short_json(arguments)),)
-    if not _is_within_limits(arguments):
-        return (ArgumentProblem("", f"at most {MAX_VALUES:,} values", "more"),)
-    errors = first_errors(schema, _to_dicts_and_lists(arguments), MAX_PROBLEMS)
-    problems = dict.fromkeys(_problem_of(error) for error in errors)
-    return tuple(problems)
+    return ArgumentCheck(schema).problems(arguments)
+
+
+class ArgumentCheck:
+    """`argument_problems` for one schema, prepared once.
+
+    Args:
+        schema: a tool's input schema, of any draft.
+    """
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._validator = _validator(schema)
+
+    def problems(self, arguments: object) -> tuple[ArgumentProblem, ...]:
+        """Problems of a call's arguments, the most useful first, at most `MAX_PROBLEMS`."""
+        if not isinstance(arguments, Mapping):
+            return (ArgumentProblem("", "an object", short_json(arguments)),)
+        if not _is_within_limits(arguments):
+            return (ArgumentProblem("", f"at most {MAX_VALUES:,} values", "more"),)
+        errors = _first_errors(self._validator, _to_dicts_and_lists(arguments), MAX_PROBLEMS)
+        problems = dict.fromkeys(_problem_of(error) for error in errors)
+        return tuple(problems)
 
 
 def read_arguments(arguments: object) -> tuple[object, ArgumentProblem | None]:
@@ -366,11 +381,26 @@ def first_errors(schema: Mapping[str, Any], instance: object, most: int) -> list
         instance: JSON of dicts, lists and scalars. The caller limits its size.
         most: maximum number of errors.
     """
+    return _first_errors(_validator(schema), instance, most)
+
+
+def _validator(schema: Mapping[str, Any]) -> Any:
+    """The library's validator of a schema; None if the library refuses the schema."""
     checker = _checker(str(schema.get("$schema", ""))[:_DIALECT])
+    try:
+        return checker(schema, registry=Registry())
+    except Exception:  # noqa: BLE001
+        # Whatever a wrong schema raises, in the library or in a library below it.
+        return None
+
+
+def _first_errors(validator: Any, instance: object, most: int) -> list[ValidationError]:
     _steps.set(_Steps(_size(instance)))
     errors: list[ValidationError] = []
+    if validator is None:
+        return errors
     try:
-        for error in checker(schema, registry=Registry()).iter_errors(instance):
+        for error in validator.iter_errors(instance):
             errors.append(error)
             if len(errors) == most:
                 break

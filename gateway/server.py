@@ -17,7 +17,7 @@ from mcp.server.stdio import stdio_server
 
 from .. import __version__
 from ..catalog import Catalog
-from ..catalog.arguments import argument_problems, without_refused_nulls
+from ..catalog.arguments import ArgumentCheck, without_refused_nulls
 from ..errors import ShortlistError
 from ..session import Session
 from ..session.session_data import SessionData
@@ -209,7 +209,7 @@ class Gateway:
             call = ClientCall(name, arguments, params)
             return await forward_call(self.fleet, context, client, call, call_record)
         arguments = dict(without_refused_nulls(_SCHEMAS[name], arguments))
-        if problems := argument_problems(_SCHEMAS[name], arguments):
+        if problems := _CHECKS[name].problems(arguments):
             return error_result("The arguments do not fit: " + "; ".join(map(str, problems)))
         call_tools = tuple(CALLS.values()) if client.profile.split else (CALL,)
         if name in call_tools:
@@ -251,7 +251,7 @@ class Gateway:
         await client.run_step(partial(client.use_votes, collected.votes))
         search = await anyio.to_thread.run_sync(answers.search, self.fleet, client, arguments)
         call_record.search, answer = search.outcome, search.result
-        if (claim := collected.claimed_call(client.view())) is None:
+        if not collected.arguments or (claim := collected.claimed_call(client.view())) is None:
             return answer
         tool, claimed_arguments = claim
         call = ClientCall(tool.id, claimed_arguments, params)
@@ -288,3 +288,6 @@ _SCHEMAS: Mapping[str, dict[str, Any]] = {
     for tool in meta_tools("", types.ToolAnnotations(), split=split, code=True)
 }
 _SCHEMAS[SEARCH]["properties"].update(UNLISTED)
+_CHECKS: Mapping[str, ArgumentCheck] = {
+    name: ArgumentCheck(schema) for name, schema in _SCHEMAS.items()
+}

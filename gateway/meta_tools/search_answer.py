@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ...catalog import Tool
@@ -205,13 +206,16 @@ def _near_ids(hits: Sequence[Hit], most: int) -> frozenset[str]:
 
 def unmatched_words(query: str, hits: Iterable[Hit]) -> list[str]:
     """The words of a query that no hit has, if these are most of its words."""
-    text_terms = frozenset(
-        term for hit in hits for term in terms(f"{hit.id} {embedding_text(hit.tool)}")
-    )
+    text_terms = frozenset[str]().union(*(_terms_of(hit.tool) for hit in hits))
     stems = {word: frozenset(terms(word)) for word in dict.fromkeys(words(query))}
     unmatched = [word for word, stem in stems.items() if stem and stem.isdisjoint(text_terms)]
     word_count = sum(bool(stem) for stem in stems.values())
     return unmatched[:_NAMED_WORDS] if 2 * len(unmatched) > word_count else []
+
+
+@lru_cache(4_096)
+def _terms_of(tool: Tool) -> frozenset[str]:
+    return frozenset(terms(f"{tool.id} {embedding_text(tool)}"))
 
 
 def _other_tools(view: View, part: RequestPart) -> str:

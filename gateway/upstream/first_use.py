@@ -104,6 +104,11 @@ class FirstUse:
         self._last_pins = change_pins(self.path, with_new_pins)
         self._last_stamp = self._stamp()
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether `has_changed` asks the state that all replicas share, which takes a while."""
+        return self._shared is not None
+
     def has_changed(self) -> bool:
         """Whether another process wrote the pins since the last call of this method.
 

@@ -379,7 +379,11 @@ class Fleet:
         if self._pins is None:
             return
         try:
-            if not await anyio.to_thread.run_sync(self._pins.has_changed):
+            if self._pins.is_shared:
+                has_changed = await anyio.to_thread.run_sync(self._pins.has_changed)
+            else:
+                has_changed = self._pins.has_changed()
+            if not has_changed:
                 return
             async with self._update_lock:
                 await anyio.to_thread.run_sync(self.engine.reload_pins)

@@ -24,7 +24,14 @@ from .fakes import make_tools
 
 TOOLS = make_tools(60)
 IDS = sorted(tool.id for tool in TOOLS)
-QUERIES = ["create an issue", "share the page", "zebra", "github/create_issue", "create_issue", ""]
+QUERIES = [
+    "create an issue",
+    "share the page",
+    "zebra",
+    "github/create_issue",
+    "create_issue",
+    "the",
+]
 MakeEngine = Callable[..., Engine]
 
 

@@ -39,7 +39,6 @@ QUERIES = (
     "jira/add_comment",
     "send_direct_message",
     "the of and",
-    "",
 )
 TIERS = ("lexical", "fast", "embed", "hybrid")
 

@@ -17,7 +17,7 @@ from shortlist.retrieval.store.vectors import Vectors
 from .conftest import Models, cheap_models
 from .fakes import BagEncoder, make_tools
 
-QUERIES = ("create an issue", "share a page", "jira/create_issue", "list", "")
+QUERIES = ("create an issue", "share a page", "jira/create_issue", "list", "the")
 
 
 @pytest.fixture

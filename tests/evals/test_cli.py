@@ -175,7 +175,7 @@ def test_bad_tools_are_left_out_and_reported(files: Path) -> None:
     assert "is not JSON" in broken["reason"]
     assert "is empty" in nameless["reason"]
     assert "held as 'github/create_issue~2'" in other["reason"]
-    assert not other["dropped"]
+    assert not other["left_out"]
     assert "this one is the same" in same["reason"]
 
 
