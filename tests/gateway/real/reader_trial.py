@@ -60,13 +60,7 @@ def prepare(run: Path, build: Path) -> None:
     material(run)
     entries = configuration(run / "work")
     (run / "mcp.json").write_text(json.dumps({"mcpServers": entries}, indent=2))
-    commit = subprocess.run(
-        ["git", "-C", str(build), "rev-parse", "--short=12", "HEAD"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    _write(run, {"build": str(build), "commit": commit.stdout.strip()})
+    _write(run, {"build": str(build)})
     ask = run / "ask"
     module = "shortlist.tests.gateway.real.reader_trial"
     ask.write_text(f'#!/bin/sh\nexec {sys.executable} -m {module} ask {run} "$@"\n')
@@ -80,6 +74,12 @@ def start(run: Path) -> None:
         run: a prepared folder whose run was not started.
     """
     state = _read(run)
+    commit = subprocess.run(
+        ["git", "-C", state["build"], "rev-parse", "--short=12", "HEAD"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     environment = {
         **os.environ,
         "XDG_CACHE_HOME": str(run / "cache"),
@@ -90,7 +90,7 @@ def start(run: Path) -> None:
     program = str(Path(state["build"]) / ".venv" / "bin" / "shortlist")
     command = [program, "serve", "--config", str(run / "mcp.json"), "--http", "127.0.0.1:0"]
     gateway = _spawn(command, run / "gateway.log", environment)
-    state |= {"processes": [gateway, served]}
+    state |= {"commit": commit.stdout.strip(), "processes": [gateway, served]}
     _write(run, state)
     port = _line_with(run / "site.log", "port ").partition("port ")[2].split()[0]
     address = _line_with(run / "gateway.log", "http://").strip()
