@@ -93,7 +93,7 @@ class Notes:
         self._more = 0
 
     def add(self, field: str, removed: str) -> None:
-        """Record that `what` was removed from `field`.
+        """Record what was removed from a field.
 
         Beyond the maximum, only the number is kept.
         """
