@@ -77,7 +77,8 @@ class Gatekeeper:
         """The gate over a version. Versions with the same tools share one."""
         with self._lock:
             for compiled, problems in self._compiled.values():
-                if compiled.names is index.names:
+                # The names alone do not tell: a definition may change and keep its name.
+                if compiled.names is index.names and compiled.tools == index.tools:
                     return compiled, problems
         compiled = CompiledGate(self.gate, index.tools, index.names)
         problems = rule_problems(self.gate) + catalog_problems(compiled)

@@ -175,9 +175,9 @@ class Index:
         else:
             catalog_shown = catalog if len(shown) == len(catalog) else Catalog(shown)
         names = self.names
+        # Rules compiled over a version are kept by its names: a changed definition needs new ones.
         if not present.all() or any(
-            tool is not earlier and tool.name != earlier.name
-            for tool, earlier in zip(tools, self.tools, strict=True)
+            tool is not earlier for tool, earlier in zip(tools, self.tools, strict=True)
         ):
             names = Names.of(tools, None if present.all() else present)
         elif names.present is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from shortlist import Catalog, Engine, Gate, Rule, State, Tool
@@ -67,6 +67,7 @@ def builds(models: Any) -> Iterator[HeldBuilds]:
     deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(first=CATALOGS, steps=st.lists(st.tuples(CATALOGS, QUARANTINES), min_size=1, max_size=4))
+@example(first={0: 0}, steps=[({0: 2}, set())])
 def test_each_request_follows_the_newest_decision(
     builds: HeldBuilds, first: dict[int, int], steps: list[tuple[dict[int, int], set[int]]]
 ) -> None:
