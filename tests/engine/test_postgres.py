@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Barrier, Thread
 from time import monotonic, sleep
@@ -237,7 +237,8 @@ def test_another_engine_encodes_what_a_writer_left(postgres_dsn: str) -> None:
     config = in_postgres(postgres_dsn, encoder=encoder_of(encode))
     with Engine.from_tools(tools, config) as second:
         failing = in_postgres(postgres_dsn, encoder=encoder_of(FailingOnce()))
-        with Engine.connect(failing) as first, pytest.raises(ShortlistError):
+        # The other engine may encode the text before this one has tried.
+        with Engine.connect(failing) as first, suppress(ShortlistError):
             first.replace([*tools, tool("refund", "billing")])
         assert eventually(lambda: len(second.search("refund", tier="embed")) == 2)
         assert len(encode.texts) == 2
