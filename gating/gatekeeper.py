@@ -77,8 +77,7 @@ class Gatekeeper:
         """The gate over a version. Versions with the same tools share one."""
         with self._lock:
             for compiled, problems in self._compiled.values():
-                # The names alone do not tell: a definition may change and keep its name.
-                if compiled.names is index.names and compiled.tools == index.tools:
+                if compiled.names is index.names:
                     return compiled, problems
         compiled = CompiledGate(self.gate, index.tools, index.names)
         problems = rule_problems(self.gate) + catalog_problems(compiled)

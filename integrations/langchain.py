@@ -194,8 +194,8 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         call = request.tool_call
         try:
             if call["name"] == SEARCH_TOOL.name:
-                found = session.search(call["args"])
-                return ToolMessage(found, name=call["name"], tool_call_id=call["id"])
+                answer = session.search(call["args"])
+                return ToolMessage(answer, name=call["name"], tool_call_id=call["id"])
             verdict, tool = session.check(call["name"], call["args"])
         except CallRefused as refusal:
             return ToolMessage(

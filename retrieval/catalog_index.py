@@ -176,12 +176,11 @@ class Index:
             catalog_shown = catalog if len(shown) == len(catalog) else Catalog(shown)
         names = self.names
         # Rules compiled over a version are kept by its names: a changed definition needs new ones.
-        if not present.all() or any(
+        has_changed = any(
             tool is not earlier for tool, earlier in zip(tools, self.tools, strict=True)
-        ):
+        )
+        if has_changed or not present.all() or names.present is not None:
             names = Names.of(tools, None if present.all() else present)
-        elif names.present is not None:
-            names = Names.of(tools)
         waiting = sum(
             (earlier := built.get(tool.id)) is not tool and earlier != tool for tool in catalog
         )

@@ -21,6 +21,9 @@ _NAME = "\n"
 class Names:
     """Rows of a catalog version by id and by name.
 
+    Versions share one object only if they show the very same tools: what is compiled over a version
+    is kept by it.
+
     Args:
         rows: tool id to its row.
         exact: id or name to the rows that have it.

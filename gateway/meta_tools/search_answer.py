@@ -66,8 +66,8 @@ def find_parts(
     """
     queries = queries_of(arguments)
     tier, k = arguments.get("tier"), arguments.get("k")
-    count = None if k is None else max(1, min(k, MAX_TOOLS // len(queries)))
-    if len(queries) == 1:
+    is_one_query = len(queries) == 1
+    if is_one_query:
         query = queries[0]
         # As deep for few tools as for many: with few hits, more words would seem unmatched.
         depth = max(k or 0, _TOOLS)
@@ -79,8 +79,12 @@ def find_parts(
             queries = list(results.intents) or queries
         if len(queries) == 1:
             return [RequestPart(query, selection.hits[:k], selection)]
-        count = None if k is None else -(-k // len(queries))
-    count = count or max(_LEAST_OF_PART, -(-_TOOLS_OF_PARTS // len(queries)))
+    if k is None:
+        count = max(_LEAST_OF_PART, -(-_TOOLS_OF_PARTS // len(queries)))
+    elif is_one_query:
+        count = -(-k // len(queries))  # the parts of one query share its k
+    else:
+        count = max(1, min(k, MAX_TOOLS // len(queries)))
     depth = max(min(2 * count, MAX_TOOLS), _TOOLS)
     selections = [find_tools(view, query, instructions, k=depth, tier=tier) for query in queries]
     return _without_repetitions(queries, selections, count)

@@ -54,7 +54,7 @@ class FastMCPSearch:
         """The transform that finds at most `k` tools."""
         return self._transforms.BM25SearchTransform(
             max_results=k,
-            search_result_serializer=lambda found: " ".join(tool.name for tool in found),
+            search_result_serializer=lambda tools: " ".join(tool.name for tool in tools),
         )
 
     def names_in(self, answer: str) -> list[str]:
