@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import anyio
 import mcp.types as types
+import pytest
 from mcp import Client
 from mcp.client._memory import InMemoryTransport
 from mcp.server.lowlevel import Server
 
 from shortlist.gateway.connections.server_spec import ServerSpec
+from shortlist.gateway.meta_tools import client_search
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
 from shortlist.gateway.upstream.fleet import Fleet
@@ -122,6 +125,11 @@ async def relisted(made: Gateway, server: FakeServer, *tools: types.Tool) -> Non
 def text_of(result: types.CallToolResult) -> str:
     """The texts of a result."""
     return "".join(part.text for part in result.content if part.type == "text")
+
+
+def wait_for_votes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let searches wait for votes. On a busy machine the usual 50 ms end before a vote comes."""
+    monkeypatch.setattr(client_search, "Voters", partial(client_search.Voters, timeout_ms=20_000))
 
 
 async def found_by(client: Client, query: str, **options: Any) -> list[str]:

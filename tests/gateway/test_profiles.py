@@ -12,7 +12,17 @@ from shortlist.errors import ConfigError
 from shortlist.gateway.profiles.gateway_settings import GatewaySettings
 from shortlist.gateway.profiles.profile import NOTHING, ClientProfiles, Profile
 
-from .fake_servers import DESTROY, READ, FakeServer, found_by, gateway_of, relisted, text_of, tool
+from .fake_servers import (
+    DESTROY,
+    READ,
+    FakeServer,
+    found_by,
+    gateway_of,
+    relisted,
+    text_of,
+    tool,
+    wait_for_votes,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -20,6 +30,11 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def anyio_backend():
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def votes_in_time(monkeypatch):
+    wait_for_votes(monkeypatch)
 
 
 def files(**given) -> FakeServer:

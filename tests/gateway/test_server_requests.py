@@ -21,7 +21,7 @@ from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.upstream import pending_calls
 from shortlist.session import JsonLines, read_events
 
-from .fake_servers import FakeServer, found_by, gateway_of, tool
+from .fake_servers import FakeServer, found_by, gateway_of, tool, wait_for_votes
 from .talking import (
     SERVER,
     Heard,
@@ -221,7 +221,9 @@ async def test_a_log_message_without_a_call_reaches_clients_that_set_a_level(tmp
         assert (setter.logs, silent.logs, foreign.logs) == (["news"], [], [])
 
 
-async def test_what_a_server_says_while_it_votes_reaches_no_other_client(tmp_path):
+async def test_what_a_server_says_while_it_votes_reaches_no_other_client(tmp_path, monkeypatch):
+    wait_for_votes(monkeypatch)
+
     class Talkative(FakeServer):
         async def _call(self, context, params):
             said = types.LoggingMessageNotificationParams(level="error", data=params.arguments)
