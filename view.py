@@ -177,14 +177,14 @@ class View:
             'unknown'
         """
         self._guard.check()
+        # A removed tool keeps its row until the next version is built.
+        shape = (len(self.admission.index.tools),)
         if visible is not None and (
             not isinstance(visible, np.ndarray)
             or visible.dtype != np.bool_
-            or visible.shape != (len(self.catalog),)
+            or visible.shape != shape
         ):
-            raise RequestError(
-                f"visible: an array of booleans, shape ({len(self.catalog)},), not {visible!r:.80}"
-            )
+            raise RequestError(f"visible: an array of booleans, shape {shape}, not {visible!r:.80}")
         return View(self.admission.showing(visible), self._searcher, self.decider)
 
     def search(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -131,6 +132,23 @@ def test_a_removed_tool_that_comes_back_is_found_again(builds: HeldBuilds) -> No
         assert engine.search("copy_00").ids[:1] != ("files/copy_00",)
         engine.replace(tools_of({0: 0, 1: 1}), wait=False)
         assert set(engine.search(QUERY).ids) == {"files/copy_00", "files/copy_01"}
+    finally:
+        builds.go.set()
+    assert engine.wait(60).done
+    engine.close()
+
+
+def test_a_view_may_hide_rows_while_a_removed_tool_still_has_one(builds: HeldBuilds) -> None:
+    engine = Engine.from_tools(tools_of({0: 0, 1: 1, 2: 0}), encoder="other")
+    builds.go.clear()
+    try:
+        engine.replace(tools_of({1: 1, 2: 0}), wait=False)
+        view = engine.view()
+        visible = np.array([tool.id != "files/copy_02" for tool in view.admission.index.tools])
+        shown = view.showing(visible)
+        assert [tool.id for tool in shown.tools()] == ["files/copy_01"]
+        assert shown.search(QUERY).ids == ("files/copy_01",)
+        assert {shown.check(f"files/copy_{n:02d}").status for n in (0, 2)} == {"unknown"}
     finally:
         builds.go.set()
     assert engine.wait(60).done
