@@ -288,7 +288,8 @@ class Broker:
             )
         if tool is not None and (verdict := view.check(tool.id, {})).status == "denied":
             return f"{namespace}.{function}: {verdict.message}"
-        permitted = {self._names.of(tool.id) for tool in view.tools()}
+        # A tool that was added since the script began has no name in it.
+        permitted = {self._names.of(tool.id) for tool in view.tools() if tool.id in self._names}
         spaces = sorted({space for space, _ in permitted})
         if namespace not in spaces:
             similar = nearest(namespace, spaces)

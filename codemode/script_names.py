@@ -117,6 +117,9 @@ class ToolNames:
         """Namespaces of all servers."""
         return tuple(self._tools)
 
+    def __contains__(self, tool_id: str) -> bool:
+        return tool_id in self._methods
+
     def of(self, tool_id: str) -> tuple[str, str]:
         """Namespace and function of a tool of the catalog."""
         return self._methods[tool_id]

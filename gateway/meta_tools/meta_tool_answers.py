@@ -102,7 +102,7 @@ def unready_servers(fleet: Fleet, client: ClientSession, view: View) -> dict[str
     Returns:
         Server to its state, a fixed text.
     """
-    known_servers = {tool.server for tool in view.catalog}
+    known_servers = frozenset(view.catalog.servers)
     failed = _failed_servers(fleet)
     return {
         name: failed.get(name, "starting")
@@ -145,7 +145,7 @@ def details(
     fleet: Fleet,
     client: ClientSession,
     arguments: Mapping[str, Any],
-    stubs: Callable[[ClientSession, Iterable[Tool]], str] | None = None,
+    stubs: Callable[[View, Iterable[Tool]], str] | None = None,
 ) -> types.CallToolResult:
     """The answer of `get_tool_details`, within `DETAIL_TOKENS`.
 
@@ -160,7 +160,7 @@ def details(
     names = client.views.names(view.catalog)
     outcomes = [(name, view.details([names.resolve(name, view)])[0]) for name in arguments["names"]]
     if stubs is not None and detail == "signature":
-        return _stubs(client, outcomes, stubs)
+        return _stubs(view, outcomes, stubs)
     remaining, rows = DETAIL_TOKENS, []
     for name, outcome in outcomes:
         if isinstance(outcome, Refusal | UnknownToolError):
@@ -203,19 +203,19 @@ def _error_row(name: str, error: Refusal | UnknownToolError) -> dict[str, Any]:
 
 
 def _stubs(
-    client: ClientSession,
+    view: View,
     outcomes: list[tuple[str, Tool | Refusal | UnknownToolError]],
-    stubs: Callable[[ClientSession, Iterable[Tool]], str],
+    stubs: Callable[[View, Iterable[Tool]], str],
 ) -> types.CallToolResult:
     """The stubs of all tools in one text with shared types, then a line for each missing tool."""
     tools = [outcome for _, outcome in outcomes if isinstance(outcome, Tool)]
     missing = [
         _error_row(name, outcome) for name, outcome in outcomes if not isinstance(outcome, Tool)
     ]
-    text, stub_count = stubs(client, tools), len(tools)
+    text, stub_count = stubs(view, tools), len(tools)
     while stub_count > 1 and bundled_counter().count(text) > DETAIL_TOKENS:
         stub_count -= 1
-        text = stubs(client, tools[:stub_count])
+        text = stubs(view, tools[:stub_count])
     missing += [
         {"name": tool.id, "error": "left out", "reason": "too long together; ask for it alone"}
         for tool in tools[stub_count:]

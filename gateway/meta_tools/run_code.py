@@ -145,9 +145,14 @@ class CodeMode:
         except UpstreamError as error:
             raise ToolCallError(str(error)) from None
 
-    def stubs(self, client: ClientSession, tools: Iterable[Tool]) -> str:
-        """The stubs of permitted tools, for scripts."""
-        return self._runner.stubs(client.view(), tools)
+    def stubs(self, view: View, tools: Iterable[Tool]) -> str:
+        """The stubs of permitted tools, for scripts.
+
+        Args:
+            view: the view that the tools come from.
+            tools: permitted tools.
+        """
+        return self._runner.stubs(view, tools)
 
     async def aclose(self) -> None:
         """End the sandbox's processes."""

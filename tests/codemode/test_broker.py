@@ -11,6 +11,8 @@ import pytest
 
 from shortlist import Engine, Tool
 from shortlist.codemode import CodeRunner, Flow, Grant, Limits, run_code
+from shortlist.codemode.broker import Broker
+from shortlist.codemode.script_names import ToolNames
 from shortlist.errors import CatalogError, RequestError
 from shortlist.loaders.counting import bundled_counter
 from shortlist.tests.codemode.servers import ALLOWED, ENGINE, Servers, new_session
@@ -56,6 +58,16 @@ def test_what_changes_while_a_person_is_asked_is_not_called(status):
     assert servers.calls == []
     assert [(call.status, call.effect) for call in result.calls] == [(status, False)]
     assert "issues.delete: issues/delete " in result.error.message
+
+
+def test_a_wrong_name_is_answered_after_a_tool_was_added():
+    engine = Engine.from_tools(ENGINE.catalog, tiers=["lexical"])
+    names = ToolNames(engine.catalog)
+    broker = Broker(engine.session(), names, Servers().call, code="", call_limit=1)
+    engine.replace([*engine.catalog, Tool("added", "issues")])
+    assert broker.unknown("issues", "creat", "").endswith("did you mean issues.create?")
+    # The script began before it was added.
+    assert "did you mean" not in broker.unknown("issues", "added", "")
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,12 @@ from shortlist.codemode import Flow
 from shortlist.errors import ConfigError
 from shortlist.gateway.meta_tools import run_code
 from shortlist.gateway.observe.observer import Observer
+from shortlist.gateway.profiles.client_sessions import ClientSession
 from shortlist.gateway.profiles.gateway_settings import GatewaySettings, ProfileSettings
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
 
-from .fake_servers import DESTROY, READ, WRITE, FakeServer, fleet_of, text_of, tool
+from .fake_servers import DESTROY, READ, WRITE, FakeServer, fleet_of, relisted, text_of, tool
 from .talking import http_client, made_gateway, over_http, talking
 
 NUMBER = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
@@ -128,6 +129,22 @@ async def test_signatures_are_stubs(tmp_path):
     [missing] = more.structured_content["missing"]
     assert (missing["name"], missing["error"]) == ("shop/nothing", "unknown")
     assert '"error": "unknown"' in text_of(more)
+
+
+@pytest.mark.anyio
+async def test_stubs_are_of_the_tools_that_were_looked_up(tmp_path, monkeypatch):
+    server = shop()
+    async with gateway_of(tmp_path, server) as (client, made):
+        permitted = made.sessions.of(None).view()
+        await relisted(made, server, tool("rows"))
+        views = iter([permitted])
+        # The tool is removed between its look-up and its stub.
+        monkeypatch.setattr(
+            ClientSession, "view", lambda self: next(views, None) or self.session.view(self.votes)
+        )
+        asked = {"names": ["shop/get-one"], "detail": "signature"}
+        result = await client.call_tool("get_tool_details", asked)
+    assert "async def get_one(" in text_of(result)
 
 
 @pytest.mark.anyio
