@@ -303,7 +303,7 @@ class ProfileViews:
         profile = self.profile
         if not profile.names_server(name):
             return False
-        if any(tool.server == name for tool in view.catalog):
+        if name in view.catalog.servers:
             return any(tool.server == name for tool in view.tools())
         rules = (*self.engine.config.gate.rules, *profile.rules.rules)
         return profile.tools == _ALL and not any(

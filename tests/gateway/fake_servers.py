@@ -95,7 +95,7 @@ async def fleet_of(folder: Path, *servers: FakeServer, **settings: Any):
     )
     async with anyio.create_task_group() as group:
         await group.start(fleet.run)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while fleet.never_listed:
                 await anyio.sleep(0.005)
         try:
