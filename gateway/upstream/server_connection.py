@@ -198,12 +198,15 @@ class Upstream:
         """
         if self._is_removed:
             raise UpstreamError(f"server {self.spec.name!r} was removed from the configuration")
-        if self._is_tripped and monotonic() < self._retry_at:
+        if self._is_paused:
             raise self._unavailable_error()
         failed_before = self._failed_starts
         with anyio.move_on_after(self.spec.start_timeout_s):
             async with self._state_condition:
-                while not self._is_connected and self._failed_starts == failed_before:
+                # A connection that ended after several failures is not opened again for a while.
+                while not (
+                    self._is_connected or self._is_paused or self._failed_starts != failed_before
+                ):
                     self._start_requested.set()
                     await self._state_condition.wait()
         if self._client is None or not self._is_connected:
@@ -307,9 +310,19 @@ class Upstream:
         """
         if self._is_tripped and not lasting:
             # After several failures, only one request at a time tries the server.
-            async with self._probe_lock:
+            with anyio.move_on_after(self.spec.start_timeout_s) as wait:
+                await self._probe_lock.acquire()
+            if wait.cancelled_caught:
+                name = self.spec.name
+                raise UpstreamError(
+                    f"server {name!r} is not available: it failed several times, and another call "
+                    "tries it now"
+                )
+            try:
                 if self._is_tripped:
                     return await self._send_request(send, timeout_s, caller, lasting=False)
+            finally:
+                self._probe_lock.release()
         return await self._send_request(send, timeout_s, caller, lasting=lasting)
 
     async def _send_request(
@@ -391,6 +404,11 @@ class Upstream:
     @property
     def _is_tripped(self) -> bool:
         return self._failures >= _FAILURE_LIMIT
+
+    @property
+    def _is_paused(self) -> bool:
+        """Whether it failed several times, and is not tried again yet."""
+        return self._is_tripped and monotonic() < self._retry_at
 
     def _unavailable_error(self) -> UpstreamError:
         reason = self.problem_sentence

@@ -93,6 +93,44 @@ async def test_after_three_failures_calls_are_refused_at_once_until_one_succeeds
         assert fleet.problems() == {"one": []}
 
 
+async def test_calls_that_wait_for_a_try_are_refused_once_it_failed(tmp_path):
+    async with running(tmp_path, rough(tmp_path, "one", start_timeout_s=60)) as fleet:
+        for _ in range(3):
+            with pytest.raises(LostError):
+                await call(fleet, "one/die", times=9)
+        await until(lambda: fleet.upstreams["one"].state == "failed")
+        starts = noted(tmp_path, "one", "starts")
+        await anyio.sleep(2.2)
+        errors = []
+
+        async def again():
+            with pytest.raises(UpstreamError) as error:
+                await call(fleet, "one/die", times=9)
+            errors.append(type(error.value))
+
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as group:
+                for _ in range(5):
+                    group.start_soon(again)
+        assert errors == [LostError, *[UpstreamError] * 4]
+        assert noted(tmp_path, "one", "starts") == starts + 1
+
+
+async def test_a_call_waits_for_the_try_of_another_one_no_longer_than_for_a_start(tmp_path):
+    async with running(tmp_path, rough(tmp_path, "one", start_timeout_s=5)) as fleet:
+        for _ in range(3):
+            with pytest.raises(LostError):
+                await call(fleet, "one/die", times=3)
+        await until(lambda: fleet.upstreams["one"].state == "failed")
+        await anyio.sleep(2.2)
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: call(fleet, "one/sleep", steps=1, seconds=60))
+            await until(lambda: noted(tmp_path, "one", "called_sleep") == 1)
+            with anyio.fail_after(30), pytest.raises(UpstreamError, match="another call tries it"):
+                await call(fleet, "one/echo")
+            group.cancel_scope.cancel()
+
+
 async def test_a_server_that_hangs_in_calls_is_started_again(tmp_path):
     async with running(tmp_path, rough(tmp_path, "one", timeout_s=0.2)) as fleet:
         for _ in range(3):

@@ -12,12 +12,12 @@ import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 #: Lines of the gateway's stderr that are kept.
-_FIRST_LINES, _LAST_LINES = 50, 50
+_FIRST_LINES, _LAST_LINES = 50, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,12 @@ class Served:
     Args:
         address: where, with its path.
         pid: of its process.
+        log_lines: first and last lines of its stderr.
     """
 
     address: str
     pid: int
+    log_lines: list[str] = field(repr=False)
 
     def states(self) -> dict[str, int]:
         """How many servers are in each state, as `/healthz` has it."""
@@ -122,7 +124,7 @@ def over_http(setup: Setup, seconds: float = 60, *, is_killed: bool = False) -> 
         assert ready.wait(seconds), lines
         addresses = [line for line in lines if line.startswith("http://")]
         assert addresses, lines
-        yield Served(addresses[0], process.pid)
+        yield Served(addresses[0], process.pid, lines)
     finally:
         ended_with = process.poll()
         process.send_signal(signal.SIGINT)

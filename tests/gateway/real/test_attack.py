@@ -819,6 +819,7 @@ def _report(run: Run, slow_ms: float) -> str:
 
 
 def _problems(run: Run) -> str:
-    return "\n".join(
+    problems = [
         f"{name}: {problem}" for name, problems in run.wrong.items() for problem in problems[:5]
-    )
+    ]
+    return "\n".join([*problems, "the end of the gateway's log:", *run.served.log_lines[-200:]])
