@@ -76,6 +76,8 @@ _SHARED = (
 )
 #: The server that neither attacks nor is attacked: its calls always succeed.
 _CALM = "calm"
+#: The server that reports progress of every running call. A call may take 20 times its limit then.
+_REPORTING = "floods"
 #: A server that no profile allows.
 _HIDDEN = "vault"
 #: The names of the profile of the gateway over stdio, and of its servers.
@@ -174,6 +176,8 @@ class Guest:
         with anyio.move_on_after(_REPLY_S) as limit:
             result = await self.client.call_tool(tool, arguments)
         if limit.cancelled_caught:
+            if str(arguments.get("name")).startswith(f"{_REPORTING}/"):
+                return True, f"server {_REPORTING!r} only reports progress: no answer yet"
             self.check(False, f"{tool} {str(arguments)[:100]}: no answer within {_REPLY_S:g} s")
             return True, "no answer"
         self.see(result.model_dump_json(), f"{tool} {str(arguments)[:100]}")
