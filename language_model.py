@@ -21,7 +21,7 @@ Answer = TypeVar("Answer")
 #: Seconds that a command has for one answer.
 _TIMEOUT_S = 120.0
 #: Bytes of a command's output that are kept.
-_MOST_OUTPUT_BYTES = 1_000_000
+_MAX_OUTPUT_BYTES = 1_000_000
 #: Failures in a row, from the start, after which the model is taken to be unusable.
 _FAILURE_LIMIT = 3
 
@@ -106,7 +106,7 @@ class _Output:
     def _read(self) -> None:
         with self._stream:
             while chunk := os.read(self._stream.fileno(), 65_536):
-                self._data += chunk[: _MOST_OUTPUT_BYTES - len(self._data)]
+                self._data += chunk[: _MAX_OUTPUT_BYTES - len(self._data)]
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -117,8 +117,8 @@ def _of_config(
         index_settings = engine_settings.get("index", {})
         engine_settings["index"] = with_example_file(index_settings, examples)
     fleet = Fleet(client_config.servers, engine_settings=engine_settings)
-    if fleet.never_listed:
-        note(f"not known yet, since they never ran: {', '.join(fleet.never_listed)}")
+    if fleet.unlisted_servers:
+        note(f"not known yet, since they never ran: {', '.join(fleet.unlisted_servers)}")
     if events is None and gateway_settings.events is not None:
         events = files.path.parent / Path(gateway_settings.events).expanduser()
     clients = ClientProfiles.of(gateway_settings, attached=True)

@@ -231,12 +231,12 @@ def configured_tax(
 
     with logs_silenced():
         fleet = fleet_of(files.client_config, files.settings.engine)
-        if fleet.never_listed:
-            unlisted = counted(len(fleet.never_listed), "server")
+        if fleet.unlisted_servers:
+            unlisted = counted(len(fleet.unlisted_servers), "server")
             note(f"starting {unlisted} whose tools are not known yet")
 
         async def inspect() -> Any:
-            return await inspect_servers(fleet, only_unknown=True)
+            return await inspect_servers(fleet, only_unlisted=True)
 
         reports = anyio.run(inspect)
         tools = {tool: count for report in reports for tool, count in report.tokens.items()}
@@ -262,19 +262,19 @@ async def _measured(fleet: Fleet, profile: Profile) -> ShortlistCost:
     from mcp import Client
 
     from ..gateway.observe.definition_tokens import answer_tokens, shown_tokens
-    from ..gateway.profiles.profile import DETAILS, SEARCH
+    from ..gateway.profiles.profile import GET_TOOL_DETAILS, SEARCH_TOOLS
     from ..gateway.server import Gateway
 
     async with Client(Gateway(fleet, profile).server) as client:
         listed = (await client.list_tools()).tools
-        passed_through = SEARCH not in {tool.name for tool in listed}
+        passed_through = SEARCH_TOOLS not in {tool.name for tool in listed}
         answers: list[int] = []
         definitions: list[int] = []
         for tool in [] if passed_through else _sample(fleet.engine.view().tools()):
             search_arguments = {"query": tool.description[:200].strip() or tool.name}
-            answer: types.CallToolResult = await client.call_tool(SEARCH, search_arguments)
+            answer: types.CallToolResult = await client.call_tool(SEARCH_TOOLS, search_arguments)
             answers.append(answer_tokens(answer))
-            details = await client.call_tool(DETAILS, {"names": [tool.id]})
+            details = await client.call_tool(GET_TOOL_DETAILS, {"names": [tool.id]})
             definitions.append(answer_tokens(details))
     return ShortlistCost(
         len(listed),

@@ -122,9 +122,9 @@ def read_source(
     except CatalogError:
         if form != "auto" or not path.is_file():
             raise
-        from ..gateway.clients.client_config import names_servers
+        from ..gateway.clients.client_config import has_servers
 
-        if not names_servers(path):
+        if not has_servers(path):
             raise
     return ReadResult(_configured(path), (), "configuration")
 

@@ -17,9 +17,9 @@ from ..errors import RequestError, ToolCallError
 from ..gating.verdict import CallRefusedError, Verdict
 from ..view import View
 from .diagnostics import name_hint
-from .grants import ApprovalRequest, Approve, Flow, Grant, decision
+from .grants import ApprovalRequest, Approve, Flow, Grant, deciding_grant
 from .sandbox import NotJsonError, as_json
-from .script_names import EXTRACT, NO_SERVER, ToolNames, nearest
+from .script_names import EXTRACT_NAME, NAMESPACE_WITHOUT_SERVER, ToolNames, nearest
 from .stubs import argument_names
 
 _LOG = logging.getLogger("shortlist.codemode")
@@ -57,20 +57,20 @@ class CallRecord:
     """One call of a script.
 
     Args:
-        tool: id of the tool.
+        tool_id: id of the tool.
         ok: whether it succeeded.
         ms: milliseconds from the check to the end.
-        chars: characters of the result as JSON.
-        effect: whether the tool was called and is not read-only.
+        result_chars: characters of the result as JSON.
+        may_have_changed: whether the tool was called and is not read-only.
         status: `ok`, `tool_error`, `server_error`, `cancelled`, or why it was not called.
         arguments: arguments of the call.
     """
 
-    tool: str
+    tool_id: str
     ok: bool
     ms: float
-    chars: int
-    effect: bool
+    result_chars: int
+    may_have_changed: bool
     status: str
     arguments: Mapping[str, Any]
 
@@ -86,7 +86,7 @@ class Broker:
         grants: which tools the script may call. The first matching grant decides.
         flows: pairs of servers between which the script must not pass data.
         approve: function that asks a person; None if nobody can be asked.
-        most: most calls.
+        call_limit: most calls.
     """
 
     def __init__(
@@ -110,8 +110,8 @@ class Broker:
         self._approve = approve
         self._call_limit = call_limit
         self._calls_by_tool: Counter[str] = Counter()
-        self._servers_read: set[str] = set()
-        self._calls_begun = 0
+        self._servers_with_data_read: set[str] = set()
+        self._call_count = 0
         self.calls: list[CallRecord] = []
         #: Messages to add to the conversation: definitions of tools that were not offered before.
         self.append: list[dict[str, Any]] = []
@@ -128,17 +128,17 @@ class Broker:
             PermissionError: the call is denied, or not approved.
             RuntimeError: the tool or its server failed, or too many calls were made.
         """
-        tool = self._names.tool(namespace, function)
+        tool = self._names.tool_called(namespace, function)
         if tool is None:
-            raise AttributeError(self.unknown(namespace, function, ""))
+            raise AttributeError(self.explain_unknown(namespace, function, ""))
         if args:
             raise TypeError(f"{namespace}.{function}: give the arguments by name, not by position")
-        if self._calls_begun >= self._call_limit:
+        if self._call_count >= self._call_limit:
             raise RuntimeError(
                 f"more than {self._call_limit:,} tool calls in one script; use another script for "
                 "the rest"
             )
-        self._calls_begun += 1
+        self._call_count += 1
         running_call = _RunningCall(tool.id)
         try:
             return await self._run_call(running_call, tool, f"{namespace}.{function}", kwargs)
@@ -172,16 +172,16 @@ class Broker:
             )
             raise error_type(f"{name}: {verdict.message}")
         tool, ok = verdict.tool, False
-        running_call.effect = (tool.annotations or {}).get("readOnlyHint") is not True
+        running_call.may_have_changed = (tool.annotations or {}).get("readOnlyHint") is not True
         try:
-            await self._require_permission(running_call, name, tool, verdict)
-            value = await self._call_server(running_call, name, tool, verdict.arguments)
+            await self._require_grant(running_call, name, tool, verdict)
+            value = await self._send_call(running_call, name, tool, verdict.arguments)
             ok = True
         finally:
             # Each call that passed the check is reported, with any outcome.
             recorded = asyncio.to_thread(self._checks.result, tool.id, "", ok=ok)
             await asyncio.shield(asyncio.ensure_future(recorded))
-        running_call.chars = len(json.dumps(value, ensure_ascii=False, default=str))
+        running_call.result_chars = len(json.dumps(value, ensure_ascii=False, default=str))
         running_call.status, running_call.ok = "ok", True
         return value
 
@@ -193,19 +193,19 @@ class Broker:
             verdict = self._checks.check(tool_id, arguments)
         return verdict
 
-    async def _require_permission(
+    async def _require_grant(
         self, running_call: _RunningCall, name: str, tool: Tool, verdict: Verdict
     ) -> None:
         """Raise PermissionError if a flow, a grant or a person forbids the call."""
-        running_call.effect, effect = False, running_call.effect
-        target = tool.server or NO_SERVER
-        if (source := self._source_against(target)) is not None:
+        running_call.may_have_changed, effect = False, running_call.may_have_changed
+        target = tool.server or NAMESPACE_WITHOUT_SERVER
+        if (source := self._server_forbidden_for(target)) is not None:
             running_call.status = "flow"
             raise PermissionError(
                 f"{name}: data from {source!r} may not be sent to {target!r}; call "
                 f"{target!r} in another script"
             )
-        grant = decision(tool, self._grants, self._calls_by_tool[tool.id])
+        grant = deciding_grant(tool, self._grants, self._calls_by_tool[tool.id])
         self._calls_by_tool[tool.id] += 1
         if grant.decision == "deny":
             running_call.status = "denied"
@@ -231,29 +231,29 @@ class Broker:
             present_verdict = self._checks.recheck(verdict)
             if not present_verdict.passed:
                 raise self._refused(running_call, name, present_verdict)
-        running_call.effect = effect
+        running_call.may_have_changed = effect
 
-    def permit_extract(self) -> None:
+    def require_extract_permission(self) -> None:
         """Raise PermissionError if a flow forbids `extract` for data that the script has read."""
-        if (source := self._source_against(EXTRACT)) is not None:
+        if (source := self._server_forbidden_for(EXTRACT_NAME)) is not None:
             raise PermissionError(f"extract: data from {source!r} may not be given to it")
 
-    def _source_against(self, target: str) -> str | None:
+    def _server_forbidden_for(self, target: str) -> str | None:
         """A server that the script has read from, and whose data may not go to the target."""
         rules = [flow.source for flow in self._flows if denied(target, [flow.target])]
-        for server in sorted(self._servers_read - {target}):
+        for server in sorted(self._servers_with_data_read - {target}):
             if denied(server, rules):
                 return server
         return None
 
-    async def _call_server(
+    async def _send_call(
         self, running_call: _RunningCall, name: str, tool: Tool, arguments: Mapping[str, Any]
     ) -> Any:
         running_call.status = "server_error"
         try:
             return as_json(await self._call(tool, arguments), strict=False)
         except CallRefusedError as error:
-            running_call.effect = False
+            running_call.may_have_changed = False
             raise self._refused(running_call, name, error.verdict) from None
         except ToolCallError as error:
             running_call.status = "tool_error"
@@ -264,7 +264,7 @@ class Broker:
             raise RuntimeError(f"{name}: the call failed ({type(error).__name__})") from None
         finally:
             # The text of an error is data of the server too.
-            self._servers_read.add(tool.server or NO_SERVER)
+            self._servers_with_data_read.add(tool.server or NAMESPACE_WITHOUT_SERVER)
 
     def _refused(self, running_call: _RunningCall, name: str, verdict: Verdict) -> PermissionError:
         """The error of a call that passed its check and is not permitted any more."""
@@ -272,7 +272,7 @@ class Broker:
         self.append.extend(verdict.append)
         return PermissionError(f"{name}: {verdict.message}")
 
-    def unknown(self, namespace: str, function: str, argument: str) -> str:
+    def explain_unknown(self, namespace: str, function: str, argument: str) -> str:
         """The message for a name that cannot be used: why it is denied, or the nearest name.
 
         Args:
@@ -281,7 +281,7 @@ class Broker:
             argument: argument of the function; empty if the function itself is unknown.
         """
         view = self._checks.view()
-        tool = self._names.tool(namespace, function)
+        tool = self._names.tool_called(namespace, function)
         if tool is not None and argument:
             return _unknown_argument_message(
                 f"{namespace}.{function}", argument, argument_names(tool).values()
@@ -289,7 +289,7 @@ class Broker:
         if tool is not None and (verdict := view.check(tool.id, {})).status == "denied":
             return f"{namespace}.{function}: {verdict.message}"
         # A tool that was added since the script began has no name in it.
-        permitted = {self._names.of(tool.id) for tool in view.tools() if tool.id in self._names}
+        permitted = {self._names.function_of(tool.id) for tool in view.tools() if tool.id in self._names}
         spaces = sorted({space for space, _ in permitted})
         if namespace not in spaces:
             similar = nearest(namespace, spaces)
@@ -311,13 +311,13 @@ def _unknown_argument_message(function: str, argument: str, parameters: Iterable
 
 
 class _RunningCall:
-    """Data of a running call."""
+    """A call that has not ended; its attributes are those of `CallRecord`."""
 
-    def __init__(self, tool: str) -> None:
-        self.tool = tool
+    def __init__(self, tool_id: str) -> None:
+        self.tool_id = tool_id
         self.ok = False
-        self.chars = 0
-        self.effect = False
+        self.result_chars = 0
+        self.may_have_changed = False
         self.status = "server_error"
         self.arguments: Mapping[str, Any] = {}
         self._start = perf_counter()
@@ -325,5 +325,11 @@ class _RunningCall:
     def record(self) -> CallRecord:
         ms = (perf_counter() - self._start) * 1e3
         return CallRecord(
-            self.tool, self.ok, ms, self.chars, self.effect, self.status, self.arguments
+            self.tool_id,
+            self.ok,
+            ms,
+            self.result_chars,
+            self.may_have_changed,
+            self.status,
+            self.arguments,
         )

@@ -13,7 +13,7 @@ from .sandbox import ScriptError
 
 #: Most calls in the list. If there are more, each tool has one line.
 _MAX_LISTED_CALLS = 20
-_MAX_EFFECTS = 20
+_MAX_LISTED_EFFECTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class CodeResult:
     @property
     def effects(self) -> tuple[CallRecord, ...]:
         """Calls that may have changed something: calls of tools that are not read-only."""
-        return tuple(call for call in self.calls if call.effect)
+        return tuple(call for call in self.calls if call.may_have_changed)
 
     def to_dict(self, *, tokens: int | None = None) -> dict[str, Any]:
         """The answer to the model: `result`, `output`, `calls`, `error`.
@@ -63,7 +63,9 @@ class CodeResult:
         answer["calls"] = _summarize_calls(self.calls)
         answer["error"] = None if self.error is None else self.error.to_dict()
         if self.error is not None and (effects := self.effects):
-            answer["error"]["effects"] = [_describe_call(call) for call in effects[:_MAX_EFFECTS]]
+            answer["error"]["effects"] = [
+                _describe_call(call) for call in effects[:_MAX_LISTED_EFFECTS]
+            ]
             answer["error"]["note"] = (
                 f"calls that may have changed something before the script failed: {len(effects)}; "
                 "do not repeat those that succeeded"
@@ -90,11 +92,11 @@ def _cut_text(text: str, tokens: int, label: str) -> tuple[str, int]:
 
 def _summarize_calls(calls: tuple[CallRecord, ...]) -> list[dict[str, Any]]:
     if len(calls) <= _MAX_LISTED_CALLS:
-        return [{"tool": call.tool, "ok": call.ok, "ms": round(call.ms, 1)} for call in calls]
+        return [{"tool": call.tool_id, "ok": call.ok, "ms": round(call.ms, 1)} for call in calls]
     rows: dict[tuple[str, bool], dict[str, Any]] = {}
     for call in calls:
         row = rows.setdefault(
-            (call.tool, call.ok), {"tool": call.tool, "ok": call.ok, "ms": 0.0, "count": 0}
+            (call.tool_id, call.ok), {"tool": call.tool_id, "ok": call.ok, "ms": 0.0, "count": 0}
         )
         row["ms"] = round(row["ms"] + call.ms, 1)
         row["count"] += 1
@@ -104,4 +106,4 @@ def _summarize_calls(calls: tuple[CallRecord, ...]) -> list[dict[str, Any]]:
 def _describe_call(call: CallRecord) -> str:
     arguments = json.dumps(call.arguments, ensure_ascii=False)
     arguments_text = arguments if len(arguments) <= 120 else f"{arguments[:117]}..."
-    return f"{call.tool} {arguments_text}" + ("" if call.ok else f" ({call.status})")
+    return f"{call.tool_id} {arguments_text}" + ("" if call.ok else f" ({call.status})")

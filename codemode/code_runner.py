@@ -14,18 +14,17 @@ from ..gating.condition import Mask
 from ..view import View
 from .broker import Broker, CallChecks, CallTool
 from .code_result import CodeResult
-from .extract import STUB as EXTRACT_STUB
-from .extract import ExtractModel, Extractor
+from .extract import EXTRACT_STUB, ExtractModel, Extractor
 from .grants import Approve, Flow, Grant
 from .monty import MontySandbox
 from .sandbox import HostFunction, Limits, Sandbox, Script
-from .script_names import EXTRACT, ToolNames
+from .script_names import EXTRACT_NAME, ToolNames
 from .stubs import Stubs
 
 #: Most tools in the stubs for the check of one script.
-_MAX_TOOLS = 300
+_MAX_STUB_TOOLS = 300
 #: Most catalog versions and profiles whose names are kept.
-_MAX_NAMES = 16
+_MAX_CACHED_NAMES = 16
 _WORD = re.compile(r"\w+")
 
 
@@ -58,7 +57,7 @@ class CodeRunner:
         self._sandbox = MontySandbox() if sandbox is None else sandbox
         self._limits = limits or Limits()
         #: Catalog version and visible rows to names: one entry for each profile of a gateway.
-        self._names: list[tuple[Catalog, Mask | None, ToolNames]] = []
+        self._cached_names: list[tuple[Catalog, Mask | None, ToolNames]] = []
 
     async def __aenter__(self) -> Self:
         return self
@@ -123,10 +122,12 @@ class CodeRunner:
         stubs = Stubs(script_tools, names, namespaces=servers).text()
         functions: dict[str, HostFunction] = {}
         if extract is not None:
-            extract_limit, permit = self._limits.extracts, broker.permit_extract
-            functions[EXTRACT] = Extractor(extract, limit=extract_limit, permit=permit).call
+            extract_limit = self._limits.extracts
+            functions[EXTRACT_NAME] = Extractor(
+                extract, limit=extract_limit, require_permission=broker.require_extract_permission
+            ).call
             stubs += EXTRACT_STUB
-        script = Script(code, stubs, servers, broker.call, broker.unknown, functions)
+        script = Script(code, stubs, servers, broker.call, broker.explain_unknown, functions)
         outcome = await self._sandbox.run(script, self._limits)
         return CodeResult(
             outcome.value,
@@ -148,12 +149,12 @@ class CodeRunner:
     def _names_of(self, view: View) -> ToolNames:
         """The names of the tools that exist for the caller. Hidden tools do not change them."""
         catalog, visible = view.catalog, view.admission.visible
-        for named_catalog, named_rows, names in self._names:
+        for named_catalog, named_rows, names in self._cached_names:
             if named_catalog is catalog and named_rows is visible:
                 return names
         names = ToolNames(tool for tool in catalog if view.exists(tool.id))
-        present = [entry for entry in self._names if entry[0] is catalog]
-        self._names = [*present[1 - _MAX_NAMES :], (catalog, visible, names)]
+        present = [entry for entry in self._cached_names if entry[0] is catalog]
+        self._cached_names = [*present[1 - _MAX_CACHED_NAMES :], (catalog, visible, names)]
         return names
 
 
@@ -194,10 +195,10 @@ def _tools_in_script(
     script_tools: list[Tool] = []
     functions: dict[str, tuple[str, ...]] = {}
     for tool in tools:
-        namespace, function = names.of(tool.id)
+        namespace, function = names.function_of(tool.id)
         if namespace in words:
             function_names = functions.setdefault(namespace, ())
-            if function in words and len(script_tools) < _MAX_TOOLS:
+            if function in words and len(script_tools) < _MAX_STUB_TOOLS:
                 script_tools.append(tool)
                 functions[namespace] = (*function_names, function)
     return script_tools, functions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_EXTRACT = (
+_EXTRACT_SENTENCE = (
     " `await extract(value, kind)` reads a value out of a text with a small model; kind is int, "
     "list[str], {'name': str} or the like, checked."
 )
@@ -32,4 +32,4 @@ def description(tools: str, signatures: str, *, extract: bool) -> str:
         "statistics, string, uuid, heapq, urllib. Methods of built-in types are called, not passed "
         "on: key=lambda s: s.lower(), not key=str.lower."
     )
-    return text + _EXTRACT if extract else text
+    return text + _EXTRACT_SENTENCE if extract else text

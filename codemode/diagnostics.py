@@ -14,27 +14,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from .sandbox import Script, ScriptError
-from .script_names import MODULES, nearest
+from .script_names import IMPORTABLE_MODULES, nearest
 
 #: Most errors in one message.
 _MAX_ERRORS = 5
-_METHOD = re.compile(r"`_([a-zA-Z]\w*)([.`])")
-_CALLEE = re.compile(r"bound method `_(\w+)\.(\w+)`")
-_CLASS = re.compile(r"type `_\w+` has no attribute")
-_RESULT = re.compile(r"type `([A-Z]\w*)` has no attribute `(\w+)`")
-_KEY = re.compile(r"TypedDict `(\w+)`$")
+_SERVER_METHOD = re.compile(r"`_([a-zA-Z]\w*)([.`])")
+_CALLED_TOOL = re.compile(r"bound method `_(\w+)\.(\w+)`")
+_SERVER_ATTRIBUTE = re.compile(r"type `_\w+` has no attribute")
+_RESULT_ATTRIBUTE = re.compile(r"type `([A-Z]\w*)` has no attribute `(\w+)`")
+_TYPED_DICT = re.compile(r"TypedDict `(\w+)`$")
 _CALLED_NAME = re.compile(r"(\w+)(?:\.(\w+))?")
-_QUOTED = re.compile(r"`([\w.]+)`")
+_QUOTED_NAME = re.compile(r"`([\w.]+)`")
 _WORD = re.compile(r"[^\W\d]\w*")
 #: Kinds of errors that come first, because they explain others in the same line.
-_FIRST_RULES = (
+_RULES_SHOWN_FIRST = (
     "invalid-syntax",
     "unknown-argument",
     "too-many-positional-arguments",
     "invalid-key",
 )
 #: The checker's messages about a value of which another message names the wrong part.
-_WHOLE_VALUE = "Argument to bound method"
+_WHOLE_ARGUMENT_MESSAGE = "Argument to bound method"
 
 
 def type_error(report: str, script: Script) -> ScriptError | None:
@@ -44,14 +44,14 @@ def type_error(report: str, script: Script) -> ScriptError | None:
         report: the report as JSON.
         script: the checked script.
     """
-    rows = certain(_parse_rows(report), script.code, script.stubs)
+    rows = certain_rows(_parse_rows(report), script.code, script.stubs)
     if not rows:
         return None
-    part_rows = [row for row in rows if not message_of(row).startswith(_WHOLE_VALUE)]
+    part_rows = [row for row in rows if not message_of(row).startswith(_WHOLE_ARGUMENT_MESSAGE)]
     part_lines = {_line_of(row) for row in part_rows}
     # If a message names the wrong part, the message about the whole value adds nothing.
     shown_rows = [row for row in rows if row in part_rows or _line_of(row) not in part_lines]
-    shown_rows.sort(key=lambda row: (_line_of(row) or 0, row.get("name") not in _FIRST_RULES))
+    shown_rows.sort(key=lambda row: (_line_of(row) or 0, row.get("name") not in _RULES_SHOWN_FIRST))
     messages: dict[tuple[int | None, str], None] = {}
     for row in shown_rows:
         messages[_line_of(row), _explain_row(row, script)] = None
@@ -68,7 +68,7 @@ def type_error(report: str, script: Script) -> ScriptError | None:
     )
 
 
-def _parse_rows(report: str) -> list[Row]:
+def _parse_rows(report: str) -> list[ErrorRow]:
     try:
         rows = json.loads(report)
     except ValueError:
@@ -76,11 +76,11 @@ def _parse_rows(report: str) -> list[Row]:
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-def _line_of(row: Row) -> int | None:
+def _line_of(row: ErrorRow) -> int | None:
     return span(row)[0][0] or None
 
 
-def _explain_row(row: Row, script: Script) -> str:
+def _explain_row(row: ErrorRow, script: Script) -> str:
     message, name = message_of(row), row.get("name")
     source_text = source(row, script.code)[:80]
     if name == "unresolved-attribute":
@@ -89,43 +89,43 @@ def _explain_row(row: Row, script: Script) -> str:
         match := _CALLED_NAME.match(_rest_of_line(row, script.code))
     ):
         return lacking_builtin(match[1]) or _explain_name(match[1], match[2] or "", script)
-    if name == "unresolved-import" and (match := _QUOTED.search(message)):
+    if name == "unresolved-import" and (match := _QUOTED_NAME.search(message)):
         return f"no module {match[1]!r} here; {module_hint(match[1])}"
     if name == "unused-awaitable":
         return f"`{source_text}` is not awaited; write `await` before it"
     if "CoroutineType[" in message:
         return f"`{source_text}`: a call was not awaited; write `await` before it"
-    if name == "unknown-argument" and (match := _CALLEE.search(message)):
-        return script.unknown(match[1], match[2], source_text.partition("=")[0].strip())
+    if name == "unknown-argument" and (match := _CALLED_TOOL.search(message)):
+        return script.explain_unknown(match[1], match[2], source_text.partition("=")[0].strip())
     if name == "too-many-positional-arguments":
         return "arguments are given by name: `function(name=value)`"
-    if name == "invalid-key" and (match := _KEY.search(message)):
+    if name == "invalid-key" and (match := _TYPED_DICT.search(message)):
         return f"{message}; it has: {', '.join(_typed_dict_keys(match[1], script.stubs))}"
-    if message.startswith(_WHOLE_VALUE) and (match := _CALLEE.search(message)):
+    if message.startswith(_WHOLE_ARGUMENT_MESSAGE) and (match := _CALLED_TOOL.search(message)):
         expected = message.partition(": ")[2]
         return f"{match[1]}.{match[2]}: `{source_text}` is wrong: {expected}"
-    return with_hint(_METHOD.sub(r"`\1\2", message).replace("bound method", "function"))
+    return with_hint(_SERVER_METHOD.sub(r"`\1\2", message).replace("bound method", "function"))
 
 
-def _rest_of_line(row: Row, code: str) -> str:
+def _rest_of_line(row: ErrorRow, code: str) -> str:
     """The script's text from the position of an error to the end of its line."""
     return source({"location": row.get("location")}, code)
 
 
 def _explain_attribute(message: str, source_text: str, script: Script) -> str:
     """The message for an attribute that a server, a module or a result does not have."""
-    if _CLASS.search(message) and (match := _CALLED_NAME.match(source_text)):
-        return script.unknown(match[1], match[2] or "", "")
+    if _SERVER_ATTRIBUTE.search(message) and (match := _CALLED_NAME.match(source_text)):
+        return script.explain_unknown(match[1], match[2] or "", "")
     if "CoroutineType[" in message:
         return f"`{source_text}`: a call was not awaited; write `await` before it"
-    if match := _RESULT.search(message):
+    if match := _RESULT_ATTRIBUTE.search(message):
         keys = _typed_dict_keys(match[1], script.stubs)
         if match[2] in keys:
             return f"a {match[1]} is a dict; write [{match[2]!r}], not .{match[2]}"
         return f"a {match[1]} is a dict without .{match[2]}; it has: {', '.join(keys)}"
     if message.startswith("Module `") and (match := _CALLED_NAME.match(source_text)):
         # A server with the name of a module has another namespace.
-        server = script.unknown(match[1], match[2] or "", "")
+        server = script.explain_unknown(match[1], match[2] or "", "")
         if "did you mean" in server:
             return f"{message}; as a server: {server}"
     return with_hint(message)
@@ -133,7 +133,7 @@ def _explain_attribute(message: str, source_text: str, script: Script) -> str:
 
 def _explain_name(name: str, attribute: str, script: Script) -> str:
     """The message for an undefined name."""
-    answer = script.unknown(name, attribute, "")
+    answer = script.explain_unknown(name, attribute, "")
     words = set(_WORD.findall(script.code)) - {name}
     similar = None if "did you mean" in answer else nearest(name, sorted(words))
     return f"{answer}; did you mean {similar}?" if similar else answer
@@ -148,7 +148,7 @@ def _typed_dict_keys(name: str, stubs: str) -> list[str]:
 
 
 #: One error in the checker's report.
-Row = dict[str, Any]
+ErrorRow = dict[str, Any]
 #: Errors that do not depend on values.
 _CERTAIN_RULES = frozenset(
     {
@@ -171,21 +171,21 @@ _RESULT_RULES = frozenset(
         "unsupported-operator",
     }
 )
-_UNCERTAIN = re.compile(r" in union |\||\bUnknown\b|\bdict\[")
+_UNCERTAIN_TYPE = re.compile(r" in union |\||\bUnknown\b|\bdict\[")
 _TYPE_NAMES = re.compile(r"^(?:class )?(\w+)(?::$|\(TypedDict\)| = TypedDict)", re.MULTILINE)
-_TOOL_ARGUMENT = re.compile(
+_WRONG_TOOL_ARGUMENT = re.compile(
     r"Argument to bound method `_\w+\.\w+` is incorrect: Expected `(.+)`, found `(.+)`$"
 )
-_KEY_VALUE = re.compile(
+_WRONG_KEY_VALUE = re.compile(
     r"Invalid argument to key .* with declared type `(.+)` on .*: value of type `(.+)`$"
 )
-_NOT_AWAITED = "CoroutineType["
-_SCALAR = re.compile(r"(?:str|int|float|bool|bytes|None|Literal\[.*\])\*?$")
-_NEVER_SENT = re.compile(r"(?:set|frozenset)\[|CoroutineType\[")
-_CONTAINER = re.compile(r"(?:list|dict)\[")
+_UNAWAITED_TYPE = "CoroutineType["
+_SCALAR_TYPE = re.compile(r"(?:str|int|float|bool|bytes|None|Literal\[.*\])\*?$")
+_TYPE_NOT_JSON = re.compile(r"(?:set|frozenset)\[|CoroutineType\[")
+_CONTAINER_TYPE = re.compile(r"(?:list|dict)\[")
 
 
-def certain(rows: Sequence[Row], code: str, stubs: str) -> list[Row]:
+def certain_rows(rows: Sequence[ErrorRow], code: str, stubs: str) -> list[ErrorRow]:
     """The errors that are certain, so that the script need not run.
 
     Args:
@@ -194,16 +194,16 @@ def certain(rows: Sequence[Row], code: str, stubs: str) -> list[Row]:
         stubs: the stubs of the check.
     """
     types = set(_TYPE_NAMES.findall(stubs))
-    argument_spans = [span(row) for row in rows if _TOOL_ARGUMENT.match(message_of(row))]
+    argument_spans = [span(row) for row in rows if _WRONG_TOOL_ARGUMENT.match(message_of(row))]
     return [row for row in rows if _is_certain(row, code, types, argument_spans)]
 
 
-def message_of(row: Row) -> str:
+def message_of(row: ErrorRow) -> str:
     """The checker's message."""
     return str(row.get("message", ""))[:1_000]
 
 
-def span(row: Row) -> tuple[tuple[int, int], tuple[int, int]]:
+def span(row: ErrorRow) -> tuple[tuple[int, int], tuple[int, int]]:
     """Start and end as line and column, from 1; zeros if unknown. The end is exclusive."""
     positions = []
     for name in ("location", "end_location"):
@@ -215,7 +215,7 @@ def span(row: Row) -> tuple[tuple[int, int], tuple[int, int]]:
     return positions[0], positions[1]
 
 
-def source(row: Row, code: str) -> str:
+def source(row: ErrorRow, code: str) -> str:
     """The script's text from the position of an error to the end of the line."""
     (line, column), (end_line, end_column) = span(row)
     lines = code.splitlines()
@@ -224,7 +224,7 @@ def source(row: Row, code: str) -> str:
     return lines[line - 1][column - 1 : end_column - 1 if end_line == line else None]
 
 
-def _is_certain(row: Row, code: str, types: set[str], argument_spans: Sequence[Any]) -> bool:
+def _is_certain(row: ErrorRow, code: str, types: set[str], argument_spans: Sequence[Any]) -> bool:
     rule, message = row.get("name"), message_of(row)
     if rule in _CERTAIN_RULES:
         return True
@@ -241,19 +241,21 @@ def _is_certain(row: Row, code: str, types: set[str], argument_spans: Sequence[A
     if rule == "invalid-key":
         return "Unknown key" in message and (inside or _is_only_read(row, code))
     if rule == "invalid-argument-type":
-        if match := _KEY_VALUE.match(message):
+        if match := _WRONG_KEY_VALUE.match(message):
             return inside and _never_fits(match[1], match[2])
-        if match := _TOOL_ARGUMENT.match(message):
+        if match := _WRONG_TOOL_ARGUMENT.match(message):
             return not source(row, code).startswith("*") and _never_fits(match[1], match[2])
-        return f"found `{_NOT_AWAITED}" in message
+        return f"found `{_UNAWAITED_TYPE}" in message
     if rule not in _RESULT_RULES:
         return False
-    if _NOT_AWAITED in message or message.startswith("Module `"):
+    if _UNAWAITED_TYPE in message or message.startswith("Module `"):
         return True
-    return not _UNCERTAIN.search(message) and bool(types.intersection(re.findall(r"\w+", message)))
+    return not _UNCERTAIN_TYPE.search(message) and bool(
+        types.intersection(re.findall(r"\w+", message))
+    )
 
 
-def _is_only_read(row: Row, code: str) -> bool:
+def _is_only_read(row: ErrorRow, code: str) -> bool:
     """Whether the script reads a key by its name and never writes it."""
     if "(subscripted object" in message_of(row):
         return False
@@ -266,21 +268,21 @@ def _is_only_read(row: Row, code: str) -> bool:
 
 def _never_fits(expected: str, actual: str) -> bool:
     """Whether the tool accepts no value of the found type."""
-    if _NEVER_SENT.match(actual):
+    if _TYPE_NOT_JSON.match(actual):
         return True
     if re.search(r"\||\bUnknown\b", actual):
         return False
-    if not _SCALAR.match(actual):
-        return bool(_SCALAR.match(expected) and _CONTAINER.match(actual))
+    if not _SCALAR_TYPE.match(actual):
+        return bool(_SCALAR_TYPE.match(expected) and _CONTAINER_TYPE.match(actual))
     if "Literal[" in expected and actual.rstrip("*") in ("str", "int"):
         return False
     # JSON Schema counts 3.0 as an integer.
     return not (actual.startswith("float") and "int" in expected)
 
 
-_NETWORK = "call a tool instead"
+_INSTEAD_OF_NETWORK = "call a tool instead"
 #: Module to what to write instead.
-_MODULES = {
+_INSTEAD_OF_MODULE = {
     "ast": "parse text with json.loads or re",
     "contextlib": "write try and except",
     "heapq": "write sorted(...)[:n]",
@@ -288,10 +290,12 @@ _MODULES = {
     "operator": "write a lambda",
     "statistics": "write sum(values) / len(values)",
     "zoneinfo": "write timezone(timedelta(hours=2))",
-    **dict.fromkeys(("aiohttp", "httpx", "requests", "socket", "subprocess", "urllib"), _NETWORK),
+    **dict.fromkeys(
+        ("aiohttp", "httpx", "requests", "socket", "subprocess", "urllib"), _INSTEAD_OF_NETWORK
+    ),
 }
 #: Part of an error message to what to write instead.
-_HINTS = {
+_INSTEAD_OF_FEATURE = {
     "yield": "collect the values in a list and return it",
     "'del'": "write values.pop(key)",
     "inheritance": "raise RuntimeError or ValueError; write functions and dicts",
@@ -302,11 +306,11 @@ _HINTS = {
     "callable replacement": "loop over re.finditer",
 }
 #: Names that other systems use to call tools.
-_CALLERS = frozenset(
+_OTHER_CALL_NAMES = frozenset(
     "call_tool call_mcp_tool client execute mcp search_tools session tool tools".split()
 )
 _CALL_HINT = "tools are functions of their servers: `await server.tool(name=value)`"
-_MISSING_KEY = re.compile(r"AttributeError: 'dict' object has no attribute '(\w+)'")
+_MISSING_DICT_KEY = re.compile(r"AttributeError: 'dict' object has no attribute '(\w+)'")
 _MISSING_METHOD = re.compile(
     r"AttributeError: (?:type object )?'(\w+)' (?:object )?has no attribute '(\w+)'"
 )
@@ -315,13 +319,13 @@ _BUILTIN_TYPES = {kind.__name__: kind for kind in (str, bytes, int, float, list,
 
 def module_hint(module: str) -> str:
     """The message for a module that cannot be imported."""
-    instead = _MODULES.get(module.partition(".")[0])
-    return instead or f"there are: {', '.join(sorted(MODULES))}"
+    instead = _INSTEAD_OF_MODULE.get(module.partition(".")[0])
+    return instead or f"there are: {', '.join(sorted(IMPORTABLE_MODULES))}"
 
 
 def name_hint(name: str) -> str:
     """A hint for an undefined name; empty if there is none."""
-    return f"; {_CALL_HINT}" if name in _CALLERS else ""
+    return f"; {_CALL_HINT}" if name in _OTHER_CALL_NAMES else ""
 
 
 def with_hint(message: str) -> str:
@@ -331,7 +335,7 @@ def with_hint(message: str) -> str:
         >>> with_hint("the sandbox's Python lacks the 'del' statement")
         "the sandbox's Python lacks the 'del' statement; write values.pop(key)"
     """
-    for part, instead in _HINTS.items():
+    for part, instead in _INSTEAD_OF_FEATURE.items():
         if part in message:
             return f"{message}; {instead}"
     match = _MISSING_METHOD.match(message)
@@ -340,7 +344,7 @@ def with_hint(message: str) -> str:
             f"{message}; a method of {match[1]} can only be called here, not passed on: "
             f"write a lambda that calls .{match[2]}(...)"
         )
-    if match := _MISSING_KEY.match(message):
+    if match := _MISSING_DICT_KEY.match(message):
         return f"{message}; a result is a dict: write [{match[1]!r}]"
     if message.startswith("TypeError: string indices"):
         return f"{message}; the value is a text: print it to see it, or parse it with json.loads"

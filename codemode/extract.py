@@ -20,7 +20,7 @@ _LOG = logging.getLogger("shortlist.codemode")
 ExtractModel: TypeAlias = str | Callable[[str], str] | Callable[[str], Awaitable[str]]
 """A shell command that reads a prompt on stdin and answers on stdout, or a function of a prompt."""
 #: The stub of `extract` for the check of scripts.
-STUB = """
+EXTRACT_STUB = """
 from typing import TypeVar, overload
 _Kind = TypeVar("_Kind")
 @overload
@@ -29,9 +29,9 @@ async def extract(value: Any, kind: type[_Kind]) -> _Kind: ...
 async def extract(value: Any, kind: Any) -> Any: ...
 """
 #: Limits: prompts for one value, prompts at the same time, seconds for one, characters of a value.
-_MAX_ATTEMPTS, _MAX_PARALLEL, _TIMEOUT_SECONDS, _MAX_CHARACTERS = 3, 4, 120, 100_000
-_MAX_DEPTH, _MAX_ANSWER_CHARACTERS = 8, 300
-_SCALARS = {
+_MAX_ATTEMPTS, _MAX_PARALLEL_PROMPTS, _ANSWER_TIMEOUT_S, _MAX_VALUE_CHARS = 3, 4, 120, 100_000
+_MAX_KIND_DEPTH, _MAX_QUOTED_ANSWER_CHARS = 8, 300
+_SCHEMA_TYPE_BY_NAME = {
     "str": "string",
     "int": "integer",
     "float": "number",
@@ -56,22 +56,26 @@ class Extractor:
 
     Args:
         model: a command, or a function from prompt to answer.
-        most: most values.
-        permit: raises PermissionError if the model may not get the script's data.
+        limit: most values.
+        require_permission: raises PermissionError if the model may not get the script's data.
 
     Raises:
         RequestError: `model` is neither a command nor a function.
     """
 
     def __init__(
-        self, model: ExtractModel, *, limit: int, permit: Callable[[], None] = lambda: None
+        self,
+        model: ExtractModel,
+        *,
+        limit: int,
+        require_permission: Callable[[], None] = lambda: None,
     ) -> None:
         if not (callable(model) or (isinstance(model, str) and model.strip())):
             raise RequestError("extract: must be a command, or a function that takes a prompt")
         self._model = model
         self._remaining = self._limit = limit
-        self._permit = permit
-        self._places = asyncio.Semaphore(_MAX_PARALLEL)
+        self._require_permission = require_permission
+        self._places = asyncio.Semaphore(_MAX_PARALLEL_PROMPTS)
 
     async def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The value for the arguments of a script's call.
@@ -87,7 +91,7 @@ class Extractor:
             raise TypeError("extract takes a value and a kind: extract(text, int)")
         schema = kind_schema(arguments["kind"])
         text = _checked_text(arguments["value"])
-        self._permit()
+        self._require_permission()
         if self._remaining <= 0:
             raise RuntimeError(f"more than {self._limit:,} values extracted in one script")
         self._remaining -= 1
@@ -102,21 +106,21 @@ class Extractor:
             try:
                 return _parse_answer(answer, schema)
             except ValueError as error:
-                problem = str(error)[:_MAX_ANSWER_CHARACTERS]
-                wrong_answer = answer.strip()[:_MAX_ANSWER_CHARACTERS]
+                problem = str(error)[:_MAX_QUOTED_ANSWER_CHARS]
+                wrong_answer = answer.strip()[:_MAX_QUOTED_ANSWER_CHARS]
                 correction = f"The answer {wrong_answer!r} is wrong: {problem}. Answer again."
                 prompt = f"{first_prompt}\n{correction}\n"
         raise RuntimeError(f"extract: none of {_MAX_ATTEMPTS} answers matches the kind: {problem}")
 
     async def _ask_model(self, prompt: str) -> str:
         try:
-            async with asyncio.timeout(_TIMEOUT_SECONDS):
+            async with asyncio.timeout(_ANSWER_TIMEOUT_S):
                 if isinstance(self._model, str):
                     return await _run_command(self._model, prompt)
                 answer = await asyncio.to_thread(self._model, prompt)
                 return str(await answer if inspect.isawaitable(answer) else answer)
         except TimeoutError:
-            raise RuntimeError(f"extract: no answer within {_TIMEOUT_SECONDS} seconds") from None
+            raise RuntimeError(f"extract: no answer within {_ANSWER_TIMEOUT_S} seconds") from None
         except _CommandError as error:
             raise RuntimeError(f"extract: the model failed: {error}") from None
         except Exception as error:  # noqa: BLE001 - the function is the user's
@@ -140,8 +144,8 @@ def kind_schema(kind: object, depth: int = 0) -> dict[str, Any]:
         >>> kind_schema({"name": str, "tags": "list[str]"})["properties"]["tags"]
         {'type': 'array', 'items': {'type': 'string'}}
     """
-    if depth > _MAX_DEPTH:
-        raise ValueError(f"extract: a kind nested deeper than {_MAX_DEPTH} levels")
+    if depth > _MAX_KIND_DEPTH:
+        raise ValueError(f"extract: a kind nested deeper than {_MAX_KIND_DEPTH} levels")
     if kind is None:
         return {"type": "null"}
     if isinstance(kind, type):
@@ -171,15 +175,17 @@ def kind_schema(kind: object, depth: int = 0) -> dict[str, Any]:
 def _type_schema(name: str) -> dict[str, Any]:
     if name == "Any":
         return {}
-    if name not in _SCALARS:
-        raise ValueError(f"extract: no kind {name!r:.80}; use {', '.join(_SCALARS)}, Any, Literal")
-    return {"type": _SCALARS[name]}
+    if name not in _SCHEMA_TYPE_BY_NAME:
+        raise ValueError(
+            f"extract: no kind {name!r:.80}; use {', '.join(_SCHEMA_TYPE_BY_NAME)}, Any, Literal"
+        )
+    return {"type": _SCHEMA_TYPE_BY_NAME[name]}
 
 
 def _annotation_schema(node: ast.expr, depth: int) -> dict[str, Any]:
     """The schema of a type that is written as Python."""
-    if depth > _MAX_DEPTH:
-        raise ValueError(f"extract: a kind nested deeper than {_MAX_DEPTH} levels")
+    if depth > _MAX_KIND_DEPTH:
+        raise ValueError(f"extract: a kind nested deeper than {_MAX_KIND_DEPTH} levels")
     if isinstance(node, ast.Name):
         return _type_schema(node.id)
     if isinstance(node, ast.Constant) and node.value is None:
@@ -210,9 +216,9 @@ def _checked_text(value: object) -> str:
             value = json.dumps(as_json(value, strict=False), ensure_ascii=False)
         except NotJsonError as error:
             raise ValueError(f"extract: {error}") from None
-    if len(value) > _MAX_CHARACTERS:
+    if len(value) > _MAX_VALUE_CHARS:
         raise ValueError(
-            f"extract: {len(value):,} characters; at most {_MAX_CHARACTERS:,}, give parts"
+            f"extract: {len(value):,} characters; at most {_MAX_VALUE_CHARS:,}, give parts"
         )
     return value
 

@@ -48,7 +48,7 @@ class Grant:
         """Whether it allows any number of calls."""
         return self.decision == "allow" and self.count is None
 
-    def concerns(self, tool: Tool) -> bool:
+    def matches(self, tool: Tool) -> bool:
         """Whether the grant matches a tool.
 
         A grant that allows matches exactly. It allows a tool with `destructiveHint` by its id, not
@@ -57,7 +57,7 @@ class Grant:
         pattern = Pattern(self.tools)
         if self.decision != "allow":
             return pattern.denies(tool.id)
-        return pattern.text == tool.id or (pattern.fits(tool.id) and not destroys(tool))
+        return pattern.text == tool.id or (pattern.fits(tool.id) and not is_destructive(tool))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +105,13 @@ class ApprovalRequest:
 Approve = Callable[[ApprovalRequest], Awaitable[bool]]
 
 
-def destroys(tool: Tool) -> bool:
+def is_destructive(tool: Tool) -> bool:
     """Whether a tool is annotated as destructive."""
     hints = tool.annotations or {}
     return hints.get("destructiveHint") is True and hints.get("readOnlyHint") is not True
 
 
-def decision(tool: Tool, grants: tuple[Grant, ...], call_count: int) -> Grant:
+def deciding_grant(tool: Tool, grants: tuple[Grant, ...], call_count: int) -> Grant:
     """The decision of the first matching grant; without one, only destructive tools need consent.
 
     Args:
@@ -120,10 +120,10 @@ def decision(tool: Tool, grants: tuple[Grant, ...], call_count: int) -> Grant:
         call_count: number of calls of the tool so far.
     """
     for grant in grants:
-        if grant.concerns(tool):
+        if grant.matches(tool):
             used_up = grant.count is not None and call_count >= grant.count
             return Grant(grant.tools, "ask") if used_up else grant
-    return Grant(tool.id, "ask" if destroys(tool) else "allow")
+    return Grant(tool.id, "ask" if is_destructive(tool) else "allow")
 
 
 def _check_glob(label: str, glob: str) -> None:

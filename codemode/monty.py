@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtraError
 from .diagnostics import type_error, with_hint
-from .sandbox import HostFunction, Limits, NotJsonError, Outcome, Script, ScriptError, as_json
+from .sandbox import HostFunction, Limits, NotJsonError, Script, ScriptError, ScriptOutcome, as_json
 
 if TYPE_CHECKING:
     from pydantic_monty import (
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     )
 
 #: Most scripts that run at the same time. Each needs a process of some 34 MB.
-MAX_SCRIPTS = 8
+MAX_RUNNING_SCRIPTS = 8
 #: Most seconds that a script waits for a process.
-_CHECKOUT_SECONDS = 60.0
+_PROCESS_WAIT_SECONDS = 60.0
 #: Threads of pydantic-monty may still call the interpreter after the processes have ended. A
 #: program that exits at once would then be aborted.
 _SETTLE_SECONDS = 0.05
 #: Most exchanges between sandbox and host. A call needs up to three.
 _EXCHANGES_PER_CALL = 4
 #: Text of a call without `await` that leaves the sandbox.
-_PENDING = re.compile(r"<coroutine (?:object \S+|external_future\(\d+\))>")
-_AWAIT = "write `await` before each call, or `await asyncio.gather(*calls)`"
+_UNAWAITED_CALL = re.compile(r"<coroutine (?:object \S+|external_future\(\d+\))>")
+_AWAIT_ADVICE = "write `await` before each call, or `await asyncio.gather(*calls)`"
 #: Names that the sandbox has but its type checker does not know.
-_UNCHECKED = "".join(
+_STUBS_OF_UNKNOWN_NAMES = "".join(
     [f"{name}: Any\n" for name in ("filter", "format", "getattr", "hasattr", "map", "setattr")]
     + [
         f"class {name}Error({base}): ...\n"
@@ -69,19 +69,19 @@ class MontySandbox:
         self._pool: AsyncMonty | None = None
         self._opening = asyncio.Lock()
 
-    async def run(self, script: Script, limits: Limits) -> Outcome:
+    async def run(self, script: Script, limits: Limits) -> ScriptOutcome:
         """Check a script against its stubs, then run it."""
-        if len(script.code) > limits.code:
-            text = f"the script has {len(script.code):,} characters; at most {limits.code:,}"
-            return Outcome(None, "", ScriptError("limit", text))
+        if len(script.code) > limits.code_chars:
+            text = f"the script has {len(script.code):,} characters; at most {limits.code_chars:,}"
+            return ScriptOutcome(None, "", ScriptError("limit", text))
         try:
             async with asyncio.timeout(limits.total_seconds):
                 return await self._run(script, limits)
         except TimeoutError:
             text = f"the script and its calls took longer than {limits.total_seconds:g} seconds"
-            return Outcome(None, "", ScriptError("limit", text))
+            return ScriptOutcome(None, "", ScriptError("limit", text))
 
-    async def _run(self, script: Script, limits: Limits) -> Outcome:
+    async def _run(self, script: Script, limits: Limits) -> ScriptOutcome:
         from pydantic_monty import (
             CollectString,
             MontyCrashedError,
@@ -90,19 +90,19 @@ class MontySandbox:
         )
 
         pool = await self._open_pool()
-        printed = CollectString(limits.printed)
-        calls = _Calls()
+        printed = CollectString(limits.printed_chars)
+        calls = _CallTasks()
         checkout = pool.checkout(
             limits={
                 "max_feed_duration_secs": limits.seconds,
-                "max_memory": limits.memory,
-                "max_recursion_depth": limits.depth,
+                "max_memory": limits.memory_bytes,
+                "max_recursion_depth": limits.call_depth,
                 "max_suspensions": _EXCHANGES_PER_CALL * limits.calls + 100,
                 "max_total_sleep_secs": limits.total_seconds,
             },
             os_policy={"sleep_system_max": math.inf},
             type_check=self.type_check,
-            type_check_stubs=f"{script.stubs}\n{_UNCHECKED}",
+            type_check_stubs=f"{script.stubs}\n{_STUBS_OF_UNKNOWN_NAMES}",
             type_check_format="json",
         )
         try:
@@ -110,34 +110,36 @@ class MontySandbox:
                 try:
                     value = await self._run_checked(session, script, calls, printed)
                 finally:
-                    unawaited = await calls.end()
+                    unawaited = await calls.cancel_all()
             if unawaited:
-                return Outcome(None, printed.output, _unawaited_error(unawaited))
-            return Outcome(as_json(_without_proxies(value), strict=False), printed.output)
+                return ScriptOutcome(None, printed.output, _unawaited_error(unawaited))
+            return ScriptOutcome(
+                as_json(_without_class_proxies(value), strict=False), printed.output
+            )
         except _TypeCheckError as error:
-            return Outcome(None, "", error.script_error)
+            return ScriptOutcome(None, "", error.script_error)
         except TimeoutError:
-            text = f"{MAX_SCRIPTS} scripts are running and none ended; run it again later"
-            return Outcome(None, "", ScriptError("sandbox", text))
+            text = f"{MAX_RUNNING_SCRIPTS} scripts are running and none ended; run it again later"
+            return ScriptOutcome(None, "", ScriptError("sandbox", text))
         except MontySyntaxError as error:
-            return Outcome(None, "", _syntax_error(error))
+            return ScriptOutcome(None, "", _syntax_error(error))
         except MontyRuntimeError as error:
-            return Outcome(None, printed.output, _runtime_error(error, limits))
+            return ScriptOutcome(None, printed.output, _runtime_error(error, limits))
         except MontyCrashedError as error:
             crash = ScriptError("sandbox", "the sandbox crashed; run a simpler script")
             if error.timed_out:
                 crash = ScriptError("limit", f"the script worked longer than {limits.seconds:g} s")
-            return Outcome(None, printed.output, crash)
+            return ScriptOutcome(None, printed.output, crash)
         except NotJsonError as error:
             text = f"the result cannot be returned: {error}"
-            return Outcome(None, printed.output, ScriptError("runtime", text))
+            return ScriptOutcome(None, printed.output, ScriptError("runtime", text))
         except (ValueError, RecursionError) as error:
             # Numbers that are too long, and values that are nested too deeply to leave the sandbox.
             text = f"the result cannot be returned: {str(error)[:200]}"
-            return Outcome(None, printed.output, ScriptError("runtime", text))
+            return ScriptOutcome(None, printed.output, ScriptError("runtime", text))
 
     async def _run_checked(
-        self, session: AsyncMontySession, script: Script, calls: _Calls, printed: CollectString
+        self, session: AsyncMontySession, script: Script, calls: _CallTasks, printed: CollectString
     ) -> Any:
         """The value of the script. Raises _TypeCheckError if the check finds errors."""
         from pydantic_monty import MontyTypingError
@@ -162,8 +164,8 @@ class MontySandbox:
             if self._pool is None:
                 pool = AsyncMonty(
                     min_processes=1,
-                    max_processes=MAX_SCRIPTS,
-                    checkout_timeout=_CHECKOUT_SECONDS,
+                    max_processes=MAX_RUNNING_SCRIPTS,
+                    checkout_timeout=_PROCESS_WAIT_SECONDS,
                 )
                 await pool.__aenter__()
                 self._pool = pool
@@ -178,19 +180,19 @@ class MontySandbox:
                 await asyncio.sleep(_SETTLE_SECONDS)
 
 
-class _Calls:
+class _CallTasks:
     """The calls of one script. Each is a task, so that none continues after the script."""
 
     def __init__(self) -> None:
         self._running: dict[asyncio.Task[Any], str] = {}
 
-    async def make(self, name: str, call: Awaitable[Any]) -> Any:
+    async def run(self, name: str, call: Awaitable[Any]) -> Any:
         task = asyncio.ensure_future(call)
         self._running[task] = name
         task.add_done_callback(lambda finished_task: self._running.pop(finished_task, None))
         return await task
 
-    async def end(self) -> list[str]:
+    async def cancel_all(self) -> list[str]:
         """Cancel the running calls. Returns their functions."""
         running = dict(self._running)
         for task in running:
@@ -207,13 +209,13 @@ class _TypeCheckError(Exception):
         self.script_error = script_error
 
 
-def _script_globals(script: Script, calls: _Calls) -> dict[str, Any]:
+def _script_globals(script: Script, calls: _CallTasks) -> dict[str, Any]:
     """Looks up a script's names: servers, functions, and functions of servers as values."""
     lookup = {
         name: _host_function(name, name, function, calls)
-        for name, function in script.functions.items()
+        for name, function in script.host_functions.items()
     }
-    for server, names in script.servers.items():
+    for server, names in script.functions_by_server.items():
         host_functions = {
             name: _host_function(
                 f"{server}__{name}", f"{server}.{name}", _tool_function(script, server, name), calls
@@ -230,33 +232,31 @@ def _tool_function(script: Script, server: str, name: str) -> HostFunction:
 
     def call_tool(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Awaitable[Any]:
         try:
-            plain = {key: _without_proxies(value) for key, value in kwargs.items()}
+            plain = {key: _without_class_proxies(value) for key, value in kwargs.items()}
         except NotJsonError as error:
             raise ValueError(f"{server}.{name}: an argument cannot be sent: {error}") from None
-        return script.call(server, name, args, plain)
+        return script.call_tool(server, name, args, plain)
 
     return call_tool
 
 
-def _host_function(name: str, label: str, function: HostFunction, calls: _Calls) -> Any:
+def _host_function(name: str, label: str, function: HostFunction, calls: _CallTasks) -> Any:
     """A function of the host. The sandbox finds a function that is a value by its name."""
 
     async def call_host(*args: Any, **kwargs: Any) -> Any:
-        return await calls.make(label, function(args, kwargs))
+        return await calls.run(label, function(args, kwargs))
 
     call_host.__name__ = call_host.__qualname__ = name
     return call_host
 
 
-def _namespace(script: Script, server: str, functions: Mapping[str, Any], calls: _Calls) -> Any:
+def _namespace(script: Script, server: str, functions: Mapping[str, Any], calls: _CallTasks) -> Any:
     """A server as an object of the sandbox, with functions only."""
     from pydantic_monty import ClassInstance
 
     class Namespace(ClassInstance):
         def call_method(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            return calls.make(
-                f"{server}.{name}", _tool_function(script, server, name)(args, kwargs)
-            )
+            return calls.run(f"{server}.{name}", _tool_function(script, server, name)(args, kwargs))
 
         def lookup_lazy_attrs(self, name: str) -> Any:
             if name not in functions:
@@ -266,25 +266,26 @@ def _namespace(script: Script, server: str, functions: Mapping[str, Any], calls:
     return Namespace(type(server, (), {"__module__": "servers"})())
 
 
-def _without_proxies(value: Any) -> Any:
+def _without_class_proxies(value: Any) -> Any:
     """A value in which dicts of fields replace the objects of the script's classes."""
     from pydantic_monty import MontyClassProxy
 
-    if isinstance(value, str) and _PENDING.fullmatch(value):
-        raise NotJsonError(f"it has a call that was not awaited; {_AWAIT}")
+    if isinstance(value, str) and _UNAWAITED_CALL.fullmatch(value):
+        raise NotJsonError(f"it has a call that was not awaited; {_AWAIT_ADVICE}")
     if isinstance(value, MontyClassProxy):
-        return {name: _without_proxies(item) for name, item in value.attributes.items()}
+        return {name: _without_class_proxies(item) for name, item in value.attributes.items()}
     if isinstance(value, list | tuple):
-        return [_without_proxies(item) for item in value]
+        return [_without_class_proxies(item) for item in value]
     if isinstance(value, dict):
-        return {key: _without_proxies(item) for key, item in value.items()}
+        return {key: _without_class_proxies(item) for key, item in value.items()}
     return value
 
 
 def _unawaited_error(functions: list[str]) -> ScriptError:
     names = ", ".join(dict.fromkeys(functions))
     text = (
-        f"the script ended before its calls: {len(functions)} of {names} were cancelled; {_AWAIT}"
+        f"the script ended before its calls: {len(functions)} of {names} were cancelled; "
+        f"{_AWAIT_ADVICE}"
     )
     return ScriptError("runtime", text)
 
@@ -306,11 +307,13 @@ def _runtime_error(error: MontyRuntimeError, limits: Limits) -> ScriptError:
         text = f"the script slept longer than {limits.total_seconds:g} seconds"
         return ScriptError("limit", text, line)
     if isinstance(inner, MemoryError):
-        if text.endswith(f"> {limits.printed} bytes"):
-            return ScriptError("limit", f"more than {limits.printed:,} characters were printed")
-        return ScriptError("limit", f"more than {limits.memory:,} bytes of memory", line)
+        if text.endswith(f"> {limits.printed_chars} bytes"):
+            return ScriptError(
+                "limit", f"more than {limits.printed_chars:,} characters were printed"
+            )
+        return ScriptError("limit", f"more than {limits.memory_bytes:,} bytes of memory", line)
     if isinstance(inner, RecursionError):
-        return ScriptError("limit", f"functions nested deeper than {limits.depth} calls", line)
+        return ScriptError("limit", f"functions nested deeper than {limits.call_depth} calls", line)
     if isinstance(inner, RuntimeError) and text.startswith("suspension limit"):
         return ScriptError("limit", f"more than {limits.calls:,} calls of tools", line)
     return ScriptError("runtime", with_hint(error.display("type-msg")[:2_000]), line)

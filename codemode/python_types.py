@@ -12,10 +12,10 @@ from ..catalog.schema import References
 #: Type for schemas that are wrong, too deep or too large.
 ANY_TYPE = "Any"
 #: Limits for one tool: subschemas, their depth, and characters of one type.
-_MAX_SUBSCHEMAS, _MAX_DEPTH, _MAX_LETTERS = 1_000, 12, 4_000
+_MAX_SUBSCHEMAS, _MAX_DEPTH, _MAX_TYPE_CHARS = 1_000, 12, 4_000
 _MAX_FIELDS, _MAX_BRANCHES = 200, 20
-_MAX_CHOICES, _MAX_CHOICE_LETTERS = 40, 800
-_SCALARS = {
+_MAX_CHOICES, _MAX_CHOICE_CHARS = 40, 800
+_PYTHON_TYPE_BY_SCHEMA_TYPE = {
     "string": "str",
     "integer": "int",
     "number": "float",
@@ -24,30 +24,30 @@ _SCALARS = {
 }
 #: Names in the text of types.
 TYPE_NAMES = frozenset({"Any", "Literal", "NotRequired", "TypedDict", "dict", "list"}) | frozenset(
-    _SCALARS.values()
+    _PYTHON_TYPE_BY_SCHEMA_TYPE.values()
 )
 #: Added to the TypedDict of an argument that may have further fields.
 _OR_DICT = " | dict[str, Any]"
-_PARTS = re.compile(r"[^\W_]+")
-_MAX_NAME_LETTERS = 48
+_NAME_PARTS = re.compile(r"[^\W_]+")
+_MAX_NAME_CHARS = 48
 
 
 class TypeDefinitions:
     """The TypedDicts of one stub file, with unique names.
 
     Args:
-        taken: names that may not be used.
+        reserved: names that may not be used.
     """
 
     def __init__(self, reserved: frozenset[str] = frozenset()) -> None:
         self._used_names = set(reserved)
-        self._by_body: dict[str, str] = {}
+        self._name_by_body: dict[str, str] = {}
         self.texts: list[str] = []
 
-    def name(self, suggestion: str) -> str:
+    def reserve_name(self, suggestion: str) -> str:
         """Reserve an unused name that is similar to the wanted one."""
-        base = "".join(part[:1].upper() + part[1:] for part in _PARTS.findall(suggestion))
-        base = base[-_MAX_NAME_LETTERS:].lstrip("0123456789") or "Object"
+        base = "".join(part[:1].upper() + part[1:] for part in _NAME_PARTS.findall(suggestion))
+        base = base[-_MAX_NAME_CHARS:].lstrip("0123456789") or "Object"
         if not base.isidentifier():
             base = "Object"
         candidate, number = base, 2
@@ -73,9 +73,9 @@ class TypeDefinitions:
         else:
             entries = ", ".join(f"{key!a}: {kind}" for key, kind in fields.items())
             text, lines = f'{name} = TypedDict("{name}", {{{entries}}})\n', entries
-        if not recursive and (existing := self._by_body.get(lines)) is not None:
+        if not recursive and (existing := self._name_by_body.get(lines)) is not None:
             return existing
-        self._by_body.setdefault(lines, name)
+        self._name_by_body.setdefault(lines, name)
         self.texts.append(text)
         return name
 
@@ -104,7 +104,7 @@ class TypeWriter:
         self._definitions = definitions
         self._prefix = prefix
         self._is_argument = is_argument
-        self._remaining = _MAX_SUBSCHEMAS
+        self._remaining_subschemas = _MAX_SUBSCHEMAS
         self._names_by_reference: dict[str, str] = {}
         self._recursive_names: set[str] = set()
 
@@ -116,11 +116,11 @@ class TypeWriter:
             name: name of the argument or field, for the name of a TypedDict.
             depth: its nesting depth.
         """
-        self._remaining -= 1
-        if not isinstance(schema, dict) or depth > _MAX_DEPTH or self._remaining < 0:
+        self._remaining_subschemas -= 1
+        if not isinstance(schema, dict) or depth > _MAX_DEPTH or self._remaining_subschemas < 0:
             return ANY_TYPE
         text = self._type_of(schema, name, depth)
-        return text if len(text) <= _MAX_LETTERS else ANY_TYPE
+        return text if len(text) <= _MAX_TYPE_CHARS else ANY_TYPE
 
     def _type_of(self, schema: dict[str, Any], name: str, depth: int) -> str:
         reference = schema.get("$ref")
@@ -129,7 +129,7 @@ class TypeWriter:
         if "const" in schema:
             return _literal([schema["const"]]) or ANY_TYPE
         if isinstance(values := schema.get("enum"), list) and values:
-            return _literal(values) or _base_of(values)
+            return _literal(values) or _union_of_value_types(values)
         for union in ("anyOf", "oneOf"):
             if isinstance(branches := schema.get(union), list) and branches:
                 if "properties" in schema:
@@ -151,11 +151,11 @@ class TypeWriter:
         target = self._references.find(reference)
         if not isinstance(target, dict):
             return ANY_TYPE
-        if not _is_record(target):
+        if not _has_only_known_fields(target):
             # Only a TypedDict can refer to itself. The depth limit ends other recursive types.
             return self.write(target, name, depth + 1)
         last_part = reference.rpartition("/")[2] or name
-        type_name = self._definitions.name(f"{self._prefix} {last_part}")
+        type_name = self._definitions.reserve_name(f"{self._prefix} {last_part}")
         self._names_by_reference[reference] = type_name
         type_text = self._define_record(target, type_name, depth)
         self._names_by_reference[reference] = type_text
@@ -197,16 +197,18 @@ class TypeWriter:
             items = schema.get("items")
             return f"list[{self.write(items, f'{name} item', depth + 1)}]"
         if kind == "object" or (kind is None and "properties" in schema):
-            closed = _is_record(schema)
+            closed = _has_only_known_fields(schema)
             if closed or (self._is_argument and _has_fields(schema)):
-                type_name = self._definitions.name(f"{self._prefix} {name}")
+                type_name = self._definitions.reserve_name(f"{self._prefix} {name}")
                 record = self._define_record(schema, type_name, depth)
                 return record if closed else f"{record}{_OR_DICT}"
             extra = schema.get("additionalProperties")
             if not isinstance(extra, dict) or schema.get("properties"):
                 return "dict[str, Any]"
             return f"dict[str, {self.write(extra, f'{name} value', depth + 1)}]"
-        return _SCALARS.get(kind, ANY_TYPE) if isinstance(kind, str) else ANY_TYPE
+        return (
+            _PYTHON_TYPE_BY_SCHEMA_TYPE.get(kind, ANY_TYPE) if isinstance(kind, str) else ANY_TYPE
+        )
 
     def _define_record(self, schema: dict[str, Any], type_name: str, depth: int) -> str:
         required = schema.get("required")
@@ -250,7 +252,7 @@ def _is_choice(schema: dict[str, Any], value: object) -> bool:
     )
 
 
-def _is_record(schema: dict[str, Any]) -> bool:
+def _has_only_known_fields(schema: dict[str, Any]) -> bool:
     """Whether all fields of an object are known."""
     return _has_fields(schema) and schema.get("additionalProperties") in (None, False)
 
@@ -285,7 +287,7 @@ def _literal(values: list[Any]) -> str:
     if not all(isinstance(value, str | int | bool) for value in plain):
         return ""
     literals = list(dict.fromkeys(repr(value) for value in plain))
-    if sum(map(len, literals)) > _MAX_CHOICE_LETTERS:
+    if sum(map(len, literals)) > _MAX_CHOICE_CHARS:
         return ""
     members = [f"Literal[{', '.join(literals)}]"] if literals else []
     if len(plain) < len(values):
@@ -293,7 +295,7 @@ def _literal(values: list[Any]) -> str:
     return " | ".join(members)
 
 
-def _base_of(values: list[Any]) -> str:
+def _union_of_value_types(values: list[Any]) -> str:
     names = {
         str: "str",
         bool: "bool",
@@ -307,7 +309,7 @@ def _base_of(values: list[Any]) -> str:
 def _join_union(kinds: list[str]) -> str:
     if any(kind.endswith(_OR_DICT) for kind in kinds):
         kinds = [*(kind.removesuffix(_OR_DICT) for kind in kinds), "dict[str, Any]"]
-    distinct = list(dict.fromkeys(part for kind in kinds for part in _alternatives(kind)))
+    distinct = list(dict.fromkeys(part for kind in kinds for part in _union_members(kind)))
     if ANY_TYPE in distinct or not distinct:
         return ANY_TYPE
     if "float" in distinct and "int" in distinct:
@@ -318,6 +320,6 @@ def _join_union(kinds: list[str]) -> str:
     return " | ".join(distinct)
 
 
-def _alternatives(kind: str) -> list[str]:
+def _union_members(kind: str) -> list[str]:
     """The members of a union. Unions inside brackets are not split."""
     return [kind] if "[" in kind else kind.split(" | ")

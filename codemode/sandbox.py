@@ -21,7 +21,7 @@ HostCall = Callable[[str, str, tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
 #: A function of the host that is not a tool: positional arguments, keyword arguments.
 HostFunction = Callable[[tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
 #: Returns the message for an unknown name: namespace, function, and the function's argument or "".
-Unknown = Callable[[str, str, str], str]
+ExplainUnknown = Callable[[str, str, str], str]
 
 _MAX_DEPTH = 100
 #: Types without a JSON form. Their text is used.
@@ -63,22 +63,22 @@ class Script:
     Args:
         code: the source.
         stubs: stubs of the functions it may call, for the check.
-        servers: each server in the script, to the functions in the script.
-        call: function that calls a tool.
-        unknown: function that explains an unknown name.
-        functions: name to function, for functions without a server.
+        functions_by_server: each server in the script, to the functions in the script.
+        call_tool: function that calls a tool.
+        explain_unknown: function that explains an unknown name.
+        host_functions: name to function, for functions without a server.
     """
 
     code: str
     stubs: str
-    servers: Mapping[str, tuple[str, ...]]
-    call: HostCall
-    unknown: Unknown
-    functions: Mapping[str, HostFunction] = field(default_factory=dict)
+    functions_by_server: Mapping[str, tuple[str, ...]]
+    call_tool: HostCall
+    explain_unknown: ExplainUnknown
+    host_functions: Mapping[str, HostFunction] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScriptOutcome:
     """The outcome of a script.
 
     Args:
@@ -96,7 +96,7 @@ class Outcome:
 class Sandbox(Protocol):
     """Runs untrusted scripts. For one asyncio event loop."""
 
-    async def run(self, script: Script, limits: Limits) -> Outcome:
+    async def run(self, script: Script, limits: Limits) -> ScriptOutcome:
         """Check a script against its stubs, then run it. Errors are in the outcome.
 
         Cancelling stops the script.
@@ -171,12 +171,12 @@ class Limits:
     Args:
         seconds: computing time in seconds. Waiting for tools does not count.
         total_seconds: seconds from start to end, with waiting for tools.
-        memory: memory in bytes.
-        depth: depth of nested function calls.
+        memory_bytes: memory in bytes.
+        call_depth: depth of nested function calls.
         calls: number of tool calls.
         extracts: number of calls of `extract`.
-        printed: characters of printed output; more end the script.
-        code: characters of the script itself.
+        printed_chars: characters of printed output; more end the script.
+        code_chars: characters of the script itself.
 
     Raises:
         RequestError: a limit is not above 0.
@@ -184,12 +184,12 @@ class Limits:
 
     seconds: float = 10.0
     total_seconds: float = 300.0
-    memory: int = 128_000_000
-    depth: int = 200
+    memory_bytes: int = 128_000_000
+    call_depth: int = 200
     calls: int = 1_000
     extracts: int = 100
-    printed: int = 1_000_000
-    code: int = 50_000
+    printed_chars: int = 1_000_000
+    code_chars: int = 50_000
 
     def __post_init__(self) -> None:
         for limit in fields(self):

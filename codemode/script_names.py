@@ -15,24 +15,24 @@ from ..catalog import Tool
 from .python_types import TYPE_NAMES
 
 #: Namespace of tools without a server.
-NO_SERVER = "tools"
+NAMESPACE_WITHOUT_SERVER = "tools"
 #: Modules that a script may import; a namespace of the same name would hide them.
-MODULES = frozenset(
+IMPORTABLE_MODULES = frozenset(
     """asyncio base64 binascii bisect collections copy csv dataclasses datetime decimal functools
     hashlib itertools json math os pathlib random re sys time tomllib typing unicodedata""".split()
 )
 #: A function of the sandbox that is not a tool.
-EXTRACT = "extract"
+EXTRACT_NAME = "extract"
 _RESERVED = (
-    frozenset({EXTRACT})
-    | MODULES
+    frozenset({EXTRACT_NAME})
+    | IMPORTABLE_MODULES
     | TYPE_NAMES
     | frozenset(dir(builtins))
     | frozenset(keyword.softkwlist)
 )
-_MAX_LETTERS = 60
+_MAX_IDENTIFIER_CHARS = 60
 _SEPARATORS = re.compile(r"\W+|_{3,}")
-_MAX_COMPARED = 500
+_MAX_COMPARED_NAMES = 500
 
 
 def identifier(name: str, *, reserved: frozenset[str] = frozenset()) -> str:
@@ -48,7 +48,7 @@ def identifier(name: str, *, reserved: frozenset[str] = frozenset()) -> str:
     """
     candidate = unicodedata.normalize("NFKC", name)
     if not (candidate.isidentifier() and candidate == name and not candidate.startswith("_")):
-        candidate = _SEPARATORS.sub("_", candidate).strip("_")[:_MAX_LETTERS] or "t"
+        candidate = _SEPARATORS.sub("_", candidate).strip("_")[:_MAX_IDENTIFIER_CHARS] or "t"
         if not candidate.isidentifier():
             candidate = f"t{candidate}"
         if not candidate.isidentifier():
@@ -96,37 +96,37 @@ class ToolNames:
     def __init__(self, tools: Iterable[Tool]) -> None:
         by_server: dict[str, list[Tool]] = {}
         for tool in tools:
-            by_server.setdefault(tool.server or NO_SERVER, []).append(tool)
+            by_server.setdefault(tool.server or NAMESPACE_WITHOUT_SERVER, []).append(tool)
         self._namespaces = identifiers(by_server, reserved=_RESERVED)
-        self._tools: dict[str, dict[str, Tool]] = {}
-        self._methods: dict[str, tuple[str, str]] = {}
+        self._tools_by_namespace: dict[str, dict[str, Tool]] = {}
+        self._function_by_tool_id: dict[str, tuple[str, str]] = {}
         for server, server_tools in by_server.items():
             namespace = self._namespaces[server]
             # Two tools of a server may have the same name, but not the same id.
             name_counts = Counter(tool.name for tool in server_tools)
             keys = {t.id: t.name if name_counts[t.name] == 1 else t.id for t in server_tools}
             methods = identifiers(keys.values(), reserved=TYPE_NAMES)
-            functions = self._tools.setdefault(namespace, {})
+            functions = self._tools_by_namespace.setdefault(namespace, {})
             for tool in server_tools:
                 method = methods[keys[tool.id]]
                 functions[method] = tool
-                self._methods[tool.id] = namespace, method
+                self._function_by_tool_id[tool.id] = namespace, method
 
     @property
     def namespaces(self) -> tuple[str, ...]:
         """Namespaces of all servers."""
-        return tuple(self._tools)
+        return tuple(self._tools_by_namespace)
 
     def __contains__(self, tool_id: str) -> bool:
-        return tool_id in self._methods
+        return tool_id in self._function_by_tool_id
 
-    def of(self, tool_id: str) -> tuple[str, str]:
+    def function_of(self, tool_id: str) -> tuple[str, str]:
         """Namespace and function of a tool of the catalog."""
-        return self._methods[tool_id]
+        return self._function_by_tool_id[tool_id]
 
-    def tool(self, namespace: str, function: str) -> Tool | None:
+    def tool_called(self, namespace: str, function: str) -> Tool | None:
         """The tool that a function calls, permitted or not; None if there is none."""
-        return self._tools.get(namespace, {}).get(function)
+        return self._tools_by_namespace.get(namespace, {}).get(function)
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -136,6 +136,8 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
         name: the misspelled name; only its beginning is compared.
         names: the known names; only some hundreds are compared.
     """
-    candidates = [candidate for candidate, _ in zip(names, range(_MAX_COMPARED), strict=False)]
+    candidates = [
+        candidate for candidate, _ in zip(names, range(_MAX_COMPARED_NAMES), strict=False)
+    ]
     matches = get_close_matches(name[:100], candidates, n=1, cutoff=0.6)
     return matches[0] if matches else None

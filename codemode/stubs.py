@@ -15,14 +15,14 @@ from .python_types import ANY_TYPE, TYPE_NAMES, TypeDefinitions, TypeWriter, sca
 from .script_names import ToolNames, identifiers
 
 #: Imports at the start of the stubs. Scripts do not need them.
-HEAD = (
+STUB_IMPORTS = (
     "from __future__ import annotations\nfrom typing import Any, Literal, NotRequired, TypedDict\n"
 )
 #: Most arguments of one function. Further ones become `**more: Any`.
 _MAX_ARGUMENTS = 150
-_SELF = frozenset({"self"})
+_RESERVED_ARGUMENT_NAMES = frozenset({"self"})
 #: Before the arguments that several functions of a server describe alike.
-_SHARED = "Arguments, unless a function says otherwise:"
+_SHARED_ARGUMENTS_LINE = "Arguments, unless a function says otherwise:"
 
 
 class Stubs:
@@ -51,13 +51,13 @@ class Stubs:
         definitions = TypeDefinitions(reserved)
         servers: dict[str, list[tuple[Tool, str]]] = {name: [] for name in self._namespaces}
         for tool in self._tools:
-            namespace, function = self._names.of(tool.id)
+            namespace, function = self._names.function_of(tool.id)
             servers.setdefault(namespace, []).append((tool, function))
         classes = []
         for name, tools in servers.items():
             notes = {tool.id: argument_notes(tool, argument_names(tool)) for tool, _ in tools}
             shared = shared_notes(notes.values())
-            hyphens = _have_hyphens(tools)
+            hyphens = _tool_names_have_hyphens(tools)
             functions = [
                 _function_stub(
                     tool,
@@ -75,24 +75,24 @@ class Stubs:
             ]
             header_lines = ["Tools have - in place of _ in their names."] if hyphens else []
             if shared:
-                header_lines += [_SHARED, *shared]
+                header_lines += [_SHARED_ARGUMENTS_LINE, *shared]
             body = (f"    {docstring(header_lines, 4)}\n" if header_lines else "") + "".join(
                 functions
             )
             classes.append(f"class _{name}:\n{body or '    pass'}")
         variables = [f"{name}: _{name}\n" for name in servers]
-        return "\n".join([HEAD, *definitions.texts, *classes, *variables])
+        return "\n".join([STUB_IMPORTS, *definitions.texts, *classes, *variables])
 
     def for_model(self) -> str:
         """The stubs for a model, in few tokens; "" if there are no tools."""
-        return compact(self.text().removeprefix(HEAD)).strip()
+        return compact(self.text().removeprefix(STUB_IMPORTS)).strip()
 
 
 def _with_hyphens(function: str) -> str:
     return function.replace("_", "-")
 
 
-def _have_hyphens(tools: Sequence[tuple[Tool, str]]) -> bool:
+def _tool_names_have_hyphens(tools: Sequence[tuple[Tool, str]]) -> bool:
     """Whether names of tools and functions differ only by hyphens; at least two must differ."""
     changed = [(tool.name, function) for tool, function in tools if "_" in function]
     return len(changed) > 1 and all(name == _with_hyphens(function) for name, function in changed)
@@ -146,7 +146,7 @@ def argument_names(tool: Tool) -> Mapping[str, str]:
         return {}
     required = _required_names(schema)
     ordered = sorted(properties, key=lambda argument: argument not in required)
-    return identifiers(ordered[:_MAX_ARGUMENTS], reserved=_SELF)
+    return identifiers(ordered[:_MAX_ARGUMENTS], reserved=_RESERVED_ARGUMENT_NAMES)
 
 
 def _required_names(schema: Mapping[str, Any]) -> frozenset[str]:
@@ -174,14 +174,14 @@ def _unused_name(name: str, names: Iterable[str]) -> str:
 
 
 #: Most characters of a function's description, of an argument's, and of all of one function's.
-_SUMMARY_CHARACTERS, _ARGUMENT_CHARACTERS, _TEXT_CHARACTERS = 200, 90, 1_200
+_MAX_SUMMARY_CHARS, _MAX_ARGUMENT_CHARS, _MAX_ARGUMENTS_TEXT_CHARS = 200, 90, 1_200
 #: If this many functions of a server describe an argument alike, the description is shown once.
-_MIN_SHARED = 2
+_MIN_FUNCTIONS_TO_SHARE = 2
 _SPACES = re.compile(r"\s+")
 _SENTENCE = re.compile(r"(?<=[^.\s])(?<!e\.g)(?<!i\.e)(?<!etc)\.(?=\s|$)")
 #: Information that the signature already contains.
-_OPTIONAL = re.compile(r"^\W*optional\b\W*", re.IGNORECASE)
-_DEFAULT = re.compile(
+_WORD_OPTIONAL = re.compile(r"^\W*optional\b\W*", re.IGNORECASE)
+_STATED_DEFAULT = re.compile(
     r"[\s,;]*\(?\b(?:the )?defaults?(?: value)?(?: is| to|:|=)?\s*", re.IGNORECASE
 )
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
@@ -215,10 +215,10 @@ def summary(tool: Tool, function: str) -> str:
     text = ""
     for sentence in plain_sentences(tool.description):
         longer = f"{text} {sentence}.".strip()
-        if len(longer) > _SUMMARY_CHARACTERS:
+        if len(longer) > _MAX_SUMMARY_CHARS:
             break
         text = longer
-    text = text or _first_sentence(tool.description or tool.title or "", _SUMMARY_CHARACTERS)
+    text = text or _first_sentence(tool.description or tool.title or "", _MAX_SUMMARY_CHARS)
     if function not in ("", tool.name):
         text = f"{text} (tool: {_first_sentence(tool.name, 100)})".strip()
     return text
@@ -234,7 +234,7 @@ def argument_notes(tool: Tool, python_names: Mapping[str, str]) -> dict[str, str
     Returns:
         Argument's name in Python to the line.
     """
-    properties, remaining = tool.input_schema.get("properties", {}), _TEXT_CHARACTERS
+    properties, remaining = tool.input_schema.get("properties", {}), _MAX_ARGUMENTS_TEXT_CHARS
     about = _words(f"{tool.name} {summary(tool, '')} {' '.join(python_names)}")
     lines: dict[str, str] = {}
     for name, python_name in python_names.items():
@@ -262,7 +262,9 @@ def shared_notes(notes: Iterable[Mapping[str, str]]) -> list[str]:
             line_counts.setdefault(python_name, Counter())[line] += 1
     best = ((lines.most_common(1)[0], lines.total()) for lines in line_counts.values())
     return [
-        line for (line, count), total in best if line and count >= _MIN_SHARED and count * 2 > total
+        line
+        for (line, count), total in best
+        if line and count >= _MIN_FUNCTIONS_TO_SHARE and count * 2 > total
     ]
 
 
@@ -276,8 +278,8 @@ def _describe_argument(schema: Any, known_words: frozenset[str]) -> str:
     description = schema.get("description") if isinstance(schema, dict) else None
     if not isinstance(description, str):
         return ""
-    text = _OPTIONAL.sub("", _first_sentence(description, _ARGUMENT_CHARACTERS))
-    match = _DEFAULT.search(text) if "default" in schema else None
+    text = _WORD_OPTIONAL.sub("", _first_sentence(description, _MAX_ARGUMENT_CHARS))
+    match = _STATED_DEFAULT.search(text) if "default" in schema else None
     if match is not None:
         default = text[match.end() :].strip(" .)`'\"")
         if default.casefold() == str(schema["default"]).casefold():
@@ -307,7 +309,7 @@ def _first_sentence(text: str, letters: int) -> str:
 
 #: Docstrings and other strings, which stay, and what is between them. A docstring of
 #: `docstrings.docstring` holds no double quote.
-_PARTS = re.compile(
+_STUB_PARTS = re.compile(
     r"""
     (?P<docstring> \"{3}[^"]*\"{3})
     | (?P<string> '(?:\\.|[^'\\])*' | "(?:\\.|[^"\\])*")
@@ -319,7 +321,7 @@ _PARTS = re.compile(
 )
 _INDENT = re.compile(r"\n +")
 #: The class of a server, and the name of its only instance.
-_CLASS = re.compile(r"^class _(?=\w+:$)|^(\w+): _\1$\n?", re.MULTILINE)
+_SERVER_CLASS_OR_VARIABLE = re.compile(r"^class _(?=\w+:$)|^(\w+): _\1$\n?", re.MULTILINE)
 
 
 def compact(stubs: str) -> str:
@@ -336,7 +338,10 @@ def compact(stubs: str) -> str:
          def b(self,*,c:int=1):
          ...
     """
-    return _PARTS.sub(_shorten_part, _CLASS.sub(lambda match: "" if match[1] else "class ", stubs))
+    return _STUB_PARTS.sub(
+        _shorten_part,
+        _SERVER_CLASS_OR_VARIABLE.sub(lambda match: "" if match[1] else "class ", stubs),
+    )
 
 
 def _shorten_part(part: re.Match[str]) -> str:

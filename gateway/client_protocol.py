@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mcp.server.lowlevel import Server
 
-Incoming = SessionMessage | Exception
+MessageOrError = SessionMessage | Exception
 
 
 async def serve_connection(server: Server[Any], read: Any, write: Any) -> None:
@@ -30,14 +30,14 @@ async def serve_connection(server: Server[Any], read: Any, write: Any) -> None:
         write: sending end of the messages for it; it has `clone`.
     """
     options = server.create_initialization_options()
-    incoming = _Incoming(read)
+    incoming = _ClientMessages(read)
     async with write, read:
         while incoming.has_more:
             incoming.begin()
             await server.run(incoming, write.clone(), options)
 
 
-class _Incoming:
+class _ClientMessages:
     """A client's messages up to a handshake that follows `server/discover` alone.
 
     The SDK closes this stream when it has ended; the client's stream stays open.
@@ -48,8 +48,8 @@ class _Incoming:
 
     def __init__(self, read: Any) -> None:
         self._read = read
-        self._handshake: Incoming | None = None
-        self._only_discovered = False
+        self._handshake: MessageOrError | None = None
+        self._only_discover_came = False
         #: Whether a run of the server has more messages to read.
         self.has_more = True
 
@@ -63,7 +63,7 @@ class _Incoming:
         """The next run of the server begins."""
         self.has_more = False
 
-    async def receive(self) -> Incoming:
+    async def receive(self) -> MessageOrError:
         """The next message.
 
         Raises:
@@ -72,16 +72,16 @@ class _Incoming:
         if self._handshake is not None:
             handshake, self._handshake = self._handshake, None
             return handshake
-        incoming: Incoming = await self._read.receive()
+        incoming: MessageOrError = await self._read.receive()
         if isinstance(incoming, SessionMessage) and isinstance(
             incoming.message, types.JSONRPCRequest
         ):
             method = incoming.message.method
-            if method == "initialize" and self._only_discovered:
-                self._only_discovered, self.has_more = False, True
+            if method == "initialize" and self._only_discover_came:
+                self._only_discover_came, self.has_more = False, True
                 self._handshake = incoming
                 raise anyio.EndOfStream
-            self._only_discovered = method == "server/discover"
+            self._only_discover_came = method == "server/discover"
         return incoming
 
     async def aclose(self) -> None:
@@ -90,7 +90,7 @@ class _Incoming:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Incoming:
+    async def __anext__(self) -> MessageOrError:
         try:
             return await self.receive()
         except anyio.EndOfStream:

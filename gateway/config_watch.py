@@ -51,6 +51,6 @@ async def reload_on_change(
                 _LOG.warning("%s; the profiles keep their old settings", error)
         for problem in config.problems:
             _LOG.warning("%s: %s", path, problem)
-        names = [name for name in config.skipped if name in fleet.upstreams]
+        names = [name for name in config.unusable_servers if name in fleet.upstreams]
         unchanged = [fleet.upstreams[name].spec for name in names]
         await fleet.reload([*config.servers, *unchanged])

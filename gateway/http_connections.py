@@ -18,31 +18,36 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _LOG, _UVICORN_LOG = logging.getLogger("shortlist.gateway"), logging.getLogger("uvicorn.error")
 #: Seconds in which a request must arrive, from its first byte to its last.
-REQUEST_S = 30.0
+REQUEST_TIMEOUT_S = 30.0
 #: Most connections that asyncio accepts in one turn, before any of them can be closed.
-BACKLOG = 32
-#: Most connections of a process that may have many descriptors, and of one that may have few.
-_MOST_CONNECTIONS, _LEAST_CONNECTIONS = 4_000, 16
+LISTEN_BACKLOG = 32
+#: `connection_limit` of a process that may have many descriptors, and of one that may have few.
+_MAX_CONNECTION_LIMIT, _MIN_CONNECTION_LIMIT = 4_000, 16
 #: Seconds between two log lines about closed connections.
-_REPORT_S = 60.0
-#: The last byte of a request has arrived.
-_ARRIVED = (h11.DONE, h11.MUST_CLOSE, h11.CLOSED)
-#: What uvicorn and asyncio log for each bad request or connection.
-_UVICORN_LINES = ("Invalid HTTP request", "Unsupported upgrade request", "No supported WebSocket")
-_NO_DESCRIPTORS = "socket.accept() out of system resource"
+_REPORT_INTERVAL_S = 60.0
+#: States of h11 in which the last byte of a request has arrived.
+_REQUEST_ARRIVED_STATES = (h11.DONE, h11.MUST_CLOSE, h11.CLOSED)
+#: Beginnings of the lines that uvicorn logs for each bad request, and what asyncio reports for each
+#: connection that has no descriptor. They are counted instead.
+_COUNTED_LOG_LINES = (
+    "Invalid HTTP request",
+    "Unsupported upgrade request",
+    "No supported WebSocket",
+)
+_NO_DESCRIPTORS_MESSAGE = "socket.accept() out of system resource"
 
 
-def most_connections() -> int:
+def connection_limit() -> int:
     """How many connections may be open. Half of the descriptors stay for everything else."""
     if sys.platform == "win32":
-        return _MOST_CONNECTIONS
+        return _MAX_CONNECTION_LIMIT
     import resource
 
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
-        return _MOST_CONNECTIONS
-    free_places = descriptors // 2 - 2 * BACKLOG
-    return max(_LEAST_CONNECTIONS, min(_MOST_CONNECTIONS, free_places))
+        return _MAX_CONNECTION_LIMIT
+    free_places = descriptors // 2 - 2 * LISTEN_BACKLOG
+    return max(_MIN_CONNECTION_LIMIT, min(_MAX_CONNECTION_LIMIT, free_places))
 
 
 class ClientConnections(logging.Filter):
@@ -52,16 +57,16 @@ class ClientConnections(logging.Filter):
     whole request still gets in while others only hold connections open.
 
     Args:
-        most: most connections that are open at once.
+        max_open: most connections that are open at once.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_open: int) -> None:
         super().__init__()
-        self._most = most
+        self._max_open = max_open
         self._open: set[ClientConnection] = set()
         #: Connections that wait for a request or the rest of one, longest wait first.
         self._waiting: dict[ClientConnection, None] = {}
-        self._unreported = 0
+        self._unreported_count = 0
         self._next_report: asyncio.TimerHandle | None = None
 
     def connection(self, **arguments: Any) -> ClientConnection:
@@ -75,14 +80,14 @@ class ClientConnections(logging.Filter):
     def add(self, connection: ClientConnection) -> None:
         """Add a connection, and close another one if there are too many."""
         self._open.add(connection)
-        if len(self._open) > self._most:
+        if len(self._open) > self._max_open:
             self.close(next(iter(self._waiting), connection))
 
     def close(self, connection: ClientConnection) -> None:
         """Close a connection at once."""
         self.remove(connection)
         connection.transport.abort()
-        self._count_closed()
+        self._count_refused()
 
     def remove(self, connection: ClientConnection) -> None:
         """Forget a connection that was closed."""
@@ -97,14 +102,14 @@ class ClientConnections(logging.Filter):
             self._waiting.setdefault(connection)
 
     @contextmanager
-    def quiet(self) -> Iterator[None]:
+    def counted_not_logged(self) -> Iterator[None]:
         """Count bad requests and connections in the block, instead of a log line for each."""
         loop = asyncio.get_running_loop()
         previous_handler = loop.get_exception_handler()
 
         def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-            if context.get("message") == _NO_DESCRIPTORS:
-                self._count_closed()
+            if context.get("message") == _NO_DESCRIPTORS_MESSAGE:
+                self._count_refused()
             elif previous_handler is not None:
                 previous_handler(loop, context)
             else:
@@ -122,29 +127,31 @@ class ClientConnections(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a line of uvicorn's log is written. Bad requests are counted instead."""
-        if not record.getMessage().startswith(_UVICORN_LINES):
+        if not record.getMessage().startswith(_COUNTED_LOG_LINES):
             return True
-        self._count_closed()
+        self._count_refused()
         return False
 
-    def _count_closed(self) -> None:
-        self._unreported += 1
+    def _count_refused(self) -> None:
+        self._unreported_count += 1
         if self._next_report is None:
             self._report()
 
     def _report(self) -> None:
         """Log how many were closed, at most once a minute."""
         self._next_report = None
-        if self._unreported:
+        if self._unreported_count:
             _LOG.warning(
                 "closed %d connections of clients over HTTP: at most %d may be open, and a request "
                 "must be valid and arrive within %g s",
-                self._unreported,
-                self._most,
-                REQUEST_S,
+                self._unreported_count,
+                self._max_open,
+                REQUEST_TIMEOUT_S,
             )
-            self._unreported = 0
-            self._next_report = asyncio.get_running_loop().call_later(_REPORT_S, self._report)
+            self._unreported_count = 0
+            self._next_report = asyncio.get_running_loop().call_later(
+                _REPORT_INTERVAL_S, self._report
+            )
 
 
 class ClientConnection(H11Protocol):
@@ -157,13 +164,13 @@ class ClientConnection(H11Protocol):
 
     def __init__(self, connections: ClientConnections, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self._all = connections
+        self._connections = connections
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start to wait for the first request."""
         super().connection_made(transport)
-        self._all.add(self)
+        self._connections.add(self)
         self._follow_request()
 
     def data_received(self, data: bytes) -> None:
@@ -179,17 +186,17 @@ class ClientConnection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         super().connection_lost(exc)
-        self._all.remove(self)
+        self._connections.remove(self)
         self._stop_deadline()
 
     def _follow_request(self) -> None:
         """Limit the time for a request that has not arrived in full."""
-        is_waiting = self.conn.their_state not in _ARRIVED
-        self._all.set_waiting(self, is_waiting=is_waiting)
+        is_waiting = self.conn.their_state not in _REQUEST_ARRIVED_STATES
+        self._connections.set_waiting(self, is_waiting=is_waiting)
         if not is_waiting:
             self._stop_deadline()
         elif self._deadline is None:
-            self._deadline = self.loop.call_later(REQUEST_S, self._all.close, self)
+            self._deadline = self.loop.call_later(REQUEST_TIMEOUT_S, self._connections.close, self)
 
     def _stop_deadline(self) -> None:
         if self._deadline is not None:

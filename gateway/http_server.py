@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from .connections.json_repair import JsonRepair
-from .http_connections import BACKLOG, ClientConnections, most_connections
+from .http_connections import LISTEN_BACKLOG, ClientConnections, connection_limit
 
 if TYPE_CHECKING:
     from .observe.gateway_metrics import Metrics
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 #: Addresses that only this machine can reach.
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 #: Path of the operator's page.
 PAGE_PATH = "/inspect"
 
@@ -43,7 +43,7 @@ async def serve_http(
     metrics: Metrics | None = None,
     metrics_token: str | None = None,
     page: Any = None,
-    started: Callable[[int], None] | None = None,
+    on_start: Callable[[int], None] | None = None,
 ) -> None:
     """Serve clients over streamable HTTP at `/mcp` until cancelled.
 
@@ -59,7 +59,7 @@ async def serve_http(
         metrics_token: bearer token for `/metrics`.
         page: ASGI application of the operator's page, served at `/inspect`. It checks its own
             token. None for no such path.
-        started: called with the port when the server accepts requests.
+        on_start: called with the port when the server accepts requests.
     """
 
     async def health(_: Any) -> JSONResponse:
@@ -69,7 +69,7 @@ async def serve_http(
 
     routes: list[BaseRoute] = [Route("/healthz", health)]
     if metrics is not None:
-        is_open = not tokens and host in LOOPBACK
+        is_open = not tokens and host in LOOPBACK_HOSTS
         routes.append(Route("/metrics", MetricsRoute(metrics, metrics_token, is_open=is_open)))
     if page is not None:
         routes.append(Mount(PAGE_PATH, page))
@@ -78,18 +78,18 @@ async def serve_http(
     )
     reporting = SessionEnd(RepairedBodies(app), gateway.sessions.end)
     guarded = BearerTokens(reporting, tokens or {}, frozenset({"/healthz", "/metrics"}))
-    connections = ClientConnections(most_connections())
+    connections = ClientConnections(connection_limit())
     config = uvicorn.Config(
         guarded,
         host=host,
         port=port,
         http=cast("type[asyncio.Protocol]", connections.connection),
-        backlog=BACKLOG,
+        backlog=LISTEN_BACKLOG,
         log_level="warning",
         lifespan="on",
     )
-    http_server = ReportingServer(config, started)
-    with connections.quiet():
+    http_server = PortReportingServer(config, on_start)
+    with connections.counted_not_logged():
         async with anyio.create_task_group() as group:
             await group.start(gateway.fleet.run)
             try:
@@ -101,17 +101,17 @@ async def serve_http(
             group.cancel_scope.cancel()
 
 
-class ReportingServer(uvicorn.Server):
+class PortReportingServer(uvicorn.Server):
     """A uvicorn server that reports its port.
 
     Args:
         config: its settings.
-        started: called with the port when the server accepts requests.
+        on_start: called with the port when the server accepts requests.
     """
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[int], None] | None) -> None:
+    def __init__(self, config: uvicorn.Config, on_start: Callable[[int], None] | None) -> None:
         super().__init__(config)
-        self._on_start = started
+        self._on_start = on_start
 
     async def startup(self, sockets: Any = None) -> None:
         """Listen, and report the port."""
@@ -132,7 +132,7 @@ class MetricsRoute:
     def __init__(self, metrics: Metrics, token: str | None, *, is_open: bool) -> None:
         self._metrics = metrics
         self._token = token
-        self._open = is_open
+        self._is_open = is_open
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer with the metrics, or with 401 and what to do."""
@@ -151,9 +151,9 @@ class MetricsRoute:
 
     def _permits(self, request: Request) -> bool:
         if self._token is not None:
-            return compare_digest(_bearer(request.scope).encode(), self._token.encode())
+            return compare_digest(_bearer_token(request.scope).encode(), self._token.encode())
         # A web page whose host name points to this machine must not read it.
-        return self._open and request.url.hostname in LOOPBACK
+        return self._is_open and request.url.hostname in LOOPBACK_HOSTS
 
 
 class BearerTokens:
@@ -173,16 +173,16 @@ class BearerTokens:
     ) -> None:
         self._app = app
         self._tokens = dict(tokens)
-        self._open = open_paths
+        self._open_paths = open_paths
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass a request on with its profile, or answer 401."""
         path = scope.get("path", "")
-        is_open = path in self._open or f"{path}/".startswith(f"{PAGE_PATH}/")
+        is_open = path in self._open_paths or f"{path}/".startswith(f"{PAGE_PATH}/")
         if scope["type"] != "http" or not self._tokens or is_open:
             await self._app(scope, receive, send)
             return
-        token = _bearer(scope)
+        token = _bearer_token(scope)
         matching = [
             name
             for name, profile_token in self._tokens.items()
@@ -196,11 +196,11 @@ class BearerTokens:
         user = AuthenticatedUser(AccessToken(token=token, client_id=matching[0], scopes=[]))
         # A conversation in a database belongs to the token too, without the token being in it.
         owner = sha256(f"{matching[0]} {token}".encode()).hexdigest()
-        mine = {"shortlist.profile": matching[0], "shortlist.owner": owner, "user": user}
-        await self._app({**scope, **mine}, receive, send)
+        identity = {"shortlist.profile": matching[0], "shortlist.owner": owner, "user": user}
+        await self._app({**scope, **identity}, receive, send)
 
 
-def _bearer(scope: Any) -> str:
+def _bearer_token(scope: Any) -> str:
     """The bearer token of a request, "" if it has none."""
     authorization: str = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
     is_bearer = authorization[:7].lower() == "bearer "
@@ -238,12 +238,12 @@ class SessionEnd:
 
     Args:
         app: the ASGI application of the MCP server.
-        ended: called with the profile's name (None for the default) and the MCP session's id.
+        on_end: called with the profile's name (None for the default) and the MCP session's id.
     """
 
-    def __init__(self, app: Any, ended: Callable[[str | None, str], None]) -> None:
+    def __init__(self, app: Any, on_end: Callable[[str | None, str], None]) -> None:
         self._app = app
-        self._on_end = ended
+        self._on_end = on_end
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass a request on, and check the answer to a `DELETE`."""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp.types as types
@@ -24,7 +24,12 @@ from ..session.session_data import SessionData
 from .client_protocol import serve_connection
 from .meta_tools import meta_tool_answers as answers
 from .meta_tools.client_search import collect_votes
-from .meta_tools.meta_tool_definitions import CALLS, RESERVED, UNLISTED, meta_tools
+from .meta_tools.meta_tool_definitions import (
+    CALL_TOOL_BY_EFFECT,
+    RESERVED_NAMES,
+    UNLISTED_ARGUMENTS,
+    meta_tools,
+)
 from .meta_tools.run_code import CodeMode
 from .meta_tools.search_answer import queries_of
 from .meta_tools.shown_tools import shown_tools
@@ -32,7 +37,16 @@ from .meta_tools.tool_calls import ClientCall, error_result, forward_call
 from .observe.gateway_events import CallRecord
 from .observe.observer import Observer, ProfileOffer, Requester
 from .profiles.client_sessions import ClientSession, ClientSessions, permitted_servers
-from .profiles.profile import CALL, DETAILS, READ, RUN, SEARCH, SERVERS, Profile, ProfileViews
+from .profiles.profile import (
+    CALL_TOOL,
+    GET_TOOL_DETAILS,
+    LIST_SERVERS,
+    READ_RESULT,
+    RUN_CODE,
+    SEARCH_TOOLS,
+    Profile,
+    ProfileViews,
+)
 from .relay.log_levels import LogLevels
 from .relay.mcp_prompts import Completions, Prompts
 from .relay.resources import Resources
@@ -41,12 +55,14 @@ from .stdio_streams import standard_streams
 from .upstream.caller import Caller, Context
 from .upstream.fleet import Fleet
 from .upstream.server_connection import ServerError, ServerState, Upstream, UpstreamError
-from .upstream.shared_state import SharedState
+
+if TYPE_CHECKING:
+    from ..retrieval.postgres.stored_texts import StoredTexts
 
 _LOG = logging.getLogger("shortlist.gateway")
-_USE = "Search for tools with search_tools, then call them with call_tool."
+_USAGE_SENTENCE = "Search for tools with search_tools, then call them with call_tool."
 #: Seconds that a search in one server waits for its start.
-_START_S = 20.0
+_START_WAIT_S = 20.0
 
 
 class Gateway:
@@ -66,13 +82,13 @@ class Gateway:
         profile: Profile | None = None,
         profiles: Mapping[str, Profile] | None = None,
         observer: Observer | None = None,
-        shared: SharedState | None = None,
+        shared: StoredTexts | None = None,
     ) -> None:
         self.fleet = fleet
         self.observer = observer or Observer()
         fleet.on_state = self._state_changed
         self.sessions = ClientSessions(
-            fleet, self._new_session, profile or Profile(), profiles, shared
+            fleet, self._make_session, profile or Profile(), profiles, shared
         )
         self.server: Server[Any] = Server(
             "shortlist",
@@ -100,7 +116,7 @@ class Gateway:
             group.cancel_scope.cancel()
 
     @cached_property
-    def code(self) -> CodeMode:
+    def code_mode(self) -> CodeMode:
         """Runs the scripts of clients.
 
         Raises:
@@ -110,17 +126,17 @@ class Gateway:
 
     async def aclose(self) -> None:
         """End the processes for scripts."""
-        if "code" in self.__dict__:
-            await self.code.aclose()
+        if "code_mode" in self.__dict__:
+            await self.code_mode.aclose()
 
-    def _new_session(self, views: ProfileViews, data: SessionData | None = None) -> Session:
+    def _make_session(self, views: ProfileViews, data: SessionData | None = None) -> Session:
         """A session with the permissions of a profile; a new one without data."""
         settings = views.config.session.changed({"must_offer": False})
         return Session(views, settings, data)
 
     def _client(self, context: Context) -> ClientSession:
         """The session of a request."""
-        client = self.sessions.of(context.request)
+        client = self.sessions.session_of(context.request)
         if context.request is None:
             # Over stdin/stdout there is one client. It gets questions that belong to no call.
             caller = Caller(context, client)
@@ -135,8 +151,10 @@ class Gateway:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         result = await call_next(ctx)
         if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
-            names = permitted_servers(self.fleet, self.sessions.of(ctx.request))
-            result["instructions"] = "\n".join(filter(None, (_USE, answers.server_names(names))))
+            names = permitted_servers(self.fleet, self.sessions.session_of(ctx.request))
+            result["instructions"] = "\n".join(
+                filter(None, (_USAGE_SENTENCE, answers.server_names(names)))
+            )
         return result
 
     async def _list_tools(
@@ -147,7 +165,7 @@ class Gateway:
         client = self._client(context)
         await self.fleet.follow_changes()
         tools = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
-        requester = Requester.of(context.request, client.session.id, client.profile.name)
+        requester = Requester.of_request(context.request, client.session.id, client.profile.name)
         view = client.view()
         offer = self._profile_offer(client, view.catalog)
         self.observer.record_list(requester, view, tools, offer)
@@ -157,12 +175,12 @@ class Gateway:
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         client, call_record = self._client(context), CallRecord()
-        requester = Requester.of(context.request, client.session.id, client.profile.name)
+        requester = Requester.of_request(context.request, client.session.id, client.profile.name)
         with self.observer.request(requester, params, call_record) as request:
             answer = await self._answer_safely(context, client, params, call_record)
             request.answer = answer if isinstance(answer, types.CallToolResult) else None
         catalog = self.fleet.engine.catalog
-        if params.name == SEARCH and self.observer.lacks_catalog(requester, catalog):
+        if params.name == SEARCH_TOOLS and self.observer.lacks_catalog(requester, catalog):
             # Servers that started after the client's first list have tools too.
             self.observer.record_catalog(requester, self._profile_offer(client, catalog))
         return answer
@@ -170,7 +188,7 @@ class Gateway:
     def _profile_offer(self, client: ClientSession, catalog: Catalog) -> ProfileOffer:
         """The tools of a client's profile in a version."""
         quarantined = frozenset(self.fleet.engine.quarantined)
-        return ProfileOffer(catalog, quarantined, client.profile.allowed(catalog))
+        return ProfileOffer(catalog, quarantined, client.profile.allowed_ids(catalog))
 
     async def _answer_safely(
         self,
@@ -205,33 +223,37 @@ class Gateway:
         call_record: CallRecord,
     ) -> types.CallToolResult | types.InputRequiredResult:
         name = params.name
-        if name not in RESERVED:
+        if name not in RESERVED_NAMES:
             call = ClientCall(name, arguments, params)
             return await forward_call(self.fleet, context, client, call, call_record)
-        arguments = dict(without_refused_nulls(_SCHEMAS[name], arguments))
-        if problems := _CHECKS[name].problems(arguments):
+        arguments = dict(without_refused_nulls(_META_TOOL_SCHEMAS[name], arguments))
+        if problems := _ARGUMENT_CHECKS[name].problems(arguments):
             return error_result("The arguments do not fit: " + "; ".join(map(str, problems)))
-        call_tools = tuple(CALLS.values()) if client.profile.split else (CALL,)
+        call_tools = (
+            tuple(CALL_TOOL_BY_EFFECT.values()) if client.profile.split_call_tool else (CALL_TOOL,)
+        )
         if name in call_tools:
-            call = ClientCall(arguments["name"], arguments.get("arguments"), params, through=name)
+            call = ClientCall(
+                arguments["name"], arguments.get("arguments"), params, via_meta_tool=name
+            )
             return await forward_call(self.fleet, context, client, call, call_record)
-        if name == READ:
+        if name == READ_RESULT:
             first, last = (*arguments.get("range", ()), None, None)[:2]
-            read = partial(client.results.read, readable=client.may_read)
+            read = partial(client.results.read, may_read=client.may_read)
             text = await anyio.to_thread.run_sync(read, arguments["id"], first, last)
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
-        if name == SEARCH:
+        if name == SEARCH_TOOLS:
             return await self._search(context, client, params, arguments, call_record)
-        if name == DETAILS:
-            stubs = self.code.stubs if client.profile.code else None
+        if name == GET_TOOL_DETAILS:
+            stubs = self.code_mode.stubs if client.profile.has_run_code else None
             return await anyio.to_thread.run_sync(
                 answers.details, self.fleet, client, arguments, stubs
             )
-        if name == RUN and client.profile.code:
-            return await self.code.run(context, client, params)
-        if name == RUN:
+        if name == RUN_CODE and client.profile.has_run_code:
+            return await self.code_mode.run(context, client, params)
+        if name == RUN_CODE:
             return error_result("run_code is off here; the operator turns it on: shortlist.code")
-        if name == SERVERS:
+        if name == LIST_SERVERS:
             return await anyio.to_thread.run_sync(answers.servers, self.fleet, client, arguments)
         return error_result(f"There is no tool {name!r} here; use one of: {', '.join(call_tools)}.")
 
@@ -251,7 +273,10 @@ class Gateway:
         await client.run_step(partial(client.use_votes, collected.votes))
         search = await anyio.to_thread.run_sync(answers.search, self.fleet, client, arguments)
         call_record.search, answer = search.outcome, search.result
-        if not collected.arguments or (claim := collected.claimed_call(client.view())) is None:
+        if (
+            not collected.claim_arguments
+            or (claim := collected.claimed_call(client.view())) is None
+        ):
             return answer
         tool, claimed_arguments = claim
         call = ClientCall(tool.id, claimed_arguments, params)
@@ -266,8 +291,8 @@ class Gateway:
 
     async def _wait_for_start(self, client: ClientSession, server: str) -> None:
         """Wait while a server that the client may use is at its first start, for a limited time."""
-        if server in self.fleet.never_listed and client.permits_server(server):
-            with anyio.move_on_after(_START_S), suppress(UpstreamError):
+        if server in self.fleet.unlisted_servers and client.permits_server(server):
+            with anyio.move_on_after(_START_WAIT_S), suppress(UpstreamError):
                 await self.fleet.upstreams[server].connect()
 
     def _state_changed(self, upstream: Upstream) -> None:
@@ -282,12 +307,12 @@ class Gateway:
         )
 
 
-_SCHEMAS: Mapping[str, dict[str, Any]] = {
+_META_TOOL_SCHEMAS: Mapping[str, dict[str, Any]] = {
     tool.name: tool.input_schema
     for split in (False, True)
-    for tool in meta_tools("", types.ToolAnnotations(), split=split, code=True)
+    for tool in meta_tools("", types.ToolAnnotations(), split_call_tool=split, with_run_code=True)
 }
-_SCHEMAS[SEARCH]["properties"].update(UNLISTED)
-_CHECKS: Mapping[str, ArgumentCheck] = {
-    name: ArgumentCheck(schema) for name, schema in _SCHEMAS.items()
+_META_TOOL_SCHEMAS[SEARCH_TOOLS]["properties"].update(UNLISTED_ARGUMENTS)
+_ARGUMENT_CHECKS: Mapping[str, ArgumentCheck] = {
+    name: ArgumentCheck(schema) for name, schema in _META_TOOL_SCHEMAS.items()
 }

@@ -21,18 +21,18 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from ..errors import ConfigError
-from .attach.attached_client import MOST_BYTES
-from .attach.running_gateway import greeting
+from .attach.attached_client import MAX_CLIENT_MESSAGE_BYTES
+from .attach.running_gateway import greeting_line
 from .attach.socket_folder import AttachError, check_peer
 from .client_protocol import serve_connection
 from .server import Gateway
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds in which a client must name its profile.
-_GREETING_S = 10.0
-_MOST_GREETING_BYTES = 10_000
-_CANCEL = "notifications/cancelled"
-_CLOSED = (
+_GREETING_TIMEOUT_S = 10.0
+_MAX_GREETING_BYTES = 10_000
+_CANCEL_METHOD = "notifications/cancelled"
+_CONNECTION_ENDED_ERRORS = (
     anyio.EndOfStream,
     anyio.ClosedResourceError,
     anyio.BrokenResourceError,
@@ -64,7 +64,7 @@ class SocketServer:
             `ClientSessions` for the name that the client gives. Raises ConfigError if there is no
             such profile.
         problems: problems of the configuration that each client is told.
-        idle_s: seconds without a client after which the gateway ends.
+        idle_end_s: seconds without a client after which the gateway ends.
     """
 
     def __init__(
@@ -72,13 +72,13 @@ class SocketServer:
         gateway: Gateway,
         choose_profile: ChooseProfile,
         problems: tuple[str, ...] = (),
-        idle_s: float = 300.0,
+        idle_end_s: float = 300.0,
     ) -> None:
         self._gateway = gateway
         self._choose_profile = choose_profile
         self._problems = problems
-        self._idle_s = idle_s
-        self._clients = 0
+        self._idle_end_s = idle_end_s
+        self._client_count = 0
         self._idle_since = 0.0
         self._is_ending = False
 
@@ -109,9 +109,9 @@ class SocketServer:
     async def _wait_until_idle(self) -> None:
         self._idle_since = anyio.current_time()
         while True:
-            rest = self._idle_since + self._idle_s - anyio.current_time()
-            if self._clients:
-                rest = self._idle_s
+            rest = self._idle_since + self._idle_end_s - anyio.current_time()
+            if self._client_count:
+                rest = self._idle_end_s
             elif rest <= 0:
                 return
             await anyio.sleep(rest)
@@ -121,7 +121,7 @@ class SocketServer:
             # Without a greeting, the client waits for the next gateway.
             await stream.aclose()
             return
-        self._clients += 1
+        self._client_count += 1
         try:
             async with stream:
                 await self.serve_client(stream)
@@ -131,7 +131,7 @@ class SocketServer:
             # A client's connection never ends the gateway of the others.
             _LOG.exception("the connection of a client failed")
         finally:
-            self._clients -= 1
+            self._client_count -= 1
             self._idle_since = anyio.current_time()
 
     async def serve_client(self, stream: ByteStream) -> None:
@@ -145,7 +145,7 @@ class SocketServer:
         """
         check_peer(stream.extra(SocketAttribute.raw_socket))  # noqa: S610
         lines = BufferedByteReceiveStream(stream)
-        with suppress(*_CLOSED, anyio.DelimiterNotFound):
+        with suppress(*_CONNECTION_ENDED_ERRORS, anyio.DelimiterNotFound):
             profile = await self._greet(lines, stream)
             session_id = uuid4().hex
             request = AttachedRequest(
@@ -158,14 +158,14 @@ class SocketServer:
 
     async def _greet(self, lines: BufferedByteReceiveStream, stream: ByteStream) -> str | None:
         """The key of the profile that the client names."""
-        with anyio.move_on_after(_GREETING_S):
-            line = await lines.receive_until(b"\n", _MOST_GREETING_BYTES)
+        with anyio.move_on_after(_GREETING_TIMEOUT_S):
+            line = await lines.receive_until(b"\n", _MAX_GREETING_BYTES)
             try:
                 profile = self._choose_profile(json.loads(line)["profile"])
             except (ConfigError, ValueError, TypeError, KeyError) as error:
-                await stream.send(greeting(error=str(error)))
+                await stream.send(greeting_line(error=str(error)))
             else:
-                await stream.send(greeting(problems=self._problems))
+                await stream.send(greeting_line(problems=self._problems))
                 return profile
         raise anyio.EndOfStream
 
@@ -183,9 +183,9 @@ class SocketServer:
         async def receive_all() -> None:
             metadata = ServerMessageMetadata(request_context=request)
             async with to_server:
-                with suppress(*_CLOSED):
+                with suppress(*_CONNECTION_ENDED_ERRORS):
                     while True:
-                        line = await lines.receive_until(b"\n", 2 * MOST_BYTES)
+                        line = await lines.receive_until(b"\n", 2 * MAX_CLIENT_MESSAGE_BYTES)
                         message = _message(line)
                         if not isinstance(message, Exception):
                             if not questions.restore(message):
@@ -196,7 +196,7 @@ class SocketServer:
 
         async def send_all() -> None:
             async with from_server:
-                with suppress(*_CLOSED):
+                with suppress(*_CONNECTION_ENDED_ERRORS):
                     async for session_message in from_server:
                         message = questions.mark(session_message.message)
                         text = message.model_dump_json(by_alias=True, exclude_unset=True)
@@ -226,7 +226,7 @@ class QuestionIds:
         """A message for the client, with a marked id if it is a request or cancels one."""
         if isinstance(message, types.JSONRPCRequest):
             return message.model_copy(update={"id": f"{self._connection_id}-{message.id}"})
-        if isinstance(message, types.JSONRPCNotification) and message.method == _CANCEL:
+        if isinstance(message, types.JSONRPCNotification) and message.method == _CANCEL_METHOD:
             params = dict(message.params or {})
             params["requestId"] = f"{self._connection_id}-{params.get('requestId')}"
             return message.model_copy(update={"params": params})

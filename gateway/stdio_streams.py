@@ -23,9 +23,9 @@ if sys.platform != "win32":
     import fcntl
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
-_READ_BYTES = 65_536
+_MAX_READ_BYTES = 65_536
 #: A pipe that can be written takes at least so many bytes without blocking.
-_PIPE_BYTES = 4_096
+_MAX_WRITE_BYTES = 4_096
 #: A thread that waits for a reader looks so often whether the gateway ends.
 _POLL_MS = 500
 
@@ -52,7 +52,7 @@ def standard_streams() -> Iterator[Streams]:
         except OSError:
             # The client started the gateway without a stderr.
             os.dup2(nothing.fileno(), _STDOUT)
-    lines: Any = PipeLines(stdin)
+    lines: Any = RepairedPipeLines(stdin)
     if not _is_pipe(stdin):
         lines = _threaded(os.fdopen(stdin, "rb", closefd=False))
     try:
@@ -92,7 +92,7 @@ class _RepairedLines:
         return repaired_json(self._file.readline()).decode()
 
 
-class PipeLines:
+class RepairedPipeLines:
     """The lines of a pipe or socket, each repaired by `JsonRepair`. The SDK iterates over them.
 
     Args:
@@ -120,7 +120,7 @@ class PipeLines:
 
     async def _read(self) -> bytes:
         await anyio.wait_readable(self._descriptor)
-        return os.read(self._descriptor, _READ_BYTES)
+        return os.read(self._descriptor, _MAX_READ_BYTES)
 
 
 class PipeWriter:
@@ -141,7 +141,7 @@ class PipeWriter:
         while rest:
             while not self._writable.poll(0):
                 await anyio.to_thread.run_sync(self._writable.poll, _POLL_MS)
-            rest = rest[os.write(self._descriptor, rest[:_PIPE_BYTES]) :]
+            rest = rest[os.write(self._descriptor, rest[:_MAX_WRITE_BYTES]) :]
 
     async def flush(self) -> None:
         """Nothing is kept back."""

@@ -174,7 +174,7 @@ class CatalogAnswers:
     def _sent(self, tool: Tool) -> Any:
         """The definition as its server listed it last; as it was indexed, without a gateway."""
         fleet = self._subject.fleet
-        listed = None if fleet is None else fleet.listing_of(tool.server or "")
+        listed = None if fleet is None else fleet.saved_listing(tool.server or "")
         for sent in () if listed is None else listed.tools:
             if sent.name == tool.name:
                 return sent.model_dump(mode="json", by_alias=True, exclude_none=True)

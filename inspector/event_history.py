@@ -24,7 +24,7 @@ _QUERY_CHARACTERS = 4_000
 #: Characters of the answer of a call that failed.
 _PROBLEM_CHARACTERS = 400
 #: Most bytes that one reading takes from a file.
-_MOST_BYTES = 64_000_000
+_MAX_BYTES = 64_000_000
 
 
 def cut(text: str, most: int) -> str:
@@ -112,7 +112,7 @@ class EventHistory:
                 if file.seek(0, 2) < self._position:  # another file, or a file that was cut
                     self._position, self._rest = 0, b""
                 file.seek(self._position)
-                data = self._rest + file.read(_MOST_BYTES)
+                data = self._rest + file.read(_MAX_BYTES)
                 self._position = file.tell()
             *lines, self._rest = data.split(b"\n")
             rows: list[Row] = []

@@ -34,8 +34,8 @@ from .subject import Subject
 _LOG = logging.getLogger("shortlist.inspector")
 #: Names of this machine in the `Host` of a request.
 _LOCAL_NAMES = frozenset(("127.0.0.1", "localhost", "[::1]"))
-_MOST_CHARACTERS = 20_000
-_MOST_BODY_BYTES = 65_536
+_MAX_CHARACTERS = 20_000
+_MAX_BODY_BYTES = 65_536
 _FILES = {
     "": ("page.html", "text/html; charset=utf-8"),
     "page.css": ("page.css", "text/css; charset=utf-8"),
@@ -244,8 +244,8 @@ async def _body(request: Request, *required: str) -> dict[str, str]:
     body = b""
     async for chunk in request.stream():
         body += chunk
-        if len(body) > _MOST_BODY_BYTES:
-            raise RequestError(f"a request of more than {_MOST_BODY_BYTES:,} bytes")
+        if len(body) > _MAX_BODY_BYTES:
+            raise RequestError(f"a request of more than {_MAX_BODY_BYTES:,} bytes")
     try:
         values = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -293,7 +293,7 @@ def as_shown(value: Any) -> Any:
     Control and direction marks are written out, as `\u202e`. A longer text is cut, with a mark.
     """
     if isinstance(value, str):
-        return written_out(cut(value, _MOST_CHARACTERS))
+        return written_out(cut(value, _MAX_CHARACTERS))
     if isinstance(value, Mapping):
         return {as_shown(str(key)): as_shown(child) for key, child in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

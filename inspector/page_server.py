@@ -10,7 +10,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from ..gateway.http_server import PAGE_PATH, ReportingServer
+from ..gateway.http_server import PAGE_PATH, PortReportingServer
 from .page_app import page_app
 from .subject import Subject
 
@@ -30,7 +30,7 @@ async def serve_page(subject: Subject, port: int, announce: Callable[[str], Any]
     app = Starlette(routes=[Mount(PAGE_PATH, page_app(subject, token))])
     config = uvicorn.Config(app, "127.0.0.1", port, log_level="warning", lifespan="off")
     try:
-        await ReportingServer(
+        await PortReportingServer(
             config, lambda at: announce(f"http://127.0.0.1:{at}{PAGE_PATH}/#{token}")
         ).serve()
     finally:

@@ -142,7 +142,7 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     from ...enrichment.library import Library
     from ...enrichment.tool_examples import LIBRARY
     from ...gateway.connections.server_log import LogTail
-    from ...gateway.observe.server_inspection import STARTS_AT_ONCE, inspect_servers
+    from ...gateway.observe.server_inspection import MAX_PARALLEL_STARTS, inspect_servers
     from ...gateway.profiles.profile import script_grants
     from ...trust import Pins, quarantined
 
@@ -158,7 +158,7 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         if running:
             longest = max(spec.start_timeout_s for spec in running)
             note(
-                f"starting {counted(len(running), 'server')}, {STARTS_AT_ONCE} at a time, "
+                f"starting {counted(len(running), 'server')}, {MAX_PARALLEL_STARTS} at a time, "
                 f"each for at most {longest:g} s"
             )
         elif not client_config.servers and not client_config.problems:
@@ -171,7 +171,7 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     file_problems = [
         problem
         for problem in client_config.problems
-        if not any(_text_about(problem, name) for name in client_config.skipped)
+        if not any(_text_about(problem, name) for name in client_config.unusable_servers)
     ]
     return ServersReport(
         files.path,
@@ -211,7 +211,7 @@ def _checks(
             problems,
             library_servers.get(spec.name, {}),
         )
-    for name in client_config.skipped:
+    for name in client_config.unusable_servers:
         problems = tuple(
             text for problem in client_config.problems if (text := _text_about(problem, name))
         )
@@ -254,15 +254,18 @@ def _library_counts(report: ServersReport) -> Iterator[str]:
 def _script_lines(grants: ScriptGrants) -> Iterator[Any]:
     from rich.text import Text
 
-    counts = f"{counted(grants.allowed, 'tool')} called, {len(grants.asked):,} asked for"
-    lines = [f"{counts}, {len(grants.denied):,} denied"]
-    if grants.unmatched:
-        lines.append(f"no tool fits {', '.join(grants.unmatched)}")
+    counts = f"{counted(grants.allowed_count, 'tool')} called, {len(grants.asked_ids):,} asked for"
+    lines = [f"{counts}, {len(grants.denied_ids):,} denied"]
+    if grants.unmatched_patterns:
+        lines.append(f"no tool fits {', '.join(grants.unmatched_patterns)}")
     for line in lines:
-        yield Text(f"scripts of profile {grants.profile}: {line}", style="dim")
-    if grants.allow:
-        yield Text(f"to be asked for none of them, write in the table {grants.table}:", style="dim")
-        yield Text(f'"allow": {json.dumps(grants.allow)}', overflow="fold")
+        yield Text(f"scripts of profile {grants.profile_name}: {line}", style="dim")
+    if grants.suggested_allow:
+        yield Text(
+            f"to be asked for none of them, write in the table {grants.settings_table}:",
+            style="dim",
+        )
+        yield Text(f'"allow": {json.dumps(grants.suggested_allow)}', overflow="fold")
 
 
 def _table(report: ServersReport) -> Table:

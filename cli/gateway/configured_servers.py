@@ -116,7 +116,7 @@ def fleet_of(client_config: ClientConfig, engine: Mapping[str, Any]) -> Fleet:
     """
     from ...gateway.upstream.fleet import Fleet
 
-    return Fleet(client_config.servers, engine_settings=dict(engine), starts_unknown=False)
+    return Fleet(client_config.servers, engine_settings=dict(engine), starts_unlisted=False)
 
 
 @contextmanager
@@ -149,6 +149,6 @@ def gateway_catalog(config: Path, settings: Path | None = None) -> tuple[Catalog
     files = read_gateway_files(config, settings)
     engine = {"tiers": ["lexical"], "trust": {"scan": False}}
     fleet = fleet_of(files.client_config, engine)
-    if fleet.never_listed:
-        note(f"not known yet, since they never ran: {', '.join(fleet.never_listed)}")
+    if fleet.unlisted_servers:
+        note(f"not known yet, since they never ran: {', '.join(fleet.unlisted_servers)}")
     return fleet.engine.catalog, files.pins

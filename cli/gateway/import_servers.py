@@ -65,11 +65,11 @@ def _show(servers: tuple[ServerSpec, ...]) -> None:
 
 
 def _write(servers: tuple[ServerSpec, ...], out: Path) -> None:
-    from ...gateway.clients.client_import import entry_of, mcp_json
+    from ...gateway.clients.client_import import mcp_json, mcp_servers_entry
     from ...gateway.clients.config_edit import FileChange, apply_change
 
     if out.exists():
         raise ConfigError(f"{out}: exists; give a new file, or use: shortlist install --config")
-    text = mcp_json({server.name: entry_of(server) for server in servers})
+    text = mcp_json({server.name: mcp_servers_entry(server) for server in servers})
     apply_change(FileChange(out, None, text.encode()), backup=False)
     typer.echo(f"{out}: {counted(len(servers), 'server')}")

@@ -65,6 +65,8 @@ def _write(plan: InstallPlan, title: str) -> None:
 
     for backup in apply_plan(plan):
         typer.echo(f"backup: {backup}")
-    if plan.moved:
-        typer.echo(f"moved {counted(len(plan.moved), 'server')}: {', '.join(plan.moved)}")
+    if plan.moved_servers:
+        typer.echo(
+            f"moved {counted(len(plan.moved_servers), 'server')}: {', '.join(plan.moved_servers)}"
+        )
     typer.echo(f"done; restart {title} to use it")

@@ -28,7 +28,7 @@ def set_secret(name: _NameArgument) -> None:
 
     It is read from a hidden prompt, or from stdin if that is a pipe.
     """
-    from ...gateway.connections.system_keyring import SERVICE, store_password
+    from ...gateway.connections.system_keyring import DEFAULT_KEYRING_SERVICE, store_password
 
     _check(name)
     if sys.stdin.isatty():
@@ -37,17 +37,17 @@ def set_secret(name: _NameArgument) -> None:
         value = sys.stdin.read().rstrip("\r\n")
     if not value:
         raise ConfigError(f"secret {name}: the value is empty")
-    store_password(SERVICE, name, value)
+    store_password(DEFAULT_KEYRING_SERVICE, name, value)
     note(f"stored; write ${{keyring:{name}}} where the configuration needs it")
 
 
 @secret.command("delete")
 def delete_secret(name: _NameArgument) -> None:
     """Delete a secret from the system keyring."""
-    from ...gateway.connections.system_keyring import SERVICE, delete_password
+    from ...gateway.connections.system_keyring import DEFAULT_KEYRING_SERVICE, delete_password
 
     _check(name)
-    delete_password(SERVICE, name)
+    delete_password(DEFAULT_KEYRING_SERVICE, name)
     note("deleted")
 
 

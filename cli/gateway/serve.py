@@ -113,7 +113,7 @@ def _serve_here(
         from ...gateway.observe.gateway_spans import GatewaySpans
         from ...gateway.observe.observer import Observer
         from ...gateway.server import Gateway
-        from ...gateway.upstream.first_use import FirstUse, default_pins
+        from ...gateway.upstream.first_use import FirstUsePins, default_pins
         from ...gateway.upstream.fleet import Fleet
     except ImportError as missing:
         raise MissingExtraError("the gateway", "gateway") from missing
@@ -121,7 +121,7 @@ def _serve_here(
     from ...gateway.profiles.gateway_settings import read_gateway_settings
     from ...gateway.profiles.profile import ClientProfiles
     from ...gateway.upstream.shared_state import shared_state
-    from ...gateway.upstream.start_cache import Manifests
+    from ...gateway.upstream.start_cache import ListingCache
     from ...session import EventSink, JsonLines
 
     client_config = read_client_config(config)
@@ -143,12 +143,12 @@ def _serve_here(
     shared = shared_state(gateway_settings.engine)
     fleet = Fleet(
         client_config.servers,
-        manifests=Manifests.default(shared),
+        listing_cache=ListingCache.default(shared),
         engine_settings=dict(gateway_settings.engine),
-        idle_s=gateway_settings.idle_stop_s,
-        described=gateway_settings.catalog,
+        idle_stop_s=gateway_settings.idle_stop_s,
+        descriptions=gateway_settings.catalog,
         timeouts=gateway_settings.timeouts,
-        pins=FirstUse(gateway_settings.pins or default_pins(config), shared),
+        pins=FirstUsePins(gateway_settings.pins or default_pins(config), shared),
     )
     # Without HTTP nobody can ask for metrics or the page.
     operator_token = gateway_settings.operator_token if over_http else None
@@ -168,9 +168,9 @@ def _serve_here(
         Observer(*sinks, content=gateway_settings.event_content),
         shared,
     )
-    if any(served.code for served in (clients.default, *clients.profiles.values())):
+    if any(served.has_run_code for served in (clients.default, *clients.profiles.values())):
         # A missing extra is an error at the start, not in the first script.
-        _ = gateway.code
+        _ = gateway.code_mode
 
     def choose_profile(name: str) -> str | None:
         """The key of an attached client's profile."""
@@ -180,19 +180,19 @@ def _serve_here(
     if background is not None:
         from ...gateway.socket_server import SocketServer
 
-        idle_s = float(os.environ.get(_IDLE_VARIABLE, 300))
-        socket_server = SocketServer(gateway, choose_profile, problems, idle_s)
+        idle_end_s = float(os.environ.get(_IDLE_VARIABLE, 300))
+        socket_server = SocketServer(gateway, choose_profile, problems, idle_end_s)
         serving: Callable[[], Awaitable[None]] = partial(socket_server.serve, Path(socket))
     elif http is None:
         serving = gateway.serve_stdio
     else:
-        from ...gateway.http_server import LOOPBACK, serve_http
+        from ...gateway.http_server import LOOPBACK_HOSTS, serve_http
 
         host, _, port = http.rpartition(":")
         if not port.isdecimal():
             raise typer.BadParameter(f"--http {http!r}: HOST:PORT, such as 127.0.0.1:8765")
         address = host.strip("[]") or "127.0.0.1"
-        if address not in LOOPBACK and not clients.tokens:
+        if address not in LOOPBACK_HOSTS and not clients.tokens:
             raise typer.BadParameter(
                 f"--http {http}: other machines reach this address; give each profile a token first"
             )
@@ -212,7 +212,7 @@ def _serve_here(
                 examples=example_file(fleet.engine.config),
                 follow_pins=fleet.follow_pins,
             )
-            is_local = address in LOOPBACK
+            is_local = address in LOOPBACK_HOSTS
             page = page_app(subject, operator_token.get_secret_value(), local=is_local)
         serving = partial(
             serve_http,
@@ -223,7 +223,7 @@ def _serve_here(
             metrics=metrics,
             metrics_token=None if secret is None else secret.get_secret_value(),
             page=page,
-            started=lambda at: note(f"http://{address}:{at}/mcp"),
+            on_start=lambda at: note(f"http://{address}:{at}/mcp"),
         )
 
     def follow(changed: ClientConfig) -> None:
@@ -232,7 +232,7 @@ def _serve_here(
         new_clients = ClientProfiles.of(
             new_settings, profile, over_http=over_http, attached=attached
         )
-        gateway.sessions.change(new_clients.default, new_clients.profiles)
+        gateway.sessions.replace_profiles(new_clients.default, new_clients.profiles)
         nonlocal gateway_settings, clients
         gateway_settings, clients = new_settings, new_clients
 

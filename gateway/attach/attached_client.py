@@ -19,17 +19,18 @@ from ...errors import ShortlistError
 from ..connections.json_repair import repaired_json
 from .running_gateway import Attachment
 
-#: Error code of a request whose gateway is gone, from the range for servers.
-_GATEWAY_ENDED = -32_000
-_ENDED = "the background gateway ended during this request; send it again"
-_REQUEST_TOO_LONG = -32_600
-#: How often a request is sent at most, if the gateway ends while it is sent.
-_ATTEMPTS = 2
+#: JSON-RPC error code of a request whose gateway is gone, from the range for servers.
+_GATEWAY_ENDED_CODE = -32_000
+_GATEWAY_ENDED_TEXT = "the background gateway ended during this request; send it again"
+_TOO_LONG_CODE = -32_600
+#: Most times that a request is sent, if the gateway ends while it is sent.
+_SEND_ATTEMPTS = 2
 #: Most bytes of one message of the client.
-MOST_BYTES = 32 * 1024 * 1024
-#: Seconds that a new gateway may take for the handshake, and the last one for open answers.
-_HANDSHAKE_S = 60.0
-_LAST_ANSWERS_S = 10.0
+MAX_CLIENT_MESSAGE_BYTES = 32 * 1024 * 1024
+#: Seconds that a new gateway may take for the handshake, and seconds to wait for open answers after
+#: the client has ended.
+_HANDSHAKE_TIMEOUT_S = 60.0
+_LAST_ANSWERS_TIMEOUT_S = 10.0
 _STDOUT = 1
 
 
@@ -46,11 +47,12 @@ class AttachedClient:
         self._lock = threading.Lock()
         self._output_lock = threading.Lock()
         #: Open requests: the JSON of the id, to the connection and the id.
-        self._open: dict[str, tuple[_Connection, Any]] = {}
-        #: Messages that a new gateway must get first, by what they set; the handshake is first.
-        self._introduction: dict[str, dict[str, Any]] = {}
+        self._open_requests: dict[str, tuple[_Connection, Any]] = {}
+        #: Messages that a new gateway must get first: method or resource to the message. The
+        #: handshake is first.
+        self._replayed_messages: dict[str, dict[str, Any]] = {}
         self._connection: _Connection | None = None
-        self._connection = self._opened(attachment)
+        self._connection = self._open_connection(attachment)
 
     def run(self) -> None:
         """Pass messages on until stdin ends."""
@@ -63,73 +65,75 @@ class AttachedClient:
         if connection is not None:
             connection.finish()
 
-    def _opened(self, attachment: Attachment) -> _Connection:
-        return _Connection(attachment.connection, self._pass_to_client, self._lost)
+    def _open_connection(self, attachment: Attachment) -> _Connection:
+        return _Connection(attachment.connection, self._pass_to_client, self._end_connection)
 
     def _pass_to_gateway(self, line: bytes) -> None:
-        message = _parsed(line)
-        if len(line) > MOST_BYTES:
-            reason = f"the message is longer than {MOST_BYTES:,} bytes"
-            self._answer_error(message.get("id"), _REQUEST_TOO_LONG, reason)
+        message = _parse_message(line)
+        if len(line) > MAX_CLIENT_MESSAGE_BYTES:
+            reason = f"the message is longer than {MAX_CLIENT_MESSAGE_BYTES:,} bytes"
+            self._answer_error(message.get("id"), _TOO_LONG_CODE, reason)
         elif "method" in message and message.get("id") is not None:
             if message["method"] == "initialize":
-                self._introduction.clear()
+                self._replayed_messages.clear()
             if self._send_request(line, message["id"]):
-                self._remember(message)
+                self._remember_for_replay(message)
         else:
             self._send_other(line, message)
-            self._remember(message)
+            self._remember_for_replay(message)
 
     def _send_request(self, line: bytes, request_id: Any) -> bool:
         """Send a request, if needed to a new gateway. Returns whether it was sent."""
-        key, reason = _key(request_id), _ENDED
-        for _ in range(_ATTEMPTS):
+        key, reason = _id_key(request_id), _GATEWAY_ENDED_TEXT
+        for _ in range(_SEND_ATTEMPTS):
             try:
                 connection = self._connected()
             except (OSError, ShortlistError) as error:
                 reason = f"the background gateway cannot be reached: {error}"
                 continue
             with self._lock:
-                self._open[key] = connection, request_id
+                self._open_requests[key] = connection, request_id
             try:
                 connection.send(line)
             except OSError:
                 # The line did not arrive as a whole. So it can be sent to the next gateway.
                 with self._lock:
-                    is_open = self._open.pop(key, None) is not None
-                self._lost(connection)
+                    is_open = self._open_requests.pop(key, None) is not None
+                self._end_connection(connection)
                 if not is_open:
                     return False
                 continue
             return True
-        self._answer_error(request_id, _GATEWAY_ENDED, reason)
+        self._answer_error(request_id, _GATEWAY_ENDED_CODE, reason)
         return False
 
     def _send_other(self, line: bytes, message: dict[str, Any]) -> None:
         """Send a notification or an answer. After the end of its gateway it has no meaning."""
         if message.get("method") == "notifications/cancelled":
             with self._lock:
-                self._open.pop(_key((message.get("params") or {}).get("requestId")), None)
+                self._open_requests.pop(
+                    _id_key((message.get("params") or {}).get("requestId")), None
+                )
         if (connection := self._connection) is None:
             return
         if "method" not in message:
-            connection.forget_question(message.get("id"))
+            connection.forget_question_id(message.get("id"))
         try:
             connection.send(line)
         except OSError:
-            self._lost(connection)
+            self._end_connection(connection)
 
-    def _remember(self, message: dict[str, Any]) -> None:
+    def _remember_for_replay(self, message: dict[str, Any]) -> None:
         """Keep a message that sets something for the whole connection."""
         method = message.get("method")
         if method in ("initialize", "notifications/initialized", "logging/setLevel"):
-            self._introduction[method] = message
+            self._replayed_messages[method] = message
         elif method in ("resources/subscribe", "resources/unsubscribe"):
             uri = f"resource {(message.get('params') or {}).get('uri')}"
             if method == "resources/subscribe":
-                self._introduction[uri] = message
+                self._replayed_messages[uri] = message
             else:
-                self._introduction.pop(uri, None)
+                self._replayed_messages.pop(uri, None)
 
     def _connected(self) -> _Connection:
         """The connection to the gateway, made anew if the gateway is gone.
@@ -140,29 +144,29 @@ class AttachedClient:
         """
         if (present := self._connection) is not None:
             return present
-        connection = self._opened(self._attach())
-        for message in list(self._introduction.values()):
-            connection.introduce(message)
+        connection = self._open_connection(self._attach())
+        for message in list(self._replayed_messages.values()):
+            connection.replay(message)
         self._connection = connection
         return connection
 
     def _pass_to_client(self, line: bytes) -> None:
-        message = _parsed(line)
+        message = _parse_message(line)
         if "method" not in message:
             with self._lock:
-                self._open.pop(_key(message.get("id")), None)
+                self._open_requests.pop(_id_key(message.get("id")), None)
         self._write(line)
 
-    def _lost(self, connection: _Connection) -> None:
+    def _end_connection(self, connection: _Connection) -> None:
         """Answer the open requests of a connection that ended."""
         with self._lock:
             if self._connection is connection:
                 self._connection = None
-            keys = [key for key, (used, _) in self._open.items() if used is connection]
-            request_ids = [self._open.pop(key)[1] for key in keys]
+            keys = [key for key, (used, _) in self._open_requests.items() if used is connection]
+            request_ids = [self._open_requests.pop(key)[1] for key in keys]
         for request_id in request_ids:
-            self._answer_error(request_id, _GATEWAY_ENDED, _ENDED)
-        for question_id in connection.take_questions():
+            self._answer_error(request_id, _GATEWAY_ENDED_CODE, _GATEWAY_ENDED_TEXT)
+        for question_id in connection.take_open_question_ids():
             params = {"requestId": question_id, "reason": "the gateway ended"}
             self._write_message({"method": "notifications/cancelled", "params": params})
 
@@ -188,23 +192,24 @@ class _Connection:
 
     Args:
         connection: the socket.
-        receive: called with each line.
-        lost: called once when the connection has ended.
+        on_line: called with each line for the client.
+        on_end: called once when the connection has ended.
     """
 
     def __init__(
         self,
         connection: socket.socket,
-        receive: Callable[[bytes], None],
-        lost: Callable[[_Connection], None],
+        on_line: Callable[[bytes], None],
+        on_end: Callable[[_Connection], None],
     ) -> None:
         self.is_lost = False
         self._socket = connection
-        self._receive = receive
-        self._lost = lost
-        self._questions: dict[str, Any] = {}
-        #: Ids of the messages that introduced the client, whose answers it must not get.
-        self._introductions: dict[str, threading.Event] = {}
+        self._on_line = on_line
+        self._on_end = on_end
+        #: JSON of the id to the id, of the gateway's requests that the client has not answered.
+        self._open_question_ids: dict[str, Any] = {}
+        #: Ids of the replayed messages, whose answers the client must not get; set when answered.
+        self._answers_awaited: dict[str, threading.Event] = {}
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -218,7 +223,7 @@ class _Connection:
             raise ConnectionResetError
         self._socket.sendall(line)
 
-    def introduce(self, message: dict[str, Any]) -> None:
+    def replay(self, message: dict[str, Any]) -> None:
         """Send a message of an earlier connection, and wait for its answer.
 
         Raises:
@@ -226,10 +231,10 @@ class _Connection:
         """
         answered = threading.Event()
         if "id" in message:
-            message = {**message, "id": f"shortlist-{len(self._introductions)}"}
-            self._introductions[message["id"]] = answered
+            message = {**message, "id": f"shortlist-{len(self._answers_awaited)}"}
+            self._answers_awaited[message["id"]] = answered
         self.send(json.dumps(message).encode() + b"\n")
-        if "id" in message and not answered.wait(_HANDSHAKE_S):
+        if "id" in message and not answered.wait(_HANDSHAKE_TIMEOUT_S):
             raise TimeoutError
 
     def finish(self) -> None:
@@ -238,43 +243,43 @@ class _Connection:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError:
             return
-        self._reader.join(_LAST_ANSWERS_S)
+        self._reader.join(_LAST_ANSWERS_TIMEOUT_S)
 
-    def forget_question(self, question_id: Any) -> None:
+    def forget_question_id(self, question_id: Any) -> None:
         """The client answered a request of the gateway."""
-        self._questions.pop(_key(question_id), None)
+        self._open_question_ids.pop(_id_key(question_id), None)
 
-    def take_questions(self) -> list[Any]:
+    def take_open_question_ids(self) -> list[Any]:
         """Ids of the gateway's requests to the client. They are forgotten."""
-        question_ids = list(self._questions.values())
-        self._questions.clear()
+        question_ids = list(self._open_question_ids.values())
+        self._open_question_ids.clear()
         return question_ids
 
     def _read(self) -> None:
         with suppress(OSError), self._socket.makefile("rb") as lines:
             while (line := lines.readline()).endswith(b"\n"):
-                if not self._is_own(line):
-                    self._receive(line)
+                if not self._is_answer_to_replayed(line):
+                    self._on_line(line)
         self.is_lost = True
-        for answered in self._introductions.values():
+        for answered in self._answers_awaited.values():
             answered.set()
-        self._lost(self)
+        self._on_end(self)
         self._socket.close()
 
-    def _is_own(self, line: bytes) -> bool:
-        """Whether a line answers a message that introduced the client."""
-        message = _parsed(line)
+    def _is_answer_to_replayed(self, line: bytes) -> bool:
+        """Whether a line answers a replayed message. Records the gateway's requests."""
+        message = _parse_message(line)
         if "method" in message:
             if "id" in message:
-                self._questions[_key(message["id"])] = message["id"]
+                self._open_question_ids[_id_key(message["id"])] = message["id"]
             return False
-        answered = self._introductions.get(str(message.get("id")))
+        answered = self._answers_awaited.get(str(message.get("id")))
         if answered is not None:
             answered.set()
         return answered is not None
 
 
-def _parsed(line: bytes) -> dict[str, Any]:
+def _parse_message(line: bytes) -> dict[str, Any]:
     """The message in a line; empty if it is none, so that the other end can refuse it."""
     try:
         message = json.loads(line)
@@ -283,6 +288,6 @@ def _parsed(line: bytes) -> dict[str, Any]:
     return message if isinstance(message, dict) else {}
 
 
-def _key(request_id: Any) -> str:
+def _id_key(request_id: Any) -> str:
     """The JSON of an id: 1 and "1" are two ids."""
     return json.dumps(request_id)

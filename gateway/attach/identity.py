@@ -21,25 +21,25 @@ from typing import Any
 from ... import __version__
 from ...errors import ConfigError
 from ..clients.config_document import read_document
-from ..connections.system_keyring import SERVICE, keyring_password
+from ..connections.system_keyring import DEFAULT_KEYRING_SERVICE, keyring_password
 
-_PACKAGE = Path(__file__).parents[2]
+_PACKAGE_FOLDER = Path(__file__).parents[2]
 #: Folders of a checkout that no gateway runs.
-_NOT_RUN = frozenset({"tests", "docs", "evals", "build", "__pycache__"})
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_FILE = re.compile(r"\{file:([^{}]*)\}")
-_KEYRING = re.compile(r"\$\{keyring:([^{}]*)\}")
-_ENV_FILES = frozenset({"envFile", "env_file"})
-_RELATIVE = re.compile(r"(?:^|[=\s])\.{1,2}(?:[/\\]|$)")
+_FOLDERS_NOT_RUN = frozenset({"tests", "docs", "evals", "build", "__pycache__"})
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FILE_REFERENCE = re.compile(r"\{file:([^{}]*)\}")
+_KEYRING_REFERENCE = re.compile(r"\$\{keyring:([^{}]*)\}")
+_ENV_FILE_KEYS = frozenset({"envFile", "env_file"})
+_RELATIVE_PATH = re.compile(r"(?:^|[=\s])\.{1,2}(?:[/\\]|$)")
 #: Variables that the gateway or the servers' libraries read without being named in a file.
-_VARIABLES = frozenset(
+_IMPLICIT_VARIABLES = frozenset(
     "HOME USER LOGNAME PYTHONPATH PYTHON_KEYRING_BACKEND SSL_CERT_FILE SSL_CERT_DIR "
     "XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME "
     "HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy".split()
 )
-_PREFIXES = ("SHORTLIST_", "OTEL_", "ORT_", "HF_")
+_IMPLICIT_PREFIXES = ("SHORTLIST_", "OTEL_", "ORT_", "HF_")
 #: Set for the servers of a gateway. A gateway below another one is the same gateway.
-_MARK = "SHORTLIST_GATEWAY"
+_GATEWAY_MARK_VARIABLE = "SHORTLIST_GATEWAY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +78,21 @@ class Identity:
         if settings is not None:
             settings = settings.absolute()
             documents.append(read_document(settings).values)
-        texts = sorted({text for document in documents for text in _texts(document)})
+        texts = sorted({text for document in documents for text in _all_texts(document)})
         uses_folder = any(map(_is_relative_path, texts))
         folder = Path.cwd() if uses_folder else config.parent
         parts = {
             "version": __version__,
             "python": [sys.executable, sys.version],
-            "code": _code_state(),
+            "code": _source_files_hash(),
             "config": str(config),
             "settings": str(settings),
             "folder": str(folder),
             "own": [values.get("shortlist"), *documents[1:]],
-            "variables": _variables(texts),
+            "variables": _relevant_variables(texts),
             "files": [_file_hash(path) for path in _file_paths(documents, texts, config.parent)],
             "passwords": [
-                _password_hash(name) for text in texts for name in _KEYRING.findall(text)
+                _password_hash(name) for text in texts for name in _KEYRING_REFERENCE.findall(text)
             ],
             "programs": sorted({shutil.which(name) or name for name in _programs(values)}),
         }
@@ -101,22 +101,22 @@ class Identity:
         return cls(key, config, settings, folder)
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _all_texts(value: Any) -> Iterator[str]:
     """All texts of a document, keys included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield str(key)
-            yield from _texts(item)
+            yield from _all_texts(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _texts(item)
+            yield from _all_texts(item)
 
 
 def _is_relative_path(text: str) -> bool:
     """Whether a text names a file from the working folder on."""
-    if _RELATIVE.search(text):
+    if _RELATIVE_PATH.search(text):
         return True
     try:
         Path(text).stat()
@@ -125,36 +125,36 @@ def _is_relative_path(text: str) -> bool:
     return bool(text) and not Path(text).is_absolute()
 
 
-def _tables(value: Any) -> Iterator[Mapping[str, Any]]:
+def _all_tables(value: Any) -> Iterator[Mapping[str, Any]]:
     """All tables of a document."""
     if isinstance(value, Mapping):
         yield value
         for item in value.values():
-            yield from _tables(item)
+            yield from _all_tables(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _tables(item)
+            yield from _all_tables(item)
 
 
-def _variables(texts: list[str]) -> dict[str, str]:
+def _relevant_variables(texts: list[str]) -> dict[str, str]:
     """Environment variables that can change what the gateway does."""
-    named = {name for text in texts for name in _NAME.findall(text)} | _VARIABLES
+    named = {name for text in texts for name in _VARIABLE_NAME.findall(text)} | _IMPLICIT_VARIABLES
     return {
         name: value
         for name, value in os.environ.items()
-        if name != _MARK and (name in named or name.startswith(_PREFIXES))
+        if name != _GATEWAY_MARK_VARIABLE and (name in named or name.startswith(_IMPLICIT_PREFIXES))
     }
 
 
 def _file_paths(documents: list[Any], texts: list[str], folder: Path) -> Iterator[Path]:
     """Files whose content the configuration uses."""
     for text in texts:
-        for path in _FILE.findall(text):
+        for path in _FILE_REFERENCE.findall(text):
             yield Path(path).expanduser()
             yield folder / Path(path).expanduser()
     for document in documents:
-        for table in _tables(document):
-            for key in _ENV_FILES & table.keys():
+        for table in _all_tables(document):
+            for key in _ENV_FILE_KEYS & table.keys():
                 yield folder / Path(str(table[key])).expanduser()
 
 
@@ -169,7 +169,7 @@ def _file_hash(path: Path) -> list[str]:
 def _password_hash(content: str) -> str:
     service, _, user = content.rpartition("/")
     try:
-        password = keyring_password(service or SERVICE, user)
+        password = keyring_password(service or DEFAULT_KEYRING_SERVICE, user)
     except ConfigError as error:
         # The gateway says which server has no password. It may have one at the next start.
         return str(error)
@@ -178,7 +178,7 @@ def _password_hash(content: str) -> str:
 
 def _programs(values: Any) -> Iterator[str]:
     """Programs that servers start. The same name can be another program on another PATH."""
-    for table in _tables(values):
+    for table in _all_tables(values):
         command = table.get("command")
         if isinstance(command, Mapping):
             command = command.get("path")
@@ -188,14 +188,14 @@ def _programs(values: Any) -> Iterator[str]:
             yield str(Path(command).expanduser())
 
 
-def _code_state() -> str:
+def _source_files_hash() -> str:
     """Hash of names, sizes and times of the package's files: an editable install can change."""
     files: list[tuple[str, int, int]] = []
-    folders = [str(_PACKAGE)]
+    folders = [str(_PACKAGE_FOLDER)]
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:
-                if entry.name.startswith(".") or entry.name in _NOT_RUN:
+                if entry.name.startswith(".") or entry.name in _FOLDERS_NOT_RUN:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)

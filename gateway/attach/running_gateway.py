@@ -24,15 +24,15 @@ from .identity import Identity
 from .socket_folder import AttachError, connect, socket_folder, socket_path
 
 #: Seconds that a gateway may take until it accepts clients.
-_START_S = 120.0
+_START_TIMEOUT_S = 120.0
 #: Seconds that a running gateway may take to greet a client.
-_GREETING_S = 30.0
-_PAUSE_S = 0.01
+_GREETING_TIMEOUT_S = 30.0
+_POLL_S = 0.01
 #: Seconds that a gateway has to stop its servers.
-_STOP_S = 20.0
+_STOP_TIMEOUT_S = 20.0
 #: A longer log is started anew.
-_LONGEST_LOG = 1_000_000
-_MOST_GREETING_BYTES = 1_000_000
+_MAX_LOG_BYTES = 1_000_000
+_MAX_GREETING_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,43 +76,43 @@ def attach(identity: Identity, profile: str) -> Attachment:
     """
     folder = socket_folder()
     path = socket_path(folder, identity.key)
-    deadline = time.monotonic() + _START_S
+    deadline = time.monotonic() + _START_TIMEOUT_S
     process: subprocess.Popen[bytes] | None = None
     try:
         while True:
-            if (attachment := _greet(path, profile)) is not None:
+            if (attachment := _connect_with_profile(path, profile)) is not None:
                 return attachment
             if process is not None and process.poll() is not None:
-                raise AttachError(f"the background gateway ended at once; see {_log(path)}")
+                raise AttachError(f"the background gateway ended at once; see {_log_path(path)}")
             if process is None and (lock := _take_lock(path)) is not None:
-                process = _start(identity, path, lock)
+                process = _start_gateway(identity, path, lock)
             if time.monotonic() > deadline:
                 raise AttachError(
-                    f"the background gateway accepts no clients after {_START_S:.0f} s; "
-                    f"see {_log(path)}, or end it: shortlist stop"
+                    f"the background gateway accepts no clients after {_START_TIMEOUT_S:.0f} s; "
+                    f"see {_log_path(path)}, or end it: shortlist stop"
                 )
-            time.sleep(_PAUSE_S)
+            time.sleep(_POLL_S)
     except OSError as error:
         raise AttachError(f"{error.filename or path}: {error.strerror or error}") from None
 
 
-def greeting(**values: Any) -> bytes:
+def greeting_line(**values: Any) -> bytes:
     """The first line in each direction of a connection."""
     return json.dumps(values).encode() + b"\n"
 
 
-def _greet(path: Path, profile: str) -> Attachment | None:
+def _connect_with_profile(path: Path, profile: str) -> Attachment | None:
     """A connection with an accepted profile; None if no gateway listens, or it is just ending."""
     try:
         connection = connect(path)
     except (FileNotFoundError, ConnectionError):
         return None
     try:
-        connection.settimeout(_GREETING_S)
-        connection.sendall(greeting(profile=profile))
+        connection.settimeout(_GREETING_TIMEOUT_S)
+        connection.sendall(greeting_line(profile=profile))
         line = b""
         # Byte by byte, so that nothing after the line is read here.
-        while not line.endswith(b"\n") and len(line) < _MOST_GREETING_BYTES:
+        while not line.endswith(b"\n") and len(line) < _MAX_GREETING_BYTES:
             if not (byte := connection.recv(1)):
                 connection.close()
                 return None
@@ -131,17 +131,17 @@ def _greet(path: Path, profile: str) -> Attachment | None:
     return Attachment(connection, tuple(answer.get("problems", ())))
 
 
-def _start(identity: Identity, path: Path, lock: int) -> subprocess.Popen[bytes]:
+def _start_gateway(identity: Identity, path: Path, lock: int) -> subprocess.Popen[bytes]:
     """Start a background gateway that holds the lock."""
     arguments = ["serve", "--config", str(identity.config)]
     if identity.settings is not None:
         arguments += ["--settings", str(identity.settings)]
     arguments += ["--background", f"{lock}:{path}"]
-    log_path = _log(path)
+    log_path = _log_path(path)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     log = os.open(log_path, flags, 0o600)
     try:
-        if os.fstat(log).st_size > _LONGEST_LOG:
+        if os.fstat(log).st_size > _MAX_LOG_BYTES:
             os.ftruncate(log, 0)
         # `-P`: no module is imported from the working folder.
         return subprocess.Popen(  # noqa: S603 - this package's own command
@@ -195,7 +195,7 @@ def running_gateways() -> Iterator[RunningGateway]:
             values = json.loads(path.read_text(encoding="utf-8"))
         except ValueError:
             continue  # it starts just now
-        yield RunningGateway(values["pid"], Path(values["config"]), _log(path))
+        yield RunningGateway(values["pid"], Path(values["config"]), _log_path(path))
 
 
 def stop(gateway: RunningGateway) -> None:
@@ -205,13 +205,13 @@ def stop(gateway: RunningGateway) -> None:
         gateway: the gateway.
     """
     lock = gateway.log.with_suffix(".lock")
-    deadline = time.monotonic() + _STOP_S
+    deadline = time.monotonic() + _STOP_TIMEOUT_S
     try:
         os.kill(gateway.pid, signal.SIGTERM)
         while _is_locked(lock):
             if time.monotonic() > deadline:
                 os.kill(gateway.pid, signal.SIGKILL)
-            time.sleep(_PAUSE_S)
+            time.sleep(_POLL_S)
     except ProcessLookupError:
         return
 
@@ -227,5 +227,5 @@ def _is_locked(path: Path) -> bool:
     return False
 
 
-def _log(path: Path) -> Path:
+def _log_path(path: Path) -> Path:
     return path.with_suffix(".log")

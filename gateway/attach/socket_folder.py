@@ -15,8 +15,8 @@ from pathlib import Path
 from ...errors import ShortlistError
 
 #: Longest path of a socket in bytes. Linux permits 107, macOS 103.
-_LONGEST_PATH = 100
-_PRIVATE = 0o700
+_MAX_PATH_BYTES = 100
+_PRIVATE_MODE = 0o700
 
 
 class AttachError(ShortlistError):
@@ -37,7 +37,7 @@ def socket_folder() -> Path:
     else:
         folder = Path(tempfile.gettempdir()) / f"shortlist-{os.getuid()}"
     try:
-        folder.mkdir(mode=_PRIVATE, exist_ok=True)
+        folder.mkdir(mode=_PRIVATE_MODE, exist_ok=True)
         status = folder.lstat()
     except OSError as error:
         raise AttachError(f"{folder}: {error.strerror}") from None
@@ -45,7 +45,7 @@ def socket_folder() -> Path:
         raise AttachError(f"{folder}: not a folder; delete it")
     if status.st_uid != os.getuid():
         raise AttachError(f"{folder}: belongs to another user; delete it or set XDG_RUNTIME_DIR")
-    if stat.S_IMODE(status.st_mode) & ~_PRIVATE:
+    if stat.S_IMODE(status.st_mode) & ~_PRIVATE_MODE:
         raise AttachError(f"{folder}: other users have access to it; run: chmod 700 {folder}")
     return folder
 
@@ -61,7 +61,7 @@ def socket_path(folder: Path, key: str) -> Path:
         AttachError: the path is too long for a socket.
     """
     path = folder / f"{key}.sock"
-    if len(os.fsencode(path)) > _LONGEST_PATH:
+    if len(os.fsencode(path)) > _MAX_PATH_BYTES:
         raise AttachError(f"{path}: too long for a socket; set XDG_RUNTIME_DIR to a shorter path")
     return path
 

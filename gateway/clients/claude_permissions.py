@@ -18,7 +18,7 @@ from typing import Any
 CALL_TOOLS = frozenset(("call_tool", "call_read_tool", "call_write_tool", "call_destructive_tool"))
 #: The tool that runs a script, which may call any tool.
 SCRIPT_TOOL = "run_code"
-_MANAGED_FOLDERS = {
+_ADMINISTRATOR_FOLDERS = {
     "darwin": "/Library/Application Support/ClaudeCode",
     "win32": "C:/Program Files/ClaudeCode",
 }
@@ -33,7 +33,7 @@ class Decision(StrEnum):
 
 
 @dataclass(frozen=True)
-class Answer:
+class HookAnswer:
     """The answer to a `PreToolUse` hook.
 
     Args:
@@ -81,7 +81,7 @@ class PermissionRules:
             environment: of the hook; `CLAUDE_CONFIG_DIR` replaces `~/.claude`.
         """
         user = Path(environment.get("CLAUDE_CONFIG_DIR") or home / ".claude")
-        managed = Path(_MANAGED_FOLDERS.get(sys.platform, "/etc/claude-code"))
+        managed = Path(_ADMINISTRATOR_FOLDERS.get(sys.platform, "/etc/claude-code"))
         return cls.of_files(
             (user / "settings.json", *(project / ".claude" / name for name in _PROJECT_FILES)),
             (managed / "managed-settings.json", *managed.glob("managed-settings.d/*.json")),
@@ -106,34 +106,38 @@ class PermissionRules:
             _add_rules(rules, _read_settings(path, problems), path, problems)
         return cls(rules, problems)
 
-    def decide(self, name: str) -> Answer:
+    def decide(self, name: str) -> HookAnswer:
         """The decision on a tool, as if its server were connected to Claude Code directly.
 
         Args:
             name: `server/tool`. Other names are never allowed, because they can mean more than one
                 tool.
         """
-        targets = tuple(_targets(name))
-        if not targets:
-            return Answer(Decision.ASK, f"{name} is not the name of a tool; use server/tool")
+        possible_tools = tuple(_possible_tools(name))
+        if not possible_tools:
+            return HookAnswer(Decision.ASK, f"{name} is not the name of a tool; use server/tool")
         for decision in (Decision.DENY, Decision.ASK):
             for rule in self._rules[decision]:
                 pattern, separator, _ = rule.partition("(")
-                if any(target.matches_any(pattern) for target in targets):
+                if any(possible_tool.matches_any(pattern) for possible_tool in possible_tools):
                     # A condition on the arguments is not evaluated here: the user decides.
                     final = Decision.ASK if separator else decision
-                    return Answer(final, f"{rule} in `permissions.{decision}` covers {name}")
+                    return HookAnswer(final, f"{rule} in `permissions.{decision}` covers {name}")
         if self._problems:
-            return Answer(Decision.ASK, "; ".join(self._problems))
-        if len(targets) == 1 and name.count("/") == 1:
+            return HookAnswer(Decision.ASK, "; ".join(self._problems))
+        if len(possible_tools) == 1 and name.count("/") == 1:
             for rule in self._rules[Decision.ALLOW]:
-                if targets[0].matches_allowed(rule):
-                    return Answer(Decision.ALLOW, f"{rule} in `permissions.allow` covers {name}")
-        return Answer(Decision.ASK, f"no rule for {name}; a rule for it: {targets[0].full_name}")
+                if possible_tools[0].matches_allowed(rule):
+                    return HookAnswer(
+                        Decision.ALLOW, f"{rule} in `permissions.allow` covers {name}"
+                    )
+        return HookAnswer(
+            Decision.ASK, f"no rule for {name}; a rule for it: {possible_tools[0].full_name}"
+        )
 
 
 @dataclass(frozen=True)
-class _Target:
+class _ToolUnderClaudeName:
     """A tool under the name that Claude Code would give it."""
 
     server: str
@@ -150,7 +154,7 @@ class _Target:
             names.append(f"mcp__{self.server}")
         else:  # the server is unknown: its part of the rule is not compared
             pattern = re.sub(r"^mcp__.+?__(?=.)", "mcp__*", pattern)
-        return any(_glob(pattern, name) for name in names)
+        return any(_matches_glob(pattern, name) for name in names)
 
     def matches_allowed(self, pattern: str) -> bool:
         """Whether a rule that allows covers the tool. It may have `*` only after the server."""
@@ -158,13 +162,13 @@ class _Target:
         server, separator, tool = rest.partition("__")
         if prefix != "mcp" or server != self.server or "__" in self.server:
             return False
-        return not separator or _glob(tool, self.tool)
+        return not separator or _matches_glob(tool, self.tool)
 
 
 _PROJECT_FILES = ("settings.json", "settings.local.json")
 
 
-def answer_hook(text: str, home: Path, environment: Mapping[str, str]) -> Answer | None:
+def answer_hook(text: str, home: Path, environment: Mapping[str, str]) -> HookAnswer | None:
     """The answer to the input of a `PreToolUse` hook.
 
     Args:
@@ -178,40 +182,40 @@ def answer_hook(text: str, home: Path, environment: Mapping[str, str]) -> Answer
     try:
         call = json.loads(text)
     except (ValueError, RecursionError):
-        return Answer(Decision.ASK, "shortlist hook: the input is not JSON")
+        return HookAnswer(Decision.ASK, "shortlist hook: the input is not JSON")
     tool_name = call.get("tool_name") if isinstance(call, dict) else None
     if not isinstance(tool_name, str):
-        return Answer(Decision.ASK, "shortlist hook: the input has no tool_name")
+        return HookAnswer(Decision.ASK, "shortlist hook: the input has no tool_name")
     tool = tool_name.rpartition("__")[2]
     if not tool_name.startswith("mcp__") or tool not in (*CALL_TOOLS, SCRIPT_TOOL):
         return None
     if tool == SCRIPT_TOOL:
-        return Answer(Decision.ASK, "a script may call any tool that this client may use")
+        return HookAnswer(Decision.ASK, "a script may call any tool that this client may use")
     arguments = call.get("tool_input")
     name = arguments.get("name") if isinstance(arguments, dict) else None
     if not isinstance(name, str) or not name:
-        return Answer(Decision.ASK, f"shortlist hook: the input of {tool} names no tool")
+        return HookAnswer(Decision.ASK, f"shortlist hook: the input of {tool} names no tool")
     folder = environment.get("CLAUDE_PROJECT_DIR") or call.get("cwd")
     project = Path(folder) if isinstance(folder, str) and folder else Path.cwd()
     return PermissionRules.read(project, home, environment).decide(name)
 
 
-def _targets(name: str) -> Iterator[_Target]:
+def _possible_tools(name: str) -> Iterator[_ToolUnderClaudeName]:
     """Every tool that a name can mean: server and tool can be parted at any `/` or `__`."""
     for match in re.finditer(r"/|(?=__)", name):
         server, tool = name[: match.start()], name[match.end() :].removeprefix("__")
         if server and tool:
-            yield _Target(_normalized(server), _normalized(tool))
+            yield _ToolUnderClaudeName(_claude_name(server), _claude_name(tool))
     if "/" not in name:
-        yield _Target("", _normalized(name))
+        yield _ToolUnderClaudeName("", _claude_name(name))
 
 
-def _normalized(name: str) -> str:
+def _claude_name(name: str) -> str:
     """A server's or tool's name as Claude Code writes it."""
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)
 
 
-def _glob(pattern: str, name: str) -> bool:
+def _matches_glob(pattern: str, name: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
 
 

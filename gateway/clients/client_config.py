@@ -17,8 +17,8 @@ from .config_document import ConfigDocument, read_document
 from .config_references import ReferenceProblem, References
 from .server_entry import EntryContext, EntryProblem, read_entry, spec_problem
 
-#: Kind of a file, and the path of keys to its table of servers. The first match is used.
-SHAPES: tuple[tuple[str, tuple[str, ...]], ...] = (
+#: Format of a file, and the path of keys to its table of servers. The first match is used.
+TABLE_KEYS_BY_FORMAT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("mcpServers", ("mcpServers",)),
     ("vscode", ("servers",)),
     ("opencode", ("mcp", "servers")),
@@ -37,20 +37,20 @@ class ClientConfig:
 
     Args:
         path: the file.
-        kind: its format: `mcpServers`, `vscode`, `zed`, `opencode`, `codex`, or `empty` for a
-            file that names no servers.
+        file_format: `mcpServers`, `vscode`, `zed`, `opencode`, `codex`, or `empty` for a file that
+            names no servers.
         servers: servers that can be used, in the order of the file; disabled ones included.
-        shortlist: the table under the key `shortlist`, unchanged.
+        gateway_settings: the table under the key `shortlist`, unchanged.
         problems: one line each; they never contain a value of `env` or `headers`.
-        skipped: names of servers that cannot be used because of a problem.
+        unusable_servers: names of servers that cannot be used because of a problem.
     """
 
     path: Path
-    kind: str
+    file_format: str
     servers: tuple[ServerSpec, ...] = ()
-    shortlist: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    gateway_settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     problems: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
+    unusable_servers: tuple[str, ...] = ()
 
 
 def read_client_config(
@@ -84,10 +84,12 @@ def read_client_config(
     """
     home = Path.home() if home is None else home
     references = References(os.environ if environment is None else environment, home)
-    return config_of(read_document(path), home, references if expand else None)
+    return client_config_of(read_document(path), home, references if expand else None)
 
 
-def config_of(document: ConfigDocument, home: Path, references: References | None) -> ClientConfig:
+def client_config_of(
+    document: ConfigDocument, home: Path, references: References | None
+) -> ClientConfig:
     """The servers of a document. References are expanded if `references` is given.
 
     Raises:
@@ -103,13 +105,13 @@ def config_of(document: ConfigDocument, home: Path, references: References | Non
     ]
     table_match = find_servers(values)
     if table_match is None:
-        names = ", ".join(".".join(keys) for _, keys in SHAPES)
+        names = ", ".join(".".join(keys) for _, keys in TABLE_KEYS_BY_FORMAT)
         problems.append(f"no servers; a configuration has one of the keys: {names}")
         return ClientConfig(document.path, "empty", (), shortlist, tuple(problems))
-    kind, keys, table = table_match
-    context = _entry_context(kind, values, document.path, home)
+    file_format, keys, table = table_match
+    context = _entry_context(file_format, values, document.path, home)
     servers: list[ServerSpec] = []
-    skipped: list[str] = []
+    unusable_servers: list[str] = []
     for name, entry in table.items():
         where = f"{'.'.join(keys)}.{printable_key(name)}"
         try:
@@ -123,28 +125,33 @@ def config_of(document: ConfigDocument, home: Path, references: References | Non
             ]
             servers.append(spec if references is None else expand_spec(spec, references))
         except EntryProblem as error:
-            skipped.append(name)
+            unusable_servers.append(name)
             problems.append(f"{where}{'.' if error.field else ': '}{error}")
     problems += _project_problems(values)
     return ClientConfig(
-        document.path, kind, tuple(servers), shortlist, tuple(problems), tuple(skipped)
+        document.path,
+        file_format,
+        tuple(servers),
+        shortlist,
+        tuple(problems),
+        tuple(unusable_servers),
     )
 
 
 def find_servers(
     values: Mapping[str, Any],
 ) -> tuple[str, tuple[str, ...], Mapping[str, Any]] | None:
-    """Kind of a file, path of keys to its servers, and the servers; None if there are none."""
-    for kind, keys in SHAPES:
+    """Format of a file, path of keys to its servers, and the servers; None if there are none."""
+    for file_format, keys in TABLE_KEYS_BY_FORMAT:
         table: Any = values
         for key in keys:
             table = table.get(key) if isinstance(table, Mapping) else None
-        if isinstance(table, Mapping) and (kind != "opencode" or _is_opencode(keys, table)):
-            return kind, keys, table
+        if isinstance(table, Mapping) and (file_format != "opencode" or _is_opencode(keys, table)):
+            return file_format, keys, table
     return None
 
 
-def names_servers(path: Path) -> bool:
+def has_servers(path: Path) -> bool:
     """Whether a file is a client's configuration with MCP servers."""
     try:
         return find_servers(read_document(path).values) is not None
@@ -198,14 +205,16 @@ def _expanded_fields(spec: ServerSpec, references: References) -> Iterator[tuple
         raise EntryProblem(field, str(error)) from None
 
 
-def _entry_context(kind: str, values: Mapping[str, Any], path: Path, home: Path) -> EntryContext:
+def _entry_context(
+    file_format: str, values: Mapping[str, Any], path: Path, home: Path
+) -> EntryContext:
     folder = path.absolute().parent
     is_client_folder = folder.name.startswith(".") and folder != home  # .vscode, .cursor, ...
     inputs = values.get("inputs")
     if inputs is None and isinstance(values.get("mcp"), Mapping):
         inputs = values["mcp"].get("inputs")
     return EntryContext(
-        kind=kind,
+        file_format=file_format,
         folder=folder,
         workspace=folder.parent if is_client_folder else folder,
         home=home,

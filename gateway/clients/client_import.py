@@ -16,10 +16,10 @@ from ...errors import ConfigError
 from ..connections.masking import is_harmless, masked_entry
 from ..connections.server_spec import CALL_TIMEOUT_S, START_TIMEOUT_S, ServerSpec
 from .client_config import ClientConfig, read_client_config
-from .known_clients import CLIENTS, GATEWAY, Client
+from .known_clients import CLIENTS, GATEWAY_NAME, Client
 
 
-def entry_of(spec: ServerSpec) -> dict[str, Any]:
+def mcp_servers_entry(spec: ServerSpec) -> dict[str, Any]:
     """The entry of a server under `mcpServers`; values of `env` and `headers` in plain text.
 
     `read_entry` reads the same spec from it.
@@ -81,7 +81,7 @@ def entries_with_references(specs: Iterable[ServerSpec]) -> tuple[dict[str, Any]
         return f"${{{variable}}}"
 
     for spec in specs:
-        entry = entry_of(spec)
+        entry = mcp_servers_entry(spec)
         for key, value in entry.get("env", {}).items():
             if "${" not in value:
                 entry["env"][key] = reference_for(
@@ -148,7 +148,7 @@ def with_name(spec: ServerSpec, name: str) -> ServerSpec:
 def is_gateway(spec: ServerSpec) -> bool:
     """Whether an entry is this gateway, which must not start itself."""
     programs = {PurePath(word).stem for word in (spec.command or "", *spec.args)}
-    return spec.name == GATEWAY or ("shortlist" in programs and "serve" in spec.args)
+    return spec.name == GATEWAY_NAME or ("shortlist" in programs and "serve" in spec.args)
 
 
 def started_gateways(config: ClientConfig) -> dict[Path, Path | None]:

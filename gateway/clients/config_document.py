@@ -16,7 +16,9 @@ from typing import Any
 from ...errors import ConfigError
 
 #: A string, a comment, or a comma. A string is matched first, so that its content stays.
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|//[^\n\r]*|/\*.*?(?:\*/|\Z)|,', re.DOTALL)
+_STRING_COMMENT_OR_COMMA = re.compile(
+    r'"(?:[^"\\]|\\.)*"?|//[^\n\r]*|/\*.*?(?:\*/|\Z)|,', re.DOTALL
+)
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NOT_LINE_END = re.compile(r"[^\r\n]")
 
@@ -28,7 +30,7 @@ class Member:
     Args:
         key: its key.
         start: offset of the opening quote of the key.
-        value: offset of the value.
+        value_start: offset of the value.
         end: offset after the value.
     """
 
@@ -48,7 +50,7 @@ def plain_json(text: str) -> str:
     pieces: list[str] = []
     offset = 0
     comma: int | None = None  # index in `pieces` of a comma after which nothing came yet
-    for token in _TOKEN.finditer(text):
+    for token in _STRING_COMMENT_OR_COMMA.finditer(text):
         between = text[offset : token.start()]
         if comma is not None and between.strip(" \t\r\n"):
             if between.lstrip(" \t\r\n")[0] in "]}":
@@ -74,7 +76,11 @@ def plain_json(text: str) -> str:
 
 def json_comments(text: str) -> tuple[str, ...]:
     """The comments of a JSON text."""
-    return tuple(token.group() for token in _TOKEN.finditer(text) if token.group()[0] == "/")
+    return tuple(
+        token.group()
+        for token in _STRING_COMMENT_OR_COMMA.finditer(text)
+        if token.group()[0] == "/"
+    )
 
 
 def parse_json(text: str) -> tuple[Any, tuple[str, ...]]:
@@ -130,10 +136,10 @@ def _skip_space(text: str, offset: int) -> int:
 
 
 #: Largest file that is read, in bytes. Some clients keep their history in the same file.
-SIZE_LIMIT = 16 * 1024 * 1024
+MAX_FILE_BYTES = 16 * 1024 * 1024
 #: Most levels of tables and lists in a file. Real files have fewer than ten.
-_MOST_LEVELS = 100
-_JSON_PLACE = re.compile(r" \((?:at line (\d+), column (\d+)|at end of document)\)$")
+_MAX_LEVELS = 100
+_TOML_ERROR_PLACE = re.compile(r" \((?:at line (\d+), column (\d+)|at end of document)\)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +180,8 @@ def read_document(path: str | Path) -> ConfigDocument:
         path: the file. With the ending `.toml` it is read as TOML.
 
     Raises:
-        ConfigError: the file cannot be read, is larger than `SIZE_LIMIT`, or cannot be parsed. The
-            message has line and column, but no text of the file.
+        ConfigError: the file cannot be read, is larger than `MAX_FILE_BYTES`, or cannot be parsed.
+            The message has line and column, but no text of the file.
     """
     path = Path(path)
     return parse_document(path, read_bytes(path))
@@ -185,17 +191,17 @@ def read_bytes(path: Path) -> bytes:
     """The bytes of a configuration file.
 
     Raises:
-        ConfigError: the file cannot be read, or is larger than `SIZE_LIMIT`. A missing file is its
-            cause.
+        ConfigError: the file cannot be read, or is larger than `MAX_FILE_BYTES`. A missing file is
+            its cause.
     """
     try:
         with path.open("rb") as file:
-            data = file.read(SIZE_LIMIT + 1)
+            data = file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise ConfigError(f"{path}: cannot be read: {reason}") from error
-    if len(data) > SIZE_LIMIT:
-        raise ConfigError(f"{path}: larger than {SIZE_LIMIT:,} bytes; give a smaller file")
+    if len(data) > MAX_FILE_BYTES:
+        raise ConfigError(f"{path}: larger than {MAX_FILE_BYTES:,} bytes; give a smaller file")
     return data
 
 
@@ -224,7 +230,7 @@ def parse_document(path: Path, data: bytes) -> ConfigDocument:
         raise _too_deep(path) from None
     except ValueError:
         raise ConfigError(f"{path}:1:1: a number or a date in it is out of range") from None
-    if _has_more_levels(values, _MOST_LEVELS):
+    if _has_more_levels(values, _MAX_LEVELS):
         raise _too_deep(path)
     if not isinstance(values, dict):
         raise ConfigError(
@@ -237,17 +243,17 @@ def _too_deep(path: Path) -> ConfigError:
     return ConfigError(f"{path}:1:1: tables are nested too deeply")
 
 
-def _has_more_levels(value: Any, most: int) -> bool:
-    """Whether tables and lists are nested deeper than `most` levels."""
+def _has_more_levels(value: Any, max_levels: int) -> bool:
+    """Whether tables and lists are nested deeper than `max_levels` levels."""
     level = [value] if isinstance(value, dict | list) else []
-    for _ in range(most + 1):
+    for _ in range(max_levels + 1):
         items = [item.values() if isinstance(item, dict) else item for item in level]
         level = [child for item in items for child in item if isinstance(child, dict | list)]
     return bool(level)
 
 
 def _toml_place(message: str, text: str) -> str:
-    place = _JSON_PLACE.search(message)
+    place = _TOML_ERROR_PLACE.search(message)
     if place and place.group(1):
         return f"{place.group(1)}:{place.group(2)}"
     return f"{text.count(chr(10)) + 1}:{len(text) - text.rfind(chr(10))}"

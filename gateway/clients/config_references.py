@@ -20,12 +20,12 @@ from io import StringIO
 from pathlib import Path
 
 from ...errors import ConfigError, MissingExtraError
-from ..connections.system_keyring import SERVICE, keyring_password
+from ..connections.system_keyring import DEFAULT_KEYRING_SERVICE, keyring_password
 
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
-_KINDS = "${NAME}, ${NAME:-default}, ${env:NAME}, ${keyring:NAME}, ${file:PATH}"
-_FILE_LIMIT = 1024 * 1024
+_REFERENCE_KINDS = "${NAME}, ${NAME:-default}, ${env:NAME}, ${keyring:NAME}, ${file:PATH}"
+_MAX_FILE_BYTES = 1024 * 1024
 
 
 class ReferenceProblem(ConfigError):
@@ -111,14 +111,14 @@ class References:
             return self._file_text(rest).strip()
         if colon and re.fullmatch(r"[A-Za-z_]\w*", prefix):
             raise ReferenceProblem(
-                f"there is no kind of reference '{prefix:.40}:'; use one of: {_KINDS}"
+                f"there is no kind of reference '{prefix:.40}:'; use one of: {_REFERENCE_KINDS}"
             )
         return reference
 
     def _keyring_value(self, content: str) -> str:
         service, slash, user = content.rpartition("/")
         if not slash:
-            service = SERVICE
+            service = DEFAULT_KEYRING_SERVICE
         if not (service and user):
             raise ReferenceProblem(
                 "wrong keyring reference; write ${keyring:NAME} or ${keyring:SERVICE/USER}"
@@ -128,7 +128,7 @@ class References:
         except ConfigError as error:
             raise ReferenceProblem(str(error)) from None
         if value is None:
-            if service == SERVICE:
+            if service == DEFAULT_KEYRING_SERVICE:
                 command = f"shortlist secret set {user}"
             else:
                 command = f"keyring set {service} {user}"
@@ -141,11 +141,11 @@ class References:
         file_path = Path(str(self._home) + path[1:] if path.startswith("~/") else path)
         try:
             with file_path.open("rb") as file:
-                data = file.read(_FILE_LIMIT + 1)
+                data = file.read(_MAX_FILE_BYTES + 1)
             text = data.decode("utf-8-sig")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or type(error).__name__
             raise ReferenceProblem(f"the file {path:.200} cannot be read: {reason}") from None
-        if len(data) > _FILE_LIMIT:
-            raise ReferenceProblem(f"the file {path:.200} is larger than {_FILE_LIMIT:,} bytes")
+        if len(data) > _MAX_FILE_BYTES:
+            raise ReferenceProblem(f"the file {path:.200} is larger than {_MAX_FILE_BYTES:,} bytes")
         return text

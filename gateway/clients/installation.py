@@ -13,8 +13,8 @@ from typing import Any
 from ...errors import ConfigError
 from ..connections.masking import masked_entry
 from ..connections.server_spec import ServerSpec
-from .client_config import config_of, find_servers, printable_key
-from .client_import import entry_of, free_names, is_gateway, is_same_server, with_name
+from .client_config import client_config_of, find_servers, printable_key
+from .client_import import free_names, is_gateway, is_same_server, mcp_servers_entry, with_name
 from .config_document import ConfigDocument, parse_document
 from .config_edit import (
     FileChange,
@@ -25,9 +25,9 @@ from .config_edit import (
     lost_comments,
     read_or_none,
 )
-from .known_clients import GATEWAY, Client
+from .known_clients import GATEWAY_NAME, Client
 
-_SERVER_KEYS = ("mcpServers",)
+_GATEWAY_FILE_TABLE_KEYS = ("mcpServers",)
 _EMPTY_CONFIG = '{\n  "mcpServers": {}\n}\n'
 
 
@@ -39,14 +39,15 @@ class InstallPlan:
         changes: files and their new content, in the order of writing.
         preview: the change of each table of servers as a unified diff, secrets masked.
         notes: what the user should know before agreeing.
-        moved: names, in the gateway's file, of the servers that move there from the client's file.
+        moved_servers: names, in the gateway's file, of the servers that move there from the
+            client's file.
         backup_to_delete: backup to delete after the plan was applied.
     """
 
     changes: tuple[FileChange, ...]
     preview: str
     notes: tuple[str, ...] = ()
-    moved: tuple[str, ...] = ()
+    moved_servers: tuple[str, ...] = ()
     backup_to_delete: Path | None = None
 
     @property
@@ -84,7 +85,7 @@ def plan_install(
         raise ConfigError(
             f"{config}: no such file; write one, or run: shortlist import --out {config}"
         )
-    client_config = config_of(client_document, home, None)
+    client_config = client_config_of(client_document, home, None)
     movable_servers = (
         () if beside else tuple(spec for spec in client_config.servers if not is_gateway(spec))
     )
@@ -92,21 +93,23 @@ def plan_install(
     gateway_entry = client.gateway_entry(config)
     client_text = edit_servers(
         client_document,
-        client.keys,
+        client.server_table_keys,
         [spec.name for spec in movable_servers],
-        {GATEWAY: gateway_entry},
+        {GATEWAY_NAME: gateway_entry},
     )
     gateway_text = gateway_document.text
     if movable_servers:
-        gateway_text = edit_servers(gateway_document, _SERVER_KEYS, (), moved_entries)
+        gateway_text = edit_servers(gateway_document, _GATEWAY_FILE_TABLE_KEYS, (), moved_entries)
     elif gateway_bytes is None:
         gateway_text = _EMPTY_CONFIG
     notes = [*_notes_on_links(config, file), *_notes_on_present_servers(gateway_document, home)]
     notes += [
-        f"{file}: {problem}" for problem in client_config.problems if client_config.kind != "empty"
+        f"{file}: {problem}"
+        for problem in client_config.problems
+        if client_config.file_format != "empty"
     ]
-    if client_config.skipped and not beside:
-        names_left = ", ".join(map(printable_key, client_config.skipped))
+    if client_config.unusable_servers and not beside:
+        names_left = ", ".join(map(printable_key, client_config.unusable_servers))
         notes.append(f"{file}: not moved, because they cannot be read: {names_left}")
     if lost_comments(client_document, client_text):
         notes.append(f"{file}: comments beside the servers are lost; the backup keeps them")
@@ -146,10 +149,10 @@ def plan_undo(client: Client, file: Path) -> InstallPlan:
         missing_servers = {
             name: entry for name, entry in old_servers.items() if name not in current_servers
         }
-        if GATEWAY in old_servers:
-            missing_servers[GATEWAY] = old_servers[GATEWAY]
+        if GATEWAY_NAME in old_servers:
+            missing_servers[GATEWAY_NAME] = old_servers[GATEWAY_NAME]
         restored_bytes = edit_servers(
-            current_document, client.keys, [GATEWAY], missing_servers
+            current_document, client.server_table_keys, [GATEWAY_NAME], missing_servers
         ).encode()
         notes = (f"{file}: other settings changed since; only servers are put back",)
     changes = (FileChange(file, current_bytes, restored_bytes),)
@@ -198,14 +201,16 @@ def _entries_to_add(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Entries to add to the gateway's file, and the new name of each server."""
     specs = tuple(specs)
-    gateway_config = config_of(gateway_document, home, None)
-    if specs and (gateway_document.is_toml or gateway_config.kind not in ("mcpServers", "empty")):
+    gateway_config = client_config_of(gateway_document, home, None)
+    if specs and (
+        gateway_document.is_toml or gateway_config.file_format not in ("mcpServers", "empty")
+    ):
         raise ConfigError(
             f"{gateway_document.path}: servers can only move into a JSON file with the key "
             "mcpServers; give such a file with --config, or use --beside"
         )
     servers = {spec.name: spec for spec in gateway_config.servers}
-    taken_names = {*servers, *gateway_config.skipped}
+    taken_names = {*servers, *gateway_config.unusable_servers}
     entries: dict[str, Any] = {}
     names: list[str] = []
     for spec in specs:
@@ -213,7 +218,7 @@ def _entries_to_add(
             if name in servers and is_same_server(servers[name], spec):
                 break
             if name not in taken_names:
-                entries[name] = entry_of(spec)
+                entries[name] = mcp_servers_entry(spec)
                 taken_names.add(name)
                 servers[name] = with_name(spec, name)
                 break
@@ -233,7 +238,7 @@ def _notes_on_present_servers(gateway_document: ConfigDocument, home: Path) -> l
     The file may be another's, such as the `mcp.json` of a repository, and the client will start its
     servers too. The preview has only what is near a change.
     """
-    servers = config_of(gateway_document, home, None).servers
+    servers = client_config_of(gateway_document, home, None).servers
     names = [printable_key(spec.name) for spec in servers if not is_gateway(spec)]
     if not names:
         return []
@@ -242,14 +247,14 @@ def _notes_on_present_servers(gateway_document: ConfigDocument, home: Path) -> l
 
 def _server_table(document: ConfigDocument, client: Client) -> Mapping[str, Any]:
     table: Any = document.values
-    for key in client.keys:
+    for key in client.server_table_keys:
         table = table.get(key) if isinstance(table, Mapping) else None
     return table if isinstance(table, Mapping) else {}
 
 
 def _without_servers(document: ConfigDocument, client: Client) -> dict[str, Any]:
     values = dict(document.values)
-    values.pop(client.keys[0], None)
+    values.pop(client.server_table_keys[0], None)
     return values
 
 

@@ -12,11 +12,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...errors import ConfigError
-from ..connections.server_spec import ServerSpec, Transport
+from ..connections.server_spec import ServerSpec, TransportName
 
 #: A `timeout` without unit is in milliseconds from this value on, and in seconds below it.
-_MILLISECONDS_FROM = 1_000
-_TRANSPORTS: Mapping[str, Transport | None] = {
+_MIN_MILLISECONDS = 1_000
+_TRANSPORTS: Mapping[str, TransportName | None] = {
     "stdio": "stdio",
     "local": "stdio",
     "http": "http",
@@ -50,14 +50,14 @@ class EntryContext:
     """The context of an entry: format, folder and inputs of its file.
 
     Args:
-        kind: format of the file.
+        file_format: format of the file.
         folder: folder that relative paths start from.
         workspace: value of `${workspaceFolder}`.
         home: value of `${userHome}`.
         inputs: references by the id of an input, for `${input:ID}`.
     """
 
-    kind: str
+    file_format: str
     folder: Path
     workspace: Path
     home: Path
@@ -65,7 +65,7 @@ class EntryContext:
 
     def with_standard_references(self, text: str) -> str:
         """A text with the client's references converted to the form of `References`."""
-        if self.kind == "opencode":
+        if self.file_format == "opencode":
             text = re.sub(r"(?<!\$)\{env:([^{}]*)\}", r"${\1}", text)
             text = re.sub(r"(?<!\$)\{file:([^{}]*)\}", self._file_reference, text)
         values = {
@@ -205,7 +205,7 @@ class _EntryReader:
             )
         return self._read_text("command", value), args, {}
 
-    def _choose_transport(self, command: str | None, url: str | None, key: str) -> Transport:
+    def _choose_transport(self, command: str | None, url: str | None, key: str) -> TransportName:
         name, declared = self._first_value("type", "transport")
         if declared is not None:
             kind = declared.lower() if isinstance(declared, str) else ""
@@ -292,7 +292,7 @@ class _EntryReader:
     def _read_timeouts(self) -> dict[str, float]:
         timeouts: dict[str, float] = {}
         entry = self.entry
-        if self.context.kind == "opencode" and isinstance(entry.get("timeout"), Mapping):
+        if self.context.file_format == "opencode" and isinstance(entry.get("timeout"), Mapping):
             limits = entry["timeout"]  # opencode 2
             entry = {
                 **entry,
@@ -314,10 +314,10 @@ class _EntryReader:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
                 raise EntryProblem(key, "must be a number above 0")
-            if key == "timeout" and self.context.kind == "opencode":
+            if key == "timeout" and self.context.file_format == "opencode":
                 field, scale = "start_timeout_s", 1e-3  # opencode: for listing the tools
             if scale is None:
-                is_in_seconds = value < _MILLISECONDS_FROM or any(
+                is_in_seconds = value < _MIN_MILLISECONDS or any(
                     cline_key in self.entry for cline_key in _CLINE_KEYS
                 )
                 scale = 1.0 if is_in_seconds else 1e-3

@@ -33,7 +33,7 @@ def in_one_line(error: BaseException) -> str:
 
 
 #: Code to the sentence that clients see about a server that does not run. It quotes no server.
-PROBLEMS = {
+PROBLEM_SENTENCES = {
     "start_timeout": "it did not answer in time",
     "no_program": "its program is not installed, or not found",
     "failed": "it did not start, or its connection ended",
@@ -43,7 +43,7 @@ PROBLEMS = {
 
 
 def problem_code(error: BaseException) -> str:
-    """The key of `PROBLEMS` for an error of a connection."""
+    """The key of `PROBLEM_SENTENCES` for an error of a connection."""
     if is_flood(error):
         return "flooded"
     if isinstance(error, BaseExceptionGroup):

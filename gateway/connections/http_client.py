@@ -17,20 +17,20 @@ import httpx2
 from .connection_errors import FloodError
 from .flood_limit import FloodLimit
 from .json_repair import JsonRepair
-from .server_process import MOST_BYTES
-from .value_limit import MOST_VALUES, ValueLimit
+from .server_process import MAX_MESSAGE_BYTES
+from .value_limit import MAX_MESSAGE_VALUES, ValueLimit
 
 #: Bytes of an answer that are read in one turn. Other servers have their turns in between.
-_TURN_BYTES = 32_768
+_BYTES_PER_TURN = 32_768
 #: Most lines and bytes of all event streams of a connection in a minute. A message has up to four
 #: lines, and results count too.
-_MOST_LINES, _MOST_STREAMED_BYTES = 120_000, 8 * MOST_BYTES
+_MAX_EVENT_LINES, _MAX_EVENT_BYTES = 120_000, 8 * MAX_MESSAGE_BYTES
 _BLANK_LINE = re.compile(rb"\n\n|\r\n\r\n|\r\r")
 #: An event stream that the client asked for again counts as so many lines. The SDK reconnects at
 #: once if the server wants that, without end, also after the call has timed out.
-_RECONNECT_LINES = 200
+_LINES_PER_RECONNECTION = 200
 #: Seconds in which a server must answer the end of a session.
-_END_S = 5.0
+_SESSION_END_TIMEOUT_S = 5.0
 
 
 def http_client(
@@ -50,27 +50,33 @@ def http_client(
         on_unauthorized: called for each answer with the status 401.
         on_flood: called when event streams have sent too much within a minute.
     """
-    limit = FloodLimit(_MOST_LINES, _MOST_STREAMED_BYTES, "event streams")
+    limit = FloodLimit(_MAX_EVENT_LINES, _MAX_EVENT_BYTES, "event streams")
 
-    async def limit_end(request: httpx2.Request) -> None:
+    async def limit_session_end(request: httpx2.Request) -> None:
         # The end of a session is not waited for without end: the next start waits for it.
         if request.method == "DELETE":
-            request.extensions["timeout"] = {**request.extensions["timeout"], "read": _END_S}
+            request.extensions["timeout"] = {
+                **request.extensions["timeout"],
+                "read": _SESSION_END_TIMEOUT_S,
+            }
 
-    async def bound(response: httpx2.Response) -> None:
+    async def bound_answer(response: httpx2.Response) -> None:
         if response.status_code == httpx2.codes.UNAUTHORIZED:
             on_unauthorized()
         if _is_event_stream(response):
             stream = _EventStream(response, limit, on_flood)
             if response.request.method == "GET":
-                stream.count(_RECONNECT_LINES, 0)
+                stream.count(_LINES_PER_RECONNECTION, 0)
             _set_stream(response, stream)
         else:
             _set_stream(response, _BoundedStream(response))
         # MCP is UTF-8. A server must not choose another of Python's codecs, such as bz2.
         response.encoding = "utf-8"
 
-    hooks: dict[str, list[Callable[..., Any]]] = {"request": [limit_end], "response": [bound]}
+    hooks: dict[str, list[Callable[..., Any]]] = {
+        "request": [limit_session_end],
+        "response": [bound_answer],
+    }
     return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, event_hooks=hooks)
 
 
@@ -96,7 +102,7 @@ class DecodedStream(httpx2.AsyncByteStream):
     def __init__(self, response: httpx2.Response) -> None:
         codings = response.headers.get_list("content-encoding", split_commas=True)
         self._coding_count = len(codings)
-        self._encoded = httpx2.Response(
+        self._encoded_answer = httpx2.Response(
             response.status_code, headers=response.headers, stream=response.stream
         )
 
@@ -104,15 +110,15 @@ class DecodedStream(httpx2.AsyncByteStream):
         if self._coding_count > 1:
             # Between two codings there may be gigabytes, whatever comes out at the end.
             raise httpx2.StreamError("an answer with more than one content coding")
-        async with aclosing(self._encoded.aiter_bytes()) as chunks:
+        async with aclosing(self._encoded_answer.aiter_bytes()) as chunks:
             async for chunk in chunks:
-                for start in range(0, len(chunk), _TURN_BYTES):
-                    yield chunk[start : start + _TURN_BYTES]
+                for start in range(0, len(chunk), _BYTES_PER_TURN):
+                    yield chunk[start : start + _BYTES_PER_TURN]
                     await anyio.lowlevel.checkpoint()
 
     async def aclose(self) -> None:
         """Close the connection."""
-        await self._encoded.aclose()
+        await self._encoded_answer.aclose()
 
 
 async def decode_in_turns(response: httpx2.Response) -> None:
@@ -131,7 +137,7 @@ def _set_stream(response: httpx2.Response, stream: httpx2.AsyncByteStream) -> No
 
 
 class _BoundedStream(DecodedStream):
-    """The decoded and repaired bytes of an answer, at most `MOST_BYTES`."""
+    """The decoded and repaired bytes of an answer, at most `MAX_MESSAGE_BYTES`."""
 
     def __init__(self, response: httpx2.Response) -> None:
         super().__init__(response)
@@ -148,14 +154,14 @@ class _BoundedStream(DecodedStream):
 
     def _count(self, turn: bytes) -> None:
         self._size += len(turn)
-        if self._size > MOST_BYTES:
-            raise httpx2.StreamError(f"an answer of more than {MOST_BYTES:,} bytes")
+        if self._size > MAX_MESSAGE_BYTES:
+            raise httpx2.StreamError(f"an answer of more than {MAX_MESSAGE_BYTES:,} bytes")
         self._count_values(turn)
 
     def _count_values(self, turn: bytes) -> None:
         self._values.feed(turn)
         if self._values.is_exceeded:
-            raise httpx2.StreamError(f"a message of more than {MOST_VALUES:,} values")
+            raise httpx2.StreamError(f"a message of more than {MAX_MESSAGE_VALUES:,} values")
 
 
 class _EventStream(_BoundedStream):
@@ -168,7 +174,7 @@ class _EventStream(_BoundedStream):
         on_flood: Callable[[FloodError], None],
     ) -> None:
         super().__init__(response)
-        self._limit = limit
+        self._flood_limit = limit
         self._on_flood = on_flood
 
     def _count(self, turn: bytes) -> None:
@@ -187,7 +193,7 @@ class _EventStream(_BoundedStream):
             StreamError: there were too many within a minute.
         """
         try:
-            self._limit.count(lines, size)
+            self._flood_limit.count(lines, size)
         except FloodError as error:
             self._on_flood(error)
             raise httpx2.StreamError(str(error)) from error

@@ -10,18 +10,20 @@ from __future__ import annotations
 import codecs
 import re
 
-_REPLACEMENT = b"\\ufffd"
-_LOW_HALF = rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_REPLACEMENT_ESCAPE = b"\\ufffd"
+_LOW_SURROGATE = rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 #: An escape of a half, with the low half after it. An escaped backslash before it is no part of it.
-_HALVES = re.compile(rb"(?<!\\)((?:\\\\)*+)(\\u[dD][89a-fA-F][0-9a-fA-F]{2})(%s)?" % _LOW_HALF)
-_HIGH_HALF = re.compile(rb"\\u[dD][89abAB]")
+_SURROGATE_ESCAPES = re.compile(
+    rb"(?<!\\)((?:\\\\)*+)(\\u[dD][89a-fA-F][0-9a-fA-F]{2})(%s)?" % _LOW_SURROGATE
+)
+_HIGH_SURROGATE = re.compile(rb"\\u[dD][89abAB]")
 #: A half that is not complete, or a high half without a complete escape after it.
-_OPEN_ESCAPE = re.compile(
+_INCOMPLETE_ESCAPE = re.compile(
     rb"\\(?:u(?:[dD](?:[89a-fA-F][0-9a-fA-F]?)?)?)?"
     rb"|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u(?:[dD](?:[c-fC-F][0-9a-fA-F]?)?)?)?)?"
 )
 #: Most bytes of such an end.
-_OPEN_BYTES = 11
+_MAX_INCOMPLETE_BYTES = 11
 
 
 class JsonRepair:
@@ -36,7 +38,7 @@ class JsonRepair:
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._open = b""
+        self._incomplete_escape = b""
 
     def feed(self, chunk: bytes) -> bytes:
         """The repaired text of this chunk. A pair that is not complete yet comes with the next."""
@@ -49,13 +51,13 @@ class JsonRepair:
     def _repaired(self, chunk: bytes, *, is_end: bool) -> bytes:
         if not chunk.isascii() or self._decoder.getstate()[0] or is_end:
             chunk = self._decoder.decode(chunk, is_end).encode()
-        text, self._open = self._open + chunk, b""
+        text, self._incomplete_escape = self._incomplete_escape + chunk, b""
         if b"\\" not in text:
             return text
         if not is_end:
-            text, self._open = _split_open_escape(text)
+            text, self._incomplete_escape = _split_incomplete_escape(text)
         if b"\\ud" in text or b"\\uD" in text:
-            text = _HALVES.sub(_replace_lone_halves, text)
+            text = _SURROGATE_ESCAPES.sub(_replace_lone_halves, text)
         return text
 
 
@@ -68,18 +70,18 @@ def repaired_json(text: bytes) -> bytes:
 def _replace_lone_halves(match: re.Match[bytes]) -> bytes:
     backslashes, half, low_half = match.groups()
     if low_half is None:
-        return bytes(backslashes + _REPLACEMENT)
-    if _HIGH_HALF.match(half):
+        return bytes(backslashes + _REPLACEMENT_ESCAPE)
+    if _HIGH_SURROGATE.match(half):
         return match[0]
-    return bytes(backslashes + 2 * _REPLACEMENT)
+    return bytes(backslashes + 2 * _REPLACEMENT_ESCAPE)
 
 
-def _split_open_escape(text: bytes) -> tuple[bytes, bytes]:
+def _split_incomplete_escape(text: bytes) -> tuple[bytes, bytes]:
     """The text up to an escape that may continue in the next chunk, and the rest."""
-    start = text.find(b"\\", max(0, len(text) - _OPEN_BYTES))
+    start = text.find(b"\\", max(0, len(text) - _MAX_INCOMPLETE_BYTES))
     while start >= 0:
         backslashes_before = start - len(text[:start].rstrip(b"\\"))
-        if backslashes_before % 2 == 0 and _OPEN_ESCAPE.fullmatch(text, start):
+        if backslashes_before % 2 == 0 and _INCOMPLETE_ESCAPE.fullmatch(text, start):
             return text[:start], text[start:]
         start = text.find(b"\\", start + 1)
     return text, b""

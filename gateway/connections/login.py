@@ -12,7 +12,7 @@ from mcp.client.auth import AuthorizationCodeResult
 from ...errors import ConfigError
 from .connection_errors import ConsentNeeded, in_one_line
 from .masking import redacted
-from .oauth import LoginStorage, provider_for
+from .oauth import LoginStorage, interactive_login_auth
 from .server_log import log_opener
 from .server_process import RunningProcesses
 from .server_spec import ServerSpec
@@ -23,7 +23,7 @@ _LOGIN_TIMEOUT_S = 300.0
 _DONE_PAGE = b"<p>shortlist is logged in. You can close this page."
 
 
-async def log_in(spec: ServerSpec, show: Callable[[str], Awaitable[None]]) -> int:
+async def log_in(spec: ServerSpec, show_page: Callable[[str], Awaitable[None]]) -> int:
     """Log in to a server, and store the tokens.
 
     The user sees a page of the authorization server. It redirects the browser to a port of this
@@ -31,7 +31,7 @@ async def log_in(spec: ServerSpec, show: Callable[[str], Awaitable[None]]) -> in
 
     Args:
         spec: a server over HTTP or SSE.
-        show: function that shows a page, for instance in a browser.
+        show_page: function that shows a page, for instance in a browser.
 
     Returns:
         How many tools the server lists.
@@ -56,35 +56,35 @@ async def log_in(spec: ServerSpec, show: Callable[[str], Awaitable[None]]) -> in
         pages_shown += 1
         if pages_shown > 1:
             raise ConfigError("it wants a second login at once; its token ends, or it refuses it")
-        await show(page)
+        await show_page(page)
 
     try:
-        async with _redirect_page() as (address, wait_for_redirect):
+        async with _serve_redirect_page() as (address, wait_for_redirect):
             with anyio.move_on_after(_LOGIN_TIMEOUT_S):
-                auth = provider_for(spec, storage, address, show_once, wait_for_redirect)
+                auth = interactive_login_auth(spec, storage, address, show_once, wait_for_redirect)
                 open_transport = transport_over(RunningProcesses.default(), auth=lambda _: auth)
                 with log_opener()(spec.name) as log:
                     async with Client(open_transport(spec, log, lambda _: None)) as client:
                         return len((await client.list_tools()).tools)
     except Exception as error:
-        reason = redacted(in_one_line(_cause(error)), spec)
+        reason = redacted(in_one_line(_login_error(error)), spec)
         raise ConfigError(f"server {spec.name!r}: the login failed: {reason}") from error
     raise ConfigError(
         f"server {spec.name!r}: nobody logged in within {_LOGIN_TIMEOUT_S:.0f} s; try again"
     )
 
 
-def _cause(error: BaseException) -> BaseException:
+def _login_error(error: BaseException) -> BaseException:
     """The error of the login itself, below the errors that the transport made of it."""
     if isinstance(error, BaseExceptionGroup):
-        return _cause(error.exceptions[0])
+        return _login_error(error.exceptions[0])
     if isinstance(error, ConsentNeeded) and error.__cause__ is not None:
-        return _cause(error.__cause__)
+        return _login_error(error.__cause__)
     return error
 
 
 @asynccontextmanager
-async def _redirect_page() -> AsyncIterator[
+async def _serve_redirect_page() -> AsyncIterator[
     tuple[str, Callable[[], Awaitable[AuthorizationCodeResult]]]
 ]:
     """A page of this machine for the redirect of the authorization server.

@@ -16,7 +16,7 @@ _SHOWN_KEYS = frozenset(
     "bearer_token_env_var envFile env_file".split()
 )
 #: Keys whose lists of texts are names.
-_KEYS_OF_NAMES = frozenset(
+_KEYS_WITH_NAMES = frozenset(
     "tools allow deny includeTools excludeTools enabled_tools disabled_tools disabledTools "
     "env_vars autoApprove alwaysAllow".split()
 )
@@ -44,7 +44,7 @@ def masked_entry(entry: Any, key: str = "") -> Any:
     if isinstance(entry, list):
         if key in ("args", "command"):
             return masked_arguments(entry)
-        return [item if key in _KEYS_OF_NAMES else masked_entry(item) for item in entry]
+        return [item if key in _KEYS_WITH_NAMES else masked_entry(item) for item in entry]
     if isinstance(entry, bool) or entry is None:
         return entry
     if not isinstance(entry, str):
@@ -101,7 +101,7 @@ def _looks_random(word: str) -> bool:
 
 
 #: Least length of a secret in characters. Shorter values are `1`, `true` or `prod`.
-_LEAST_SECRET_CHARS = 6
+_MIN_SECRET_CHARS = 6
 
 
 def redacted(text: str, spec: ServerSpec) -> str:
@@ -135,4 +135,4 @@ def _secrets(spec: ServerSpec) -> Iterator[str]:
         parts = urlsplit(spec.url)
         values += [parts.path.lstrip("/"), parts.query, parts.username or "", parts.password or ""]
         values += [word for word in parts.path.split("/") if not is_harmless(word)]
-    return (value for value in values if len(value) >= _LEAST_SECRET_CHARS)
+    return (value for value in values if len(value) >= _MIN_SECRET_CHARS)

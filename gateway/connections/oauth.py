@@ -23,9 +23,9 @@ from .system_keyring import delete_password, keyring_password, store_password
 if TYPE_CHECKING:
     import httpx2
 
-_SERVICE = "shortlist-oauth"
+_KEYRING_SERVICE = "shortlist-oauth"
 _CLIENT_NAME = "shortlist gateway"
-_UNAUTHORIZED = 401
+_UNAUTHORIZED_STATUS = 401
 #: The year 3000, in seconds since 1970: a token may not end later, so that it has a date.
 _LATEST_EXPIRY = 32_503_680_000.0
 
@@ -60,7 +60,7 @@ class LoginStorage:
         self._user = f"{spec.name} {spec.url}"
         self.login = self._read()
         #: The provider that uses this storage. It has the metadata of the authorization server.
-        self.context: Any = None
+        self.provider_context: Any = None
 
     async def get_tokens(self) -> OAuthToken | None:
         """The tokens; None before the first login."""
@@ -68,7 +68,7 @@ class LoginStorage:
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Store tokens and their expiry."""
-        metadata = None if self.context is None else self.context.oauth_metadata
+        metadata = None if self.provider_context is None else self.provider_context.oauth_metadata
         expires_at = None
         if tokens.expires_in is not None:
             expires_at = min(max(0.0, time.time() + tokens.expires_in), _LATEST_EXPIRY)
@@ -88,14 +88,14 @@ class LoginStorage:
         Raises:
             ConfigError: there is no login, or the keyring cannot be written.
         """
-        delete_password(_SERVICE, self._user)
+        delete_password(_KEYRING_SERVICE, self._user)
 
     def _store(self, **changes: Any) -> None:
         self.login = self.login.model_copy(update=changes)
-        store_password(_SERVICE, self._user, self.login.model_dump_json(exclude_none=True))
+        store_password(_KEYRING_SERVICE, self._user, self.login.model_dump_json(exclude_none=True))
 
     def _read(self) -> Login:
-        stored = keyring_password(_SERVICE, self._user)
+        stored = keyring_password(_KEYRING_SERVICE, self._user)
         if stored is None:
             return Login()
         try:
@@ -104,7 +104,7 @@ class LoginStorage:
             return Login()  # of another version: the person logs in again
 
 
-def login_of(spec: ServerSpec) -> httpx2.Auth | None:
+def stored_login_auth(spec: ServerSpec) -> httpx2.Auth | None:
     """Adds the token of an earlier login to requests and renews it; None without a login.
 
     Args:
@@ -117,7 +117,7 @@ def login_of(spec: ServerSpec) -> httpx2.Auth | None:
     if storage.login.tokens is None:
         return None
 
-    return _configured(_StoredLogin(spec, storage), storage)
+    return _with_stored_login(_StoredLogin(spec, storage), storage)
 
 
 class _StoredLogin(OAuthClientProvider):
@@ -145,11 +145,11 @@ class _StoredLogin(OAuthClientProvider):
                 outgoing = await flow.asend((yield outgoing))
         # The lock of the SDK's flow is free here: no call waits for the answer to another one.
         response = yield request
-        if response.status_code == _UNAUTHORIZED:
+        if response.status_code == _UNAUTHORIZED_STATUS:
             raise ConsentNeeded(self._server)
 
 
-def provider_for(
+def interactive_login_auth(
     spec: ServerSpec,
     storage: LoginStorage,
     redirect_address: str,
@@ -166,7 +166,7 @@ def provider_for(
         wait_for_redirect: function that waits for the redirect.
     """
     metadata = _client_metadata(redirect_address)
-    return _configured(
+    return _with_stored_login(
         OAuthClientProvider(spec.url or "", metadata, storage, show_page, wait_for_redirect),
         storage,
     )
@@ -181,12 +181,12 @@ def _client_metadata(redirect_address: str) -> OAuthClientMetadata:
     )
 
 
-def _configured(provider: OAuthClientProvider, storage: LoginStorage) -> OAuthClientProvider:
+def _with_stored_login(provider: OAuthClientProvider, storage: LoginStorage) -> OAuthClientProvider:
     """The provider with the stored login.
 
     The SDK does not load all of it. Without the rest, an expired token would not be renewed.
     """
     provider.context.token_expiry_time = storage.login.expires_at
     provider.context.oauth_metadata = storage.login.metadata
-    storage.context = provider.context
+    storage.provider_context = provider.context
     return provider

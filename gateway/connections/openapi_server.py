@@ -34,34 +34,41 @@ from .http_client import decode_in_turns
 from .json_repair import repaired_json
 from .masking import redacted
 from .server_log import ServerLog
-from .server_process import MOST_BYTES
+from .server_process import MAX_MESSAGE_BYTES
 from .server_spec import ServerSpec
-from .value_limit import MOST_VALUES, ValueLimit
+from .value_limit import MAX_MESSAGE_VALUES, ValueLimit
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 #: Keys of `_meta` for the gateway: in a tool, what MCP has no field for; in a list, its problems.
-TOOL_META, PROBLEMS_META = "shortlist/tool", "shortlist/problems"
+TOOL_META_KEY, PROBLEMS_META_KEY = "shortlist/tool", "shortlist/problems"
 #: Milliseconds after which the document is looked at again.
-_FRESH_MS = 60_000
+_LIST_VALID_MS = 60_000
 #: Most problems of a document that are passed on.
-_MOST_PROBLEMS = 100
+_MAX_PROBLEMS = 100
 #: Redirects that are followed, all of them on the configured host.
-_MOST_REDIRECTS = 5
+_MAX_REDIRECTS = 5
 #: Most bytes that are read of an error's answer, and most characters that are passed on.
-_ERROR_BYTES, _ERROR_CHARS = 64_000, 4_000
+_MAX_ERROR_BYTES, _MAX_ERROR_CHARS = 64_000, 4_000
 #: Seconds that the server has to end before it is cancelled.
-_GRACE_S = 2.0
+_END_TIMEOUT_S = 2.0
 #: Headers of requests for which neither the call nor the configuration has another value.
-_HEADERS = {
+_DEFAULT_HEADERS = {
     "Accept": "application/json, */*;q=0.8",
     "Accept-Encoding": "gzip, deflate",
     "User-Agent": f"shortlist/{__version__}",
 }
 #: Codecs of Python that are no character sets of the web. Some take very long, some give half
 #: surrogate pairs.
-_NO_CHARSETS = {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
+_CODECS_WITHOUT_CHARSET = {
+    "idna",
+    "punycode",
+    "raw-unicode-escape",
+    "undefined",
+    "unicode-escape",
+    "utf-7",
+}
 _TEXT_TYPES = ("xml", "yaml", "javascript", "x-www-form-urlencoded", "graphql", "csv")
 
 
@@ -97,7 +104,7 @@ async def openapi_transport(spec: ServerSpec, log: ServerLog) -> AsyncIterator[T
         finally:
             for stream in (*client_streams, server_streams[1]):
                 await stream.aclose()
-            with anyio.move_on_after(_GRACE_S, shield=True):
+            with anyio.move_on_after(_END_TIMEOUT_S, shield=True):
                 await ended.wait()
             group.cancel_scope.cancel()
 
@@ -118,7 +125,7 @@ class OpenApiServer:
         self._spec = spec
         self._http = http
         self._log = log
-        self._document = _Document(spec)
+        self._document = _DocumentTools(spec)
         self._operations: dict[str, Operation] = {}
         self.server: Server[Any] = Server(
             spec.name, on_list_tools=self._list_tools, on_call_tool=self._call_tool
@@ -135,9 +142,9 @@ class OpenApiServer:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         self._operations = {tool.name: tool.operation for tool in tools if tool.operation}
         return types.ListToolsResult(
-            tools=[_listed(tool) for tool in tools],
-            ttl_ms=_FRESH_MS,
-            _meta={PROBLEMS_META: list(problems)},
+            tools=[_mcp_tool(tool) for tool in tools],
+            ttl_ms=_LIST_VALID_MS,
+            _meta={PROBLEMS_META_KEY: list(problems)},
         )
 
     async def _call_tool(
@@ -147,15 +154,15 @@ class OpenApiServer:
     ) -> types.CallToolResult:
         operation = self._operations.get(params.name)
         if operation is None:
-            return _error(f"{self._spec.name} has no operation {params.name!r:.200}")
+            return _error_result(f"{self._spec.name} has no operation {params.name!r:.200}")
         start, line = monotonic(), f"{operation.method} {operation.path:.200}"
         try:
             request = self._request(operation, params.arguments or {})
-            result, status = await self._answer(request)
+            result, status = await self._send(request)
         except OperationError as error:
-            result, status = _error(str(error)), "not sent"
+            result, status = _error_result(str(error)), "not sent"
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-            result, status = self._failure(line, error), type(error).__name__
+            result, status = self._failure_result(line, error), type(error).__name__
         milliseconds = (monotonic() - start) * 1e3
         await anyio.to_thread.run_sync(
             self._write_log, f"{line} {status} {milliseconds:.0f} ms\n".encode()
@@ -178,56 +185,60 @@ class OpenApiServer:
                 expected="an address of the configured host",
                 actual=_origin(str(request.url)),
             )
-        for name, value in _HEADERS.items():
+        for name, value in _DEFAULT_HEADERS.items():
             request.headers.setdefault(name, value)
         # The configuration's headers replace those of arguments.
         request.headers.update(self._spec.plain_headers())
         return request
 
-    async def _answer(self, request: httpx2.Request) -> tuple[types.CallToolResult, str]:
+    async def _send(self, request: httpx2.Request) -> tuple[types.CallToolResult, str]:
         """The result of a request, and its status for the log."""
         own_origin = _origin(self._spec.url or "")
-        for _ in range(_MOST_REDIRECTS + 1):
+        for _ in range(_MAX_REDIRECTS + 1):
             response = await self._http.send(request, stream=True, follow_redirects=False)
             try:
-                following = response.next_request
-                if following is None:
+                next_request = response.next_request
+                if next_request is None:
                     return await self._result(response), str(response.status_code)
             finally:
                 await response.aclose()
-            if (origin := _origin(str(following.url))) != own_origin:
+            if (origin := _origin(str(next_request.url))) != own_origin:
                 reason = (
                     f"the server redirects to another host, {origin:.200}, which is not followed; "
                     "if it is right, an operator gives that address as `url`"
                 )
-                return _error(reason), "redirect refused"
-            following.headers.update(self._spec.plain_headers())
-            request = following
-        return _error(f"the server redirects more than {_MOST_REDIRECTS} times"), "redirects"
+                return _error_result(reason), "redirect refused"
+            next_request.headers.update(self._spec.plain_headers())
+            request = next_request
+        return _error_result(f"the server redirects more than {_MAX_REDIRECTS} times"), "redirects"
 
     async def _result(self, response: httpx2.Response) -> types.CallToolResult:
         status = response.status_code
         if not response.is_success:
-            body, _ = await _read(response, _ERROR_BYTES)
-            text = redacted(_text(body, response), self._spec)[:_ERROR_CHARS]
-            return _error(f"HTTP {status} {_phrase(status)}\n{text}".strip())
+            body, _ = await _read_body(response, _MAX_ERROR_BYTES)
+            text = redacted(_text(body, response), self._spec)[:_MAX_ERROR_CHARS]
+            return _error_result(f"HTTP {status} {_status_phrase(status)}\n{text}".strip())
         values = ValueLimit()
-        body, is_whole = await _read(response, MOST_BYTES, values)
+        body, is_whole = await _read_body(response, MAX_MESSAGE_BYTES, values)
         if not is_whole:
-            return _error(f"the server gave an answer of more than {MOST_BYTES:,} bytes")
+            return _error_result(
+                f"the server gave an answer of more than {MAX_MESSAGE_BYTES:,} bytes"
+            )
         if is_json(_media_type(response)) and values.is_exceeded:
-            return _error(f"the server gave an answer of more than {MOST_VALUES:,} values")
-        return _content(body, response)
+            return _error_result(
+                f"the server gave an answer of more than {MAX_MESSAGE_VALUES:,} values"
+            )
+        return _success_result(body, response)
 
-    def _failure(self, line: str, error: Exception) -> types.CallToolResult:
+    def _failure_result(self, line: str, error: Exception) -> types.CallToolResult:
         """The result of a request without an answer."""
-        reason = redacted(str(error) or type(error).__name__, self._spec)[:_ERROR_CHARS]
+        reason = redacted(str(error) or type(error).__name__, self._spec)[:_MAX_ERROR_CHARS]
         sent = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
         unknown = "; it is not known whether the call had an effect" if sent else ""
-        return _error(f"{line}: no answer of server {self._spec.name!r}: {reason}{unknown}")
+        return _error_result(f"{line}: no answer of server {self._spec.name!r}: {reason}{unknown}")
 
 
-class _Document:
+class _DocumentTools:
     """The tools of a document, read again when the file changes."""
 
     def __init__(self, spec: ServerSpec) -> None:
@@ -271,7 +282,7 @@ def _read_document(path: Path, spec: ServerSpec) -> tuple[list[Tool], list[str]]
             )
             continue
         tools.append(_without_configured_headers(tool, operation, spec))
-    return tools, problems[:_MOST_PROBLEMS]
+    return tools, problems[:_MAX_PROBLEMS]
 
 
 def _without_configured_headers(tool: Tool, operation: Operation, spec: ServerSpec) -> Tool:
@@ -294,10 +305,10 @@ def _without_configured_headers(tool: Tool, operation: Operation, spec: ServerSp
     return Tool.from_dict(row)
 
 
-def _listed(tool: Tool) -> types.Tool:
+def _mcp_tool(tool: Tool) -> types.Tool:
     """The tool as MCP lists it."""
     operation = None if tool.operation is None else tool.operation.to_dict()
-    meta = {TOOL_META: {"operation": operation, "tags": list(tool.tags)}}
+    meta = {TOOL_META_KEY: {"operation": operation, "tags": list(tool.tags)}}
     return types.Tool.model_validate(tool.to_mcp() | {"_meta": meta})
 
 
@@ -323,8 +334,8 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port}"
 
 
-async def _read(
-    response: httpx2.Response, most: int, values: ValueLimit | None = None
+async def _read_body(
+    response: httpx2.Response, max_bytes: int, values: ValueLimit | None = None
 ) -> tuple[bytes, bool]:
     """The decoded body, and whether it is all of it. Its values are counted."""
     body = bytearray()
@@ -332,8 +343,8 @@ async def _read(
         body += chunk
         if values is not None:
             values.feed(chunk)
-        if len(body) > most:
-            return bytes(body[:most]), False
+        if len(body) > max_bytes:
+            return bytes(body[:max_bytes]), False
     return bytes(body), True
 
 
@@ -341,11 +352,11 @@ def _media_type(response: httpx2.Response) -> str:
     return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _content(body: bytes, response: httpx2.Response) -> types.CallToolResult:
+def _success_result(body: bytes, response: httpx2.Response) -> types.CallToolResult:
     """The result of a successful request."""
     media_type = _media_type(response)
     if not body:
-        return _text_result(f"HTTP {response.status_code} {_phrase(response.status_code)}")
+        return _text_result(f"HTTP {response.status_code} {_status_phrase(response.status_code)}")
     if is_json(media_type):
         text = _text(body, response)
         try:
@@ -387,7 +398,7 @@ def _is_text(body: bytes, media_type: str) -> bool:
 def _text(body: bytes, response: httpx2.Response) -> str:
     charset = response.charset_encoding or "utf-8"
     try:
-        if codecs.lookup(charset).name not in _NO_CHARSETS:
+        if codecs.lookup(charset).name not in _CODECS_WITHOUT_CHARSET:
             return body.decode(charset, "replace")
     except LookupError:
         pass  # the server names no known encoding
@@ -399,11 +410,11 @@ def _text_result(text: str, value: dict[str, Any] | None = None) -> types.CallTo
     return types.CallToolResult(content=content, structured_content=value)
 
 
-def _error(text: str) -> types.CallToolResult:
+def _error_result(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
 
 
-def _phrase(status: int) -> str:
+def _status_phrase(status: int) -> str:
     try:
         return HTTPStatus(status).phrase
     except ValueError:

@@ -22,7 +22,7 @@ from .server_spec import ServerSpec
 from .user_folders import own_folder, state_folder
 
 #: Size in bytes at which a new log begins. One old log is kept.
-ROTATED_FROM = 1_000_000
+MAX_LOG_BYTES = 1_000_000
 _UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -42,7 +42,7 @@ def log_path(server: str, folder: Path | None = None) -> Path:
 class ServerLog(RotatingFileHandler):
     """A log file of bounded size. When it is full, a new one starts, also while the server runs.
 
-    At most two files of `ROTATED_FROM` bytes are kept: the log and `*.old.log` before it. Only the
+    At most two files of `MAX_LOG_BYTES` bytes are kept: the log and `*.old.log` before it. Only the
     user may read them and open their folder.
 
     Args:
@@ -58,13 +58,13 @@ class ServerLog(RotatingFileHandler):
         self.path = path
         own_folder(path.parent)
         # In Latin-1 a character is a byte: the file gets what the server wrote.
-        super().__init__(path, maxBytes=ROTATED_FROM, backupCount=1, encoding="latin-1")
+        super().__init__(path, maxBytes=MAX_LOG_BYTES, backupCount=1, encoding="latin-1")
         self.namer = lambda _: str(path.with_suffix(".old.log"))
 
     def write(self, data: bytes) -> None:
         """Append bytes."""
         # The next rotation would delete what does not fit into both files.
-        text = data[-ROTATED_FROM:].decode("latin-1")
+        text = data[-MAX_LOG_BYTES:].decode("latin-1")
         self.handle(logging.makeLogRecord({"msg": text}))
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802
@@ -99,7 +99,7 @@ def log_opener(folder: Path | None = None) -> Callable[[str], ServerLog]:
     return lambda server: ServerLog(log_path(server, folder))
 
 
-_REASON_CHARS, _MOST_READ_BYTES = 200, 100_000
+_MAX_REASON_CHARS, _MAX_TAIL_BYTES = 200, 100_000
 #: A line that states an error: `TypeError: ...`, `[ERROR] ...`, `fatal: ...`, `"level":"error"`.
 _ERROR_STATEMENT = re.compile(
     r"""\b\w*(?:Error|Exception)\b(?:\ \[\w+\])?:
@@ -121,7 +121,9 @@ _BESIDE_ERROR = re.compile(
     re.IGNORECASE,
 )
 #: A line of npm's report of one error. The first one without such a key says what is wrong.
-_NPM_LINE = re.compile(r"^npm (?:error|ERR!)\s*(?:code |errno |syscall |path |command |dest )?")
+_NPM_ERROR_LINE = re.compile(
+    r"^npm (?:error|ERR!)\s*(?:code |errno |syscall |path |command |dest )?"
+)
 
 
 def error_line(lines: Iterable[str]) -> str:
@@ -140,15 +142,15 @@ def error_line(lines: Iterable[str]) -> str:
 
 
 def _states_error(line: str) -> bool:
-    return _NPM_LINE.match(line) is not None or _ERROR_STATEMENT.search(line) is not None
+    return _NPM_ERROR_LINE.match(line) is not None or _ERROR_STATEMENT.search(line) is not None
 
 
 def _first_of_npm(lines: list[str]) -> str:
     """The last of some lines; if npm wrote it, the first line of npm that is a sentence."""
-    if _NPM_LINE.match(lines[-1]) is None:
+    if _NPM_ERROR_LINE.match(lines[-1]) is None:
         return lines[-1]
     for line in lines:
-        match = _NPM_LINE.match(line)
+        match = _NPM_ERROR_LINE.match(line)
         if match is not None and match[0].strip() in ("npm error", "npm ERR!"):
             return line
     return lines[-1]
@@ -177,10 +179,10 @@ class LogTail:
             size = self._path.stat().st_size
             # A log that is smaller than before was started again.
             start = self._start if size >= self._start else 0
-            file.seek(max(start, size - _MOST_READ_BYTES))
+            file.seek(max(start, size - _MAX_TAIL_BYTES))
             text = file.read().decode("utf-8", "backslashreplace")
         line = error_line(map(_clean_line, text.splitlines()))
-        return redacted(line, self._spec)[:_REASON_CHARS]
+        return redacted(line, self._spec)[:_MAX_REASON_CHARS]
 
 
 def _clean_line(line: str) -> str:

@@ -36,39 +36,39 @@ from .json_repair import JsonRepair
 from .server_log import ServerLog
 from .server_spec import ServerSpec
 from .user_folders import own_folder, state_folder
-from .value_limit import MOST_VALUES, ValueLimit
+from .value_limit import MAX_MESSAGE_VALUES, ValueLimit
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 
 #: Most bytes of one message of a server.
-MOST_BYTES = 32 * 1024 * 1024
+MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 #: Seconds that a server has to end: after its stdin was closed, and after it got a signal.
-_GRACE_S = 2.0
-_END_BYTES = 4_096
+_END_TIMEOUT_S = 2.0
+_KEPT_END_BYTES = 4_096
 #: Most lines and bytes of a minute that answer no request.
-_MOST_LINES, _MOST_UNASKED_BYTES = 30_000, 2 * MOST_BYTES
+_MAX_UNREQUESTED_LINES, _MAX_UNREQUESTED_BYTES = 30_000, 2 * MAX_MESSAGE_BYTES
 #: A request of the server counts as so many lines, because it must be answered.
-_REQUEST_LINES = 10
-#: Lines of noise that are read in one turn. Other servers have their turns in between.
-_TURN_LINES = 50
+_LINES_PER_REQUEST = 10
+#: Stray lines that are read in one turn. Other servers have their turns in between.
+_STRAY_LINES_PER_TURN = 50
 #: Bytes of a long message whose values are counted in one turn.
-_TURN_BYTES = 65_536
+_BYTES_PER_TURN = 65_536
 #: A line of this many times the most bytes of a message counts as endless.
-_ENDLESS_LINE = 8
+_ENDLESS_LINE_FACTOR = 8
 #: The id of an answer is first or last, depending on the server's SDK.
-_ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,')
-_ID_LAST = re.compile(rb',\s*"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+_ID_AT_BEGINNING = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,')
+_ID_AT_END = re.compile(rb',\s*"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 
-_CLOSED = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
+_STREAM_CLOSED_ERRORS = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
 
 @asynccontextmanager
 async def stdio_transport(
     spec: ServerSpec,
     log: ServerLog,
-    noise: Callable[[str], None],
+    on_stray_line: Callable[[str], None],
     processes: RunningProcesses,
 ) -> AsyncIterator[TransportStreams]:
     """A connection to a new process. The process and its children end with the connection.
@@ -76,7 +76,7 @@ async def stdio_transport(
     Args:
         spec: server with command, arguments, environment and folder.
         log: receives the stderr of the process.
-        noise: called with stdout text that is not a message.
+        on_stray_line: called with stdout text that is not a message.
         processes: record of the running processes.
 
     Raises:
@@ -95,11 +95,11 @@ async def stdio_transport(
     to_session, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     try:
-        processes.started(process.pid)
+        processes.record_start(process.pid)
         async with anyio.create_task_group() as group:
-            unasked = _UnaskedLines()
-            group.start_soon(_receive_messages, process, to_session, noise, unasked)
-            group.start_soon(_send_messages, process, from_session, to_session, unasked)
+            unrequested = _UnrequestedLines()
+            group.start_soon(_receive_messages, process, to_session, on_stray_line, unrequested)
+            group.start_soon(_send_messages, process, from_session, to_session, unrequested)
             group.start_soon(_log_stderr, process, log)
             try:
                 yield read, write
@@ -112,7 +112,7 @@ async def stdio_transport(
     finally:
         with anyio.CancelScope(shield=True):
             await _stop_process(process)
-        processes.stopped(process.pid)
+        processes.record_end(process.pid)
         for stream in (read, write, to_session, from_session):
             stream.close()
 
@@ -120,65 +120,65 @@ async def stdio_transport(
 async def _receive_messages(
     process: Process,
     to_session: MemoryObjectSendStream[SessionMessage | Exception],
-    noise: _OnNoise,
-    unasked: _UnaskedLines,
+    on_stray_line: _OnStrayLine,
+    unrequested: _UnrequestedLines,
 ) -> None:
     assert process.stdout is not None
-    repair, lines, noise_lines = JsonRepair(), LineReader(), 0
+    repair, lines, stray_line_count = JsonRepair(), LineReader(), 0
     async with to_session:
-        with suppress(*_CLOSED, anyio.EndOfStream):
+        with suppress(*_STREAM_CLOSED_ERRORS, anyio.EndOfStream):
             while True:
                 for received in lines.feed(repair.feed(await process.stdout.receive())):
-                    line = await _with_few_values(received)
-                    message = _parse_message(line, noise)
-                    unasked.count_line(line, message)
+                    line = await _oversized_if_many_values(received)
+                    message = _parse_message(line, on_stray_line)
+                    unrequested.count_line(line, message)
                     if message is not None:
                         await to_session.send(SessionMessage(message))
                         continue
-                    noise_lines += 1
-                    if noise_lines % _TURN_LINES == 0:
+                    stray_line_count += 1
+                    if stray_line_count % _STRAY_LINES_PER_TURN == 0:
                         await anyio.lowlevel.checkpoint()
                 lines.check_open_line()
     # A server that still writes while it ends must not block on a full pipe.
-    with suppress(*_CLOSED, anyio.EndOfStream):
+    with suppress(*_STREAM_CLOSED_ERRORS, anyio.EndOfStream):
         while True:
             await process.stdout.receive()
 
 
-async def _with_few_values(line: bytes | OversizedLine) -> bytes | OversizedLine:
+async def _oversized_if_many_values(line: bytes | OversizedLine) -> bytes | OversizedLine:
     """The line; an oversized one in its place if it has too many values to be read at once."""
-    if isinstance(line, OversizedLine) or len(line) <= MOST_VALUES:
+    if isinstance(line, OversizedLine) or len(line) <= MAX_MESSAGE_VALUES:
         return line
     limit = ValueLimit()
-    for start in range(0, len(line), _TURN_BYTES):
-        limit.feed(line[start : start + _TURN_BYTES])
+    for start in range(0, len(line), _BYTES_PER_TURN):
+        limit.feed(line[start : start + _BYTES_PER_TURN])
         await anyio.lowlevel.checkpoint()
     if not limit.is_exceeded:
         return line
-    problem = f"a message of more than {MOST_VALUES:,} values"
-    return OversizedLine(line[:_END_BYTES], line[-_END_BYTES:], len(line), problem)
+    problem = f"a message of more than {MAX_MESSAGE_VALUES:,} values"
+    return OversizedLine(line[:_KEPT_END_BYTES], line[-_KEPT_END_BYTES:], len(line), problem)
 
 
 async def _send_messages(
     process: Process,
     messages: MemoryObjectReceiveStream[SessionMessage],
     to_session: MemoryObjectSendStream[SessionMessage | Exception],
-    unasked: _UnaskedLines,
+    unrequested: _UnrequestedLines,
 ) -> None:
     assert process.stdin is not None
     try:
         async for item in messages:
-            unasked.record_sent(item.message)
+            unrequested.record_sent(item.message)
             text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
             await process.stdin.send(text.encode() + b"\n")
-    except _CLOSED:
+    except _STREAM_CLOSED_ERRORS:
         # The MCP session must see the end of the connection and not wait for an answer.
         await to_session.aclose()
 
 
 async def _log_stderr(process: Process, log: ServerLog) -> None:
     assert process.stderr is not None
-    with suppress(*_CLOSED, anyio.EndOfStream):
+    with suppress(*_STREAM_CLOSED_ERRORS, anyio.EndOfStream):
         while True:
             data = await process.stderr.receive()
             # A full disk must not stop the server: it blocks if nobody reads its stderr.
@@ -186,10 +186,12 @@ async def _log_stderr(process: Process, log: ServerLog) -> None:
                 log.write(data)
 
 
-def _parse_message(line: bytes | OversizedLine, noise: _OnNoise) -> types.JSONRPCMessage | None:
+def _parse_message(
+    line: bytes | OversizedLine, on_stray_line: _OnStrayLine
+) -> types.JSONRPCMessage | None:
     if isinstance(line, OversizedLine):
-        noise(line.problem)
-        id_match = _ID_FIRST.match(line.head) or _ID_LAST.search(line.tail)
+        on_stray_line(line.problem)
+        id_match = _ID_AT_BEGINNING.match(line.head) or _ID_AT_END.search(line.tail)
         if id_match is None:
             return None
         error = types.ErrorData(
@@ -201,18 +203,20 @@ def _parse_message(line: bytes | OversizedLine, noise: _OnNoise) -> types.JSONRP
     if text.startswith(b"{"):
         with suppress(ValueError):
             return types.jsonrpc_message_adapter.validate_json(text, by_name=False)
-    noise(text[:200].decode(errors="replace"))
+    on_stray_line(text[:200].decode(errors="replace"))
     return None
 
 
-class _UnaskedLines:
-    """Limits the lines of a server that answer no request: noise, notifications, questions.
+class _UnrequestedLines:
+    """Limits the lines of a server that answer no request: stray lines, notifications, questions.
 
     Each of them takes time that other servers' calls wait for.
     """
 
     def __init__(self) -> None:
-        self._limit = FloodLimit(_MOST_LINES, _MOST_UNASKED_BYTES, "output that answers no request")
+        self._limit = FloodLimit(
+            _MAX_UNREQUESTED_LINES, _MAX_UNREQUESTED_BYTES, "output that answers no request"
+        )
         self._open_requests = 0
 
     def record_sent(self, message: types.JSONRPCMessage) -> None:
@@ -224,7 +228,7 @@ class _UnaskedLines:
 
         Args:
             line: the line.
-            message: the message in it; None for noise.
+            message: the message in it; None for a stray line.
 
         Raises:
             FloodError: there were too many within a minute.
@@ -233,7 +237,7 @@ class _UnaskedLines:
         if is_answer and self._open_requests:
             self._open_requests -= 1
             return
-        lines = _REQUEST_LINES if isinstance(message, types.JSONRPCRequest) else 1
+        lines = _LINES_PER_REQUEST if isinstance(message, types.JSONRPCRequest) else 1
         self._limit.count(lines, line.size if isinstance(line, OversizedLine) else len(line))
 
 
@@ -248,14 +252,14 @@ class OversizedLine:
 
 
 class LineReader:
-    """Splits chunks of bytes into lines. Lines longer than `most` need no memory.
+    """Splits chunks of bytes into lines. Lines longer than `max_bytes` need no memory.
 
     Args:
-        most: most bytes of a line.
+        max_bytes: most bytes of a line.
     """
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int = MAX_MESSAGE_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._line = bytearray()
         self._size = 0
 
@@ -273,7 +277,7 @@ class LineReader:
         Raises:
             FloodError: it is much longer than a line may be, and may have no end.
         """
-        if self._size > _ENDLESS_LINE * self._most:
+        if self._size > _ENDLESS_LINE_FACTOR * self._max_bytes:
             raise FloodError(
                 f"it was stopped, because it sent a line of more than {self._size:,} bytes"
             )
@@ -281,32 +285,32 @@ class LineReader:
     def _append(self, part: bytes) -> None:
         self._line += part
         self._size += len(part)
-        if self._size > self._most and len(self._line) > 4 * _END_BYTES:
-            self._line[_END_BYTES:-_END_BYTES] = b""
+        if self._size > self._max_bytes and len(self._line) > 4 * _KEPT_END_BYTES:
+            self._line[_KEPT_END_BYTES:-_KEPT_END_BYTES] = b""
 
     def _take_line(self) -> bytes | OversizedLine:
         line, size = bytes(self._line), self._size
         self._line, self._size = bytearray(), 0
-        if size <= self._most:
+        if size <= self._max_bytes:
             return line
-        problem = f"a message of {size:,} bytes, more than the limit of {MOST_BYTES:,}"
-        return OversizedLine(line[:_END_BYTES], line[-_END_BYTES:], size, problem)
+        problem = f"a message of {size:,} bytes, more than the limit of {MAX_MESSAGE_BYTES:,}"
+        return OversizedLine(line[:_KEPT_END_BYTES], line[-_KEPT_END_BYTES:], size, problem)
 
 
 async def _stop_process(process: Process) -> None:
     """Close stdin, wait, then end the process and the rest of its process group."""
     if process.stdin is not None:
-        with suppress(*_CLOSED):
+        with suppress(*_STREAM_CLOSED_ERRORS):
             await process.stdin.aclose()
-    with anyio.move_on_after(_GRACE_S):
+    with anyio.move_on_after(_END_TIMEOUT_S):
         # Not `process.wait`, which also waits for children that inherited the pipes.
         while process.returncode is None:
             await anyio.sleep(0.01)
     if os.name == "posix":
-        await terminate_posix_process_tree(process, _GRACE_S)
+        await terminate_posix_process_tree(process, _END_TIMEOUT_S)
     elif process.returncode is None:
         process.kill()
-    with anyio.move_on_after(_GRACE_S):
+    with anyio.move_on_after(_END_TIMEOUT_S):
         while process.returncode is None:
             await anyio.sleep(0.01)
     # anyio has no other way to close this side of the pipes.
@@ -316,13 +320,13 @@ async def _stop_process(process: Process) -> None:
             transport.close()
 
 
-_OnNoise = Callable[[str], None]
+_OnStrayLine = Callable[[str], None]
 
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Tolerance in seconds between two readings of a process's start time.
 _CLOCK_TOLERANCE_S = 2.0
-_MARK = "SHORTLIST_GATEWAY"
+_MARK_VARIABLE = "SHORTLIST_GATEWAY"
 
 
 class RunningProcesses:
@@ -345,9 +349,9 @@ class RunningProcesses:
     @property
     def mark(self) -> dict[str, str]:
         """Environment variables that identify the processes of this gateway and their children."""
-        return {_MARK: _gateway_mark(os.getpid(), _start_time(os.getpid()))}
+        return {_MARK_VARIABLE: _gateway_mark(os.getpid(), _start_time(os.getpid()))}
 
-    def started(self, pid: int) -> None:
+    def record_start(self, pid: int) -> None:
         """Record a process that is the leader of its process group.
 
         Raises:
@@ -362,11 +366,11 @@ class RunningProcesses:
         }
         replace_file(self._path(pid), [json.dumps(record).encode()])
 
-    def stopped(self, pid: int) -> None:
+    def record_end(self, pid: int) -> None:
         """Remove a process from the record."""
         self._path(pid).unlink(missing_ok=True)
 
-    def sweep(self) -> list[int]:
+    def end_leftovers(self) -> list[int]:
         """End the processes of gateways that no longer run.
 
         Returns:
@@ -400,7 +404,7 @@ def _end_processes(record: Mapping[str, Any]) -> list[int]:
                 is_ours = _is_alive(process.pid, record["started"])
             else:
                 is_ours = _process_group(process.pid) == record["pid"]
-                is_ours = is_ours and process.environ().get(_MARK) == mark
+                is_ours = is_ours and process.environ().get(_MARK_VARIABLE) == mark
             if is_ours:
                 os.kill(process.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
                 ended_ids.append(process.pid)
@@ -423,9 +427,9 @@ def _start_time(pid: int) -> float:
         return 0.0
 
 
-def _is_alive(pid: int, started: float) -> bool:
-    return abs(_start_time(pid) - started) < _CLOCK_TOLERANCE_S
+def _is_alive(pid: int, start_time: float) -> bool:
+    return abs(_start_time(pid) - start_time) < _CLOCK_TOLERANCE_S
 
 
-def _gateway_mark(owner: int, started: float) -> str:
-    return f"{owner}-{started:.0f}"
+def _gateway_mark(gateway_pid: int, start_time: float) -> str:
+    return f"{gateway_pid}-{start_time:.0f}"

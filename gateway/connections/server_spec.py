@@ -21,12 +21,12 @@ from ...catalog.pattern import denied, granted
 from ...catalog.text_cleaning import written_out
 from ...settings import Glob
 
-Transport = Literal["stdio", "http", "sse", "openapi"]
+TransportName = Literal["stdio", "http", "sse", "openapi"]
 
 CALL_TIMEOUT_S = 60.0
 START_TIMEOUT_S = 30.0
-_MOST_TIMEOUT_S = 86_400
-_NAME_CHARS = 200
+_MAX_TIMEOUT_S = 86_400
+_MAX_NAME_CHARS = 200
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -110,8 +110,10 @@ class ServerSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    name: Annotated[Text, AfterValidator(_check_name)] = Field(min_length=1, max_length=_NAME_CHARS)
-    transport: Transport
+    name: Annotated[Text, AfterValidator(_check_name)] = Field(
+        min_length=1, max_length=_MAX_NAME_CHARS
+    )
+    transport: TransportName
     command: Text | None = None
     args: tuple[Text, ...] = ()
     env: dict[Text, SecretStr] = Field(default_factory=dict)
@@ -120,9 +122,9 @@ class ServerSpec(BaseModel):
     url: Text | None = None
     openapi: Text | None = None
     headers: dict[str, SecretStr] = Field(default_factory=dict)
-    timeout_s: float = Field(default=CALL_TIMEOUT_S, gt=0, le=_MOST_TIMEOUT_S, allow_inf_nan=False)
+    timeout_s: float = Field(default=CALL_TIMEOUT_S, gt=0, le=_MAX_TIMEOUT_S, allow_inf_nan=False)
     start_timeout_s: float = Field(
-        default=START_TIMEOUT_S, gt=0, le=_MOST_TIMEOUT_S, allow_inf_nan=False
+        default=START_TIMEOUT_S, gt=0, le=_MAX_TIMEOUT_S, allow_inf_nan=False
     )
     disabled: bool = False
     description: Text | None = None

@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import ConfigError, MissingExtraError
 
 #: Service of passwords without a service name, such as those of `shortlist secret set`.
-SERVICE = "shortlist"
+DEFAULT_KEYRING_SERVICE = "shortlist"
 
 
 def keyring_password(service: str, user: str) -> str | None:

@@ -14,7 +14,7 @@ from ...errors import ConfigError, MissingExtraError
 from .connection_errors import ConsentNeeded, FloodError
 from .openapi_server import openapi_transport
 from .server_log import ServerLog
-from .server_process import MOST_BYTES, RunningProcesses, stdio_transport
+from .server_process import MAX_MESSAGE_BYTES, RunningProcesses, stdio_transport
 from .server_spec import ServerSpec
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 _LOG = logging.getLogger("shortlist.gateway")
-OnNoise = Callable[[str], None]
-Transport = Callable[[ServerSpec, ServerLog, OnNoise], AbstractAsyncContextManager[Any]]
+OnStrayLine = Callable[[str], None]
+Transport = Callable[[ServerSpec, ServerLog, OnStrayLine], AbstractAsyncContextManager[Any]]
 
 
 FindLogin = Callable[[ServerSpec], "httpx2.Auth | None"]
@@ -39,10 +39,10 @@ def transport_over(processes: RunningProcesses, *, auth: FindLogin | None = None
     """
 
     def open_transport(
-        spec: ServerSpec, log: ServerLog, noise: OnNoise
+        spec: ServerSpec, log: ServerLog, on_stray_line: OnStrayLine
     ) -> AbstractAsyncContextManager[TransportStreams]:
         if spec.transport == "stdio":
-            return stdio_transport(spec, log, noise, processes)
+            return stdio_transport(spec, log, on_stray_line, processes)
         if spec.transport == "openapi":
             return openapi_transport(spec, log)
         has_own_credentials = any(name.lower() == "authorization" for name in spec.headers)
@@ -53,10 +53,10 @@ def transport_over(processes: RunningProcesses, *, auth: FindLogin | None = None
 
 
 def _stored_login(spec: ServerSpec) -> httpx2.Auth | None:
-    from .oauth import login_of
+    from .oauth import stored_login_auth
 
     try:
-        return login_of(spec)
+        return stored_login_auth(spec)
     except (ConfigError, MissingExtraError) as error:
         # Without a keyring there are no logins.
         _LOG.info("server %r: no login is used: %s", spec.name, error)
@@ -72,7 +72,7 @@ async def _open_sse(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterator
     # Between calls the stream has no data. So only the start and posts have a time limit.
     with _convert_unauthorized(spec) as record_unauthorized:
         async with (
-            _ended_by_flood() as end_by_flood,
+            _block_ended_by_flood() as end_by_flood,
             sse_client(
                 spec.url or "",
                 headers=spec.plain_headers(),
@@ -98,7 +98,7 @@ async def _open_http(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterato
     timeout = httpx2.Timeout(spec.start_timeout_s, read=None)
     with _convert_unauthorized(spec) as record_unauthorized:
         async with (
-            _ended_by_flood() as end_by_flood,
+            _block_ended_by_flood() as end_by_flood,
             http_client(
                 spec.plain_headers(),
                 timeout,
@@ -107,14 +107,14 @@ async def _open_http(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterato
                 on_flood=end_by_flood,
             ) as client,
             streamable_http_client(
-                spec.url or "", http_client=client, max_sse_event_size=MOST_BYTES
+                spec.url or "", http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
             ) as streams,
         ):
             yield streams
 
 
 @asynccontextmanager
-async def _ended_by_flood() -> AsyncIterator[Callable[[FloodError], None]]:
+async def _block_ended_by_flood() -> AsyncIterator[Callable[[FloodError], None]]:
     """A block that a flood ends.
 
     Yields:

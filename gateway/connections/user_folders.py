@@ -11,7 +11,7 @@ from ...errors import MissingExtraError
 if TYPE_CHECKING:
     from platformdirs import PlatformDirs
 
-_NAME = "shortlist"
+_APP_NAME = "shortlist"
 
 
 def state_folder() -> Path:
@@ -55,4 +55,4 @@ def _platform_folders() -> PlatformDirs:
         from platformdirs import PlatformDirs
     except ImportError:
         raise MissingExtraError("the gateway", "gateway") from None
-    return PlatformDirs(_NAME, appauthor=False)
+    return PlatformDirs(_APP_NAME, appauthor=False)

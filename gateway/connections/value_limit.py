@@ -7,7 +7,7 @@ block during which no other server is served: a message of 31 MB took 5 s and 3 
 from __future__ import annotations
 
 #: Most values of one message: numbers, texts, lists, objects. They are read in about 0.2 s.
-MOST_VALUES = 1_000_000
+MAX_MESSAGE_VALUES = 1_000_000
 
 
 class ValueLimit:
@@ -32,7 +32,7 @@ class ValueLimit:
     @property
     def is_exceeded(self) -> bool:
         """Whether there were too many values."""
-        return self.values > MOST_VALUES
+        return self.values > MAX_MESSAGE_VALUES
 
     def restart(self) -> None:
         """Count a new message."""

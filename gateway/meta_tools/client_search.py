@@ -27,7 +27,7 @@ from ..profiles.profile import Profile
 from ..upstream.caller import Caller, Context
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import ServerState, UpstreamError
-from .meta_tool_definitions import Kind, kind_of
+from .meta_tool_definitions import ToolEffect, effect_of
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
@@ -39,43 +39,46 @@ def first_sentence(text: str, max_chars: int = 160) -> str:
 
 
 def servers_by_instructions(
-    query: str, instructions: Mapping[str, str], tool_texts: Iterable[str]
+    query: str, instructions: Mapping[str, str], hit_texts: Iterable[str]
 ) -> list[tuple[str, int]]:
-    """Servers whose instructions contain words of a query that no found tool contains.
+    """Servers whose instructions contain words of a query that no hit contains.
 
     Args:
         query: text to search for.
         instructions: server to its instructions.
-        tool_texts: texts of the found tools. Their words are not counted.
+        hit_texts: texts of the hits. Their words are not counted.
 
     Returns:
         Server and number of words, most words first.
     """
     query_words = frozenset(terms(query))
-    words = {server: query_words & _terms_of(text) for server, text in instructions.items()}
-    servers_with = Counter(word for server_words in words.values() for word in server_words)
-    unique = frozenset(word for word, servers in servers_with.items() if servers == 1)
-    if unique:
-        unique = unique.difference(*(terms(text) for text in tool_texts))
-    counts = {server: len(server_words & unique) for server, server_words in words.items()}
+    words = {
+        server: query_words & _instruction_terms(text) for server, text in instructions.items()
+    }
+    server_counts = Counter(word for server_words in words.values() for word in server_words)
+    unique_words = frozenset(word for word, count in server_counts.items() if count == 1)
+    if unique_words:
+        unique_words = unique_words.difference(*(terms(text) for text in hit_texts))
+    counts = {server: len(server_words & unique_words) for server, server_words in words.items()}
     ranked = sorted(counts, key=lambda server: (-counts[server], server))
     return [(server, counts[server]) for server in ranked if counts[server]]
 
 
 @lru_cache(512)
-def _terms_of(text: str) -> frozenset[str]:
+def _instruction_terms(text: str) -> frozenset[str]:
     return frozenset(terms(text))
 
 
-#: Tools added for a server that only matched by its instructions.
-_ADDED_TOOLS = 2
-#: Least number of common words of query and instructions if the search abstained.
-_ABSTAINED_WORDS = 2
-#: Share of the best score below which a hit is far, and hits that are never left out.
-_LEAST_SHARE, _FIRST_HITS = 0.6, 5
+#: Most tools added for a server that only matched by its instructions.
+_MAX_ADDED_TOOLS = 2
+#: Words that query and instructions must share if the search abstained; otherwise one is enough.
+_MIN_WORDS_IF_ABSTAINED = 2
+#: A hit is far from the best one if its score is below this share of the best score. The first hits
+#: are never far.
+_NEAR_SHARE, _HITS_NEVER_FAR = 0.6, 5
 #: Time limit of a search in milliseconds, a hundred times what it takes on an idle machine. Where
 #: the encoder takes longer, the tier `fast` answers.
-SEARCH_MS = 500.0
+SEARCH_BUDGET_MS = 500.0
 
 
 def find_tools(
@@ -89,43 +92,41 @@ def find_tools(
 ) -> Selection:
     """The permitted tools that fit a query, best first.
 
-    If words of the query are only in the instructions of one server, and in no found tool, the best
-    tools of this server are added at the end. They replace at most half of the found tools.
+    If words of the query are only in the instructions of one server, and in no hit, the best two
+    tools of this server are added at the end. They replace the last hits if there are `k` of them.
 
     Args:
         view: the permitted tools.
         query: text to search for.
         instructions: permitted server to its instructions.
-        k: tools at most.
+        k: most tools; more than two.
         tier: tier of the search; the engine's default when absent.
         drop_far_hits: whether hits far below the best one are left out, after the first five.
 
     Raises:
         RequestError: an argument is wrong.
     """
-    selection = view.search(query, k=k, tier=tier, budget_ms=SEARCH_MS, decide=True)
+    selection = view.search(query, k=k, tier=tier, budget_ms=SEARCH_BUDGET_MS, decide=True)
     if drop_far_hits:
-        limit = _LEAST_SHARE * max((hit.score for hit in selection.hits), default=0.0)
-        hits = (hit for hit in selection.hits if hit.rank <= _FIRST_HITS or hit.score >= limit)
+        limit = _NEAR_SHARE * max((hit.score for hit in selection.hits), default=0.0)
+        hits = (hit for hit in selection.hits if hit.rank <= _HITS_NEVER_FAR or hit.score >= limit)
         selection = replace(selection, hits=tuple(hits))
-    texts = (embedding_text(hit.tool) for hit in selection.hits)
+    hit_texts = (embedding_text(hit.tool) for hit in selection.hits)
     hit_servers = {hit.tool.server for hit in selection.hits}
-    min_words = _ABSTAINED_WORDS if selection.abstained else 1
+    min_words = _MIN_WORDS_IF_ABSTAINED if selection.abstained else 1
     matching_servers = [
         server
-        for server, words in servers_by_instructions(query, instructions, texts)
-        if words >= min_words and server not in hit_servers
+        for server, word_count in servers_by_instructions(query, instructions, hit_texts)
+        if word_count >= min_words and server not in hit_servers
     ]
     if not matching_servers:
         return selection
     best_server = matching_servers[0]
     tools = [tool for tool in view.tools() if tool.server == best_server]
-    added_count = min(_ADDED_TOOLS, k // 2 if selection.hits else k)
-    if not added_count:
-        return selection
-    added = view.search_among((tool.id for tool in tools), selection, k=added_count).ranked
+    tool_ids = (tool.id for tool in tools)
+    added = view.search_among(tool_ids, selection, k=_MAX_ADDED_TOOLS).ranked
     if not added:
-        added = tuple(Hit(tool, 0, 0.0, {}) for tool in tools[:added_count])
+        added = tuple(Hit(tool, rank=0, score=0.0, stages={}) for tool in tools[:_MAX_ADDED_TOOLS])
     first_hits = selection.hits[: k - len(added)]
     max_score = first_hits[-1].score if first_hits else added[0].score
     last_hits = tuple(
@@ -136,8 +137,8 @@ def find_tools(
 
 
 #: Seconds after which a late vote is cancelled.
-_LATE_S = 5.0
-_Answer = types.CallToolResult | types.InputRequiredResult
+_VOTE_TIMEOUT_S = 5.0
+_CallAnswer = types.CallToolResult | types.InputRequiredResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +147,12 @@ class CollectedVotes:
 
     Args:
         votes: the valid votes.
-        arguments: server and tool to the arguments of a claim that may be called without the model.
+        claim_arguments: server and name of a claimed tool to the arguments for a call without the
+            model. Only claims that may be called so are in it.
     """
 
     votes: Votes = field(default_factory=Votes)
-    arguments: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    claim_arguments: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
 
     def claimed_call(self, view: View) -> tuple[Tool, Mapping[str, Any]] | None:
         """The claimed tool to call without the model, and its arguments; None if there is none.
@@ -163,8 +165,8 @@ class CollectedVotes:
         """
         for row in view.admission.claimed[:1]:
             tool = view.admission.tools[row]
-            arguments = self.arguments.get((tool.server or "", tool.name))
-            if arguments is not None and kind_of(tool.annotations) is Kind.READ:
+            arguments = self.claim_arguments.get((tool.server or "", tool.name))
+            if arguments is not None and effect_of(tool.annotations) is ToolEffect.READ:
                 return tool, arguments
         return None
 
@@ -186,17 +188,19 @@ async def collect_votes(
     """
     profile = client.profile
     voting_servers = [
-        name for name in sorted(fleet.listed.voters) if _may_vote(fleet, profile, name)
+        name
+        for name in sorted(fleet.listed_tools.voting_servers)
+        if _may_vote(fleet, profile, name)
     ]
     if not voting_servers:
         return CollectedVotes()
-    arguments: dict[tuple[str, str], Mapping[str, Any]] = {}
+    claim_arguments: dict[tuple[str, str], Mapping[str, Any]] = {}
     voters = Voters(
         {
             name: partial(
                 _server_votes,
                 fleet,
-                arguments,
+                claim_arguments,
                 Caller(context, client, partial(_require_voter, fleet, client, name)),
             )
             for name in voting_servers
@@ -205,8 +209,8 @@ async def collect_votes(
     )
     votes = await voters.collect(query, catalog)
     callable_claims = {
-        (server, tool): claim
-        for (server, tool), claim in arguments.items()
+        (server, tool): arguments
+        for (server, tool), arguments in claim_arguments.items()
         if granted(server, profile.vote_calls)
     }
     return CollectedVotes(votes, callable_claims)
@@ -214,9 +218,9 @@ async def collect_votes(
 
 def _may_vote(fleet: Fleet, profile: Profile, server: str) -> bool:
     return (
-        server in fleet.listed.voters
+        server in fleet.listed_tools.voting_servers
         and granted(server, profile.vote_servers)
-        and profile.names_server(server)
+        and profile.matches_server(server)
         and server in fleet.upstreams
         and fleet.upstreams[server].state is ServerState.STARTED
     )
@@ -230,10 +234,11 @@ def _require_voter(fleet: Fleet, client: ClientSession, server: str) -> None:
 
 async def _server_votes(
     fleet: Fleet,
-    arguments: dict[tuple[str, str], Mapping[str, Any]],
+    claim_arguments: dict[tuple[str, str], Mapping[str, Any]],
     caller: Caller,
     ballot: Ballot,
 ) -> Iterable[Vote]:
+    """The votes of the ballot's server. Adds the arguments in its answer to `claim_arguments`."""
     result = await _call_voting_tool(fleet, ballot, caller)
     if not isinstance(result, types.CallToolResult) or result.is_error:
         raise UpstreamError(f"server {ballot.server!r}: its vote failed")
@@ -244,11 +249,11 @@ async def _server_votes(
     rows = rows[: 2 * len(ballot.tools) + 1]
     for row in rows:
         if isinstance(row, dict) and isinstance(row.get("arguments"), dict):
-            arguments[ballot.server, str(row.get("tool"))] = row["arguments"]
+            claim_arguments[ballot.server, str(row.get("tool"))] = row["arguments"]
     return [_vote(row) for row in rows]
 
 
-async def _call_voting_tool(fleet: Fleet, ballot: Ballot, caller: Caller) -> _Answer:
+async def _call_voting_tool(fleet: Fleet, ballot: Ballot, caller: Caller) -> _CallAnswer:
     """The server's answer.
 
     A vote that comes too late for the search is not cancelled. A cancelled call would be a possible
@@ -256,11 +261,11 @@ async def _call_voting_tool(fleet: Fleet, ballot: Ballot, caller: Caller) -> _An
     """
     arguments = {"query": ballot.query, "tools": list(ballot.tools)}
     upstream = fleet.upstreams[ballot.server]
-    sender, receiver = anyio.create_memory_object_stream[_Answer | Exception](1)
+    sender, receiver = anyio.create_memory_object_stream[_CallAnswer | Exception](1)
 
     async def call() -> None:
         # Not a time limit of the call: the server is restarted after some calls that exceed theirs.
-        with sender, suppress(anyio.BrokenResourceError), anyio.move_on_after(_LATE_S):
+        with sender, suppress(anyio.BrokenResourceError), anyio.move_on_after(_VOTE_TIMEOUT_S):
             try:
                 sender.send_nowait(await upstream.call(VOTING_TOOL, arguments, caller=caller))
             except Exception as error:  # noqa: BLE001 - raised again where the search still waits

@@ -25,14 +25,19 @@ from ..upstream.fleet import Fleet
 from ..upstream.safe_texts import safe_instructions
 from ..upstream.server_connection import ServerState, Upstream
 from .client_search import first_sentence
-from .meta_tool_definitions import CALLS, DIGEST_TOKENS, digest_tokens, kind_of
+from .meta_tool_definitions import (
+    CALL_TOOL_BY_EFFECT,
+    MAX_DIGEST_TOKENS,
+    effect_of,
+    max_digest_tokens,
+)
 from .search_answer import find_parts, queries_of, search_content, search_text, tool_fields
 
 #: Tokens of definitions in one answer.
-DETAIL_TOKENS = 8_000
+MAX_DETAILS_TOKENS = 8_000
 #: Most servers that a search names because they are not available, and most tools of one server
 #: that `list_servers` names.
-_UNREADY_NAMED, _TOOLS_NAMED = 6, 100
+_MAX_UNREADY_SERVERS, _MAX_TOOL_NAMES = 6, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ def search(fleet: Fleet, client: ClientSession, arguments: Mapping[str, Any]) ->
     queries, server = queries_of(arguments), arguments.get("server")
     if server in unready:
         content: dict[str, Any] = {"tools": [], "notes": [unready_line({server: unready[server]})]}
-        outcome = SearchOutcome(tier="none", starting=len(fleet.never_listed))
+        outcome = SearchOutcome(tier="none", starting=len(fleet.unlisted_servers))
         return SearchAnswer(_answer(search_text(content), content), outcome)
     if server is not None:
         ids = [tool.id for tool in view.tools() if tool.server == server]
@@ -71,7 +76,7 @@ def search(fleet: Fleet, client: ClientSession, arguments: Mapping[str, Any]) ->
             name: problem for name, problem in _failed_servers(fleet).items() if name in hit_servers
         }
         if unready:
-            content["notes"].append(unready_line(_named_first(unready, " ".join(queries))))
+            content["notes"].append(unready_line(_named_in_query_first(unready, " ".join(queries))))
     quarantined = client.views.quarantined_count(permitted)
     if quarantined:
         waiting = "1 tool waits" if quarantined == 1 else f"{quarantined} tools wait"
@@ -108,7 +113,7 @@ def unready_servers(fleet: Fleet, client: ClientSession, view: View) -> dict[str
         name: failed.get(name, "starting")
         for name in fleet.upstreams
         if name not in known_servers
-        and (name in failed or name in fleet.never_listed)
+        and (name in failed or name in fleet.unlisted_servers)
         and client.views.permits_server(name, view)
     }
 
@@ -129,12 +134,12 @@ def unready_line(unready: Mapping[str, str]) -> str:
     Args:
         unready: server to its state.
     """
-    shown = [f"{name} ({state})" for name, state in list(unready.items())[:_UNREADY_NAMED]]
+    shown = [f"{name} ({state})" for name, state in list(unready.items())[:_MAX_UNREADY_SERVERS]]
     more = len(unready) - len(shown)
     return f"Not available now: {', '.join(shown)}" + (f" and {more} more." if more else ".")
 
 
-def _named_first(unready: Mapping[str, str], query: str) -> dict[str, str]:
+def _named_in_query_first(unready: Mapping[str, str], query: str) -> dict[str, str]:
     """The servers whose names share a word with a query come first."""
     query_terms = frozenset(terms(query))
     names = sorted(unready, key=lambda name: query_terms.isdisjoint(terms(name)))
@@ -147,7 +152,7 @@ def details(
     arguments: Mapping[str, Any],
     stubs: Callable[[View, Iterable[Tool]], str] | None = None,
 ) -> types.CallToolResult:
-    """The answer of `get_tool_details`, within `DETAIL_TOKENS`.
+    """The answer of `get_tool_details`, within `MAX_DETAILS_TOKENS`.
 
     Args:
         fleet: the servers.
@@ -157,11 +162,11 @@ def details(
     """
     view, detail = client.view(), arguments.get("detail", "full")
     summaries = shared_summaries(view.admission.index.summaries)
-    names = client.views.names(view.catalog)
+    names = client.views.call_names(view.catalog)
     outcomes = [(name, view.details([names.resolve(name, view)])[0]) for name in arguments["names"]]
     if stubs is not None and detail == "signature":
         return _stubs(view, outcomes, stubs)
-    remaining, rows = DETAIL_TOKENS, []
+    remaining, rows = MAX_DETAILS_TOKENS, []
     for name, outcome in outcomes:
         if isinstance(outcome, Refusal | UnknownToolError):
             row = _error_row(name, outcome)
@@ -172,8 +177,8 @@ def details(
             continue
         tool = outcome
         row = {"name": tool.id, **definition(tool, detail, summaries)}
-        if client.profile.split:
-            row["call_with"] = CALLS[kind_of(tool.annotations)]
+        if client.profile.split_call_tool:
+            row["call_with"] = CALL_TOOL_BY_EFFECT[effect_of(tool.annotations)]
         cost = _json_tokens(row)
         if cost > remaining:
             row = {"name": tool.id, "signature": signature(tool)[:4_000]}
@@ -213,7 +218,7 @@ def _stubs(
         _error_row(name, outcome) for name, outcome in outcomes if not isinstance(outcome, Tool)
     ]
     text, stub_count = stubs(view, tools), len(tools)
-    while stub_count > 1 and bundled_counter().count(text) > DETAIL_TOKENS:
+    while stub_count > 1 and bundled_counter().count(text) > MAX_DETAILS_TOKENS:
         stub_count -= 1
         text = stubs(view, tools[:stub_count])
     missing += [
@@ -259,7 +264,7 @@ def servers(
         names = ", ".join(row["name"] for row in rows)
         raise RequestError(f"server: no {name!r:.80}; use one of: {names}")
     tool_names = [tool.name for tool in view.tools() if tool.server == name]
-    row = {**named[0], "tool_names": tool_names[:_TOOLS_NAMED]}
+    row = {**named[0], "tool_names": tool_names[:_MAX_TOOL_NAMES]}
     lines = [_server_line(row), row.get("instructions", ""), ", ".join(row["tool_names"])]
     return _answer("\n".join(filter(None, lines)), {"servers": [row]})
 
@@ -312,7 +317,8 @@ def instructions(fleet: Fleet, view: View) -> dict[str, str]:
     """Server to its cleaned instructions, for each permitted server."""
     servers = {tool.server for tool in view.tools()}
     texts = {
-        name: safe_instructions(name, text) for name, text in fleet.listed.instructions.items()
+        name: safe_instructions(name, text)
+        for name, text in fleet.listed_tools.instructions.items()
     }
     return {name: text for name, text in texts.items() if text and name in servers}
 
@@ -324,8 +330,8 @@ def digest(fleet: Fleet, client: ClientSession, view: View) -> str:
     servers, as many for each as fit, and then to the first sentences of their instructions.
     """
     count = bundled_counter().count
-    operator = client.profile.operator.strip()
-    limit = digest_tokens(client.profile.split)
+    operator = client.profile.operator_text.strip()
+    limit = max_digest_tokens(client.profile.split_call_tool)
     rows = sorted(server_rows(fleet, client, view), key=lambda row: str(row["name"]))
     names = server_names([row["name"] for row in rows], max(limit - count(operator), limit // 2))
     lines = [line for line in (names, operator) if line]
@@ -352,7 +358,7 @@ def digest(fleet: Fleet, client: ClientSession, view: View) -> str:
     return "\n".join(lines)
 
 
-def server_names(names: Iterable[str], tokens: int = DIGEST_TOKENS) -> str:
+def server_names(names: Iterable[str], tokens: int = MAX_DIGEST_TOKENS) -> str:
     """A line with the names of servers, as many as fit; empty if there are none.
 
     Args:

@@ -12,79 +12,88 @@ import mcp.types as types
 
 from ...codemode.description import description
 from ...loaders.counting import bundled_counter
-from ..profiles.profile import CALL, DETAILS, READ, RUN, SEARCH, SERVERS
+from ..profiles.profile import (
+    CALL_TOOL,
+    GET_TOOL_DETAILS,
+    LIST_SERVERS,
+    READ_RESULT,
+    RUN_CODE,
+    SEARCH_TOOLS,
+)
 
 
-class Kind(StrEnum):
-    """What a tool may do, by its annotations, least dangerous first."""
+class ToolEffect(StrEnum):
+    """What a tool may do to data, by its annotations, least dangerous first."""
 
     READ = "read"
     WRITE = "write"
     DESTRUCTIVE = "destructive"
 
 
-#: Kind of effect to the name of its call tool, if `call_tool` is split.
-CALLS: Mapping[Kind, str] = {
-    Kind.READ: "call_read_tool",
-    Kind.WRITE: "call_write_tool",
-    Kind.DESTRUCTIVE: "call_destructive_tool",
+#: Effect to the meta-tool that calls tools with it, if `call_tool` is split.
+CALL_TOOL_BY_EFFECT: Mapping[ToolEffect, str] = {
+    ToolEffect.READ: "call_read_tool",
+    ToolEffect.WRITE: "call_write_tool",
+    ToolEffect.DESTRUCTIVE: "call_destructive_tool",
 }
-META_TOOLS = (SEARCH, DETAILS, CALL, SERVERS, READ)
+META_TOOL_NAMES = (SEARCH_TOOLS, GET_TOOL_DETAILS, CALL_TOOL, LIST_SERVERS, READ_RESULT)
 #: Names that never mean a tool of a server.
-RESERVED = frozenset((*META_TOOLS, *CALLS.values(), RUN))
-#: Most tokens of all definitions together, and of the digest of servers in them.
-META_TOKENS, DIGEST_TOKENS = 890, 250
-#: Tells clients that load tools on demand to keep the meta-tools loaded.
-ALWAYS_LOADED: Mapping[str, Any] = {"anthropic/alwaysLoad": True}
+RESERVED_NAMES = frozenset((*META_TOOL_NAMES, *CALL_TOOL_BY_EFFECT.values(), RUN_CODE))
+#: Most tokens of the definitions of all meta-tools, and of the digest of servers in them.
+MAX_DEFINITION_TOKENS, MAX_DIGEST_TOKENS = 890, 250
+#: `_meta` that tells clients that load tools on demand to keep the meta-tools loaded.
+ALWAYS_LOADED_META: Mapping[str, Any] = {"anthropic/alwaysLoad": True}
 DETAIL_LEVELS = ("name", "summary", "signature", "full")
 
-_CALL = "Call a tool by its name, server/tool. Its arguments must fit its input schema."
-_SPLIT: Mapping[Kind, str] = {
-    Kind.READ: "Call a tool that only reads, by its name server/tool.",
-    Kind.WRITE: "Call a tool that writes and destroys nothing.",
-    Kind.DESTRUCTIVE: "Call any other tool: it may destroy.",
+_CALL_DESCRIPTION = "Call a tool by its name, server/tool. Its arguments must fit its input schema."
+_SPLIT_CALL_DESCRIPTIONS: Mapping[ToolEffect, str] = {
+    ToolEffect.READ: "Call a tool that only reads, by its name server/tool.",
+    ToolEffect.WRITE: "Call a tool that writes and destroys nothing.",
+    ToolEffect.DESTRUCTIVE: "Call any other tool: it may destroy.",
 }
 #: Most queries of one search, and most tools in its answer.
 MAX_QUERIES, MAX_TOOLS = 8, 50
 #: Arguments of `search_tools` that are not in its definition, because no model needs them: the
 #: detail of all hits, the tier of the search, and whether the structured answer has the tier that
 #: ran.
-UNLISTED: Mapping[str, Any] = {
+UNLISTED_ARGUMENTS: Mapping[str, Any] = {
     "detail": {"type": "string", "enum": list(DETAIL_LEVELS)},
     "tier": {"type": "string"},
     "explain": {"type": "boolean"},
 }
-_QUERY = "One step, in English, with the server's name if the user gave it. Several steps: queries."
-_NAMES = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
+_QUERY_DESCRIPTION = (
+    "One step, in English, with the server's name if the user gave it. Several steps: queries."
+)
+_NAMES_SCHEMA = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
 
 
 def meta_tools(
     digest: str,
     hints: types.ToolAnnotations,
     *,
-    split: bool = False,
-    code: bool = False,
-    extract: bool = False,
+    split_call_tool: bool = False,
+    with_run_code: bool = False,
+    with_extract: bool = False,
 ) -> list[types.Tool]:
     """The definitions of the meta-tools. The same arguments give the same bytes.
 
     Args:
         digest: text about the servers, of at most about 250 tokens.
         hints: annotations of `call_tool`: those of the most dangerous tool that it calls.
-        split: whether three tools, to read, to write and to destroy, replace `call_tool`.
-        code: whether there is `run_code`.
-        extract: whether scripts have `extract`.
+        split_call_tool: whether three tools, to read, to write and to destroy, replace `call_tool`.
+        with_run_code: whether `run_code` is one of them.
+        with_extract: whether the description of `run_code` has the function `extract`.
     """
     reads = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
     return [
-        _tool(
-            SEARCH,
+        _definition(
+            SEARCH_TOOLS,
             "Search tools",
             "Find tools for a task, best first. Search before you say that something cannot be "
             "done. With the signature you can call a tool at once.\n"
             f"{digest}".strip(),
             {
-                "query": {"type": "string", "description": _QUERY},
+                "query": {"type": "string", "description": _QUERY_DESCRIPTION},
                 "queries": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_QUERIES},
                 "k": {"type": "integer", "minimum": 1, "maximum": MAX_TOOLS},
                 "server": {"type": "string"},
@@ -92,28 +101,32 @@ def meta_tools(
             [],
             reads,
         ),
-        _tool(
-            DETAILS,
+        _definition(
+            GET_TOOL_DETAILS,
             "Describe tools",
             "Definitions of tools, by the names that search_tools gave.",
             {
-                "names": _NAMES,
+                "names": _NAMES_SCHEMA,
                 "detail": {"type": "string", "enum": list(DETAIL_LEVELS)},
             },
             ["names"],
             reads,
         ),
-        *(_split_calls() if split else [_call(CALL, "Call a tool", _CALL, hints)]),
-        _tool(
-            SERVERS,
+        *(
+            _split_call_tools()
+            if split_call_tool
+            else [_call_definition(CALL_TOOL, "Call a tool", _CALL_DESCRIPTION, hints)]
+        ),
+        _definition(
+            LIST_SERVERS,
             "List servers",
             "The servers and their topics; with server, its instructions and tools.",
             {"server": {"type": "string"}},
             [],
             reads,
         ),
-        _tool(
-            READ,
+        _definition(
+            READ_RESULT,
             "Read a result",
             "Read more of a result that was too long to be shown whole.",
             {
@@ -127,55 +140,58 @@ def meta_tools(
             ["id"],
             reads,
         ),
-        *([_run_code(extract)] if code else []),
+        *([_run_code(with_extract)] if with_run_code else []),
     ]
 
 
-def _run_code(extract: bool) -> types.Tool:
+def _run_code(with_extract: bool) -> types.Tool:
     """The definition of `run_code`. A script may do whatever its tools do."""
-    signatures = f"{DETAILS} with detail=signature"
-    text = description("the tools, all servers in one", signatures, extract=extract)
+    signatures = f"{GET_TOOL_DETAILS} with detail=signature"
+    text = description("the tools, all servers in one", signatures, extract=with_extract)
     script = {"type": "string", "description": "The script."}
-    return _tool(RUN, "Run code", text, {"code": script}, ["code"], least_permissive([]))
+    return _definition(RUN_CODE, "Run code", text, {"code": script}, ["code"], least_permissive([]))
 
 
 @cache
-def digest_tokens(split: bool) -> int:
+def max_digest_tokens(split_call_tool: bool) -> int:
     """Most tokens of the digest of servers, so that all definitions stay within their limit."""
-    tools = meta_tools("", least_permissive([]), split=split)
+    tools = meta_tools("", least_permissive([]), split_call_tool=split_call_tool)
     rest = json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in tools])
-    return max(0, min(DIGEST_TOKENS, META_TOKENS - bundled_counter().count(rest)))
+    return max(0, min(MAX_DIGEST_TOKENS, MAX_DEFINITION_TOKENS - bundled_counter().count(rest)))
 
 
-def _split_calls() -> list[types.Tool]:
-    """One call tool for each kind of effect."""
+def _split_call_tools() -> list[types.Tool]:
+    """The three meta-tools that replace `call_tool`, one for each effect."""
     tools = []
-    for kind, name in CALLS.items():
+    for effect, name in CALL_TOOL_BY_EFFECT.items():
         hints = types.ToolAnnotations(
-            read_only_hint=kind is Kind.READ,
+            read_only_hint=effect is ToolEffect.READ,
             # A read-only tool destroys nothing, and clients know this.
-            destructive_hint=None if kind is Kind.READ else kind is Kind.DESTRUCTIVE,
+            destructive_hint=None
+            if effect is ToolEffect.READ
+            else effect is ToolEffect.DESTRUCTIVE,
         )
-        tools.append(_call(name, f"Call a {kind} tool", _SPLIT[kind], hints))
+        tools.append(
+            _call_definition(name, f"Call a {effect} tool", _SPLIT_CALL_DESCRIPTIONS[effect], hints)
+        )
     return tools
 
 
-def _call(name: str, title: str, text: str, hints: types.ToolAnnotations) -> types.Tool:
+def _call_definition(name: str, title: str, text: str, hints: types.ToolAnnotations) -> types.Tool:
     properties = {"name": {"type": "string"}, "arguments": {"type": "object"}}
-    return _tool(name, title, text, properties, ["name"], hints)
+    return _definition(name, title, text, properties, ["name"], hints)
 
 
-def kind_of(annotations: Mapping[str, Any] | None) -> Kind:
-    """The kind of effect that a tool's annotations permit, with the defaults of MCP."""
-    hints = least_permissive([annotations or {}])
-    return kind_shown(hints)
+def effect_of(annotations: Mapping[str, Any] | None) -> ToolEffect:
+    """The effect that a tool's annotations permit, with the defaults of MCP."""
+    return annotated_effect(least_permissive([annotations or {}]))
 
 
-def kind_shown(hints: types.ToolAnnotations) -> Kind:
-    """The kind of effect that a client assumes for these annotations."""
+def annotated_effect(hints: types.ToolAnnotations) -> ToolEffect:
+    """The effect that a client assumes of a tool with these annotations."""
     if hints.read_only_hint:
-        return Kind.READ
-    return Kind.WRITE if hints.destructive_hint is False else Kind.DESTRUCTIVE
+        return ToolEffect.READ
+    return ToolEffect.WRITE if hints.destructive_hint is False else ToolEffect.DESTRUCTIVE
 
 
 def least_permissive(annotations: list[Mapping[str, Any]]) -> types.ToolAnnotations:
@@ -207,7 +223,7 @@ def least_permissive(annotations: list[Mapping[str, Any]]) -> types.ToolAnnotati
     )
 
 
-def _tool(
+def _definition(
     name: str,
     title: str,
     description: str,
@@ -224,5 +240,5 @@ def _tool(
         description=description,
         input_schema=schema,
         annotations=annotations,
-        _meta=dict(ALWAYS_LOADED),
+        _meta=dict(ALWAYS_LOADED_META),
     )

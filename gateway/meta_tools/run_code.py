@@ -15,31 +15,32 @@ import mcp.types as types
 from ...catalog import Tool
 from ...catalog.text_cleaning import written_out
 from ...codemode import ApprovalRequest, CodeResult, CodeRunner
-from ...codemode.grants import destroys
-from ...codemode.monty import MAX_SCRIPTS
+from ...codemode.grants import is_destructive
+from ...codemode.monty import MAX_RUNNING_SCRIPTS
 from ...errors import RequestError, ToolCallError
 from ...gating.verdict import CallRefusedError, Verdict
 from ...view import View
 from ..observe.gateway_events import CallRecord
 from ..observe.observer import Observer, Requester
 from ..profiles.client_sessions import ClientSession
+from ..profiles.long_results import ResultSource
 from ..relay.forwarding import relay, with_answers
 from ..relay.resources import public_result
 from ..upstream.caller import Caller, Context
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import UpstreamError
-from ..upstream.shown_questions import QUESTION_CHARS
-from .tool_calls import requires
+from ..upstream.shown_questions import MAX_QUESTION_CHARS
+from .tool_calls import check_of_caller
 
 #: Most characters of a call's arguments and the script in a question to the user. The question has
 #: a few hundred more.
-_ASKED_CHARS = QUESTION_CHARS - 1_000
-#: Most scripts of one client that run at the same time. The sandbox has places for `MAX_SCRIPTS`.
-_CLIENT_PLACES = MAX_SCRIPTS // 2
+_MAX_CALL_AND_SCRIPT_CHARS = MAX_QUESTION_CHARS - 1_000
+#: Most scripts of one client that run at the same time, of `MAX_RUNNING_SCRIPTS` of all clients.
+_MAX_SCRIPTS_OF_CLIENT = MAX_RUNNING_SCRIPTS // 2
 #: Places that only profiles without a running script may take: two profiles cannot keep all.
-_LAST_PLACES = 2
+_RESERVED_PLACES = 2
 #: Seconds that a script waits for a place.
-_PLACE_WAIT_S = 60.0
+_MAX_WAIT_FOR_PLACE_S = 60.0
 
 
 class CodeMode:
@@ -86,13 +87,17 @@ class CodeMode:
         self, caller: Caller, client: ClientSession, code: str
     ) -> types.CallToolResult:
         profile = client.profile
-        requester = Requester.of(caller.context.request, client.session.id, client.profile.name)
+        requester = Requester.of_request(
+            caller.context.request, client.session.id, client.profile.name
+        )
         checks = _ClientChecks(client, self._observer, requester)
 
         async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
             verdict = Verdict("passed", tool.id, tool, arguments=arguments)
             # Each call has its own time limit.
-            call_caller = Caller(caller.context, client, requires(lambda: checks.recheck(verdict)))
+            call_caller = Caller(
+                caller.context, client, check_of_caller(lambda: checks.recheck(verdict))
+            )
             call_caller.question_channel = caller.question_channel
             with checks.record_call(verdict) as call_record:
                 result = await self._call_tool(call_caller, tool, arguments)
@@ -114,7 +119,7 @@ class CodeMode:
                 call,
                 grants=profile.grants,
                 flows=profile.flows,
-                extract=profile.extract,
+                extract=profile.extract_command,
                 approve=approve if can_ask else None,
             )
         )
@@ -167,8 +172,9 @@ class ScriptPlaces:
     """
 
     def __init__(self) -> None:
-        self._taken: Counter[tuple[str, str]] = Counter()
-        self._freed = anyio.Condition()
+        #: ("client", session id) or ("profile", name) to the number of its running scripts.
+        self._places_taken: Counter[tuple[str, str]] = Counter()
+        self._place_freed = anyio.Condition()
 
     @asynccontextmanager
     async def place(self, client: ClientSession) -> AsyncIterator[None]:
@@ -180,31 +186,38 @@ class ScriptPlaces:
         Raises:
             RequestError: no place became free in time.
         """
+        # A place counts for the client and for its profile.
         owners = ("client", client.id), ("profile", client.profile.name)
-        with anyio.move_on_after(_PLACE_WAIT_S) as wait:
-            async with self._freed:
-                while not self._has_place(*owners):
-                    await self._freed.wait()
-                self._taken.update(owners)
+        with anyio.move_on_after(_MAX_WAIT_FOR_PLACE_S) as wait:
+            async with self._place_freed:
+                while not self._may_run_another(*owners):
+                    await self._place_freed.wait()
+                self._places_taken.update(owners)
         if wait.cancelled_caught:
             raise RequestError(
-                f"run_code: {_CLIENT_PLACES} scripts of this client, or {MAX_SCRIPTS} of all, are "
-                "running and none ended; run it again later"
+                f"run_code: {_MAX_SCRIPTS_OF_CLIENT} scripts of this client, or "
+                f"{MAX_RUNNING_SCRIPTS} of all, are running and none ended; run it again later"
             )
         try:
             yield
         finally:
             with anyio.CancelScope(shield=True):
-                async with self._freed:
-                    self._taken.subtract(owners)
-                    self._taken += Counter()  # without owners that have no place
-                    self._freed.notify_all()
+                async with self._place_freed:
+                    self._places_taken.subtract(owners)
+                    self._places_taken += Counter()  # without owners that have no place
+                    self._place_freed.notify_all()
 
-    def _has_place(self, client: tuple[str, str], profile: tuple[str, str]) -> bool:
+    def _may_run_another(self, client: tuple[str, str], profile: tuple[str, str]) -> bool:
         """Whether a further script of a client and its profile may run."""
-        script_count = sum(count for (kind, _), count in self._taken.items() if kind == "profile")
-        most = MAX_SCRIPTS - _LAST_PLACES if self._taken[profile] else MAX_SCRIPTS
-        return self._taken[client] < _CLIENT_PLACES and script_count < most
+        script_count = sum(
+            count for (kind, _), count in self._places_taken.items() if kind == "profile"
+        )
+        max_scripts = (
+            MAX_RUNNING_SCRIPTS - _RESERVED_PLACES
+            if self._places_taken[profile]
+            else MAX_RUNNING_SCRIPTS
+        )
+        return self._places_taken[client] < _MAX_SCRIPTS_OF_CLIENT and script_count < max_scripts
 
 
 class _ClientChecks:
@@ -213,7 +226,7 @@ class _ClientChecks:
     def __init__(self, client: ClientSession, observer: Observer, requester: Requester) -> None:
         self._client = client
         self._observer = observer
-        self._asker = requester
+        self._requester = requester
 
     def view(self) -> View:
         """The tools that the client may use now."""
@@ -235,12 +248,12 @@ class _ClientChecks:
         """Record the outcome of a call."""
         self._client.record_call(tool_id, ok=ok)
 
-    def record_call(self, verdict: Verdict) -> _Recording:
+    def record_call(self, verdict: Verdict) -> _RecordedCall:
         """Record a call in the gateway's events. It ends with the block."""
-        return _Recording(self._observer, self._asker, verdict)
+        return _RecordedCall(self._observer, self._requester, verdict)
 
 
-class _Recording:
+class _RecordedCall:
     """One call of a script in the gateway's events."""
 
     def __init__(self, observer: Observer, requester: Requester, verdict: Verdict) -> None:
@@ -271,13 +284,13 @@ def _question(request: ApprovalRequest) -> types.ElicitRequest:
     arguments = written_out(json.dumps(request.arguments, ensure_ascii=False))
     code = written_out(request.code)
     chars = len(arguments) + len(code)
-    if chars > _ASKED_CHARS:
+    if chars > _MAX_CALL_AND_SCRIPT_CHARS:
         raise RequestError(
             f"needs a person's approval, and its arguments and the script have {chars:,} "
-            f"characters; a person is asked about at most {_ASKED_CHARS:,}: write a shorter "
-            "script, or call the tool directly"
+            f"characters; a person is asked about at most {_MAX_CALL_AND_SCRIPT_CHARS:,}: write a "
+            "shorter script, or call the tool directly"
         )
-    warning = ", which says that it may destroy something," if destroys(request.tool) else ""
+    warning = ", which says that it may destroy something," if is_destructive(request.tool) else ""
     message = (
         f"A script wants to call {request.tool.id}{warning} with {arguments}. Accept to allow this "
         f"call.\n\nThe script ({len(code):,} characters):\n{code}"
@@ -307,16 +320,16 @@ def script_value(result: types.CallToolResult) -> Any:
 
 
 def _code_answer(client: ClientSession, result: CodeResult) -> types.CallToolResult:
-    """The answer to the client. A long result is stored."""
+    """The answer to the client. A long result is result_id."""
     tokens = client.profile.result_tokens
     shortened = result.to_dict(tokens=tokens)
     whole = result.to_dict()
     if shortened["result"] != whole["result"] or shortened["output"] != whole["output"]:
-        tools = tuple(dict.fromkeys(call.tool for call in result.calls if call.ok))
+        tools = tuple(dict.fromkeys(call.tool_id for call in result.calls if call.ok))
         text = json.dumps(whole["result"], ensure_ascii=False)
         text = f"{whole['output']}\n{text}" if whole["output"] else text
-        stored = client.results.store(text, tools, client.profile.fingerprint)
-        shortened["whole"] = f'read_result {{"id": "{stored}"}}'
+        result_id = client.results.store(text, ResultSource(tools, client.profile.fingerprint))
+        shortened["whole"] = f'read_result {{"id": "{result_id}"}}'
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=json.dumps(shortened, ensure_ascii=False))],
         structured_content=shortened,

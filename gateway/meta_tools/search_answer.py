@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,19 +20,19 @@ from ...view import View
 from .client_search import find_tools
 from .meta_tool_definitions import MAX_TOOLS
 
-#: Tools in the answer to a request with one part, with several parts together, and at least for
-#: each of these.
-_TOOLS, _TOOLS_OF_PARTS, _LEAST_OF_PART = 8, 10, 3
-#: Least share of the best score with which a hit has a signature. Most such hits in an answer to
-#: one part, and in each of several parts.
-_NEAR_SHARE, _NEAR_HITS, _NEAR_HITS_OF_PART = 0.75, 4, 2
+#: Tools in the answer to a request with one part; tools of all parts together if there are several,
+#: and the least number of tools of each of them.
+_TOOLS_OF_ONE_PART, _TOOLS_OF_ALL_PARTS, _MIN_TOOLS_OF_PART = 8, 10, 3
+#: A hit is near, and is shown with its signature, if its score is at least this share of the best
+#: score. Most near hits in an answer to one part, and in each of several parts.
+_NEAR_SCORE_SHARE, _MAX_NEAR_HITS, _MAX_NEAR_HITS_OF_PART = 0.75, 4, 2
 #: Most characters of a signature, and of the summary of a hit without one.
-_SIGNATURE_CHARS, _SHORT_CHARS = 300, 50
-#: Most other tools of a server that are named.
-_OTHER_TOOLS = 6
-#: Most words of a query that are named because no hit has them.
-_NAMED_WORDS = 8
-_NO_TOOL = "No tool fits: answer without a tool, or search again in other words."
+_MAX_SIGNATURE_CHARS, _MAX_SHORT_SUMMARY_CHARS = 300, 50
+#: Most tools in the note about other tools of a server.
+_MAX_OTHER_TOOLS = 6
+#: Most words in the note about words of a query that no hit has.
+_MAX_UNMATCHED_WORDS = 8
+_NO_TOOL_NOTE = "No tool fits: answer without a tool, or search again in other words."
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def find_parts(
     if is_one_query:
         query = queries[0]
         # As deep for few tools as for many: with few hits, more words would seem unmatched.
-        depth = max(k or 0, _TOOLS)
+        depth = max(k or 0, _TOOLS_OF_ONE_PART)
         selection = find_tools(
             view, query, instructions, k=depth, tier=tier, drop_far_hits=k is None
         )
@@ -80,14 +79,14 @@ def find_parts(
         if len(queries) == 1:
             return [RequestPart(query, selection.hits[:k], selection)]
     if k is None:
-        count = max(_LEAST_OF_PART, -(-_TOOLS_OF_PARTS // len(queries)))
+        hits_per_part = max(_MIN_TOOLS_OF_PART, -(-_TOOLS_OF_ALL_PARTS // len(queries)))
     elif is_one_query:
-        count = -(-k // len(queries))  # the parts of one query share its k
+        hits_per_part = -(-k // len(queries))  # the parts of one query share its k
     else:
-        count = max(1, min(k, MAX_TOOLS // len(queries)))
-    depth = max(min(2 * count, MAX_TOOLS), _TOOLS)
+        hits_per_part = max(1, min(k, MAX_TOOLS // len(queries)))
+    depth = max(min(2 * hits_per_part, MAX_TOOLS), _TOOLS_OF_ONE_PART)
     selections = [find_tools(view, query, instructions, k=depth, tier=tier) for query in queries]
-    return _without_repetitions(queries, selections, count)
+    return _without_repetitions(queries, selections, hits_per_part)
 
 
 def queries_of(arguments: Mapping[str, Any]) -> list[str]:
@@ -106,13 +105,13 @@ def queries_of(arguments: Mapping[str, Any]) -> list[str]:
 
 
 def _without_repetitions(
-    queries: Sequence[str], selections: Sequence[Selection], count: int
+    queries: Sequence[str], selections: Sequence[Selection], hits_per_part: int
 ) -> list[RequestPart]:
-    """The parts with at most `count` tools each. A tool is listed with its first part."""
+    """The parts with at most `hits_per_part` hits each. A tool is listed in one part only."""
     listed: set[str] = set()
     parts = []
     for query, selection in zip(queries, selections, strict=True):
-        hits = tuple(hit for hit in selection.hits if hit.id not in listed)[:count]
+        hits = tuple(hit for hit in selection.hits if hit.id not in listed)[:hits_per_part]
         listed.update(hit.id for hit in hits)
         parts.append(RequestPart(query, hits, selection))
     return parts
@@ -134,13 +133,15 @@ def search_content(view: View, parts: Sequence[RequestPart], detail: str | None)
     notes: list[str] = []
     for number, part in enumerate(parts, 1):
         label = {"part": number} if len(parts) > 1 else {}
-        near_ids = _near_ids(part.hits, _NEAR_HITS if len(parts) == 1 else _NEAR_HITS_OF_PART)
+        near_ids = _near_ids(
+            part.hits, _MAX_NEAR_HITS if len(parts) == 1 else _MAX_NEAR_HITS_OF_PART
+        )
         for hit in part.hits:
             level = detail or ("near" if hit.id in near_ids else "short")
             fields = tool_fields(hit.tool, level, summaries)
             rows.append({"name": hit.id, **label, **fields})
         if not part.selection.hits:
-            notes.append(f"No tool fits: {part.query}" if len(parts) > 1 else _NO_TOOL)
+            notes.append(f"No tool fits: {part.query}" if len(parts) > 1 else _NO_TOOL_NOTE)
         if part.hits and (unmatched := unmatched_words(part.query, part.hits)):
             notes.append(f"No tool above has these words: {', '.join(unmatched)}.")
     if len(parts) == 1 and (others := _other_tools(view, parts[0])):
@@ -186,8 +187,8 @@ def tool_fields(tool: Tool, detail: str, summaries: Summaries) -> dict[str, str]
         return {"signature": signature(tool), "description": summary}
     if detail == "near":
         return {"signature": short_signature(tool), "description": summary}
-    if detail == "short" and len(summary) > _SHORT_CHARS:
-        summary = f"{summary[:_SHORT_CHARS].rpartition(' ')[0]}..."
+    if detail == "short" and len(summary) > _MAX_SHORT_SUMMARY_CHARS:
+        summary = f"{summary[:_MAX_SHORT_SUMMARY_CHARS].rpartition(' ')[0]}..."
     return {"description": summary}
 
 
@@ -197,45 +198,48 @@ def short_signature(tool: Tool) -> str:
     A cut one ends in `...`: `get_tool_details` has the rest.
     """
     for text in (signature(tool), call_form(tool)):
-        if len(text) <= _SIGNATURE_CHARS:
+        if len(text) <= _MAX_SIGNATURE_CHARS:
             return text
-    return f"{text[: _SIGNATURE_CHARS - 4].rpartition(' ')[0]} ...)"
+    return f"{text[: _MAX_SIGNATURE_CHARS - 4].rpartition(' ')[0]} ...)"
 
 
-def _near_ids(hits: Sequence[Hit], most: int) -> frozenset[str]:
-    """Ids of the first hits, at most `most`, whose scores are near the best one."""
-    limit = _NEAR_SHARE * max((hit.score for hit in hits), default=0.0)
-    return frozenset(hit.id for hit in hits[:most] if hit is hits[0] or hit.score >= limit)
+def _near_ids(hits: Sequence[Hit], max_hits: int) -> frozenset[str]:
+    """Ids of those of the first `max_hits` hits whose scores are near the best one."""
+    limit = _NEAR_SCORE_SHARE * max((hit.score for hit in hits), default=0.0)
+    return frozenset(hit.id for hit in hits[:max_hits] if hit is hits[0] or hit.score >= limit)
 
 
 def unmatched_words(query: str, hits: Iterable[Hit]) -> list[str]:
     """The words of a query that no hit has, if these are most of its words."""
-    text_terms = frozenset[str]().union(*(_terms_of(hit.tool) for hit in hits))
-    stems = {word: frozenset(terms(word)) for word in dict.fromkeys(words(query))}
-    unmatched = [word for word, stem in stems.items() if stem and stem.isdisjoint(text_terms)]
-    word_count = sum(bool(stem) for stem in stems.values())
-    return unmatched[:_NAMED_WORDS] if 2 * len(unmatched) > word_count else []
+    hit_terms = frozenset[str]().union(*(_tool_terms(hit.tool) for hit in hits))
+    terms_by_word = {word: frozenset(terms(word)) for word in dict.fromkeys(words(query))}
+    # Stop words have no terms.
+    terms_by_word = {word: word_terms for word, word_terms in terms_by_word.items() if word_terms}
+    unmatched = [
+        word for word, word_terms in terms_by_word.items() if word_terms.isdisjoint(hit_terms)
+    ]
+    return unmatched[:_MAX_UNMATCHED_WORDS] if 2 * len(unmatched) > len(terms_by_word) else []
 
 
 @lru_cache(4_096)
-def _terms_of(tool: Tool) -> frozenset[str]:
+def _tool_terms(tool: Tool) -> frozenset[str]:
     return frozenset(terms(f"{tool.id} {embedding_text(tool)}"))
 
 
 def _other_tools(view: View, part: RequestPart) -> str:
     """A line with other tools of the server that clearly fits; empty if there is none."""
-    servers = Counter(hit.tool.server for hit in part.hits)
-    if not servers:
+    if not part.hits:
         return ""
-    near_ids = _near_ids(part.hits, _NEAR_HITS)
+    near_ids = _near_ids(part.hits, _MAX_NEAR_HITS)
     near_servers = {hit.tool.server for hit in part.hits if hit.id in near_ids}
     server = part.hits[0].tool.server
-    if len(near_servers) > 1 and 2 * servers[server] <= len(part.hits):
+    hits_of_server = sum(hit.tool.server == server for hit in part.hits)
+    if len(near_servers) > 1 and 2 * hits_of_server <= len(part.hits):
         return ""
     listed = {hit.id for hit in part.hits}
     others = [tool.id for tool in view.tools() if tool.server == server and tool.id not in listed]
-    if len(others) > _OTHER_TOOLS:
-        ranked = view.search_among(others, part.selection, k=_OTHER_TOOLS).ranked
-        others = [hit.id for hit in ranked[:_OTHER_TOOLS]]
+    if len(others) > _MAX_OTHER_TOOLS:
+        ranked = view.search_among(others, part.selection, k=_MAX_OTHER_TOOLS).ranked
+        others = [hit.id for hit in ranked[:_MAX_OTHER_TOOLS]]
     names = ", ".join(tool_id.partition("/")[2] for tool_id in others)
     return f"Other tools of {server}: {names}" if names else ""

@@ -11,21 +11,28 @@ from ...catalog.pattern import Pattern
 from ...loaders.counting import costs_at_most
 from ...view import View
 from ..profiles.client_sessions import TEMPORARY_REFUSALS, ClientSession, ToolListing
-from ..profiles.profile import CALL, DETAILS, READ, RUN, Profile, direct_name
+from ..profiles.profile import (
+    CALL_TOOL,
+    GET_TOOL_DETAILS,
+    READ_RESULT,
+    RUN_CODE,
+    Profile,
+    direct_name,
+)
 from ..relay.resources import public_meta
 from ..upstream.fleet import Fleet
 from ..upstream.listed_tools import shows_ui
 from . import meta_tool_answers as answers
 from .meta_tool_definitions import (
-    Kind,
-    kind_of,
-    kind_shown,
+    ToolEffect,
+    annotated_effect,
+    effect_of,
     least_permissive,
     meta_tools,
 )
 
 #: Most tools with a user interface that are shown directly. Others are found by search.
-_UI_TOOLS = 20
+_MAX_UI_TOOLS = 20
 
 
 def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
@@ -41,24 +48,24 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
     """
     view, profile = client.view(), client.profile
     listing = client.tool_listing
-    if listing is None or listing.profile != profile.fingerprint:
-        listing = ToolListing(profile.fingerprint, _fits_whole(fleet, client, view))
+    if listing is None or listing.profile_fingerprint != profile.fingerprint:
+        listing = ToolListing(profile.fingerprint, _all_fit_in_context_share(fleet, client, view))
         client.use_listing(listing)
     if listing.all_direct:
         return [*(_direct_tool(fleet, tool) for tool in view.tools()), *_script_tools(profile)]
     direct = directly_shown(fleet, client, view)
     ids = {tool.id for tool in direct}
     hidden = [tool for tool in view.tools() if tool.id not in ids]
-    if not listing.meta_tools or _is_too_harmless(listing.meta_tools, hidden):
-        callable_later = [] if fleet.never_listed else [*hidden, *_may_be_permitted(view)]
+    if not listing.meta_tools or _understates_danger(listing.meta_tools, hidden):
+        callable_later = [] if fleet.unlisted_servers else [*hidden, *_permitted_later(view)]
         hints = least_permissive([tool.annotations or {} for tool in callable_later])
         text = answers.digest(fleet, client, view)
         meta = meta_tools(
             text,
             hints,
-            split=profile.split,
-            code=profile.code,
-            extract=profile.extract is not None,
+            split_call_tool=profile.split_call_tool,
+            with_run_code=profile.has_run_code,
+            with_extract=profile.extract_command is not None,
         )
         listing = ToolListing(profile.fingerprint, False, tuple(meta))
         client.use_listing(listing)
@@ -67,14 +74,18 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
 
 def _script_tools(profile: Profile) -> list[types.Tool]:
     """The meta-tools that scripts need if all tools are shown directly."""
-    if not profile.code:
+    if not profile.has_run_code:
         return []
-    extract = profile.extract is not None
-    tools = meta_tools("", least_permissive([]), code=True, extract=extract)
-    return [tool for tool in tools if tool.name in (DETAILS, READ, RUN)]
+    tools = meta_tools(
+        "",
+        least_permissive([]),
+        with_run_code=True,
+        with_extract=profile.extract_command is not None,
+    )
+    return [tool for tool in tools if tool.name in (GET_TOOL_DETAILS, READ_RESULT, RUN_CODE)]
 
 
-def _may_be_permitted(view: View) -> Iterator[Tool]:
+def _permitted_later(view: View) -> Iterator[Tool]:
     """Tools that are denied now, but that a call, a vote or an approval may permit later."""
     for tool in view.catalog:
         if view.exists(tool.id):
@@ -91,13 +102,13 @@ def directly_shown(fleet: Fleet, client: ClientSession, view: View) -> Sequence[
     for tool in view.tools():
         if tool.id in pins or any(glob.matches_id(tool.id) for glob in globs):
             direct.append(tool)
-        elif ui_count < _UI_TOOLS and shows_ui(fleet.listed.meta(tool.id)):
+        elif ui_count < _MAX_UI_TOOLS and shows_ui(fleet.listed_tools.meta(tool.id)):
             ui_count += 1
             direct.append(tool)
     return direct
 
 
-def is_shown_as(client: ClientSession, tool: Tool) -> bool:
+def covers_annotations_of(client: ClientSession, tool: Tool) -> bool:
     """Whether the annotations of `call_tool` that the client has seen cover a tool.
 
     Args:
@@ -106,27 +117,27 @@ def is_shown_as(client: ClientSession, tool: Tool) -> bool:
     """
     if client.tool_listing is None:
         return True
-    return not _is_too_harmless(client.tool_listing.meta_tools, [tool])
+    return not _understates_danger(client.tool_listing.meta_tools, [tool])
 
 
-def _is_too_harmless(meta: Sequence[types.Tool], tools: Sequence[Tool]) -> bool:
+def _understates_danger(meta: Sequence[types.Tool], tools: Sequence[Tool]) -> bool:
     """Whether one of the tools is more dangerous than the annotations of `call_tool`."""
-    kinds = list(Kind)
+    effects = list(ToolEffect)
     for meta_tool in meta:
-        if meta_tool.name == CALL and meta_tool.annotations is not None:
-            declared = kinds.index(kind_shown(meta_tool.annotations))
-            return any(kinds.index(kind_of(tool.annotations)) > declared for tool in tools)
+        if meta_tool.name == CALL_TOOL and meta_tool.annotations is not None:
+            annotated = effects.index(annotated_effect(meta_tool.annotations))
+            return any(effects.index(effect_of(tool.annotations)) > annotated for tool in tools)
     return False
 
 
-def _fits_whole(fleet: Fleet, client: ClientSession, view: View) -> bool:
+def _all_fit_in_context_share(fleet: Fleet, client: ClientSession, view: View) -> bool:
     """Whether all permitted definitions are known and cost a small share of the context."""
     permitted = view.tools()
     denied = frozenset(tool.id for tool in view.catalog) - {tool.id for tool in permitted}
     limit = int(client.profile.context_tokens * client.profile.pass_through)
     return (
         bool(permitted)
-        and not fleet.never_listed
+        and not fleet.unlisted_servers
         and costs_at_most(view.catalog, limit, withheld=denied)
     )
 
@@ -142,5 +153,5 @@ def _direct_tool(fleet: Fleet, tool: Tool) -> types.Tool:
         description=tool.description,
         input_schema={"type": "object"} | tool.input_schema,
         annotations=types.ToolAnnotations.model_validate(tool.annotations or {}),
-        _meta=public_meta(tool.server or "", fleet.listed.meta(tool.id)) or None,
+        _meta=public_meta(tool.server or "", fleet.listed_tools.meta(tool.id)) or None,
     )

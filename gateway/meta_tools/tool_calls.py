@@ -14,14 +14,15 @@ from ...catalog import Tool
 from ...gating.verdict import CallRefusedError, Verdict
 from ..observe.gateway_events import CallRecord
 from ..profiles.client_sessions import ClientSession
+from ..profiles.long_results import ResultSource
 from ..relay.forwarding import relay
 from ..relay.resources import public_result
 from ..upstream.caller import Caller, Context, forwarded_meta
 from ..upstream.fleet import Fleet
-from ..upstream.listed_tools import result_chars
+from ..upstream.listed_tools import max_result_chars
 from .meta_tool_answers import named_unready_server
-from .meta_tool_definitions import CALLS, RESERVED, kind_of
-from .shown_tools import is_shown_as
+from .meta_tool_definitions import CALL_TOOL_BY_EFFECT, RESERVED_NAMES, effect_of
+from .shown_tools import covers_annotations_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,28 +33,30 @@ class ClientCall:
         name: id, `server__tool`, name of a tool shown directly, or a name that is unique.
         arguments: arguments of the tool.
         params: parameters of the client's request, with its `_meta` and the client's answers.
-        through: name of the meta-tool; None for a call by the tool's own name.
+        via_meta_tool: name of the meta-tool; None for a call by the tool's own name.
     """
 
     name: str
     arguments: Any
     params: types.CallToolRequestParams
-    through: str | None = None
+    via_meta_tool: str | None = None
 
 
 async def forward_call(
     fleet: Fleet, context: Context, client: ClientSession, call: ClientCall, call_record: CallRecord
 ) -> types.CallToolResult | types.InputRequiredResult:
     """Forward a call to the tool's server, if it is permitted and its arguments are valid."""
-    if call.through is not None and call.name in RESERVED:
-        return error_result(f"{call.name} is called by its own name, not through {call.through}.")
+    if call.via_meta_tool is not None and call.name in RESERVED_NAMES:
+        return error_result(
+            f"{call.name} is called by its own name, not through {call.via_meta_tool}."
+        )
     view = client.view()
     if (server := named_unready_server(fleet, client, view, call.name)) is not None:
         # Waits for a start. If it fails, the error says so.
         await fleet.upstreams[server].connect()
         view = client.view()
-    name = client.views.names(view.catalog).resolve(call.name, view)
-    if call.through is None and fleet.listed.app_only:
+    name = client.views.call_names(view.catalog).resolve(call.name, view)
+    if call.via_meta_tool is None and fleet.listed_tools.app_only_ids:
         app_tool = _app_only_tool(client, call.name)
         if app_tool is not None:
             verdict = client.app_view().check(app_tool.id, call.arguments)
@@ -110,7 +113,7 @@ async def _run_checked(
     if tool is None or not verdict.passed:
         return error_result(refusal_text(verdict, call.name))
 
-    caller = Caller(context, client, requires(recheck))
+    caller = Caller(context, client, check_of_caller(recheck))
     arguments = verdict.arguments
     meta = forwarded_meta(call.params.meta, caller)
 
@@ -132,13 +135,13 @@ async def _run_checked(
         return result
     call_record.record_result(result)
     result = public_result(server, result)
-    limits = profile.result_limits(result_chars(fleet.listed.meta(tool.id)))
-    permission = profile.fingerprint
-    shorten = partial(client.results.shorten, result, (tool.id,), permission, limits)
+    limits = profile.result_limits(max_result_chars(fleet.listed_tools.meta(tool.id)))
+    source = ResultSource((tool.id,), profile.fingerprint)
+    shorten = partial(client.results.shorten, result, source, limits)
     return await client.run_step(shorten)
 
 
-def requires(recheck: Callable[[], Verdict]) -> Callable[[], None]:
+def check_of_caller(recheck: Callable[[], Verdict]) -> Callable[[], None]:
     """The check of a `Caller` whose call is sent only if its second verdict passes.
 
     Args:
@@ -156,7 +159,7 @@ def requires(recheck: Callable[[], Verdict]) -> Callable[[], None]:
 def _app_only_tool(client: ClientSession, name: str) -> Tool | None:
     """The tool, if it is for user interfaces alone; None for every other tool."""
     view = client.app_view()
-    tool = view.details([client.views.names(view.catalog).resolve(name, view)])[0]
+    tool = view.details([client.views.call_names(view.catalog).resolve(name, view)])[0]
     if not isinstance(tool, Tool) or client.view().permits(tool.id):
         return None
     return tool
@@ -164,13 +167,14 @@ def _app_only_tool(client: ClientSession, name: str) -> Tool | None:
 
 def _meta_tool_problem(client: ClientSession, call: ClientCall, tool: Tool) -> str:
     """Why this meta-tool may not call this permitted tool; empty if it may."""
-    kind = kind_of(tool.annotations)
-    if call.through in CALLS.values() and call.through != CALLS[kind]:
-        return f"{tool.id} is a {kind} tool by its annotations: call it with {CALLS[kind]}."
-    if call.through is not None and not is_shown_as(client, tool):
+    effect = effect_of(tool.annotations)
+    needed = CALL_TOOL_BY_EFFECT[effect]
+    if call.via_meta_tool in CALL_TOOL_BY_EFFECT.values() and call.via_meta_tool != needed:
+        return f"{tool.id} is a {effect} tool by its annotations: call it with {needed}."
+    if call.via_meta_tool is not None and not covers_annotations_of(client, tool):
         return (
-            f"{tool.id} is a {kind} tool, and {call.through} is annotated as more harmless than "
-            "that: call the tool by its own name if it is listed, or list the tools again."
+            f"{tool.id} is a {effect} tool, and {call.via_meta_tool} is annotated as more harmless "
+            "than that: call the tool by its own name if it is listed, or list the tools again."
         )
     return ""
 

@@ -23,7 +23,7 @@ class DefinitionTokens:
         self._counts: dict[tuple[str, str], int] = {}
         self._lock = Lock()
 
-    def of(self, tools: Iterable[Tool]) -> dict[str, int]:
+    def count(self, tools: Iterable[Tool]) -> dict[str, int]:
         """Tool id to the tokens of its definition. Only counts of these tools stay in the cache."""
         with self._lock:
             counter, counts, by_id = bundled_counter(), {}, {}
@@ -60,6 +60,6 @@ def answer_tokens(result: types.CallToolResult) -> int:
     return max(text, count(json.dumps(result.structured_content, ensure_ascii=False)))
 
 
-def characters(value: object) -> int:
+def json_chars(value: object) -> int:
     """Characters of a value as JSON, escapes included."""
     return len(json.dumps(value, ensure_ascii=False, default=str))

@@ -317,12 +317,12 @@ class CallRecord:
         self.run_ms: float | None = None
         self.outcome: Outcome = "cancelled"
         self.search: SearchOutcome | None = None
-        self._at = perf_counter()
+        self._step_start = perf_counter()
 
     def record_check(self, verdict: Verdict) -> None:
         """Record the verdict and the time of the check."""
         now = perf_counter()
-        self.check_ms, self._at = (now - self._at) * 1e3, now
+        self.check_ms, self._step_start = (now - self._step_start) * 1e3, now
         self.verdict = verdict
         if verdict.status != "passed":
             self.outcome = verdict.status
@@ -335,7 +335,7 @@ class CallRecord:
 
     def record_result(self, result: types.CallToolResult) -> None:
         """Record the server's result."""
-        self.run_ms = (perf_counter() - self._at) * 1e3
+        self.run_ms = (perf_counter() - self._step_start) * 1e3
         self.result = result
         self.outcome = "tool_error" if result.is_error else "ok"
 
@@ -346,4 +346,4 @@ class CallRecord:
     def end(self) -> None:
         """End the call, with any outcome."""
         if self.verdict is not None and self.verdict.passed and self.run_ms is None:
-            self.run_ms = (perf_counter() - self._at) * 1e3
+            self.run_ms = (perf_counter() - self._step_start) * 1e3

@@ -24,10 +24,10 @@ from ..upstream.fleet import Fleet
 from ..upstream.server_connection import ServerState
 from .gateway_events import DetailsEvent, ListEvent, RunEvent, SearchEvent, ServerEvent
 
-_CALL_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-_SEARCH_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
+_CALL_SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_SEARCH_SECONDS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
 #: Label for any other server or tier.
-_NONE = "none"
+_OTHER_LABEL = "none"
 
 
 class Metrics:
@@ -51,24 +51,24 @@ class Metrics:
         )  # fmt: skip
         self._search_seconds = Histogram(
             "shortlist_search_seconds", "Time of a search", ["tier"],
-            buckets=_SEARCH_SECONDS, registry=registry,
+            buckets=_SEARCH_SECONDS_BUCKETS, registry=registry,
         )  # fmt: skip
         self._calls = Counter(
             "shortlist_calls", "Calls of tools, by server", ["server", "outcome"], registry=registry
         )
         self._call_seconds = Histogram(
             "shortlist_call_seconds", "Time a server takes for a call", ["server"],
-            buckets=_CALL_SECONDS, registry=registry,
+            buckets=_CALL_SECONDS_BUCKETS, registry=registry,
         )  # fmt: skip
         self._starts = Counter(
             "shortlist_server_starts", "Starts of servers", ["server", "outcome"], registry=registry
         )
-        self._defined = Counter(
+        self._tokens_defined = Counter(
             "shortlist_tokens_defined",
             "Tokens of all definitions that clients would have read",
             registry=registry,
         )
-        self._sent = Counter(
+        self._tokens_sent = Counter(
             "shortlist_tokens_sent",
             "Tokens that clients were given instead: definitions shown, answers, details",
             ["kind"],
@@ -82,12 +82,12 @@ class Metrics:
                 tier = self._label(event.tier, self._fleet.engine.tiers)
                 self._searches.labels(tier, event.outcome).inc()
                 self._search_seconds.labels(tier).observe(event.ms / 1e3)
-                self._sent.labels("search").inc(event.tokens)
+                self._tokens_sent.labels("search").inc(event.tokens)
             case DetailsEvent():
-                self._sent.labels("details").inc(event.tokens)
+                self._tokens_sent.labels("details").inc(event.tokens)
             case ListEvent():
-                self._defined.inc(event.permitted_tokens)
-                self._sent.labels("list").inc(event.tokens)
+                self._tokens_defined.inc(event.permitted_tokens)
+                self._tokens_sent.labels("list").inc(event.tokens)
             case RunEvent():
                 server = self._label(event.server, self._fleet.upstreams)
                 self._calls.labels(server, event.outcome).inc()
@@ -121,4 +121,4 @@ class Metrics:
 
     @staticmethod
     def _label(name: str, names: Collection[str]) -> str:
-        return name if name in names else _NONE
+        return name if name in names else _OTHER_LABEL

@@ -33,12 +33,12 @@ class GatewaySpans:
         """Make the span of an event."""
         match event:
             case SearchEvent():
-                self._span("retrieval tools", event, event.ms, _search(event), None)
+                self._span("retrieval tools", event, event.ms, _search_attributes(event), None)
             case RunEvent():
                 error = None if event.outcome == "ok" else event.outcome
                 ms = event.check.ms if event.run_ms is None else event.run_ms
                 name = f"execute_tool {event.check.tool}"
-                self._span(name, event, ms, _call(event), error)
+                self._span(name, event, ms, _call_attributes(event), error)
             case ServerEvent():
                 if event.ms is not None or event.problem is not None:
                     attributes: Attributes = {
@@ -67,7 +67,7 @@ class GatewaySpans:
         span.end(end)
 
 
-def _search(event: SearchEvent) -> Attributes:
+def _search_attributes(event: SearchEvent) -> Attributes:
     attributes: Attributes = {
         "gen_ai.operation.name": "retrieval",
         "gen_ai.provider.name": "shortlist",
@@ -84,7 +84,7 @@ def _search(event: SearchEvent) -> Attributes:
     return attributes
 
 
-def _call(event: RunEvent) -> Attributes:
+def _call_attributes(event: RunEvent) -> Attributes:
     return {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": event.check.tool,

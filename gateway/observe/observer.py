@@ -20,8 +20,8 @@ from ...session import CallEvent, EventSink, Recorder
 from ...session.event import EventOrigin
 from ...view import View
 from ..profiles.client_sessions import MAX_SESSIONS
-from ..profiles.profile import DETAILS, SEARCH
-from .definition_tokens import DefinitionTokens, answer_tokens, characters, shown_tokens
+from ..profiles.profile import GET_TOOL_DETAILS, SEARCH_TOOLS
+from .definition_tokens import DefinitionTokens, answer_tokens, json_chars, shown_tokens
 from .gateway_events import (
     CallRecord,
     CatalogEvent,
@@ -35,9 +35,9 @@ from .gateway_events import (
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Requests without an MCP session start a new conversation after this many seconds without one.
-_PAUSE_S = 1_800.0
+_CONVERSATION_PAUSE_S = 1_800.0
 #: Session id of events that belong to no client.
-GATEWAY = "gateway"
+GATEWAY_SESSION_ID = "gateway"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +45,26 @@ class Requester:
     """Who sent a request.
 
     Args:
-        session: id of its session.
-        client: name of the client's profile.
-        lasting: whether later requests can belong to the same session.
+        session_id: id of its session.
+        profile_name: name of the client's profile.
+        has_lasting_session: whether later requests can belong to the same session.
     """
 
-    session: str
-    client: str
-    lasting: bool
+    session_id: str
+    profile_name: str
+    has_lasting_session: bool
 
     @classmethod
-    def of(cls, request: Any, session: str, client: str) -> Requester:
+    def of_request(cls, request: Any, session_id: str, profile_name: str) -> Requester:
         """The sender of a request.
 
         Args:
             request: the HTTP request; None over stdin/stdout.
-            session: id of its session.
-            client: name of the client's profile.
+            session_id: id of its session.
+            profile_name: name of the client's profile.
         """
-        lasting = request is None or bool(request.headers.get("mcp-session-id"))
-        return cls(session, client, lasting)
+        has_lasting_session = request is None or bool(request.headers.get("mcp-session-id"))
+        return cls(session_id, profile_name, has_lasting_session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +73,17 @@ class ProfileOffer:
 
     Args:
         catalog: the version.
-        quarantined: ids of its quarantined tools.
-        allowed: ids of the tools that exist for the profile; None for all.
+        quarantined_ids: ids of its quarantined tools.
+        profile_ids: ids of the tools that exist for the profile; None for all.
     """
 
     catalog: Catalog
-    quarantined: frozenset[str]
-    allowed: Sequence[str] | None
+    quarantined_ids: frozenset[str]
+    profile_ids: Sequence[str] | None
 
 
 @dataclass(slots=True)
-class Request:
+class AnsweredRequest:
     """A request that is being answered.
 
     Args:
@@ -118,7 +118,7 @@ class Observer:
     def __init__(self, *sinks: EventSink, content: bool = False) -> None:
         self._recorder = Recorder(*sinks, content=content) if sinks else None
         self._content = content
-        self._tokens = DefinitionTokens()
+        self._definition_tokens = DefinitionTokens()
         #: Profile to the fingerprint of the catalog version that was recorded last for it.
         self._recorded_catalogs: dict[str, str] = {}
         self._conversations: OrderedDict[str, _Conversation] = OrderedDict()
@@ -162,14 +162,14 @@ class Observer:
         origin = EventOrigin.now(name, conversation.searches)
         permitted = [tool.id for tool in view.tools()]
         self._record_later(
-            self._record_counted_list, offer, permitted, tools, origin, requester.client
+            self._record_counted_list, offer, permitted, tools, origin, requester.profile_name
         )
 
     def lacks_catalog(self, requester: Requester, catalog: Catalog) -> bool:
         """Whether a catalog version is not recorded yet for the sender's profile."""
         if self._recorder is None:
             return False
-        return self._recorded_catalogs.get(requester.client) != catalog.fingerprint
+        return self._recorded_catalogs.get(requester.profile_name) != catalog.fingerprint
 
     def record_catalog(self, requester: Requester, offer: ProfileOffer) -> None:
         """Record the tools of a catalog version for the profile of a sender.
@@ -179,13 +179,13 @@ class Observer:
             offer: the tools of its profile.
         """
         self._record_later(
-            self._record_counted_catalog, offer, self._origin(requester), requester.client
+            self._record_counted_catalog, offer, self._origin(requester), requester.profile_name
         )
 
     @contextmanager
     def request(
         self, requester: Requester, params: types.CallToolRequestParams, call_record: CallRecord
-    ) -> Iterator[Request]:
+    ) -> Iterator[AnsweredRequest]:
         """Record a search, a request for definitions or a call, after its answer.
 
         Args:
@@ -196,7 +196,7 @@ class Observer:
         Yields:
             The request; assign its answer.
         """
-        request, start = Request(), perf_counter()
+        request, start = AnsweredRequest(), perf_counter()
         try:
             yield request
         finally:
@@ -216,18 +216,18 @@ class Observer:
         call_record: CallRecord,
         ms: float,
     ) -> None:
-        client, verdict, search = requester.client, call_record.verdict, call_record.search
+        client, verdict, search = requester.profile_name, call_record.verdict, call_record.search
         if verdict is not None:
             origin = self._origin(requester)
             self._record_later(self._record_call, record, origin, client, call_record, verdict)
-        elif params.name == SEARCH:
+        elif params.name == SEARCH_TOOLS:
             name, conversation = self._conversation(requester)
             conversation.searches += 1
             origin, arguments = EventOrigin.now(name, conversation.searches), params.arguments or {}
             self._record_later(
                 self._record_search, record, origin, client, arguments, answer, search, ms
             )
-        elif params.name == DETAILS:
+        elif params.name == GET_TOOL_DETAILS:
             origin = self._origin(requester)
             self._record_later(self._record_details, record, origin, client, answer, ms)
 
@@ -244,7 +244,9 @@ class Observer:
             problem: the problem without secrets, if there is one.
         """
         if self._recorder is not None:
-            event = ServerEvent(EventOrigin.now(GATEWAY, 0), name, state, ms, tools, problem)
+            event = ServerEvent(
+                EventOrigin.now(GATEWAY_SESSION_ID, 0), name, state, ms, tools, problem
+            )
             self._record_later(self._recorder, event)
 
     def _record_search(
@@ -320,7 +322,7 @@ class Observer:
                 server="" if tool is None else tool.server or "",
                 outcome=call_record.outcome,
                 run_ms=call_record.run_ms,
-                sent=characters(verdict.arguments),
+                sent=json_chars(verdict.arguments),
                 received=0 if result is None else _content_characters(result),
                 content=content,
             )
@@ -328,12 +330,14 @@ class Observer:
 
     def _conversation(self, requester: Requester) -> tuple[str, _Conversation]:
         """The conversation of a request, and its name."""
-        name = requester.session
-        if not requester.lasting:
+        name = requester.session_id
+        if not requester.has_lasting_session:
             now = monotonic()
-            last_name, last_request = self._sessionless.get(requester.client, ("", -_PAUSE_S))
-            name = last_name if now - last_request < _PAUSE_S else name
-            self._sessionless[requester.client] = name, now
+            last_name, last_request = self._sessionless.get(
+                requester.profile_name, ("", -_CONVERSATION_PAUSE_S)
+            )
+            name = last_name if now - last_request < _CONVERSATION_PAUSE_S else name
+            self._sessionless[requester.profile_name] = name, now
         conversation = self._conversations.setdefault(name, _Conversation())
         self._conversations.move_to_end(name)
         if len(self._conversations) > MAX_SESSIONS:
@@ -353,12 +357,12 @@ class Observer:
         self._recorded_catalogs[client] = fingerprint
         tools = {
             tool_id: count
-            for tool_id, count in self._tokens.of(offer.catalog).items()
-            if tool_id not in offer.quarantined
+            for tool_id, count in self._definition_tokens.count(offer.catalog).items()
+            if tool_id not in offer.quarantined_ids
         }
         allowed = None
-        if offer.allowed is not None:
-            allowed = tuple(tool_id for tool_id in offer.allowed if tool_id in tools)
+        if offer.profile_ids is not None:
+            allowed = tuple(tool_id for tool_id in offer.profile_ids if tool_id in tools)
         self._recorder(CatalogEvent(origin, client, fingerprint, tools, allowed))
 
     def _record_counted_list(
@@ -372,7 +376,7 @@ class Observer:
         if self._recorder is None:
             return
         self._record_counted_catalog(offer, origin, client)
-        counts = self._tokens.of(offer.catalog)
+        counts = self._definition_tokens.count(offer.catalog)
         self._recorder(
             ListEvent(
                 origin=origin,

@@ -18,7 +18,7 @@ from ..clients.client_config import read_client_config
 from ..connections.server_spec import ServerSpec
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import ServerState, Upstream, UpstreamError
-from ..upstream.start_cache import Manifests
+from ..upstream.start_cache import ListingCache
 from .definition_tokens import DefinitionTokens
 
 
@@ -43,20 +43,20 @@ class ServerReport:
 
 #: Servers that start at the same time. More of them would exceed their time limits together, on a
 #: machine that could start each one in time.
-STARTS_AT_ONCE = 4
+MAX_PARALLEL_STARTS = 4
 
 
-async def inspect_servers(fleet: Fleet, *, only_unknown: bool = False) -> list[ServerReport]:
-    """Start the servers, `STARTS_AT_ONCE` at a time, report, and stop them.
+async def inspect_servers(fleet: Fleet, *, only_unlisted: bool = False) -> list[ServerReport]:
+    """Start the servers, `MAX_PARALLEL_STARTS` at a time, report, and stop them.
 
     The start timeout of a server counts from its own start.
 
     Args:
-        fleet: must not be running, and have been made with `starts_unknown=False`.
-        only_unknown: whether to start only servers whose tools are not known from an earlier start.
+        fleet: must not be running, and have been made with `starts_unlisted=False`.
+        only_unlisted: whether to start only servers whose tools no earlier start has listed.
     """
     refused: set[str] = set()
-    places = anyio.CapacityLimiter(STARTS_AT_ONCE)
+    places = anyio.CapacityLimiter(MAX_PARALLEL_STARTS)
 
     async def start(name: str, upstream: Upstream) -> None:
         async with places:
@@ -69,7 +69,7 @@ async def inspect_servers(fleet: Fleet, *, only_unknown: bool = False) -> list[S
         await group.start(fleet.run)
         async with anyio.create_task_group() as starts:
             for name, upstream in fleet.upstreams.items():
-                if not (only_unknown and upstream.state is ServerState.KNOWN):
+                if not (only_unlisted and upstream.state is ServerState.KNOWN):
                     starts.start_soon(start, name, upstream)
         reports = list(_reports(fleet, refused))
         group.cancel_scope.cancel()
@@ -77,7 +77,7 @@ async def inspect_servers(fleet: Fleet, *, only_unknown: bool = False) -> list[S
 
 
 def _reports(fleet: Fleet, refused: set[str]) -> Iterable[ServerReport]:
-    tokens = DefinitionTokens().of(fleet.engine.catalog)
+    tokens = DefinitionTokens().count(fleet.engine.catalog)
     problems = fleet.problems()
     for name, upstream in fleet.upstreams.items():
         server_problems = list(problems.get(name, ()))
@@ -149,7 +149,7 @@ async def _list_tools(specs: Iterable[ServerSpec]) -> tuple[Fleet, list[ServerRe
         fleet = Fleet(
             specs,
             engine_settings={"tiers": ["lexical"], "trust": {"scan": False}},
-            manifests=Manifests(Path(folder)),
-            starts_unknown=False,
+            listing_cache=ListingCache(Path(folder)),
+            starts_unlisted=False,
         )
         return fleet, await inspect_servers(fleet)

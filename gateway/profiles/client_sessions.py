@@ -7,7 +7,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
 import mcp.types as types
@@ -20,17 +20,19 @@ from ...session import Session
 from ...session.session_data import SessionData
 from ...view import View
 from ..upstream.fleet import Fleet
-from ..upstream.shared_state import SharedState
-from .long_results import ResultMemory, SessionResults, SharedResults
-from .profile import NOTHING, Profile, ProfileViews
+from .long_results import ResultMemory, ResultSource, SessionResults, SharedResults
+from .profile import PROFILE_WITHOUT_TOOLS, Profile, ProfileViews
+
+if TYPE_CHECKING:
+    from ...retrieval.postgres.stored_texts import StoredTexts
 
 Result = TypeVar("Result")
 
 #: Most sessions; the least recently used ones are deleted.
 MAX_SESSIONS = 10_000
-_SESSION, _VERSION = "mcp-session-id", "mcp-protocol-version"
+_SESSION_HEADER, _VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
 #: Seconds after its last change in which a conversation can be continued at any replica.
-KEPT_SECONDS = 86_400.0
+CONVERSATION_KEPT_S = 86_400.0
 #: Kinds of refusals that calls and votes can cause and lift.
 TEMPORARY_REFUSALS = frozenset({"precondition", "excluded"})
 
@@ -40,19 +42,23 @@ class ToolListing:
     """How a session's client sees the tools. Decided at its first request for them.
 
     Args:
-        profile: fingerprint of the profile at that time.
+        profile_fingerprint: fingerprint of the profile at that time.
         all_direct: whether all tools are shown directly.
         meta_tools: the meta-tools, with the same bytes until the profile changes.
     """
 
-    profile: str
+    profile_fingerprint: str
     all_direct: bool
     meta_tools: tuple[types.Tool, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
         tools = [tool.model_dump(mode="json", exclude_unset=True) for tool in self.meta_tools]
-        return {"profile": self.profile, "all_direct": self.all_direct, "meta_tools": tools}
+        return {
+            "profile": self.profile_fingerprint,
+            "all_direct": self.all_direct,
+            "meta_tools": tools,
+        }
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
@@ -71,7 +77,7 @@ class SharedRecord:
             continues a conversation with what is in the database.
     """
 
-    state: SharedState
+    state: StoredTexts
     key: str
 
     def read(self) -> str | None:
@@ -80,28 +86,38 @@ class SharedRecord:
 
     def change(self, change: Callable[[str | None], str | None]) -> None:
         """Replace the text in one step."""
-        self.state.change("session", self.key, change, kept_s=KEPT_SECONDS)
+        self.state.change("session", self.key, change, kept_s=CONVERSATION_KEPT_S)
 
 
 @dataclass(slots=True, eq=False)
 class ClientSession:
-    """One client's MCP session, with its permissions and its long results."""
+    """One client's MCP session, with its permissions and its long results.
+
+    Args:
+        views: makes views with the client's profile.
+        session: the conversation: calls, state and what was shown.
+        results: the client's long results.
+        tool_listing: how the client sees the tools; None before its first request for them.
+        votes: votes of the servers about the last search, valid until the next one.
+        log_level: the level that the client asked for; None if it asked for none.
+        log_listener: connection for log messages that belong to no request.
+        shared_record: the conversation as other replicas of the gateway see it; None if only this
+            one has it.
+        change_count: number of changes of the record that the session has seen.
+        make_session: makes a session from saved data; needed with a record.
+        is_shared: whether the record or the results are in the database of all replicas.
+    """
 
     views: ProfileViews
     session: Session
     results: SessionResults
     tool_listing: ToolListing | None = None
-    #: Votes of the servers about the last search, valid until the next one.
     votes: Votes = field(default_factory=Votes)
-    #: The client's log level, and the connection for log messages that belong to no request.
     log_level: types.LoggingLevel | None = None
     log_listener: ServerSession | None = None
-    #: The conversation as other replicas of the gateway see it; None if only this one has it.
-    record: SharedRecord | None = None
-    #: Number of changes of the record that the session has seen.
-    changes: int = 0
+    shared_record: SharedRecord | None = None
+    change_count: int = 0
     make_session: Callable[[ProfileViews, SessionData], Session] | None = None
-    #: Whether the record or the results are in the state that all replicas share.
     is_shared: bool = False
 
     @property
@@ -120,7 +136,7 @@ class ClientSession:
 
     def app_view(self) -> View:
         """The tools that a user interface in the client may call now."""
-        return self.views.view(self.session.state, votes=self.votes, apps=True)
+        return self.views.view(self.session.state, votes=self.votes, with_app_tools=True)
 
     def check(self, name: str, arguments: object) -> Verdict:
         """The verdict on a call; see `Session.check`."""
@@ -157,44 +173,44 @@ class ClientSession:
 
     def read_record(self) -> None:
         """Take over what other replicas have changed."""
-        if self.record is not None:
-            self._follow(self.record.read())
+        if self.shared_record is not None:
+            self._apply_record(self.shared_record.read())
 
     def _change(self, step: Callable[[], Result]) -> Result:
         """Run a step that changes the session; the replicas of the gateway run one at a time."""
-        if self.record is None:
+        if self.shared_record is None:
             return step()
         results: list[Result] = []
 
         def changed(text: str | None) -> str:
             # Whatever this replica has: the record is what happened.
-            self.changes = -1
-            self._follow(text)
+            self.change_count = -1
+            self._apply_record(text)
             results.append(step())
-            self.changes += 1
+            self.change_count += 1
             return json.dumps(
                 {
-                    "changes": self.changes,
+                    "changes": self.change_count,
                     "session": self.session.save(),
                     "listing": None if self.tool_listing is None else self.tool_listing.to_dict(),
                     "votes": [dict(self.votes.excluded), self.votes.claimed],
                 }
             )
 
-        self.record.change(changed)
+        self.shared_record.change(changed)
         return results[0]
 
-    def _follow(self, text: str | None) -> None:
+    def _apply_record(self, text: str | None) -> None:
         """Take over a record, unless the session has seen a newer one."""
         assert self.make_session is not None
         if text is None:
-            if self.changes:
+            if self.change_count:
                 # It has ended, or never began.
                 self.session = self.make_session(self.views, SessionData(id=self.session.id))
-                self.tool_listing, self.votes, self.changes = None, Votes(), 0
+                self.tool_listing, self.votes, self.change_count = None, Votes(), 0
             return
         saved = json.loads(text)
-        if saved["changes"] <= self.changes:
+        if saved["changes"] <= self.change_count:
             return
         data, _ = SessionData.from_dict(saved["session"])
         self.session = self.make_session(self.views, data)
@@ -202,7 +218,7 @@ class ClientSession:
         self.tool_listing = None if listing is None else ToolListing.from_dict(listing)
         excluded, claimed = saved["votes"]
         self.votes = Votes(excluded, tuple(claimed))
-        self.changes = saved["changes"]
+        self.change_count = saved["changes"]
 
     def permits_server(self, name: str) -> bool:
         """Whether the client may see a server, and use its resources and prompts.
@@ -212,25 +228,20 @@ class ClientSession:
         """
         return self.views.permits_server(name, self.view())
 
-    def may_read(self, tool_ids: tuple[str, ...], server: str, permission: str) -> bool:
-        """Whether a stored result may be read.
-
-        Args:
-            tool_ids: ids of the called tools.
-            server: server of the resource or prompt that was read; "" for tools.
-            permission: fingerprint of the profile at the time of the call.
-        """
-        if server and not self.permits_server(server):
+    def may_read(self, source: ResultSource) -> bool:
+        """Whether a stored result from this source may be read."""
+        if source.server and not self.permits_server(source.server):
             return False
         view = self.app_view()
-        return all(self._may_read(view, tool_id, permission) for tool_id in tool_ids)
+        return all(self._may_read_result_of(view, tool_id, source) for tool_id in source.tool_ids)
 
-    def _may_read(self, view: View, tool_id: str, permission: str) -> bool:
+    def _may_read_result_of(self, view: View, tool_id: str, source: ResultSource) -> bool:
         if not view.exists(tool_id):
             return False
         refusal = view.refusal(tool_id)
         return refusal is None or (
-            permission == self.profile.fingerprint and refusal.kind in TEMPORARY_REFUSALS
+            source.profile_fingerprint == self.profile.fingerprint
+            and refusal.kind in TEMPORARY_REFUSALS
         )
 
 
@@ -262,19 +273,19 @@ class ClientSessions:
         make_session: Callable[[ProfileViews, SessionData | None], Session],
         default: Profile,
         profiles: Mapping[str, Profile] | None = None,
-        shared: SharedState | None = None,
+        shared: StoredTexts | None = None,
     ) -> None:
         self._fleet = fleet
         self._make_session = make_session
         self._views: dict[str | None, ProfileViews] = {}
         self._clients: OrderedDict[tuple[str | None, str], ClientSession] = OrderedDict()
-        self._store = ResultMemory()
+        self._result_memory = ResultMemory()
         self._shared = shared
-        self._shared_results: dict[str | None, SessionResults] = {}
+        self._results_by_profile: dict[str | None, SessionResults] = {}
         self.on_end: Callable[[ClientSession], None] | None = None
-        self.change(default, profiles or {})
+        self.replace_profiles(default, profiles or {})
 
-    def change(self, default: Profile, profiles: Mapping[str, Profile]) -> None:
+    def replace_profiles(self, default: Profile, profiles: Mapping[str, Profile]) -> None:
         """Replace the profiles. Existing sessions follow at their next request.
 
         A session whose profile was removed may use nothing.
@@ -286,32 +297,32 @@ class ClientSessions:
         new_profiles: dict[str | None, Profile] = {None: default}
         new_profiles.update(profiles)
         for name, views in self._views.items():
-            views.profile = new_profiles.get(name, NOTHING)
+            views.profile = new_profiles.get(name, PROFILE_WITHOUT_TOOLS)
         for name, profile in new_profiles.items():
             if name not in self._views:
                 self._views[name] = ProfileViews(
                     self._fleet.engine, profile, lambda: self._fleet.hidden_ids
                 )
 
-    def of(self, request: Any) -> ClientSession:
+    def session_of(self, request: Any) -> ClientSession:
         """The session of a request.
 
         Args:
             request: the HTTP request; None on stdin and stdout.
         """
         name = None if request is None else request.scope.get("shortlist.profile")
-        mcp_session_id = "" if request is None else request.headers.get(_SESSION, "")
+        mcp_session_id = "" if request is None else request.headers.get(_SESSION_HEADER, "")
         if self._shared is not None and _is_stateless(request):
             return self._shared_session(self._shared, request, name, mcp_session_id)
         if request is not None and not mcp_session_id:
-            results = self._shared_results.get(name)
+            results = self._results_by_profile.get(name)
             if results is None:
-                results = self._shared_results[name] = SessionResults(self._store)
-            return self._new_session(name, results)
+                results = self._results_by_profile[name] = SessionResults(self._result_memory)
+            return self._new_client_session(name, results)
         client = self._clients.get((name, mcp_session_id))
         if client is None:
-            client = self._new_session(name, SessionResults(self._store))
-        self._keep((name, mcp_session_id), client)
+            client = self._new_client_session(name, SessionResults(self._result_memory))
+        self._keep_in_use((name, mcp_session_id), client)
         return client
 
     async def read_shared(self, request: Any) -> None:
@@ -320,16 +331,20 @@ class ClientSessions:
         Args:
             request: the HTTP request; None on stdin and stdout.
         """
-        if self._shared is not None and _is_stateless(request) and request.headers.get(_SESSION):
-            await anyio.to_thread.run_sync(self.of(request).read_record)
+        if (
+            self._shared is not None
+            and _is_stateless(request)
+            and request.headers.get(_SESSION_HEADER)
+        ):
+            await anyio.to_thread.run_sync(self.session_of(request).read_record)
 
     def _shared_session(
-        self, shared: SharedState, request: Any, name: str | None, conversation: str
+        self, shared: StoredTexts, request: Any, name: str | None, conversation: str
     ) -> ClientSession:
         """The session of a request of the stateless protocol, as all replicas have it."""
         owner = request.scope.get("shortlist.owner", "")
         if not conversation:
-            new = self._new_session(name, SessionResults(SharedResults(shared), owner))
+            new = self._new_client_session(name, SessionResults(SharedResults(shared), owner))
             new.is_shared = True
             return new
         key = hashlib.sha256(f"{owner} {conversation}".encode("utf-8", "replace")).hexdigest()
@@ -341,14 +356,14 @@ class ClientSessions:
                 views,
                 session,
                 results,
-                record=SharedRecord(shared, key),
+                shared_record=SharedRecord(shared, key),
                 make_session=self._make_session,
                 is_shared=True,
             )
-        self._keep((name, key), client)
+        self._keep_in_use((name, key), client)
         return client
 
-    def _keep(self, key: tuple[str | None, str], client: ClientSession) -> None:
+    def _keep_in_use(self, key: tuple[str | None, str], client: ClientSession) -> None:
         """Keep a session in use; the least recently used one is deleted if there are too many."""
         self._clients[key] = client
         self._clients.move_to_end(key)
@@ -366,7 +381,7 @@ class ClientSessions:
     @property
     def stored_chars(self) -> int:
         """Number of characters of all stored results."""
-        return self._store.chars
+        return self._result_memory.chars
 
     def end(self, name: str | None, mcp_session_id: str) -> None:
         """Delete a session and its results.
@@ -383,14 +398,14 @@ class ClientSessions:
         if self.on_end is not None:
             self.on_end(client)
 
-    def _new_session(self, name: str | None, results: SessionResults) -> ClientSession:
+    def _new_client_session(self, name: str | None, results: SessionResults) -> ClientSession:
         views = self._views[name]
         return ClientSession(views, self._make_session(views, None), results)
 
 
 def _is_stateless(request: Any) -> bool:
     """Whether a request is of the protocol without a handshake, which any replica answers."""
-    return request is not None and request.headers.get(_VERSION) in MODERN_PROTOCOL_VERSIONS
+    return request is not None and request.headers.get(_VERSION_HEADER) in MODERN_PROTOCOL_VERSIONS
 
 
 def permitted_servers(fleet: Fleet, client: ClientSession) -> list[str]:

@@ -273,14 +273,14 @@ def read_gateway_settings(
     Args:
         config: the client's file.
         settings: TOML or JSON file of settings; each of its keys replaces the same key of
-            `config.shortlist`.
+            `config.gateway_settings`.
         environment: variables that references in tokens name; those of this process by default.
         home: home directory; that of the user by default.
 
     Raises:
         ConfigError: a setting is wrong. The message never quotes a token.
     """
-    values = _with_resolved_paths(config.shortlist, config.path)
+    values = _with_resolved_paths(config.gateway_settings, config.path)
     place = f"{config.path}: shortlist"
     if settings is not None:
         values |= _with_resolved_paths(read_document(settings).values, Path(settings))

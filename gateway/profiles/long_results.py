@@ -9,71 +9,75 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from threading import RLock
 from time import monotonic
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import mcp.types as types
 
 from ...errors import RequestError
 from ...loaders.counting import bundled_counter
-from ..upstream.shared_state import SharedState
 
+if TYPE_CHECKING:
+    from ...retrieval.postgres.stored_texts import StoredTexts
+
+#: Seconds after which a stored result is deleted.
 STORED_SECONDS = 3_600.0
-#: Most characters of all stored results together, and of one result.
-_MOST_CHARS, _LONGEST = 100_000_000, 50_000_000
-_PART_CHARS = 20_000
-_SHOWN_CHARS = 4_000
-#: Most characters of text for each token of a limit.
-_TOKEN_CHARS = 16
+#: Most characters of all results in memory together, and of one stored result.
+_MAX_STORED_CHARS, _MAX_RESULT_CHARS = 100_000_000, 50_000_000
+#: Most characters of one answer of `read_result`, and of the beginning of a result in its answer.
+_MAX_PART_CHARS, _MAX_BEGINNING_CHARS = 20_000, 4_000
+#: A text with more characters for each token of its limit is not counted: it is too long.
+_MAX_CHARS_PER_TOKEN = 16
 #: Most images and sounds of one result, and most characters of the name of their type.
-_MOST_MEDIA, _MIME_CHARS = 100, 100
+_MAX_MEDIA, _MAX_MEDIA_TYPE_CHARS = 100, 100
 
 
-@dataclass(slots=True)
-class StoredResult:
-    """A long result, whose it is, and who may read it."""
+@dataclass(frozen=True, slots=True)
+class ResultSource:
+    """What a result came from. It must still be permitted when the result is read.
 
-    owner: object
-    #: The tools that gave it. All of them must still be permitted to read it.
+    Args:
+        tool_ids: ids of the called tools; empty for a resource or a prompt.
+        profile_fingerprint: fingerprint of the client's profile at the time of the request.
+        server: name of the server whose resource or prompt it is; "" for tools.
+    """
+
     tool_ids: tuple[str, ...]
-    #: Fingerprint of the client's profile at the time of the call.
-    permission: str
+    profile_fingerprint: str
+    server: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResult:
+    """A long result.
+
+    Args:
+        text: the text, cut if it is longer than the store permits.
+        source: what it came from.
+        read_chars: number of characters that the client has seen, from the beginning.
+    """
+
     text: str
-    stored_at: float
-    #: The server whose resource or prompt it is, which must still be permitted; "" for tools.
-    server: str
-    #: Number of characters that the client has read.
-    read_chars: int = 0
+    source: ResultSource
+    read_chars: int
 
 
 class ResultStore(Protocol):
-    """The long results of all clients, for an hour at most."""
+    """The long results of all clients, for an hour at most. Each belongs to an owner, a session."""
 
-    def add(
-        self,
-        owner: object,
-        tool_ids: tuple[str, ...],
-        permission: str,
-        text: str,
-        read_chars: int,
-        server: str = "",
-    ) -> str:
-        """Store a text. The client has already seen its first `read_chars` characters.
-
-        Returns:
-            The id to read it.
-        """
+    def add(self, owner: object, result: StoredResult) -> str:
+        """Store a result, and return the id to read it."""
         ...
 
-    def get(self, owner: object, name: str) -> StoredResult | None:
+    def get(self, owner: object, result_id: str) -> StoredResult | None:
         """A result of this owner that is less than an hour old; None if there is none."""
         ...
 
-    def note_read(self, owner: object, name: str, read_chars: int) -> None:
-        """Note how many characters the client has read."""
+    def set_read_chars(self, owner: object, result_id: str, read_chars: int) -> None:
+        """Replace the number of characters that the client has seen."""
         ...
 
     def delete_all(self, owner: object) -> None:
@@ -81,20 +85,29 @@ class ResultStore(Protocol):
         ...
 
 
-class ResultMemory:
+@dataclass(frozen=True, slots=True)
+class _MemoryRow:
+    """A result in memory, with its owner and the seconds of the store's clock when it came."""
+
+    owner: object
+    stored_at: float
+    result: StoredResult
+
+
+class ResultMemory(ResultStore):
     """Long results in memory. Thread-safe. If there are too many, the oldest are deleted.
 
     Args:
-        most_chars: most characters of all results together.
+        max_chars: most characters of all results together.
         clock: a monotonic clock, in seconds.
     """
 
     def __init__(
-        self, most_chars: int = _MOST_CHARS, clock: Callable[[], float] = monotonic
+        self, max_chars: int = _MAX_STORED_CHARS, clock: Callable[[], float] = monotonic
     ) -> None:
-        self._most_chars = most_chars
+        self._max_chars = max_chars
         self._clock = clock
-        self._stored: OrderedDict[str, StoredResult] = OrderedDict()
+        self._rows: OrderedDict[str, _MemoryRow] = OrderedDict()
         self._chars = 0
         self._lock = RLock()
 
@@ -103,113 +116,99 @@ class ResultMemory:
         """Number of stored characters."""
         return self._chars
 
-    def add(
-        self,
-        owner: object,
-        tool_ids: tuple[str, ...],
-        permission: str,
-        text: str,
-        read_chars: int,
-        server: str = "",
-    ) -> str:
-        """Store a text; see `ResultStore`."""
-        name = token_hex(6)
-        text = text[: min(_LONGEST, self._most_chars)]
+    def add(self, owner: object, result: StoredResult) -> str:
+        """See `ResultStore`."""
+        result_id = token_hex(6)
+        text = result.text[: min(_MAX_RESULT_CHARS, self._max_chars)]
         with self._lock:
-            self._stored[name] = StoredResult(
-                owner, tool_ids, permission, text, self._clock(), server, read_chars
-            )
+            self._rows[result_id] = _MemoryRow(owner, self._clock(), replace(result, text=text))
             self._chars += len(text)
             self.sweep()
-        return name
+        return result_id
 
-    def get(self, owner: object, name: str) -> StoredResult | None:
-        """A result of this owner that is less than an hour old; None if there is none."""
+    def get(self, owner: object, result_id: str) -> StoredResult | None:
+        """See `ResultStore`."""
         with self._lock:
             self.sweep()
-            stored = self._stored.get(name)
-        return stored if stored is not None and stored.owner is owner else None
+            row = self._rows.get(result_id)
+        return row.result if row is not None and row.owner is owner else None
 
-    def note_read(self, owner: object, name: str, read_chars: int) -> None:
-        """Note how many characters the client has read."""
-        if (stored := self.get(owner, name)) is not None:
-            stored.read_chars = read_chars
+    def set_read_chars(self, owner: object, result_id: str, read_chars: int) -> None:
+        """See `ResultStore`."""
+        with self._lock:
+            if (result := self.get(owner, result_id)) is not None:
+                result = replace(result, read_chars=read_chars)
+                self._rows[result_id] = replace(self._rows[result_id], result=result)
 
     def delete_all(self, owner: object) -> None:
-        """Delete the results of an owner."""
+        """See `ResultStore`."""
         with self._lock:
-            names = [name for name, result in self._stored.items() if result.owner is owner]
-            for name in names:
-                self._delete(name)
+            for result_id in [key for key, row in self._rows.items() if row.owner is owner]:
+                self._delete(result_id)
 
     def sweep(self) -> None:
         """Delete results that are too old, and the oldest ones if there are too many characters."""
         oldest = self._clock() - STORED_SECONDS
         with self._lock:
-            while self._stored:
-                name, result = next(iter(self._stored.items()))
-                if result.stored_at >= oldest and self._chars <= self._most_chars:
+            while self._rows:
+                result_id, row = next(iter(self._rows.items()))
+                if row.stored_at >= oldest and self._chars <= self._max_chars:
                     break
-                self._delete(name)
+                self._delete(result_id)
 
-    def _delete(self, name: str) -> None:
-        self._chars -= len(self._stored.pop(name).text)
+    def _delete(self, result_id: str) -> None:
+        self._chars -= len(self._rows.pop(result_id).result.text)
 
 
-class SharedResults:
+class SharedResults(ResultStore):
     """Long results that all replicas of a gateway read. An owner is a text.
 
     Args:
-        state: state of all replicas.
+        state: texts that all replicas share.
     """
 
-    def __init__(self, state: SharedState) -> None:
+    def __init__(self, state: StoredTexts) -> None:
         self._state = state
 
-    def add(
-        self,
-        owner: object,
-        tool_ids: tuple[str, ...],
-        permission: str,
-        text: str,
-        read_chars: int,
-        server: str = "",
-    ) -> str:
-        """Store a text; see `ResultStore`."""
-        name = token_hex(6)
-        key = _result_key(owner, name)
-        row = json.dumps([tool_ids, permission, server, read_chars])
-        whole = json.dumps(text[:_LONGEST])
-        self._state.change("result", key, lambda _: whole, kept_s=STORED_SECONDS)
+    def add(self, owner: object, result: StoredResult) -> str:
+        """See `ResultStore`."""
+        result_id = token_hex(6)
+        key = _result_key(owner, result_id)
+        source = result.source
+        row = json.dumps(
+            [source.tool_ids, source.profile_fingerprint, source.server, result.read_chars]
+        )
+        text = json.dumps(result.text[:_MAX_RESULT_CHARS])
+        self._state.change("result", key, lambda _: text, kept_s=STORED_SECONDS)
         self._state.change("result_source", key, lambda _: row, kept_s=STORED_SECONDS)
-        return name
+        return result_id
 
-    def get(self, owner: object, name: str) -> StoredResult | None:
-        """A result of this owner that is less than an hour old; None if there is none."""
-        key = _result_key(owner, name)
+    def get(self, owner: object, result_id: str) -> StoredResult | None:
+        """See `ResultStore`."""
+        key = _result_key(owner, result_id)
         row, text = self._state.read("result_source", key), self._state.read("result", key)
         if row is None or text is None:
             return None
-        tool_ids, permission, server, read_chars = json.loads(row)
-        return StoredResult(
-            owner, tuple(tool_ids), permission, json.loads(text), 0.0, server, read_chars
-        )
+        tool_ids, profile_fingerprint, server, read_chars = json.loads(row)
+        source = ResultSource(tuple(tool_ids), profile_fingerprint, server)
+        return StoredResult(json.loads(text), source, read_chars)
 
-    def note_read(self, owner: object, name: str, read_chars: int) -> None:
-        """Note how many characters the client has read."""
+    def set_read_chars(self, owner: object, result_id: str, read_chars: int) -> None:
+        """See `ResultStore`."""
 
-        def noted(row: str | None) -> str | None:
+        def changed(row: str | None) -> str | None:
             return None if row is None else json.dumps([*json.loads(row)[:3], read_chars])
 
-        self._state.change("result_source", _result_key(owner, name), noted, kept_s=STORED_SECONDS)
+        key = _result_key(owner, result_id)
+        self._state.change("result_source", key, changed, kept_s=STORED_SECONDS)
 
     def delete_all(self, owner: object) -> None:
         """Nothing: a conversation of several replicas has no end, and its results end by time."""
 
 
-def _result_key(owner: object, name: str) -> str:
+def _result_key(owner: object, result_id: str) -> str:
     # The id is not in the database, so that who reads the database cannot use it.
-    return hashlib.sha256(f"{owner} {name}".encode("utf-8", "replace")).hexdigest()
+    return hashlib.sha256(f"{owner} {result_id}".encode("utf-8", "replace")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +234,7 @@ class ResultLimits:
         # than 16 characters a token is mostly spaces; it is not counted, because its length counts.
         if len(text) <= self.tokens:
             return True
-        return len(text) <= self.tokens * _TOKEN_CHARS and (
+        return len(text) <= self.tokens * _MAX_CHARS_PER_TOKEN and (
             bundled_counter().count(text) <= self.tokens
         )
 
@@ -255,20 +254,15 @@ class SessionResults:
     def shorten(
         self,
         result: types.CallToolResult,
-        tool_ids: tuple[str, ...],
-        permission: str,
+        source: ResultSource,
         limits: ResultLimits,
-        *,
-        server: str = "",
     ) -> types.CallToolResult:
         """The whole result, or its beginning and an id to read the rest.
 
         Args:
             result: the server's result.
-            tool_ids: id of the called tool; empty for a prompt.
-            permission: fingerprint of the client's profile at the time of the call.
+            source: the called tool, or the server of a prompt.
             limits: limits of the result.
-            server: the server of a prompt.
         """
         content = _limit_media(result.content, limits.media_bytes)
         if content is not result.content:
@@ -283,11 +277,11 @@ class SessionResults:
         # Most servers give the same content twice. Then the text is used.
         if not text or len(structured) > 2 * len(text) + 1_000 or limits.fits(text):
             text = f"{text}\n{structured}".strip()
-        beginning, note = self._store_rest(text, tool_ids, permission, server)
+        beginning, note = self._store_rest(text, source)
         return types.CallToolResult(
             content=[
                 types.TextContent(type="text", text=beginning),
-                types.TextContent(type="text", text=note.format(_shape(result))),
+                types.TextContent(type="text", text=note.format(_structure_note(result))),
                 *(_without_meta(part) for part in result.content if _media(part) is not None),
             ],
             is_error=result.is_error,
@@ -296,16 +290,14 @@ class SessionResults:
     def shorten_read(
         self,
         result: types.ReadResourceResult,
-        server: str,
-        permission: str,
+        source: ResultSource,
         limits: ResultLimits,
     ) -> types.ReadResourceResult:
         """The whole content of a resource, or its beginning and an id to read the rest.
 
         Args:
             result: the server's answer, with the addresses for the client.
-            server: name of the server.
-            permission: fingerprint of the client's profile at the time of the request.
+            source: the resource's server.
             limits: limits of the result. Its binary content has the limit of images.
         """
         texts: list[types.TextResourceContents] = []
@@ -316,8 +308,8 @@ class SessionResults:
                 texts.append(part)
             elif (
                 used + _byte_count(part.blob) <= limits.media_bytes
-                and len(blobs) < _MOST_MEDIA
-                and len(part.mime_type or "") <= _MIME_CHARS
+                and len(blobs) < _MAX_MEDIA
+                and len(part.mime_type or "") <= _MAX_MEDIA_TYPE_CHARS
             ):
                 used += _byte_count(part.blob)
                 blobs.append(part)
@@ -335,65 +327,55 @@ class SessionResults:
             text = "\n".join(f"{part.uri}\n{part.text}" for part in texts)
         if limits.fits(text + "".join(part.mime_type or "" for part in texts)):
             return result.model_copy(update={"contents": [*texts, *blobs]})
-        beginning, note = self._store_rest(text, (), permission, server)
+        beginning, note = self._store_rest(text, source)
         shown = types.TextResourceContents(uri=texts[0].uri, text=f"{beginning}\n{note.format('')}")
         return result.model_copy(update={"contents": [shown, *blobs]})
 
-    def _store_rest(
-        self, text: str, tool_ids: tuple[str, ...], permission: str, server: str
-    ) -> tuple[str, str]:
-        """The beginning of a text, and how to read on, with a place for a remark."""
+    def _store_rest(self, text: str, source: ResultSource) -> tuple[str, str]:
+        """Store a text. Returns its beginning, and a format of the note on how to read on."""
         # Never the whole text, which may be short if the limit is low.
-        first = min(_SHOWN_CHARS, len(text) // 2)
-        name = self._store.add(self._owner, tool_ids, permission, text, first, server)
-        return text[:first], (
-            f"[{len(text):,} characters, of which the first {first:,} are above. "
-            f'Read on with read_result {{{{"id": "{name}"}}}}.{{}}]'
+        shown_chars = min(_MAX_BEGINNING_CHARS, len(text) // 2)
+        result_id = self._store.add(self._owner, StoredResult(text, source, shown_chars))
+        return text[:shown_chars], (
+            f"[{len(text):,} characters, of which the first {shown_chars:,} are above. "
+            f'Read on with read_result {{{{"id": "{result_id}"}}}}.{{}}]'
         )
 
-    def store(self, text: str, tool_ids: tuple[str, ...], permission: str) -> str:
-        """Store a text with results of several tools.
-
-        Args:
-            text: the whole text.
-            tool_ids: ids of the tools.
-            permission: fingerprint of the client's profile at the time of the call.
-
-        Returns:
-            The id to read it, from its beginning.
-        """
-        return self._store.add(self._owner, tool_ids, permission, text, 0)
+    def store(self, text: str, source: ResultSource) -> str:
+        """Store a text with results of several tools, and return the id to read it."""
+        return self._store.add(self._owner, StoredResult(text, source, read_chars=0))
 
     def read(
         self,
-        name: str,
+        result_id: str,
         first: int | None = None,
         last: int | None = None,
         *,
-        readable: Callable[[tuple[str, ...], str, str], bool],
+        may_read: Callable[[ResultSource], bool],
     ) -> str:
         """A part of a stored result.
 
         Args:
-            name: id of the result.
+            result_id: id of the result.
             first: index of the first character; by default, the end of the last part.
             last: index after the last character.
-            readable: function of the tools' ids, the server and the profile at the call: whether
-                the result may still be read.
+            may_read: whether a result from this source may still be read.
 
         Raises:
             RequestError: there is no such result, or it may not be read.
         """
-        stored = self._store.get(self._owner, name)
-        if stored is None or not readable(stored.tool_ids, stored.server, stored.permission):
+        stored = self._store.get(self._owner, result_id)
+        if stored is None or not may_read(stored.source):
             raise RequestError(
-                f"read_result: no result {name!r:.40}; results are deleted after an hour: call "
-                "the tool again"
+                f"read_result: no result {result_id!r:.40}; results are deleted after an hour: "
+                "call the tool again"
             )
         start = stored.read_chars if first is None else min(first, len(stored.text))
-        end = min(start + _PART_CHARS if last is None else max(last, start), start + _PART_CHARS)
+        end = min(
+            start + _MAX_PART_CHARS if last is None else max(last, start), start + _MAX_PART_CHARS
+        )
         part = stored.text[start:end]
-        self._store.note_read(self._owner, name, start + len(part))
+        self._store.set_read_chars(self._owner, result_id, start + len(part))
         remaining = len(stored.text) - start - len(part)
         return part + (
             f"\n[{remaining:,} characters left]" if remaining else "\n[end of the result]"
@@ -427,12 +409,12 @@ def _without_meta(part: types.ContentBlock) -> types.ContentBlock:
     return part.model_copy(update=changes)
 
 
-def _limit_media(content: list[types.ContentBlock], most_bytes: int) -> list[types.ContentBlock]:
+def _limit_media(content: list[types.ContentBlock], max_bytes: int) -> list[types.ContentBlock]:
     """The content with as many images and sounds as fit. A sentence replaces the others.
 
     Args:
         content: content of a result.
-        most_bytes: most bytes of all images and sounds together.
+        max_bytes: most bytes of all images and sounds together.
     """
     kept: list[types.ContentBlock] = []
     used, media_count, dropped = 0, 0, 0
@@ -441,20 +423,20 @@ def _limit_media(content: list[types.ContentBlock], most_bytes: int) -> list[typ
             kept.append(part)
             continue
         size = _byte_count(media)
-        if used + size > most_bytes or media_count == _MOST_MEDIA or not _has_short_type(part):
+        if used + size > max_bytes or media_count == _MAX_MEDIA or not _has_short_type(part):
             dropped += 1
             continue
         used, media_count = used + size, media_count + 1
         kept.append(part)
     if dropped:
-        kept.append(types.TextContent(type="text", text=_left_out_media(dropped, most_bytes)))
+        kept.append(types.TextContent(type="text", text=_left_out_media(dropped, max_bytes)))
     return kept if dropped else content
 
 
-def _left_out_media(count: int, most_bytes: int) -> str:
+def _left_out_media(count: int, max_bytes: int) -> str:
     """The sentence in place of images and sounds that are too large."""
     parts = "1 image or sound is" if count == 1 else f"{count:,} images or sounds are"
-    return f"[{parts} left out: the limit of the gateway is {most_bytes:,} bytes (`media_bytes`)]"
+    return f"[{parts} left out: the limit of the gateway is {max_bytes:,} bytes (`media_bytes`)]"
 
 
 def _byte_count(data: str) -> int:
@@ -476,7 +458,7 @@ def _media(part: types.ContentBlock) -> str | None:
 
 def _has_short_type(part: types.ContentBlock) -> bool:
     resource = part.resource if isinstance(part, types.EmbeddedResource) else part
-    return len(getattr(resource, "mime_type", None) or "") <= _MIME_CHARS
+    return len(getattr(resource, "mime_type", None) or "") <= _MAX_MEDIA_TYPE_CHARS
 
 
 def _text_of(content: list[types.ContentBlock]) -> str:
@@ -501,8 +483,8 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _shape(result: types.CallToolResult) -> str:
-    """A short description of a result's kind of value."""
+def _structure_note(result: types.CallToolResult) -> str:
+    """A sentence with the keys of the structured form; empty if it has none."""
     value = result.structured_content
     if not isinstance(value, dict):
         return ""

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...catalog import Catalog
 from ...catalog.pattern import granted, is_wild
-from ...codemode.grants import Flow, Grant, decision
+from ...codemode.grants import Flow, Grant, deciding_grant
 from ...config import Config
 from ...engine import Engine
 from ...gating import Gate, State, Votes
@@ -26,16 +26,16 @@ from .gateway_settings import DEFAULT_PROFILE, GatewaySettings, ProfileSettings
 from .long_results import ResultLimits
 
 #: Names of the gateway's own tools.
-SEARCH, DETAILS, CALL = "search_tools", "get_tool_details", "call_tool"
-SERVERS, READ, RUN = "list_servers", "read_result", "run_code"
-#: Characters of the name of a tool that is shown directly: 60 with `mcp__shortlist__`, the prefix
-#: that clients put before it.
-DIRECT_NAME = 44
+SEARCH_TOOLS, GET_TOOL_DETAILS, CALL_TOOL = "search_tools", "get_tool_details", "call_tool"
+LIST_SERVERS, READ_RESULT, RUN_CODE = "list_servers", "read_result", "run_code"
+#: Most characters of the name of a tool that is shown directly: 60 with `mcp__shortlist__`, the
+#: prefix that clients put before it.
+MAX_DIRECT_NAME_CHARS = 44
 
 
 def direct_name(tool_id: str) -> str:
     """The name of a directly shown tool. It depends only on the id and is unique."""
-    return provider_name(tool_id, DIRECT_NAME)
+    return provider_name(tool_id, MAX_DIRECT_NAME_CHARS)
 
 
 class CallNames:
@@ -67,7 +67,7 @@ class CallNames:
         return chosen[0] if len(chosen) == 1 else name
 
 
-_ALL = ("*",)
+_EVERYTHING = ("*",)
 _NO_RULES = Gate()
 
 
@@ -87,38 +87,38 @@ class Profile:
         vote_calls: globs over the claiming servers whose claimed tool is called without the model,
             if it is read-only and the claim has arguments.
         pinned: ids or globs of tools that are always shown directly.
-        split: whether three tools, to read, to write and to destroy, replace `call_tool`.
+        split_call_tool: whether three tools, to read, to write and to destroy, replace `call_tool`.
         pass_through: all tools are shown directly if their definitions take less than this share of
             the context.
         context_tokens: size of the model's context window in tokens.
         result_tokens: a result of more tokens is stored, and read in parts.
         media_bytes: most bytes of the images and sounds in one result.
-        operator: text added to the description of `search_tools`.
-        code: whether there is `run_code`.
+        operator_text: text added to the description of `search_tools`.
+        has_run_code: whether there is `run_code`.
         grants: which tools scripts may call. The first matching grant decides.
         flows: pairs of servers between which scripts must not pass data.
-        extract: command of the small model for `extract` in scripts.
+        extract_command: command of the small model for `extract` in scripts.
     """
 
     name: str = "default"
-    servers: tuple[str, ...] = _ALL
-    tools: tuple[str, ...] = _ALL
+    servers: tuple[str, ...] = _EVERYTHING
+    tools: tuple[str, ...] = _EVERYTHING
     scopes: frozenset[str] = frozenset()
     rules: Gate = _NO_RULES
     vote_servers: tuple[str, ...] = ()
     vote_claims: tuple[str, ...] = ()
     vote_calls: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
-    split: bool = False
+    split_call_tool: bool = False
     pass_through: float = 0.03
     context_tokens: int = 200_000
     result_tokens: int = 10_000
     media_bytes: int = 10_000_000
-    operator: str = ""
-    code: bool = False
+    operator_text: str = ""
+    has_run_code: bool = False
     grants: tuple[Grant, ...] = ()
     flows: tuple[Flow, ...] = ()
-    extract: str | None = None
+    extract_command: str | None = None
     #: Hash of all settings, the same in every process that reads the same configuration.
     fingerprint: str = field(init=False, repr=False, compare=False)
 
@@ -142,27 +142,27 @@ class Profile:
             vote_claims=profile_settings.votes.claims,
             vote_calls=profile_settings.votes.calls,
             pinned=tuple(settings.pinned),
-            split=settings.split_call_tool,
+            split_call_tool=settings.split_call_tool,
             pass_through=settings.pass_through,
             context_tokens=settings.context_tokens,
             result_tokens=settings.result_tokens,
             media_bytes=settings.media_bytes,
-            operator=settings.operator,
-            code=code.on,
+            operator_text=settings.operator,
+            has_run_code=code.on,
             grants=code.grants(),
             flows=tuple(Flow(source, target) for source, target in code.flows),
-            extract=code.extract,
+            extract_command=code.extract,
         )
 
-    def allowed(self, catalog: Catalog) -> list[str] | None:
+    def allowed_ids(self, catalog: Catalog) -> list[str] | None:
         """Ids of the tools that the profile allows; None for all.
 
         Args:
             catalog: the present catalog.
         """
-        if self.servers == _ALL and self.tools == _ALL:
+        if self.servers == _EVERYTHING and self.tools == _EVERYTHING:
             return None
-        servers = {name: self.names_server(name) for name in {tool.server for tool in catalog}}
+        servers = {name: self.matches_server(name) for name in {tool.server for tool in catalog}}
         return [
             tool.id for tool in catalog if servers[tool.server] and granted(tool.id, self.tools)
         ]
@@ -181,22 +181,29 @@ class Profile:
         """
         return ResultLimits(self.result_tokens, self.media_bytes, chars)
 
-    def names_server(self, name: str | None) -> bool:
+    def matches_server(self, name: str | None) -> bool:
         """Whether the profile's globs match a server."""
         return granted(name or "", self.servers)
 
 
 #: The profile of clients whose profile was removed. It permits nothing.
-NOTHING = Profile("nothing", servers=(), tools=())
+PROFILE_WITHOUT_TOOLS = Profile("nothing", servers=(), tools=())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _VisibleRows:
-    """Rows of a catalog version that exist for a profile's clients, and what they depend on."""
+class _VisibleRowsCache:
+    """Rows of a catalog version that exist for a profile's clients, and what they depend on.
+
+    Args:
+        index: the catalog version.
+        profile: the profile.
+        hidden_ids: ids of the tools that were hidden.
+        mask: true for each row that exists, shape (n,); None if all do.
+    """
 
     index: Index
     profile: Profile
-    hidden: frozenset[str]
+    hidden_ids: frozenset[str]
     mask: Mask | None
 
 
@@ -209,22 +216,28 @@ class ProfileViews:
     Args:
         engine: engine with the tools of all servers.
         profile: the present profile; assign another to change it.
-        hidden: returns the ids of tools that are for user interfaces alone.
+        hidden_ids: returns the ids of tools that no model may see, such as those for user
+            interfaces alone.
     """
 
     def __init__(
         self,
         engine: Engine,
         profile: Profile,
-        hidden: Callable[[], frozenset[str]] = frozenset,
+        hidden_ids: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self.engine = engine
         self.profile = profile
-        self._hidden = hidden
-        self._allowed: tuple[Catalog | None, Profile, frozenset[str] | None] = (None, profile, None)
-        #: The last rows that exist for the profile's models, and for user interfaces.
-        self._visible: dict[bool, _VisibleRows] = {}
-        self._names: CallNames | None = None
+        self._hidden_ids = hidden_ids
+        #: Catalog and profile of the last call of `_allowed_ids`, and its result.
+        self._allowed_ids_cache: tuple[Catalog | None, Profile, frozenset[str] | None] = (
+            None,
+            profile,
+            None,
+        )
+        #: Whether tools for user interfaces are included, to the last rows that exist.
+        self._visible_rows_cache: dict[bool, _VisibleRowsCache] = {}
+        self._call_names_cache: CallNames | None = None
 
     @property
     def config(self) -> Config:
@@ -252,7 +265,7 @@ class ProfileViews:
         *,
         allowed: Iterable[str] | None = None,
         votes: Votes | None = None,
-        apps: bool = False,
+        with_app_tools: bool = False,
     ) -> View:
         """What the client may use now.
 
@@ -263,31 +276,33 @@ class ProfileViews:
             state: earlier calls and facts. The scopes are replaced by those of the profile.
             allowed: ids or globs that limit the tools further.
             votes: votes of the servers about their own tools.
-            apps: whether tools for user interfaces alone are included.
+            with_app_tools: whether tools for user interfaces alone are included.
         """
         profile = self.profile
         state = replace(state, scopes=profile.scopes)
         view = self.engine.view(state, allowed=allowed, votes=votes, rules=profile.rules)
-        return view.showing(self._visible_rows(view.admission.index, profile, apps=apps))
+        return view.showing(
+            self._visible_rows(view.admission.index, profile, with_app_tools=with_app_tools)
+        )
 
     def after_call(self, state: State, tool_id: str) -> State:
         """The state after a successful call of this tool."""
         return self.engine.after_call(state, tool_id, rules=self.profile.rules)
 
-    def names(self, catalog: Catalog) -> CallNames:
+    def call_names(self, catalog: Catalog) -> CallNames:
         """Names that clients may use for the tools of a catalog version."""
-        if self._names is None or self._names.catalog is not catalog:
-            self._names = CallNames(catalog)
-        return self._names
+        if self._call_names_cache is None or self._call_names_cache.catalog is not catalog:
+            self._call_names_cache = CallNames(catalog)
+        return self._call_names_cache
 
-    def allows(self, tool_id: str, view: View) -> bool:
+    def profile_allows(self, tool_id: str, view: View) -> bool:
         """Whether the profile's globs match a tool. Rules and quarantine are not checked."""
         ids = self._allowed_ids(view.catalog, self.profile)
         return tool_id in view.catalog if ids is None else tool_id in ids
 
     def quarantined_count(self, view: View) -> int:
         """Number of quarantined tools that the profile's globs match."""
-        return sum(self.allows(tool_id, view) for tool_id in self.engine.quarantined)
+        return sum(self.profile_allows(tool_id, view) for tool_id in self.engine.quarantined)
 
     def permits_server(self, name: str, view: View) -> bool:
         """Whether the client may see a server and use its resources and prompts.
@@ -301,42 +316,47 @@ class ProfileViews:
             view: a view of this profile.
         """
         profile = self.profile
-        if not profile.names_server(name):
+        if not profile.matches_server(name):
             return False
         if name in view.catalog.servers:
             return any(tool.server == name for tool in view.tools())
         rules = (*self.engine.config.gate.rules, *profile.rules.rules)
-        return profile.tools == _ALL and not any(
+        return profile.tools == _EVERYTHING and not any(
             rule.condition is not None and rule.may_concern(name) for rule in rules
         )
 
-    def _visible_rows(self, index: Index, profile: Profile, *, apps: bool) -> Mask | None:
+    def _visible_rows(self, index: Index, profile: Profile, *, with_app_tools: bool) -> Mask | None:
         """Rows that exist for the client, shape (n,); None if all do. The last mask is kept."""
-        hidden = frozenset() if apps else self._hidden()
-        last = self._visible.get(apps)
+        hidden_ids = frozenset() if with_app_tools else self._hidden_ids()
+        last = self._visible_rows_cache.get(with_app_tools)
         if (
             last is not None
             and last.index is index
             and last.profile is profile
-            and last.hidden == hidden
+            and last.hidden_ids == hidden_ids
         ):
             return last.mask
         ids = self._allowed_ids(index.catalog, profile)
         mask = None
-        if ids is not None or hidden:
+        if ids is not None or hidden_ids:
             mask = np.array(
-                [(ids is None or tool.id in ids) and tool.id not in hidden for tool in index.tools],
+                [
+                    (ids is None or tool.id in ids) and tool.id not in hidden_ids
+                    for tool in index.tools
+                ],
                 np.bool_,
             )
-        self._visible[apps] = _VisibleRows(index, profile, hidden, mask)
+        self._visible_rows_cache[with_app_tools] = _VisibleRowsCache(
+            index, profile, hidden_ids, mask
+        )
         return mask
 
     def _allowed_ids(self, catalog: Catalog, profile: Profile) -> frozenset[str] | None:
-        cached_catalog, cached_profile, ids = self._allowed
+        cached_catalog, cached_profile, ids = self._allowed_ids_cache
         if cached_catalog is not catalog or cached_profile is not profile:
-            allowed = profile.allowed(catalog)
+            allowed = profile.allowed_ids(catalog)
             ids = None if allowed is None else frozenset(allowed)
-            self._allowed = catalog, profile, ids
+            self._allowed_ids_cache = catalog, profile, ids
         return ids
 
 
@@ -356,7 +376,7 @@ class ClientProfiles:
 
     def for_operators(self) -> dict[str, Profile]:
         """Name to profile, for operators: the default first, unless it permits nothing."""
-        default = {} if self.default is NOTHING else {self.default.name: self.default}
+        default = {} if self.default is PROFILE_WITHOUT_TOOLS else {self.default.name: self.default}
         return {**default, **self.profiles}
 
     @classmethod
@@ -368,7 +388,7 @@ class ClientProfiles:
         over_http: bool = False,
         attached: bool = False,
     ) -> Self:
-        """The profiles of the settings, also for `ClientSessions.change` after a change.
+        """The profiles of the settings, also for `ClientSessions.replace_profiles` after a change.
 
         Args:
             settings: settings of the gateway.
@@ -390,7 +410,7 @@ class ClientProfiles:
             for profile_name, profile in settings.profiles.items()
         }
         if (over_http and tokens) or (attached and profiles and name not in profiles):
-            return cls(NOTHING, profiles, tokens)
+            return cls(PROFILE_WITHOUT_TOOLS, profiles, tokens)
         return cls(Profile.of(settings, name, settings.profile(name)), profiles, tokens)
 
 
@@ -399,24 +419,24 @@ class ScriptGrants:
     """Which of a profile's tools its scripts may call.
 
     Args:
-        profile: its name.
-        allowed: number of tools that scripts call without asking.
-        asked: ids of tools that the user is asked about.
-        denied: ids of tools that scripts do not call.
-        unmatched: patterns of the settings that match no tool.
-        allow: value of the setting `allow` with which scripts would call these tools too, without
-            asking: the present value, and the ids of the tools that are asked about only because
-            they are destructive. Empty if there are no such tools.
-        table: the table of the settings in which `allow` holds for this profile.
+        profile_name: name of the profile.
+        allowed_count: number of tools that scripts call without asking.
+        asked_ids: ids of tools that the user is asked about.
+        denied_ids: ids of tools that scripts do not call.
+        unmatched_patterns: patterns of the settings that match no tool.
+        suggested_allow: value of the setting `allow` with which scripts would call these tools
+            too, without asking: the present value, and the ids of the tools that are asked about
+            only because they are destructive. Empty if there are no such tools.
+        settings_table: the table of the settings in which `allow` holds for this profile.
     """
 
-    profile: str
-    allowed: int
-    asked: tuple[str, ...]
-    denied: tuple[str, ...]
-    unmatched: tuple[str, ...]
-    allow: tuple[str, ...]
-    table: str
+    profile_name: str
+    allowed_count: int
+    asked_ids: tuple[str, ...]
+    denied_ids: tuple[str, ...]
+    unmatched_patterns: tuple[str, ...]
+    suggested_allow: tuple[str, ...]
+    settings_table: str
 
 
 def script_grants(
@@ -432,32 +452,36 @@ def script_grants(
     profiles = settings.profiles or {DEFAULT_PROFILE: ProfileSettings()}
     for name, profile_settings in profiles.items():
         profile = Profile.of(settings, name, profile_settings)
-        if not profile.code:
+        if not profile.has_run_code:
             continue
-        ids = profile.allowed(catalog)
+        ids = profile.allowed_ids(catalog)
         tools = list(catalog) if ids is None else [catalog.get(tool_id) for tool_id in ids]
-        grants = {tool.id: decision(tool, profile.grants, 0) for tool in tools}
-        asked = [tool_id for tool_id, grant in grants.items() if grant.decision == "ask"]
-        own_patterns = {grant.tools for grant in profile.grants}
+        # Tool to the grant that decides about its first call.
+        grants = {tool.id: deciding_grant(tool, profile.grants, call_count=0) for tool in tools}
+        configured_patterns = {grant.tools for grant in profile.grants}
         # An id with a wildcard would allow more than its tool.
-        to_allow = [
+        ids_to_allow = [
             tool_id
-            for tool_id in asked
-            if grants[tool_id].tools not in own_patterns
+            for tool_id in _ids_with(grants, "ask")
+            if grants[tool_id].tools not in configured_patterns
             and tool_id not in quarantined
             and not is_wild(tool_id)
         ]
-        allow = [grant.tools for grant in profile.grants if grant.is_unlimited]
+        present_allow = [grant.tools for grant in profile.grants if grant.is_unlimited]
         yield ScriptGrants(
-            name,
-            sum(grant.decision == "allow" for grant in grants.values()),
-            tuple(asked),
-            tuple(tool_id for tool_id, grant in grants.items() if grant.decision == "deny"),
-            tuple(
+            profile_name=name,
+            allowed_count=len(_ids_with(grants, "allow")),
+            asked_ids=_ids_with(grants, "ask"),
+            denied_ids=_ids_with(grants, "deny"),
+            unmatched_patterns=tuple(
                 grant.tools
                 for grant in profile.grants
-                if not any(grant.concerns(tool) for tool in tools)
+                if not any(grant.matches(tool) for tool in tools)
             ),
-            (*allow, *to_allow) if to_allow else (),
-            f"profiles.{name}.code" if settings.profiles else "code",
+            suggested_allow=(*present_allow, *ids_to_allow) if ids_to_allow else (),
+            settings_table=f"profiles.{name}.code" if settings.profiles else "code",
         )
+
+
+def _ids_with(grants: Mapping[str, Grant], decision_name: str) -> tuple[str, ...]:
+    return tuple(tool_id for tool_id, grant in grants.items() if grant.decision == decision_name)

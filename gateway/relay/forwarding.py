@@ -66,9 +66,9 @@ def with_safe_errors(
 #: Most questions of a server during one request.
 _MAX_ROUNDS = 20
 #: Seconds before a request is repeated for a server that asks for a repetition only.
-_PAUSE = 0.1
+_REPEAT_PAUSE_S = 0.1
 #: Prefix of the state of a request that waits at its server. A hash of the request follows.
-_SERVERS = "server:"
+_SERVER_STATE_PREFIX = "server:"
 
 R = TypeVar("R", types.CallToolResult, types.GetPromptResult, types.ReadResourceResult)
 #: Sends a request with the client's answers and the server's state.
@@ -107,7 +107,9 @@ async def relay(
             caller, subject, state.removeprefix(PENDING_PREFIX), answers
         )
     else:
-        prefix = f"{_SERVERS}{sha256(subject.encode(errors='replace')).hexdigest()[:32]}:"
+        prefix = (
+            f"{_SERVER_STATE_PREFIX}{sha256(subject.encode(errors='replace')).hexdigest()[:32]}:"
+        )
         is_further_round = state is not None or bool(answers)
         if is_further_round and not (state or "").startswith(prefix):
             # The answers may be for another server, whose tool a search called in the first round.
@@ -180,7 +182,7 @@ async def with_answers(caller: Caller, server: str, send: Send[R]) -> R:
             }
         else:
             answers = None
-            await anyio.sleep(_PAUSE)
+            await anyio.sleep(_REPEAT_PAUSE_S)
         state = result.request_state
     raise UpstreamError(f"server {server!r} asked {_MAX_ROUNDS} times and gave no result")
 

@@ -10,7 +10,7 @@ import mcp.types as types
 from mcp.server.lowlevel import Server
 
 from ..profiles.client_sessions import ClientSession, ClientSessions, permitted_servers
-from ..upstream.caller import LEVELS, Context
+from ..upstream.caller import LOG_LEVELS, Context
 from ..upstream.fleet import Fleet
 from .forwarding import with_safe_errors
 
@@ -64,12 +64,12 @@ class LogLevels:
             params: the message.
             client_id: the only session that may get it; None for all sessions.
         """
-        severity = LEVELS.index(params.level)
+        severity = LOG_LEVELS.index(params.level)
         for client in self._sessions.all():
             if client_id not in (None, client.id):
                 continue
             level, listener = client.log_level, client.log_listener
-            if level is None or listener is None or severity < LEVELS.index(level):
+            if level is None or listener is None or severity < LOG_LEVELS.index(level):
                 continue
             if server not in permitted_servers(self._fleet, client):
                 continue

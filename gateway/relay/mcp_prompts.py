@@ -19,15 +19,16 @@ from pydantic import TypeAdapter
 from ...errors import RequestError
 from ...loaders.render.provider_tools import provider_name
 from ..profiles.client_sessions import ClientSession, permitted_servers
+from ..profiles.long_results import ResultSource
 from ..upstream.caller import Caller, Context, TimeLimit, forwarded_meta
 from ..upstream.fleet import Fleet
-from ..upstream.server_lists import Offers
+from ..upstream.server_lists import ResourcesAndPrompts
 from .forwarding import relay, with_safe_errors
 from .resources import Resources, public_meta, with_public_links
 
 #: Most characters of a prompt's name. Clients add a prefix.
 _MAX_NAME_CHARS = 60
-_GET_ANSWER: TypeAdapter[types.GetPromptResult | types.InputRequiredResult] = TypeAdapter(
+_ANSWER_TYPE: TypeAdapter[types.GetPromptResult | types.InputRequiredResult] = TypeAdapter(
     types.GetPromptResult | types.InputRequiredResult
 )
 
@@ -77,7 +78,7 @@ class Prompts:
         by_name = {
             name: prompt.model_copy(update={"name": name, "meta": public_meta(server, prompt.meta)})
             for name, server, prompt in self._prompts(
-                self._client_of(context), self._fleet.listed.safe_offers
+                self._client_of(context), self._fleet.listed_tools.safe_resources_and_prompts
             )
         }
         return types.ListPromptsResult(prompts=list(by_name.values()))
@@ -104,13 +105,13 @@ class Prompts:
             )
             upstream = self._fleet.upstreams[server]
             request = types.GetPromptRequest(params=server_params)
-            return await upstream.forward(request, _GET_ANSWER, caller)
+            return await upstream.forward(request, _ANSWER_TYPE, caller)
 
         subject = f"prompt {prompt.name} {sorted((params.arguments or {}).items())}"
         result = await relay(self._fleet, caller, params, server=server, subject=subject, send=send)
         if isinstance(result, types.InputRequiredResult):
             return result
-        return await anyio.to_thread.run_sync(_limited, result, server, client)
+        return await anyio.to_thread.run_sync(_within_limits, result, server, client)
 
     def locate(self, client: ClientSession, name: str) -> tuple[str, types.Prompt]:
         """The server of a prompt, and the server's definition of it.
@@ -122,7 +123,9 @@ class Prompts:
         Raises:
             RequestError: no permitted server has such a prompt.
         """
-        for prompt_name, server, prompt in self._prompts(client, self._fleet.listed.offers):
+        for prompt_name, server, prompt in self._prompts(
+            client, self._fleet.listed_tools.resources_and_prompts
+        ):
             if prompt_name == name:
                 return server, prompt
         raise RequestError(f"name: no prompt {name!r:.200}; prompts/list lists all prompts")
@@ -148,14 +151,14 @@ class Prompts:
             )
 
     def _prompts(
-        self, client: ClientSession, offers: Mapping[str, Offers]
+        self, client: ClientSession, lists_by_server: Mapping[str, ResourcesAndPrompts]
     ) -> Iterator[tuple[str, str, types.Prompt]]:
         for server in permitted_servers(self._fleet, client):
-            for prompt in offers[server].prompts if server in offers else ():
+            for prompt in lists_by_server[server].prompts if server in lists_by_server else ():
                 yield public_name(server, prompt.name), server, prompt
 
 
-def _limited(
+def _within_limits(
     result: types.GetPromptResult, server: str, client: ClientSession
 ) -> types.GetPromptResult:
     """A server's prompt with the addresses for the client, within the client's limits."""
@@ -165,7 +168,8 @@ def _limited(
     )
     profile = client.profile
     limits = profile.result_limits()
-    limited = client.results.shorten(contents, (), profile.fingerprint, limits, server=server)
+    source = ResultSource((), profile.fingerprint, server)
+    limited = client.results.shorten(contents, source, limits)
     roles: list[types.Role] = [message.role for message in result.messages]
     if limited.content is not contents.content:
         # Its parts are no longer those of the messages.
@@ -182,7 +186,7 @@ def _limited(
 
 #: Most completions of an argument, and most characters of one.
 _MAX_COMPLETIONS, _MAX_COMPLETION_CHARS = 100, 1_000
-_COMPLETE_ANSWER = TypeAdapter(types.CompleteResult)
+_COMPLETION_TYPE = TypeAdapter(types.CompleteResult)
 
 
 class Completions:
@@ -237,7 +241,7 @@ class Completions:
             if client.server_capabilities.completions is None:
                 return types.CompleteResult(completion=types.Completion(values=[]))
             return await upstream.requests.send(
-                client, time_limit, request, _COMPLETE_ANSWER, caller
+                client, time_limit, request, _COMPLETION_TYPE, caller
             )
 
         result = await upstream.request(send_if_able, caller=caller)

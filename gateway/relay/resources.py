@@ -21,11 +21,12 @@ from pydantic import TypeAdapter
 
 from ...errors import RequestError
 from ..profiles.client_sessions import ClientSession, permitted_servers
+from ..profiles.long_results import ResultSource
 from ..upstream.caller import Caller, Context, forwarded_meta
 from ..upstream.fleet import Fleet
 from .forwarding import relay, with_safe_errors
 
-_SCHEME, _UI = "shortlist://", "ui://"
+_SCHEME, _UI_SCHEME = "shortlist://", "ui://"
 
 
 def public_uri(server: str, uri: str) -> str:
@@ -40,8 +41,8 @@ def public_uri(server: str, uri: str) -> str:
         'shortlist://my%20files/file:///{path}'
     """
     name = quote(server, safe="", errors="surrogatepass")
-    if uri.startswith(_UI):
-        return f"{_UI}{name}/{uri.removeprefix(_UI)}"
+    if uri.startswith(_UI_SCHEME):
+        return f"{_UI_SCHEME}{name}/{uri.removeprefix(_UI_SCHEME)}"
     return f"{_SCHEME}{name}/{uri}"
 
 
@@ -52,7 +53,7 @@ def server_and_uri(uri: str) -> tuple[str, str] | None:
         >>> server_and_uri("shortlist://my%20files/file:///notes")
         ('my files', 'file:///notes')
     """
-    for scheme, server_scheme in ((_SCHEME, ""), (_UI, _UI)):
+    for scheme, server_scheme in ((_SCHEME, ""), (_UI_SCHEME, _UI_SCHEME)):
         if uri.startswith(scheme):
             name, slash, rest = uri.removeprefix(scheme).partition("/")
             if not slash:
@@ -62,9 +63,9 @@ def server_and_uri(uri: str) -> tuple[str, str] | None:
 
 
 #: An address that clients would read through the gateway.
-_GATEWAY_ADDRESS = re.compile(r"\s*(ui|shortlist)://", re.IGNORECASE)
+_GATEWAY_URI = re.compile(r"\s*(ui|shortlist)://", re.IGNORECASE)
 #: Keys of `_meta` whose value is the address of a resource with a user interface.
-_UI_KEYS = frozenset(("resourceUri", "ui/resourceUri", "openai/outputTemplate"))
+_UI_ADDRESS_KEYS = frozenset(("resourceUri", "ui/resourceUri", "openai/outputTemplate"))
 
 
 def public_meta(server: str, meta: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -86,7 +87,7 @@ def _with_public_addresses(server: str, value: Any, key: str = "") -> Any:
         return {name: _with_public_addresses(server, item, name) for name, item in value.items()}
     if isinstance(value, list):
         return [_with_public_addresses(server, item) for item in value]
-    if isinstance(value, str) and (key in _UI_KEYS or _GATEWAY_ADDRESS.match(value)):
+    if isinstance(value, str) and (key in _UI_ADDRESS_KEYS or _GATEWAY_URI.match(value)):
         return public_uri(server, value)
     return value
 
@@ -129,7 +130,7 @@ def _with_public_link(server: str, part: types.ContentBlock) -> types.ContentBlo
     return part.model_copy(update=changes) if changes else part
 
 
-_READ_ANSWER: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] = TypeAdapter(
+_ANSWER_TYPE: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] = TypeAdapter(
     types.ReadResourceResult | types.InputRequiredResult
 )
 
@@ -172,8 +173,8 @@ class Resources:
                     }
                 )
                 for name in names
-                if name in self._fleet.listed.safe_offers
-                for resource in self._fleet.listed.safe_offers[name].resources
+                if name in self._fleet.listed_tools.safe_resources_and_prompts
+                for resource in self._fleet.listed_tools.safe_resources_and_prompts[name].resources
             ]
         )
 
@@ -192,8 +193,8 @@ class Resources:
                     }
                 )
                 for name in names
-                if name in self._fleet.listed.safe_offers
-                for template in self._fleet.listed.safe_offers[name].templates
+                if name in self._fleet.listed_tools.safe_resources_and_prompts
+                for template in self._fleet.listed_tools.safe_resources_and_prompts[name].templates
             ]
         )
 
@@ -213,7 +214,7 @@ class Resources:
             )
             upstream = self._fleet.upstreams[server]
             request = types.ReadResourceRequest(params=server_params)
-            return await upstream.forward(request, _READ_ANSWER, caller)
+            return await upstream.forward(request, _ANSWER_TYPE, caller)
 
         result = await relay(
             self._fleet, caller, params, server=server, subject=f"read {uri}", send=send
@@ -233,9 +234,9 @@ class Resources:
             update={"contents": contents, "meta": public_meta(server, result.meta)}
         )
         profile = client.profile
-        shorten, limits = client.results.shorten_read, profile.result_limits()
+        source = ResultSource((), profile.fingerprint, server)
         shortened: types.ReadResourceResult = await anyio.to_thread.run_sync(
-            shorten, public, server, profile.fingerprint, limits
+            client.results.shorten_read, public, source, profile.result_limits()
         )
         return shortened
 
@@ -276,10 +277,10 @@ class Resources:
             raise _no_resource(uri)
 
     def _server_has(self, server: str, uri: str) -> bool:
-        offers = self._fleet.listed.offers.get(server)
-        return offers is not None and (
-            any(resource.uri == uri for resource in offers.resources)
-            or _matches_any(offers.templates, uri)
+        lists = self._fleet.listed_tools.resources_and_prompts.get(server)
+        return lists is not None and (
+            any(resource.uri == uri for resource in lists.resources)
+            or _matches_any(lists.templates, uri)
         )
 
 

@@ -31,11 +31,11 @@ _Resource = tuple[str, str]
 #: Most resources with subscriptions, of all clients together.
 _MAX_RESOURCES = 10_000
 #: Seconds between two checks whether a server still answers.
-_CHECK_S = 5.0
+_CHECK_INTERVAL_S = 5.0
 #: Seconds before a lost subscription is renewed: at first, and at most.
-_WAIT_S, _MAX_WAIT_S = 1.0, 60.0
+_FIRST_RENEWAL_WAIT_S, _MAX_RENEWAL_WAIT_S = 1.0, 60.0
 #: Time limit in seconds for a server to end a subscription.
-_UNSUBSCRIBE_S = 2.0
+_UNSUBSCRIBE_TIMEOUT_S = 2.0
 
 
 @dataclass(eq=False, slots=True)
@@ -247,7 +247,7 @@ class Subscriptions:
     ) -> None:
         """Subscribe at the server, also after a lost connection, until no client is left."""
         server, _ = resource
-        wait = _WAIT_S
+        wait = _FIRST_RENEWAL_WAIT_S
         with subscription.scope:
             while True:
                 try:
@@ -258,7 +258,7 @@ class Subscriptions:
                         break
                     _LOG.info("server %r: a subscription was lost: %s", server, error)
                 await anyio.sleep(wait)
-                wait = min(wait * 2, _MAX_WAIT_S)
+                wait = min(wait * 2, _MAX_RENEWAL_WAIT_S)
         subscription.ready.set()
 
     async def _subscribe_once(self, resource: _Resource, subscription: _ServerSubscription) -> None:
@@ -304,10 +304,10 @@ class Subscriptions:
             try:
                 with time_limit.paused():
                     while self._fleet.upstreams.get(server) is upstream:
-                        await anyio.sleep(_CHECK_S)
+                        await anyio.sleep(_CHECK_INTERVAL_S)
                         await session.send_request(types.PingRequest(), types.EmptyResult)
             finally:
-                with anyio.move_on_after(_UNSUBSCRIBE_S, shield=True):
+                with anyio.move_on_after(_UNSUBSCRIBE_TIMEOUT_S, shield=True):
                     await _unsubscribe(session, uri)
 
         return subscribe
@@ -315,7 +315,7 @@ class Subscriptions:
 
 async def _has_ended(changes: Subscription) -> bool:
     """Wait while the connection receives changes. Returns whether the subscription has ended."""
-    with anyio.move_on_after(_CHECK_S):
+    with anyio.move_on_after(_CHECK_INTERVAL_S):
         async for _ in changes:
             continue
         return True

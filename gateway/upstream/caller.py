@@ -32,11 +32,11 @@ Answer = (
     | types.ElicitResult
 )
 #: Levels of log messages, least severe first.
-LEVELS: tuple[types.LoggingLevel, ...] = get_args(types.LoggingLevel)
+LOG_LEVELS: tuple[types.LoggingLevel, ...] = get_args(types.LoggingLevel)
 #: Level from which on a client gets the messages of its own calls, unless it sets another.
-_DEFAULT_LEVEL: types.LoggingLevel = "info"
+_DEFAULT_LOG_LEVEL: types.LoggingLevel = "info"
 #: Messages of one request that wait to be sent; further ones are dropped.
-_MOST_QUEUED = 1_000
+_MAX_QUEUED_MESSAGES = 1_000
 
 
 class CallingClient(Protocol):
@@ -105,7 +105,7 @@ class Caller:
         """Level from which on the client asked for log messages; None if it did not."""
         if self.is_modern:
             level = (self.context.meta or {}).get(LOG_LEVEL_META_KEY)
-            return level if level in LEVELS else None
+            return level if level in LOG_LEVELS else None
         return self.client.log_level
 
     async def ask(self, question: Question) -> Answer | types.ErrorData:
@@ -141,8 +141,8 @@ class Caller:
         if level is None:
             if self.is_modern:
                 return
-            level = _DEFAULT_LEVEL
-        if LEVELS.index(params.level) >= LEVELS.index(level):
+            level = _DEFAULT_LOG_LEVEL
+        if LOG_LEVELS.index(params.level) >= LOG_LEVELS.index(level):
             await self._send(types.LoggingMessageNotification(params=params))
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
@@ -163,7 +163,7 @@ class Caller:
     @property
     def _is_queue_full(self) -> bool:
         """Whether the server sends faster than the client reads."""
-        return self._send_lock.statistics().tasks_waiting >= _MOST_QUEUED
+        return self._send_lock.statistics().tasks_waiting >= _MAX_QUEUED_MESSAGES
 
     async def _send(self, notification: types.ServerNotification) -> None:
         if self._is_queue_full:
@@ -234,7 +234,7 @@ def _answer_type(question: Question) -> Any:
 
 
 #: A request may take at most this many times its limit, even with progress reports.
-_LONGEST_FACTOR = 20
+_MAX_LIMIT_FACTOR = 20
 
 
 class TimeLimit:
@@ -290,7 +290,7 @@ class TimeLimit:
                 self.extend()
 
     def __enter__(self) -> Self:
-        self._last_deadline = anyio.current_time() + _LONGEST_FACTOR * self._seconds
+        self._last_deadline = anyio.current_time() + _MAX_LIMIT_FACTOR * self._seconds
         self.extend()
         self._scope.__enter__()
         return self

@@ -6,14 +6,17 @@ import hashlib
 import logging
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...catalog import Tool
 from ...trust import Pins, change_pins
 from ..connections.user_folders import state_folder
-from .shared_state import SharedState
+
+if TYPE_CHECKING:
+    from ...retrieval.postgres.stored_texts import StoredTexts
 
 #: Kind and key of the pins that the replicas share.
-_SHARED_PINS = ("pins", "")
+_SHARED_PINS_KEY = ("pins", "")
 _LOG = logging.getLogger("shortlist.gateway")
 
 
@@ -29,7 +32,7 @@ def default_pins(config: Path) -> Path:
     return state_folder() / "pins" / f"{config.stem}-{digest}.json"
 
 
-class FirstUse:
+class FirstUsePins:
     """A file of pins to which new tools are added when they are first seen.
 
     Several gateways and `shortlist trust approve` may use the file at the same time. If the file is
@@ -48,18 +51,18 @@ class FirstUse:
         StoreError: the shared state cannot be read.
     """
 
-    def __init__(self, path: Path, shared: SharedState | None = None) -> None:
+    def __init__(self, path: Path, shared: StoredTexts | None = None) -> None:
         self.path = path
         self._shared = shared
         self._last_stamp = (0, "")
         self._last_pins = Pins()
-        if shared is not None and shared.stamp(*_SHARED_PINS):
+        if shared is not None and shared.stamp(*_SHARED_PINS_KEY):
             # What an earlier start left in the file may be older than what the others have.
             self._last_pins = Pins.read(path, missing_ok=True)
         self.pin(())
         # Servers start in any order. What they list first in one run of the gateway has one age.
         self._age_at_start = self._last_pins.next_age
-        self._not_listed: set[str] = set()
+        self._unlisted_servers: set[str] = set()
 
     def start(self, servers: Iterable[str], tools: Iterable[Tool]) -> None:
         """Pin the tools that are known at the start.
@@ -71,7 +74,7 @@ class FirstUse:
         Raises:
             PinsError: the file cannot be read or written.
         """
-        self._not_listed = set(servers)
+        self._unlisted_servers = set(servers)
         self.pin(tools, self._age_at_start)
 
     def pin_first_list(self, server: str, tools: Iterable[Tool]) -> None:
@@ -80,8 +83,8 @@ class FirstUse:
         Raises:
             PinsError: the file cannot be read or written.
         """
-        is_first = server in self._not_listed
-        self._not_listed.discard(server)
+        is_first = server in self._unlisted_servers
+        self._unlisted_servers.discard(server)
         self.pin(tools, self._age_at_start if is_first else None)
 
     def pin(self, tools: Iterable[Tool], age: int | None = None) -> None:
@@ -134,11 +137,11 @@ class FirstUse:
             present_pins.append(present)
             return text if text is not None and present == shared_pins else present.to_text()
 
-        self._shared.change(*_SHARED_PINS, changed)
+        self._shared.change(*_SHARED_PINS_KEY, changed)
         return present_pins[0]
 
     def _stamp(self) -> tuple[int, str]:
-        shared = "" if self._shared is None else self._shared.stamp(*_SHARED_PINS)
+        shared = "" if self._shared is None else self._shared.stamp(*_SHARED_PINS_KEY)
         try:
             return self.path.stat().st_mtime_ns, shared
         except OSError:

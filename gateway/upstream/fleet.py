@@ -19,16 +19,16 @@ from ..connections.server_process import RunningProcesses
 from ..connections.server_spec import ServerSpec
 from ..connections.transport import Transport, transport_over
 from .caller import Caller
-from .first_use import FirstUse
+from .first_use import FirstUsePins
 from .listed_tools import ListedTools
 from .pending_calls import PendingCalls
 from .server_connection import ServerState, Upstream
 from .server_lists import Listing
 from .server_questions import MessageHandlers
-from .start_cache import Manifests, SavedIndex, fingerprints_of
+from .start_cache import ListingCache, SavedIndex, fingerprints_of
 
-#: Name of the placeholder tool for such a server.
-START = "start_server"
+#: Name of the placeholder tool of a server that starts only when the tool is called.
+START_TOOL_NAME = "start_server"
 
 
 def start_tool(server: str, description: str) -> Tool:
@@ -40,7 +40,7 @@ def start_tool(server: str, description: str) -> Tool:
     """
     instruction = f"Call this to start the server {server}; its tools are found then."
     return Tool(
-        START,
+        START_TOOL_NAME,
         server,
         f"{description.strip()}\n\n{instruction}",
         {"type": "object", "properties": {}},
@@ -68,22 +68,22 @@ class Fleet:
     Args:
         specs: the servers; their names must be unique.
         engine_settings: settings of `Config` for the engine.
-        manifests: lists of the servers from their last start; the index is saved in the same
+        listing_cache: lists of the servers from their last start; the index is saved in the same
             folder.
         open_log: opens the log for the stderr of a server's process.
         transport: function that opens connections.
-        idle_s: a server is stopped after this many seconds without a call; None for never.
-        described: server name to description, for servers that start only when they are called.
+        idle_stop_s: a server is stopped after this many seconds without a call; None for never.
+        descriptions: server name to description, for servers that start only when they are called.
         timeouts: glob over tool ids to the seconds that a call may take without progress. The first
             match replaces the server's limit.
         processes: file of the running processes. The next gateway ends them if this one was killed.
         pins: file where new definitions are pinned; None to accept every change.
-        starts_unknown: whether `run` starts the servers whose tools are not known yet. Otherwise
+        starts_unlisted: whether `run` starts the servers whose tools are not known yet. Otherwise
             a server starts when it is asked to.
 
     Attributes:
         engine: engine with the tools of all servers.
-        listed: information about the servers' lists, besides the tools.
+        listed_tools: what the servers list besides the definitions of their tools.
         upstreams: name to server.
         message_handlers: receives server messages that belong to no request.
         pending_calls: requests that continue while their clients answer a question.
@@ -97,24 +97,24 @@ class Fleet:
         specs: Iterable[ServerSpec],
         *,
         engine_settings: Mapping[str, Any] | None = None,
-        manifests: Manifests | None = None,
+        listing_cache: ListingCache | None = None,
         open_log: Callable[[str], ServerLog] | None = None,
         transport: Transport | None = None,
-        idle_s: float | None = None,
-        described: Mapping[str, str] | None = None,
+        idle_stop_s: float | None = None,
+        descriptions: Mapping[str, str] | None = None,
         timeouts: Mapping[str, float] | None = None,
         processes: RunningProcesses | None = None,
-        pins: FirstUse | None = None,
-        starts_unknown: bool = True,
+        pins: FirstUsePins | None = None,
+        starts_unlisted: bool = True,
     ) -> None:
         self._pins = pins
-        self._starts_unknown = starts_unknown
-        self._manifests = manifests or Manifests.default()
+        self._starts_unlisted = starts_unlisted
+        self._listing_cache = listing_cache or ListingCache.default()
         self._processes = processes or RunningProcesses.default()
         self._open_log = open_log or log_opener()
         self._transport = transport or transport_over(self._processes)
-        self._idle_s = idle_s
-        self._descriptions = dict(described or {})
+        self._idle_stop_s = idle_stop_s
+        self._descriptions = dict(descriptions or {})
         self._timeouts = [(Pattern(glob), limit) for glob, limit in (timeouts or {}).items()]
         self._update_lock = anyio.Lock()
         self._group: TaskGroup | None = None
@@ -124,36 +124,36 @@ class Fleet:
         self.on_state: Callable[[Upstream], None] | None = None
         self.on_change: Callable[[str], None] | None = None
         self.upstreams: dict[str, Upstream] = {}
-        self.listed = ListedTools()
+        self.listed_tools = ListedTools()
         tools = [tool for spec in specs if not spec.disabled for tool in self._add_server(spec)]
         settings = dict(engine_settings or {})
         if pins is not None:
             pins.start(self.upstreams, Catalog(tools))
             settings["trust"] = {**settings.get("trust", {}), "pins": pins.path}
-        self._index = SavedIndex(self._manifests.folder / "index", self.upstreams, settings)
+        self._index = SavedIndex(self._listing_cache.folder / "index", self.upstreams, settings)
         self.engine = self._index.engine(tools)
         self._followed_catalog = self.engine.catalog
-        self._foreign: tuple[Catalog | None, Mapping[str, Upstream], frozenset[str]] = (
+        self._foreign_ids_cache: tuple[Catalog | None, Mapping[str, Upstream], frozenset[str]] = (
             None,
             {},
             frozenset(),
         )
-        self._unsaved = anyio.Event()
+        self._index_changed = anyio.Event()
         if (progress := self.engine.build_progress).newly_encoded or not progress.done:
-            self._unsaved.set()
+            self._index_changed.set()
 
     async def run(
         self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        """Serve until cancelled. With `starts_unknown`, such servers start at once, in parallel."""
+        """Serve until cancelled. Unlisted servers start at once if `starts_unlisted` is true."""
         try:
             async with anyio.create_task_group() as group:
                 self._group = group
                 for upstream in self.upstreams.values():
                     self._start_task(upstream)
                 task_status.started()
-                group.start_soon(self._keep_index)
-                for pid in await anyio.to_thread.run_sync(self._processes.sweep):
+                group.start_soon(self._save_index_when_changed)
+                for pid in await anyio.to_thread.run_sync(self._processes.end_leftovers):
                     _LOG.warning("ended process %d, left behind by a killed gateway", pid)
                 await anyio.sleep_forever()
         finally:
@@ -196,7 +196,7 @@ class Fleet:
         return self._group
 
     @property
-    def never_listed(self) -> tuple[str, ...]:
+    def unlisted_servers(self) -> tuple[str, ...]:
         """Names of the servers that have not listed their tools yet, and may soon."""
         return tuple(
             name
@@ -208,23 +208,23 @@ class Fleet:
         """Whether a configured server runs now."""
         return self.upstreams[server].state is ServerState.STARTED
 
-    def listing_of(self, server: str) -> Listing | None:
+    def saved_listing(self, server: str) -> Listing | None:
         """The last lists of a server as it sent them; None if none are saved."""
         upstream = self.upstreams.get(server)
-        return None if upstream is None else self._manifests.read(upstream.spec)
+        return None if upstream is None else self._listing_cache.read(upstream.spec)
 
     def problems(self) -> dict[str, list[str]]:
         """Server to its problems and those of its tools, one line each."""
         problems: dict[str, list[str]] = {}
         for name, upstream in self.upstreams.items():
             problems[name] = [] if upstream.problem is None else [upstream.problem]
-            if upstream.noise:
-                line = error_line(upstream.noise)
+            if upstream.stray_lines:
+                line = error_line(upstream.stray_lines)
                 problems[name].append(
-                    f"wrote {upstream.noises} lines to stdout that are no messages, such as "
-                    f"{line!r:.120}; they were skipped; it should log to stderr"
+                    f"wrote {upstream.stray_line_count} lines to stdout that are no messages, such "
+                    f"as {line!r:.120}; they were skipped; it should log to stderr"
                 )
-            problems[name] += self.listed.problems.get(name, ())
+            problems[name] += self.listed_tools.problems.get(name, ())
         for tool in self.engine.catalog:
             if tool.server in problems and tool.id != (plain_id := f"{tool.server}/{tool.name}"):
                 problems[tool.server].append(
@@ -260,9 +260,9 @@ class Fleet:
         upstream = self.upstreams.get(tool.server or "")
         if upstream is None:
             raise CatalogError(f"tool {tool.id!r}: no server {tool.server!r} is configured")
-        name = self.listed.name_of(tool)
+        name = self.listed_tools.name_at_server(tool)
         if name is None:
-            if tool.name != START:
+            if tool.name != START_TOOL_NAME:
                 raise CatalogError(
                     f"tool {tool.id!r}: server {tool.server!r} no longer has this tool"
                 )
@@ -292,16 +292,16 @@ class Fleet:
             self._apply_listing,
             transport=self._transport,
             # It is no process, and costs nothing to keep.
-            idle_s=None if spec.transport == "openapi" else self._idle_s,
+            idle_stop_s=None if spec.transport == "openapi" else self._idle_stop_s,
             on_state=self._report_state,
             handlers=self.message_handlers,
         )
         # A copy, because other threads iterate over the servers.
         self.upstreams = {**self.upstreams, name: upstream}
-        listing = self._manifests.read(spec)
+        listing = self._listing_cache.read(spec)
         if listing is not None:
             upstream.state = ServerState.KNOWN
-            return self.listed.read(spec, listing)
+            return self.listed_tools.use_listing(spec, listing)
         if name in self._descriptions:
             return [start_tool(name, self._descriptions[name])]
         return []
@@ -311,7 +311,7 @@ class Fleet:
             self._group.start_soon(upstream.run)
             name = upstream.spec.name
             follows_file = upstream.spec.transport == "openapi" and name not in self._descriptions
-            if self._starts_unknown and (name in self.never_listed or follows_file):
+            if self._starts_unlisted and (name in self.unlisted_servers or follows_file):
                 upstream.start()
 
     def _remove_server(self, upstream: Upstream) -> None:
@@ -321,7 +321,7 @@ class Fleet:
             for server, other_upstream in self.upstreams.items()
             if server != name
         }
-        self.listed.forget(name)
+        self.listed_tools.forget(name)
         if self._group is not None:
             self._group.start_soon(upstream.remove)
 
@@ -333,26 +333,28 @@ class Fleet:
                 return  # it was removed from the configuration meanwhile
             # Before the tools: other replicas read the list when they see new tools.
             try:
-                await anyio.to_thread.run_sync(self._manifests.write, upstream.spec, listing)
+                await anyio.to_thread.run_sync(self._listing_cache.write, upstream.spec, listing)
             except (OSError, StoreError) as error:
                 _LOG.warning("server %r: its list cannot be saved: %s", name, error)
             await anyio.to_thread.run_sync(
-                lambda: self._index_tools(name, self.listed.read(upstream.spec, listing))
+                lambda: self._index_tools(
+                    name, self.listed_tools.use_listing(upstream.spec, listing)
+                )
             )
-        self._unsaved.set()
+        self._index_changed.set()
 
-    async def _keep_index(self) -> None:
+    async def _save_index_when_changed(self) -> None:
         """Save the index soon after each change, and once more when all tools are encoded."""
         while True:
-            await self._unsaved.wait()
+            await self._index_changed.wait()
             await anyio.sleep(_SAVE_DELAY_S)
-            self._unsaved = anyio.Event()
+            self._index_changed = anyio.Event()
             was_complete = self.engine.build_progress.done
             await anyio.to_thread.run_sync(self._index.save, self.engine)
-            while not (self.engine.build_progress.done or self._unsaved.is_set()):
+            while not (self.engine.build_progress.done or self._index_changed.is_set()):
                 await anyio.sleep(_SAVE_DELAY_S)
             if not was_complete:
-                self._unsaved.set()
+                self._index_changed.set()
 
     def _index_tools(self, server: str, tools: list[Tool]) -> None:
         own_catalog = Catalog(tools)
@@ -396,14 +398,16 @@ class Fleet:
 
         They are for user interfaces alone, or another gateway with the same database serves them.
         """
-        return self.listed.app_only | self._foreign_ids(self.engine.catalog, self.upstreams)
+        return self.listed_tools.app_only_ids | self._foreign_ids(
+            self.engine.catalog, self.upstreams
+        )
 
     def _foreign_ids(self, catalog: Catalog, upstreams: Mapping[str, Upstream]) -> frozenset[str]:
         """Ids of the tools of servers that this gateway does not have. The last answer is kept."""
-        last_catalog, last_upstreams, ids = self._foreign
+        last_catalog, last_upstreams, ids = self._foreign_ids_cache
         if last_catalog is not catalog or last_upstreams is not upstreams:
             ids = frozenset(tool.id for tool in catalog if tool.server not in upstreams)
-            self._foreign = catalog, upstreams, ids
+            self._foreign_ids_cache = catalog, upstreams, ids
         return ids
 
     async def follow_changes(self) -> None:
@@ -423,7 +427,7 @@ class Fleet:
     def _read_lists(self, catalog: Catalog) -> None:
         for name, upstream in self.upstreams.items():
             tools = [tool for tool in catalog if tool.server == name]
-            if all(self.listed.name_of(tool) for tool in tools):
+            if all(self.listed_tools.name_at_server(tool) for tool in tools):
                 continue
-            if (listing := self._manifests.read(upstream.spec)) is not None:
-                self.listed.read(upstream.spec, listing)
+            if (listing := self._listing_cache.read(upstream.spec)) is not None:
+                self.listed_tools.use_listing(upstream.spec, listing)

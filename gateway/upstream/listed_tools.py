@@ -14,13 +14,13 @@ import mcp.types as types
 from ...catalog import Tool
 from ...errors import ShortlistError
 from ...gating.votes import VOTING_TOOL
-from ..connections.openapi_server import TOOL_META
+from ..connections.openapi_server import TOOL_META_KEY
 from ..connections.server_spec import ServerSpec
-from .safe_texts import is_flagged_extra, safe_offers
-from .server_lists import Listing, Offers
+from .safe_texts import is_flagged_extra, safe_resources_and_prompts
+from .server_lists import Listing, ResourcesAndPrompts
 
 #: Most characters of a result, even if the tool's `_meta` allows more.
-_MOST_RESULT_CHARS = 500_000
+_MAX_RESULT_CHARS = 500_000
 
 
 def shows_ui(meta: Mapping[str, Any]) -> bool:
@@ -38,16 +38,16 @@ def is_app_only(meta: Mapping[str, Any]) -> bool:
     return isinstance(visibility, list) and bool(visibility) and "model" not in visibility
 
 
-def result_chars(meta: Mapping[str, Any]) -> int | None:
+def max_result_chars(meta: Mapping[str, Any]) -> int | None:
     """Most characters of an unchanged result, from the tool's `_meta`; None if it sets no limit."""
     limit = meta.get("anthropic/maxResultSizeChars")
     if not isinstance(limit, int) or isinstance(limit, bool) or limit <= 0:
         return None
-    return min(limit, _MOST_RESULT_CHARS)
+    return min(limit, _MAX_RESULT_CHARS)
 
 
 #: Most characters of a tool's `_meta`; a longer one is dropped.
-_META_CHARS = 20_000
+_MAX_META_CHARS = 20_000
 
 
 class ListedTools:
@@ -55,28 +55,28 @@ class ListedTools:
 
     Attributes:
         instructions: server to its instructions.
-        offers: server to its capabilities besides tools.
-        safe_offers: the same as clients see them in lists, without hostile texts.
+        resources_and_prompts: server to its resources and prompts.
+        safe_resources_and_prompts: the same as clients see them in lists, without hostile texts.
         problems: server to the problems of single tools.
-        app_only: ids of the tools that are for user interfaces alone.
-        voters: names of the servers with the tool `_tool_gating`.
+        app_only_ids: ids of the tools that are for user interfaces alone.
+        voting_servers: names of the servers with the tool `_tool_gating`.
     """
 
     def __init__(self) -> None:
         self.instructions: dict[str, str] = {}
-        self.offers: dict[str, Offers] = {}
-        self.safe_offers: dict[str, Offers] = {}
+        self.resources_and_prompts: dict[str, ResourcesAndPrompts] = {}
+        self.safe_resources_and_prompts: dict[str, ResourcesAndPrompts] = {}
         self.problems: dict[str, list[str]] = {}
-        self.app_only: frozenset[str] = frozenset()
-        self.voters: frozenset[str] = frozenset()
+        self.app_only_ids: frozenset[str] = frozenset()
+        self.voting_servers: frozenset[str] = frozenset()
         #: Server and tool to the server's name of the tool.
         self._names: dict[tuple[str, str], str] = {}
         #: Server to tool id to the tool's `_meta`; and tool id to `_meta`, for all servers
         #: together.
-        self._metas: dict[str, dict[str, dict[str, Any]]] = {}
-        self._meta: dict[str, dict[str, Any]] = {}
+        self._meta_by_server: dict[str, dict[str, dict[str, Any]]] = {}
+        self._meta_by_tool_id: dict[str, dict[str, Any]] = {}
 
-    def read(self, spec: ServerSpec, listing: Listing) -> list[Tool]:
+    def use_listing(self, spec: ServerSpec, listing: Listing) -> list[Tool]:
         """The tools of a listing. Unreadable tools are left out and become problems.
 
         Args:
@@ -85,9 +85,11 @@ class ListedTools:
         """
         server = spec.name
         self.instructions[server] = listing.instructions
-        self.offers[server] = listing.offers
+        self.resources_and_prompts[server] = listing.resources_and_prompts
         problems = list(listing.problems)
-        self.safe_offers[server] = safe_offers(server, listing.offers, problems)
+        self.safe_resources_and_prompts[server] = safe_resources_and_prompts(
+            server, listing.resources_and_prompts, problems
+        )
         tools_by_name: dict[str, Tool] = {}
         metas: dict[str, dict[str, Any]] = {}
         for tool in listing.tools:
@@ -111,45 +113,47 @@ class ListedTools:
                 metas[catalog_tool.id] = dict(tool.meta or {})
         self.problems[server] = problems
         has_voting_tool = any(tool.name == VOTING_TOOL for tool in listing.tools)
-        self.voters = self.voters | {server} if has_voting_tool else self.voters - {server}
-        self._set_metas({**self._metas, server: metas})
+        self.voting_servers = (
+            self.voting_servers | {server} if has_voting_tool else self.voting_servers - {server}
+        )
+        self._set_meta_by_server({**self._meta_by_server, server: metas})
         return list(tools_by_name.values())
 
     def forget(self, server: str) -> None:
         """Remove the list of a server."""
         self.instructions.pop(server, None)
-        self.offers.pop(server, None)
-        self.safe_offers.pop(server, None)
+        self.resources_and_prompts.pop(server, None)
+        self.safe_resources_and_prompts.pop(server, None)
         self.problems.pop(server, None)
-        self.voters -= {server}
+        self.voting_servers -= {server}
         self._names = {
             key: listed_name for key, listed_name in self._names.items() if key[0] != server
         }
-        self._set_metas(
+        self._set_meta_by_server(
             {
                 other_server: metas
-                for other_server, metas in self._metas.items()
+                for other_server, metas in self._meta_by_server.items()
                 if other_server != server
             }
         )
 
-    def name_of(self, tool: Tool) -> str | None:
+    def name_at_server(self, tool: Tool) -> str | None:
         """The server's name of a tool; None if the server does not list it."""
         return self._names.get((tool.server or "", tool.name))
 
     def meta(self, tool_id: str) -> Mapping[str, Any]:
         """The `_meta` of a tool; empty if there is none."""
-        return self._meta.get(tool_id, {})
+        return self._meta_by_tool_id.get(tool_id, {})
 
-    def _set_metas(self, metas: dict[str, dict[str, dict[str, Any]]]) -> None:
-        self._metas = metas
-        self._meta = {
+    def _set_meta_by_server(self, metas: dict[str, dict[str, dict[str, Any]]]) -> None:
+        self._meta_by_server = metas
+        self._meta_by_tool_id = {
             tool_id: meta
             for server_metas in metas.values()
             for tool_id, meta in server_metas.items()
         }
-        self.app_only = frozenset(
-            tool_id for tool_id, meta in self._meta.items() if is_app_only(meta)
+        self.app_only_ids = frozenset(
+            tool_id for tool_id, meta in self._meta_by_tool_id.items() if is_app_only(meta)
         )
 
 
@@ -164,7 +168,7 @@ def _catalog_tool(spec: ServerSpec, listed: types.Tool) -> Tool:
     hints = listed.annotations
     more: dict[str, Any] = {}
     if spec.transport == "openapi":
-        more = (listed.meta or {}).get(TOOL_META, {})
+        more = (listed.meta or {}).get(TOOL_META_KEY, {})
     return Tool(
         listed.name,
         spec.name,
@@ -179,4 +183,4 @@ def _catalog_tool(spec: ServerSpec, listed: types.Tool) -> Tool:
 
 
 def _is_short(meta: Mapping[str, Any]) -> bool:
-    return len(json.dumps(meta, default=str)) <= _META_CHARS
+    return len(json.dumps(meta, default=str)) <= _MAX_META_CHARS

@@ -27,7 +27,7 @@ PENDING_PREFIX = "held:"
 _ANSWER_TIMEOUT_S = 300.0
 #: Most requests that may wait for answers at the same time. The last ones are for profiles of which
 #: no request waits yet.
-_MOST_WAITING, _LAST_WAITING = 1_000, 100
+_MAX_WAITING_CALLS, _RESERVED_PLACES = 1_000, 100
 #: Key of the only question in an answer.
 _ANSWER_KEY = "question"
 
@@ -48,14 +48,14 @@ class PendingCall:
 
     Attributes:
         question: the present question to the client; None while the server works.
-        token: id of the question that cannot be guessed.
+        question_token: id of the question that cannot be guessed.
     """
 
     def __init__(self, caller: Caller, subject: str) -> None:
         self.caller = caller
         self.subject = subject
-        self.scope = anyio.CancelScope()
-        self.token = ""
+        self.cancel_scope = anyio.CancelScope()
+        self.question_token = ""
         self._question_lock = anyio.Lock()
         self.question: Question | None = None
         self._answer: Answer | None = None
@@ -65,7 +65,7 @@ class PendingCall:
 
     async def run(self, send: Callable[[], Awaitable[BaseModel]]) -> None:
         """Send the request and store its outcome."""
-        with self.scope:
+        with self.cancel_scope:
             try:
                 self._outcome = await send()
             except Exception as error:  # noqa: BLE001 - raised again in the client's request
@@ -76,7 +76,7 @@ class PendingCall:
         """Ask the client in the answer to its request, and wait for its next request."""
         async with self._question_lock:
             self._answer_arrived, self._answer = anyio.Event(), None
-            self.token, self.question = token_hex(16), question
+            self.question_token, self.question = token_hex(16), question
             self._outcome_or_question.set()
             with anyio.move_on_after(_ANSWER_TIMEOUT_S):
                 await self._answer_arrived.wait()
@@ -104,7 +104,7 @@ class PendingCall:
             await self._outcome_or_question.wait()
         except BaseException:
             # The client is gone or has cancelled. This stops the call at the server.
-            self.scope.cancel()
+            self.cancel_scope.cancel()
             raise
         if isinstance(self._outcome, Exception):
             raise self._outcome
@@ -119,7 +119,7 @@ class PendingCalls:
     """All requests that wait for answers of their clients. For one event loop."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, PendingCall] = {}
+        self._waiting_calls: dict[str, PendingCall] = {}
 
     async def begin(
         self,
@@ -153,7 +153,7 @@ class PendingCalls:
             RequestError: no such request waits for this client, or the answer is missing.
             Exception: the error of the request.
         """
-        call = self._waiting.get(token)
+        call = self._waiting_calls.get(token)
         if (
             call is None
             or call.question is None
@@ -166,7 +166,7 @@ class PendingCalls:
         answer = (answers or {}).get(_ANSWER_KEY)
         if answer is None:
             raise RequestError(f"inputResponses: the answer {_ANSWER_KEY!r} is missing")
-        del self._waiting[token]
+        del self._waiting_calls[token]
         call.answer(caller, answer)
         return await self._wait_for_outcome(call)
 
@@ -175,18 +175,20 @@ class PendingCalls:
         if not isinstance(outcome, ClientQuestion):
             return outcome
         for token in [
-            token for token, waiting_call in self._waiting.items() if waiting_call.question is None
+            token
+            for token, waiting_call in self._waiting_calls.items()
+            if waiting_call.question is None
         ]:
-            del self._waiting[token]
+            del self._waiting_calls[token]
         profiles = {
-            id(waiting_call.caller.client.profile) for waiting_call in self._waiting.values()
+            id(waiting_call.caller.client.profile) for waiting_call in self._waiting_calls.values()
         }
-        reserved = _LAST_WAITING if id(call.caller.client.profile) in profiles else 0
-        if len(self._waiting) >= _MOST_WAITING - reserved:
-            call.scope.cancel()
+        reserved = _RESERVED_PLACES if id(call.caller.client.profile) in profiles else 0
+        if len(self._waiting_calls) >= _MAX_WAITING_CALLS - reserved:
+            call.cancel_scope.cancel()
             raise RequestError("too many requests wait for answers; try again later")
-        self._waiting[call.token] = call
+        self._waiting_calls[call.question_token] = call
         return types.InputRequiredResult(
             input_requests={_ANSWER_KEY: outcome.question},
-            request_state=PENDING_PREFIX + call.token,
+            request_state=PENDING_PREFIX + call.question_token,
         )

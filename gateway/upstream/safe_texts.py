@@ -20,14 +20,14 @@ from ...catalog import Tool
 from ...catalog.text_cleaning import DESCRIPTION_LIMIT, NAME_LIMIT, Notes, clean, written_out
 from ...errors import ToolError
 from ...trust import scan
-from .server_lists import Offers
+from .server_lists import ResourcesAndPrompts
 
 #: Most characters of a server's instructions that are used, and of a log message.
-_INSTRUCTION_CHARS, _MESSAGE_CHARS = 4_000, 1_000
+_MAX_INSTRUCTION_CHARS, _MAX_MESSAGE_CHARS = 4_000, 1_000
 #: In place of a log message that may hide instructions.
 _LEFT_OUT_MESSAGE = "[left out: the message may hide instructions]"
 #: Beginnings of the addresses of icons. Others, such as `javascript:`, could do something.
-_ICON_ADDRESSES = ("https://", "http://", "data:image/")
+_ICON_URL_BEGINNINGS = ("https://", "http://", "data:image/")
 _NUMBER = re.compile(r"\b\d+\b")
 
 Entry = TypeVar("Entry", types.Resource, types.ResourceTemplate, types.Prompt)
@@ -46,13 +46,15 @@ def safe_instructions(server: str, text: str) -> str:
     if not text.strip():
         return ""
     try:
-        as_tool = Tool("instructions", server, text[:_INSTRUCTION_CHARS])
+        as_tool = Tool("instructions", server, text[:_MAX_INSTRUCTION_CHARS])
     except ToolError:
         return ""
     return "" if scan(as_tool) else as_tool.description.strip()
 
 
-def safe_offers(server: str, offers: Offers, problems: list[str]) -> Offers:
+def safe_resources_and_prompts(
+    server: str, lists: ResourcesAndPrompts, problems: list[str]
+) -> ResourcesAndPrompts:
     """The resources and prompts as clients see them in lists.
 
     Titles, descriptions, `_meta` and icons are left out if the scan would quarantine them. So are
@@ -61,14 +63,14 @@ def safe_offers(server: str, offers: Offers, problems: list[str]) -> Offers:
 
     Args:
         server: name of the server.
-        offers: the server's lists.
+        lists: the server's lists.
         problems: gets a line for each list that is changed.
     """
     return replace(
-        offers,
-        resources=_safe_entries(server, "resources", offers.resources, problems),
-        templates=_safe_entries(server, "resource templates", offers.templates, problems),
-        prompts=_safe_entries(server, "prompts", offers.prompts, problems),
+        lists,
+        resources=_safe_entries(server, "resources", lists.resources, problems),
+        templates=_safe_entries(server, "resource templates", lists.templates, problems),
+        prompts=_safe_entries(server, "prompts", lists.prompts, problems),
     )
 
 
@@ -80,12 +82,12 @@ def safe_message(server: str, data: Any) -> Any:
         data: a text, or any JSON value. A text of more than 1,000 characters is cut.
     """
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
-    shown = text[:_MESSAGE_CHARS]
+    shown = text[:_MAX_MESSAGE_CHARS]
     if _hides_instructions(server, _NUMBER.sub("0", shown)):
         return _LEFT_OUT_MESSAGE
     shown = written_out(shown)
-    if len(text) > _MESSAGE_CHARS:
-        return f"{shown} [the first {_MESSAGE_CHARS:,} of {len(text):,} characters]"
+    if len(text) > _MAX_MESSAGE_CHARS:
+        return f"{shown} [the first {_MAX_MESSAGE_CHARS:,} of {len(text):,} characters]"
     return data if shown == text else shown
 
 
@@ -165,7 +167,7 @@ def is_flagged_extra(server: str, value: Any) -> bool:
         value: a JSON value, or a list of icons.
     """
     if isinstance(value, list) and all(isinstance(item, types.Icon) for item in value):
-        if not all(item.src.startswith(_ICON_ADDRESSES) for item in value):
+        if not all(item.src.startswith(_ICON_URL_BEGINNINGS) for item in value):
             return True
         value = [item.model_dump(exclude={"src"}) for item in value]
     text = "\n".join(texts_of(value))

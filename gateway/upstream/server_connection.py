@@ -17,7 +17,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ...catalog.text_cleaning import written_out
 from ..connections.connection_errors import (
-    PROBLEMS,
+    PROBLEM_SENTENCES,
     ConsentNeeded,
     in_one_line,
     is_connection_end,
@@ -30,19 +30,25 @@ from ..connections.server_log import ServerLog
 from ..connections.server_spec import ServerSpec
 from ..connections.transport import Transport
 from .caller import Caller, TimeLimit
-from .server_lists import LISTS_CHANGED, Listing, Pages, RereadingSchedule, read_listing
+from .server_lists import (
+    LIST_CHANGE_NOTIFICATIONS,
+    Listing,
+    RereadingSchedule,
+    ToolPages,
+    read_listing,
+)
 from .server_questions import MessageHandlers, QuestionCauses, ServerRequests, watched_streams
-from .shown_questions import named_addresses
+from .shown_questions import with_server_name_in_urls
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds before a restart: after the first failure, and at most.
-_BACK_OFF, _MOST_BACK_OFF = 0.5, 60.0
+_FIRST_RESTART_WAIT_S, _MAX_RESTART_WAIT_S = 0.5, 60.0
 #: After this many failures in a row, calls are refused at once until the next try.
 _FAILURE_LIMIT = 3
 #: A flood counts as so many failures: the server rests for as long as possible.
-_FAILURES_OF_A_FLOOD = 8
+_FLOOD_FAILURE_COUNT = 8
 #: Number of stored stdout lines that are not messages.
-_NOISE_LINES = 20
+_MAX_STRAY_LINES = 20
 
 _CALL_RESULT: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
     types.CallToolResult | types.InputRequiredResult
@@ -56,14 +62,14 @@ class UpstreamError(Exception):
     """A server could not answer; the message is for models and people."""
 
 
-class LostError(UpstreamError):
+class ConnectionLostError(UpstreamError):
     """The connection ended before the answer came."""
 
 
 #: Most characters of a server's error message. The rest is left out.
-_ERROR_CHARS = 4_000
+_MAX_ERROR_CHARS = 4_000
 #: Most characters of the JSON form of a server's error data. Longer data is left out.
-_ERROR_DATA_CHARS = 20_000
+_MAX_ERROR_DATA_CHARS = 20_000
 
 
 class ServerError(UpstreamError):
@@ -79,15 +85,15 @@ class ServerError(UpstreamError):
     """
 
     def __init__(self, server: str, error: types.ErrorData) -> None:
-        message = written_out(error.message[:_ERROR_CHARS])
-        if len(error.message) > _ERROR_CHARS:
-            message += f" [the first {_ERROR_CHARS:,} of {len(error.message):,} characters]"
+        message = written_out(error.message[:_MAX_ERROR_CHARS])
+        if len(error.message) > _MAX_ERROR_CHARS:
+            message += f" [the first {_MAX_ERROR_CHARS:,} of {len(error.message):,} characters]"
         super().__init__(f"server {server!r}: {message}")
         self.code = error.code
         data = error.data
         if error.code == types.URL_ELICITATION_REQUIRED:
-            data = named_addresses(data, server)
-        self.data = data if len(json.dumps(data, default=str)) <= _ERROR_DATA_CHARS else None
+            data = with_server_name_in_urls(data, server)
+        self.data = data if len(json.dumps(data, default=str)) <= _MAX_ERROR_DATA_CHARS else None
 
 
 class ServerState(StrEnum):
@@ -109,17 +115,17 @@ class Upstream:
     Args:
         spec: how to start or reach it.
         open_log: opens the log for the stderr of its process.
-        changed: called with this server and its lists, at each start and each change.
+        on_listing: called with this server and its lists, at each start and each change.
         transport: function that opens the connection.
-        idle_s: the server is stopped after this many seconds without a call; None for never.
+        idle_stop_s: the server is stopped after this many seconds without a call; None for never.
         on_state: called with the server after each start, stop or failure.
-        front: receives messages of the server that belong to no request.
+        handlers: receive messages of the server that belong to no request.
 
     Attributes:
         problem: what is wrong, for operators; None if nothing is.
-        problem_code: key of `PROBLEMS`, if there is a problem and no login is required.
-        noise: the last stdout lines that are not messages.
-        noises: number of all such lines.
+        problem_code: key of `PROBLEM_SENTENCES`, if there is a problem and no login is required.
+        stray_lines: the last stdout lines that are not messages.
+        stray_line_count: number of all such lines.
         requests: sends requests of clients, and receives messages and questions of the server.
     """
 
@@ -130,7 +136,7 @@ class Upstream:
         on_listing: Callable[[Upstream, Listing], Awaitable[None]],
         *,
         transport: Transport,
-        idle_s: float | None = None,
+        idle_stop_s: float | None = None,
         on_state: Callable[[Upstream], None] | None = None,
         handlers: MessageHandlers | None = None,
     ) -> None:
@@ -139,13 +145,13 @@ class Upstream:
         self.problem: str | None = None
         self.problem_code = ""
         self.started_ms: float | None = None
-        self.noise: deque[str] = deque(maxlen=_NOISE_LINES)
-        self.noises = 0
+        self.stray_lines: deque[str] = deque(maxlen=_MAX_STRAY_LINES)
+        self.stray_line_count = 0
         self.requests = ServerRequests(spec.name, handlers or MessageHandlers())
         self._open_log = open_log
         self._on_listing = on_listing
         self._transport = transport
-        self._idle_s = idle_s
+        self._idle_stop_s = idle_stop_s
         self._on_state = on_state
         self._client: Client | None = None
         self._causes = QuestionCauses()
@@ -257,7 +263,7 @@ class Upstream:
         request = types.CallToolRequest(params=params)
         try:
             return await self.forward(request, _CALL_RESULT, caller, timeout_s)
-        except LostError:
+        except ConnectionLostError:
             if not may_repeat:
                 raise
             return await self.forward(request, _CALL_RESULT, caller, timeout_s)
@@ -304,11 +310,11 @@ class Upstream:
             lasting: whether the request runs as long as the server does, beside others.
 
         Raises:
-            LostError: the connection ended before the answer came.
+            ConnectionLostError: the connection ended before the answer came.
             UpstreamError: the server does not start or answer in time, refuses, or gives an invalid
                 answer.
         """
-        if self._is_tripped and not lasting:
+        if self._failed_repeatedly and not lasting:
             # After several failures, only one request at a time tries the server.
             with anyio.move_on_after(self.spec.start_timeout_s) as wait:
                 await self._probe_lock.acquire()
@@ -319,7 +325,7 @@ class Upstream:
                     "tries it now"
                 )
             try:
-                if self._is_tripped:
+                if self._failed_repeatedly:
                     return await self._send_request(send, timeout_s, caller, lasting=False)
             finally:
                 self._probe_lock.release()
@@ -355,7 +361,7 @@ class Upstream:
             if self._client is client:
                 self._mark_lost()
             reason = f"server {name!r} ended during the call; it starts again with the next one"
-            raise LostError(reason) from error
+            raise ConnectionLostError(reason) from error
         else:
             self._failures = self._timeouts = 0
             return answer
@@ -394,7 +400,7 @@ class Upstream:
             return None
         if self.state is ServerState.AWAITING_CONSENT:
             return self.problem
-        sentence = PROBLEMS[self.problem_code]
+        sentence = PROBLEM_SENTENCES[self.problem_code]
         return f"{self.problem_code}: {sentence}; the operator sees why with shortlist doctor"
 
     @property
@@ -402,13 +408,13 @@ class Upstream:
         return self._client is not None and not self._is_lost
 
     @property
-    def _is_tripped(self) -> bool:
+    def _failed_repeatedly(self) -> bool:
         return self._failures >= _FAILURE_LIMIT
 
     @property
     def _is_paused(self) -> bool:
         """Whether it failed several times, and is not tried again yet."""
-        return self._is_tripped and monotonic() < self._retry_at
+        return self._failed_repeatedly and monotonic() < self._retry_at
 
     def _unavailable_error(self) -> UpstreamError:
         reason = self.problem_sentence
@@ -416,7 +422,9 @@ class Upstream:
             reason = f"it did not start within {self.spec.start_timeout_s:g} s"
         wait_s = self._retry_at - monotonic()
         next_try = (
-            f"; it is tried again in {wait_s:.0f} s" if self._is_tripped and wait_s > 1 else ""
+            f"; it is tried again in {wait_s:.0f} s"
+            if self._failed_repeatedly and wait_s > 1
+            else ""
         )
         return UpstreamError(f"server {self.spec.name!r} is not available: {reason}{next_try}")
 
@@ -434,8 +442,8 @@ class Upstream:
         self._failures += 1
         if is_flood(error):
             # A flood costs the other servers time, so the next one must not come soon.
-            self._failures = max(self._failures, _FAILURES_OF_A_FLOOD)
-        wait_s = min(_BACK_OFF * 2 ** (self._failures - 1), _MOST_BACK_OFF)
+            self._failures = max(self._failures, _FLOOD_FAILURE_COUNT)
+        wait_s = min(_FIRST_RESTART_WAIT_S * 2 ** (self._failures - 1), _MAX_RESTART_WAIT_S)
         self._retry_at = monotonic() + wait_s
         self.state, self.problem = ServerState.FAILED, redacted(in_one_line(error), self.spec)
         self.problem_code = problem_code(error)
@@ -455,13 +463,13 @@ class Upstream:
     async def _serve(self) -> None:
         start_time = monotonic()
         self._schedule = RereadingSchedule(lambda: self._wakeup.set())
-        pages = Pages(with_problems=self.spec.transport == "openapi")
+        pages = ToolPages(pages_name_problems=self.spec.transport == "openapi")
         causes = QuestionCauses()
         with (
             self._open_log(self.spec.name) as log,
             anyio.fail_after(self.spec.start_timeout_s) as start_limit,
         ):
-            transport = self._transport(self.spec, log, self._record_noise)
+            transport = self._transport(self.spec, log, self._record_stray_line)
             streams = watched_streams(transport, pages, causes, on_end=self._mark_lost)
             async with (
                 Client(
@@ -481,16 +489,16 @@ class Upstream:
                 group.cancel_scope.cancel()
         self.state = ServerState.KNOWN
 
-    async def _follow_changes(self, client: Client, pages: Pages, listing: Listing) -> None:
+    async def _follow_changes(self, client: Client, pages: ToolPages, listing: Listing) -> None:
         """Read the lists again when they change, until the server is idle or must connect again.
 
         Raises:
             UpstreamError: the connection was lost.
         """
         while True:
-            reread_at = self._schedule.due(client, listing.fresh_s)
+            reread_at = self._schedule.next_reading_at(client, listing.valid_s)
             last_use = monotonic() if self._request_count else self._last_use
-            idle_at = float("inf") if self._idle_s is None else last_use + self._idle_s
+            idle_at = float("inf") if self._idle_stop_s is None else last_use + self._idle_stop_s
             with anyio.move_on_after(max(0.01, min(reread_at, idle_at) - monotonic())):
                 await self._wakeup.wait()
             self._wakeup = anyio.Event()
@@ -500,14 +508,14 @@ class Upstream:
             if self._client is not client:
                 return
             if now >= reread_at:
-                self._schedule.begin()
+                self._schedule.note_begin()
                 listing = await self._read_again(client, pages, listing)
-                self._schedule.end()
+                self._schedule.note_end()
             elif not self._request_count and now >= idle_at:
                 self._client = None
                 return
 
-    async def _read_again(self, client: Client, pages: Pages, last: Listing) -> Listing:
+    async def _read_again(self, client: Client, pages: ToolPages, last: Listing) -> Listing:
         """The present lists, or the last ones if they cannot be read."""
         try:
             listing = await self._publish(client, pages)
@@ -518,15 +526,15 @@ class Upstream:
         self.problem = None
         return listing
 
-    async def _publish(self, client: Client, pages: Pages) -> Listing:
+    async def _publish(self, client: Client, pages: ToolPages) -> Listing:
         with anyio.fail_after(self.spec.start_timeout_s):
             listing = await read_listing(client, pages)
         await self._on_listing(self, listing)
         return listing
 
     async def _handle_message(self, message: object) -> None:
-        if isinstance(message, LISTS_CHANGED):
-            self._schedule.changed()
+        if isinstance(message, LIST_CHANGE_NOTIFICATIONS):
+            self._schedule.note_change()
         elif isinstance(message, types.ResourceUpdatedNotification):
             await self.requests.resource_updated(message.params.uri)
 
@@ -534,6 +542,6 @@ class Upstream:
         self._is_lost = True
         self._wakeup.set()
 
-    def _record_noise(self, line: str) -> None:
-        self.noise.append(line)
-        self.noises += 1
+    def _record_stray_line(self, line: str) -> None:
+        self.stray_lines.append(line)
+        self.stray_line_count += 1

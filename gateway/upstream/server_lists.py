@@ -25,26 +25,26 @@ from pydantic_core import to_json
 
 from ...catalog.text_cleaning import DESCRIPTION_LIMIT, NAME_LIMIT
 from ..connections.connection_errors import in_one_line
-from ..connections.openapi_server import PROBLEMS_META
+from ..connections.openapi_server import PROBLEMS_META_KEY
 
 #: Most pages, and most entries, of one list; further ones are not read.
-_MOST_OFFER_PAGES, _MOST_ENTRIES = 200, 10_000
+_MAX_PAGES_OF_OTHER_LISTS, _MAX_ENTRIES = 200, 10_000
 #: Time limit in seconds for one list, so that a slow list does not delay a server with known tools.
 _LIST_TIMEOUT_S = 10.0
 
 #: Most bytes of a list of tools, and of one of resources, templates or prompts. The longest real
 #: list of tools found has 0.6 MB.
-_TOOLS_BYTES, _OFFERS_BYTES = 16_000_000, 4_000_000
+_MAX_TOOL_LIST_BYTES, _MAX_OTHER_LIST_BYTES = 16_000_000, 4_000_000
 #: Most characters of an address, most arguments of a prompt, and most bytes of each extra field.
-_URI_CHARS, _MOST_ARGUMENTS, _EXTRA_BYTES = 4_096, 100, 20_000
+_MAX_URI_CHARS, _MAX_ARGUMENTS, _MAX_EXTRA_FIELD_BYTES = 4_096, 100, 20_000
 _EXTRA_FIELDS = ("icons", "annotations", "meta", "mime_type")
 
 Entry = TypeVar("Entry", bound=BaseModel)
-Offer = TypeVar("Offer", types.Resource, types.ResourceTemplate, types.Prompt)
+ResourceOrPrompt = TypeVar("ResourceOrPrompt", types.Resource, types.ResourceTemplate, types.Prompt)
 
 
 @dataclass(frozen=True, slots=True)
-class Offers:
+class ResourcesAndPrompts:
     """A server's resources, resource templates and prompts.
 
     Args:
@@ -71,8 +71,8 @@ class Offers:
         }
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Offers:
-        """Offers from the result of `to_json`.
+    def from_json(cls, document: Mapping[str, Any]) -> ResourcesAndPrompts:
+        """ResourcesAndPrompts from the result of `to_json`.
 
         Raises:
             ValueError: it is not a result of `to_json`.
@@ -85,11 +85,11 @@ class Offers:
         )
 
 
-#: The offers of a server with tools only.
-NO_OFFERS = Offers()
+#: The lists of a server with tools only.
+NO_RESOURCES_OR_PROMPTS = ResourcesAndPrompts()
 
 
-async def read_offers(client: Client, problems: list[str]) -> Offers:
+async def read_resources_and_prompts(client: Client, problems: list[str]) -> ResourcesAndPrompts:
     """A server's resources, templates and prompts, up to the limits on pages and entries.
 
     Args:
@@ -113,7 +113,7 @@ async def read_offers(client: Client, problems: list[str]) -> Offers:
         return page, page.prompts
 
     has_resources, has_prompts = capabilities.resources, capabilities.prompts
-    return Offers(
+    return ResourcesAndPrompts(
         await _read_pages("resources", resources, problems) if has_resources else (),
         await _read_pages("resource templates", templates, problems) if has_resources else (),
         await _read_pages("prompts", prompts, problems) if has_prompts else (),
@@ -122,23 +122,25 @@ async def read_offers(client: Client, problems: list[str]) -> Offers:
 
 async def _read_pages(
     kind: str,
-    read_page: Callable[[str | None], Awaitable[tuple[types.PaginatedResult, list[Offer]]]],
+    read_page: Callable[
+        [str | None], Awaitable[tuple[types.PaginatedResult, list[ResourceOrPrompt]]]
+    ],
     problems: list[str],
-) -> tuple[Offer, ...]:
-    entries: list[Offer] = []
-    budget = _ByteBudget(_OFFERS_BYTES)
+) -> tuple[ResourceOrPrompt, ...]:
+    entries: list[ResourceOrPrompt] = []
+    budget = _ByteBudget(_MAX_OTHER_LIST_BYTES)
     cursors_read: set[str | None] = set()
     cursor: str | None = None
     try:
         with anyio.fail_after(_LIST_TIMEOUT_S):
-            for _ in range(_MOST_OFFER_PAGES):
+            for _ in range(_MAX_PAGES_OF_OTHER_LISTS):
                 page, page_entries = await read_page(cursor)
                 entries += budget.fitting(page, page_entries)
                 cursor = page.next_cursor
                 if budget.is_exceeded:
                     problems.append(budget.problem(kind))
                     break
-                if not cursor or cursor in cursors_read or len(entries) >= _MOST_ENTRIES:
+                if not cursor or cursor in cursors_read or len(entries) >= _MAX_ENTRIES:
                     break
                 cursors_read.add(cursor)
     except (MCPError, ValidationError, TimeoutError) as error:
@@ -147,12 +149,12 @@ async def _read_pages(
             return ()
         reason = "it takes too long" if isinstance(error, TimeoutError) else in_one_line(error)
         problems.append(f"its list of {kind} is not read to its end: {reason}")
-    if len(entries) > _MOST_ENTRIES:
-        problems.append(f"it lists more than {_MOST_ENTRIES:,} {kind}; the rest is left out")
+    if len(entries) > _MAX_ENTRIES:
+        problems.append(f"it lists more than {_MAX_ENTRIES:,} {kind}; the rest is left out")
     entry_problems: list[str] = []
-    bounded_entries = [_bounded_offer(entry, entry_problems) for entry in entries[:_MOST_ENTRIES]]
-    problems += entry_problems[:_MOST_PROBLEMS]
-    if (more := len(entry_problems) - _MOST_PROBLEMS) > 0:
+    bounded_entries = [_bounded_entry(entry, entry_problems) for entry in entries[:_MAX_ENTRIES]]
+    problems += entry_problems[:_MAX_PROBLEMS]
+    if (more := len(entry_problems) - _MAX_PROBLEMS) > 0:
         problems.append(f"its list of {kind} has {more:,} more such problems")
     return tuple(entry for entry in bounded_entries if entry is not None)
 
@@ -161,11 +163,11 @@ class _ByteBudget:
     """The bytes of one list, all pages together.
 
     Args:
-        most: most bytes.
+        max_bytes: most bytes.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = self._free_bytes = most
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = self._free_bytes = max_bytes
 
     @property
     def is_exceeded(self) -> bool:
@@ -194,10 +196,10 @@ class _ByteBudget:
 
     def problem(self, kind: str) -> str:
         """The problem of a list that is over the budget."""
-        return f"its list of {kind} has more than {self._most:,} bytes; the rest is left out"
+        return f"its list of {kind} has more than {self._max_bytes:,} bytes; the rest is left out"
 
 
-def _bounded_offer(offer: Offer, problems: list[str]) -> Offer | None:
+def _bounded_entry(offer: ResourceOrPrompt, problems: list[str]) -> ResourceOrPrompt | None:
     """A resource, template or prompt with texts as short as those of tools.
 
     Args:
@@ -216,7 +218,7 @@ def _bounded_offer(offer: Offer, problems: list[str]) -> Offer | None:
             changes["arguments"] = _bounded_arguments(arguments, label, problems)
     else:
         uri = offer.uri if isinstance(offer, types.Resource) else offer.uri_template
-        label, most_chars, longest = f"resource {uri!r:.80}", _URI_CHARS, len(uri)
+        label, most_chars, longest = f"resource {uri!r:.80}", _MAX_URI_CHARS, len(uri)
         changes["name"] = _cut(offer.name, NAME_LIMIT, f"{label}: its name", problems)
     if longest > most_chars:
         problems.append(
@@ -227,30 +229,32 @@ def _bounded_offer(offer: Offer, problems: list[str]) -> Offer | None:
     changes |= _bounded_texts(offer, label, problems)
     for field in _EXTRA_FIELDS:
         value = getattr(offer, field, None)
-        if value is not None and len(to_json(value)) > _EXTRA_BYTES:
+        if value is not None and len(to_json(value)) > _MAX_EXTRA_FIELD_BYTES:
             changes[field] = None
-            problems.append(f"{label}: its {field} has more than {_EXTRA_BYTES:,} bytes; left out")
+            problems.append(
+                f"{label}: its {field} has more than {_MAX_EXTRA_FIELD_BYTES:,} bytes; left out"
+            )
     return offer.model_copy(update=changes)
 
 
 def _bounded_arguments(
     arguments: Sequence[types.PromptArgument], label: str, problems: list[str]
 ) -> list[types.PromptArgument]:
-    if len(arguments) > _MOST_ARGUMENTS:
+    if len(arguments) > _MAX_ARGUMENTS:
         problems.append(
-            f"{label}: it has {len(arguments):,} arguments; only the first {_MOST_ARGUMENTS} are "
+            f"{label}: it has {len(arguments):,} arguments; only the first {_MAX_ARGUMENTS} are "
             "read"
         )
     return [
         argument.model_copy(
             update=_bounded_texts(argument, f"{label}: argument {argument.name!r:.80}", problems)
         )
-        for argument in arguments[:_MOST_ARGUMENTS]
+        for argument in arguments[:_MAX_ARGUMENTS]
     ]
 
 
 def _bounded_texts(
-    entry: Offer | types.PromptArgument, label: str, problems: list[str]
+    entry: ResourceOrPrompt | types.PromptArgument, label: str, problems: list[str]
 ) -> dict[str, str]:
     """The title and the description, if there are any."""
     limits = {"title": NAME_LIMIT, "description": DESCRIPTION_LIMIT}
@@ -272,27 +276,27 @@ def _cut(text: str, limit: int, subject: str, problems: list[str]) -> str:
 
 _TOOLS_METHOD = "tools/list"
 #: The protocol version with the strictest rules for tools.
-_STRICTEST = "2025-11-25"
+_STRICTEST_PROTOCOL_VERSION = "2025-11-25"
 #: Most problems that are stored for a connection.
-_MOST_PROBLEMS = 100
+_MAX_PROBLEMS = 100
 
 
-class Pages:
-    """Checks the pages of one connection.
+class ToolPages:
+    """Checks the pages of the lists of tools that come over one connection.
 
     Args:
-        with_problems: whether the server is a part of the gateway, whose pages name the problems
-            of their tools in `_meta`.
+        pages_name_problems: whether the pages name the problems of their tools in `_meta`; only
+            those of a server that is a part of the gateway do.
 
     Attributes:
-        screened: whether malformed tools are removed. It is set after the SDK refused a page,
-            because the check takes as long as reading the page.
+        removes_malformed: whether malformed tools are removed. It is set after the SDK refused a
+            page, because the check takes as long as reading the page.
         problems: one line for each tool that was left out.
     """
 
-    def __init__(self, *, with_problems: bool = False) -> None:
-        self.screened = False
-        self.with_problems = with_problems
+    def __init__(self, *, pages_name_problems: bool = False) -> None:
+        self.removes_malformed = False
+        self.pages_name_problems = pages_name_problems
         self.problems: list[str] = []
         self._requested: set[types.RequestId] = set()
 
@@ -302,11 +306,11 @@ class Pages:
             self._requested.add(message.id)
 
     def filter_response(self, message: types.JSONRPCMessage) -> None:
-        """Remove malformed tools if the message is a page and `screened` is set."""
+        """Remove malformed tools if the message is a page and `removes_malformed` is set."""
         if isinstance(message, types.JSONRPCResponse) and message.id in self._requested:
             self._requested.discard(message.id)
             tools = message.result.get("tools")
-            if isinstance(tools, list) and self.screened:
+            if isinstance(tools, list) and self.removes_malformed:
                 message.result["tools"] = self.valid_tools(tools)
 
     def valid_tools(self, tools: list[Any]) -> list[Any]:
@@ -319,9 +323,9 @@ class Pages:
                 if isinstance(schema := tool.get(field), dict):
                     schema.setdefault("type", "object")
         try:
-            validate_server_result(_TOOLS_METHOD, _STRICTEST, {"tools": [tool]})
+            validate_server_result(_TOOLS_METHOD, _STRICTEST_PROTOCOL_VERSION, {"tools": [tool]})
         except ValidationError as error:
-            if len(self.problems) < _MOST_PROBLEMS:
+            if len(self.problems) < _MAX_PROBLEMS:
                 first_error = error.errors(include_url=False, include_input=False)[0]
                 name = tool.get("name") if isinstance(tool, dict) else None
                 place = ".".join(map(str, first_error["loc"][2:])) or "the tool"
@@ -333,9 +337,9 @@ class Pages:
 
 
 #: Most pages of a list, and most tools of a server; further ones are not read.
-_MOST_TOOL_PAGES, _MOST_TOOLS = 200, 10_000
+_MAX_TOOL_PAGES, _MAX_TOOLS = 200, 10_000
 #: Most characters of a description; the rest is cut.
-_DESCRIPTION_CHARS = 20_000
+_MAX_DESCRIPTION_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,20 +350,20 @@ class Listing:
         tools: the server's definitions.
         instructions: the server's instructions.
         version: name and version of the server, as `name version`.
-        fresh_s: number of seconds for which the list is valid, from the server; 0 if unknown.
+        valid_s: seconds for which the list of tools is valid, by the server; 0 if unknown.
         problems: problems of its lists, one line each.
-        offers: its capabilities besides tools.
+        resources_and_prompts: its other lists.
     """
 
     tools: tuple[types.Tool, ...]
     instructions: str = ""
     version: str = ""
-    fresh_s: float = 0.0
+    valid_s: float = 0.0
     problems: tuple[str, ...] = ()
-    offers: Offers = NO_OFFERS
+    resources_and_prompts: ResourcesAndPrompts = NO_RESOURCES_OR_PROMPTS
 
 
-async def read_listing(client: Client, pages: Pages) -> Listing:
+async def read_listing(client: Client, pages: ToolPages) -> Listing:
     """All lists of a server, up to the limits on pages and entries.
 
     Args:
@@ -368,32 +372,32 @@ async def read_listing(client: Client, pages: Pages) -> Listing:
     """
     tools = await _read_tools(client, pages)
     problems: list[str] = []
-    offers = await read_offers(client, problems)
-    return replace(tools, problems=(*tools.problems, *problems), offers=offers)
+    lists = await read_resources_and_prompts(client, problems)
+    return replace(tools, problems=(*tools.problems, *problems), resources_and_prompts=lists)
 
 
-async def _read_tools(client: Client, pages: Pages) -> Listing:
+async def _read_tools(client: Client, pages: ToolPages) -> Listing:
     tools: list[types.Tool] = []
     problems: list[str] = []
-    fresh_seconds: list[float] = []
+    valid_seconds: list[float] = []
     cursor: str | None = None
     cursors_read: set[str] = set()
-    budget = _ByteBudget(_TOOLS_BYTES)
+    budget = _ByteBudget(_MAX_TOOL_LIST_BYTES)
     pages.problems = []
     instructions = _cut(
-        client.instructions or "", _DESCRIPTION_CHARS, "the text of its instructions", problems
+        client.instructions or "", _MAX_DESCRIPTION_CHARS, "the text of its instructions", problems
     )
     if client.server_capabilities.tools is None:
         return Listing((), instructions, _server_version(client), problems=tuple(problems))
-    for number in range(1, _MOST_TOOL_PAGES + 1):
+    for number in range(1, _MAX_TOOL_PAGES + 1):
         page = await _read_tool_page(client, cursor, pages)
         page_tools = budget.fitting(page, page.tools)
         for tool in page_tools:
             _shorten_description(tool, problems)
         tools += page_tools
-        if pages.with_problems:
-            problems += (page.meta or {}).get(PROBLEMS_META, ())
-        fresh_seconds.append(page.ttl_ms / 1e3)
+        if pages.pages_name_problems:
+            problems += (page.meta or {}).get(PROBLEMS_META_KEY, ())
+        valid_seconds.append(page.ttl_ms / 1e3)
         cursor = page.next_cursor
         if budget.is_exceeded:
             problems.append(budget.problem("tools"))
@@ -403,20 +407,18 @@ async def _read_tools(client: Client, pages: Pages) -> Listing:
         if cursor in cursors_read:
             problems.append(f"its list has no end: page {number} leads to one that was read")
             break
-        if len(tools) >= _MOST_TOOLS:
+        if len(tools) >= _MAX_TOOLS:
             break
-        if number == _MOST_TOOL_PAGES:
-            problems.append(
-                f"its list has more than {_MOST_TOOL_PAGES} pages; the rest is left out"
-            )
+        if number == _MAX_TOOL_PAGES:
+            problems.append(f"its list has more than {_MAX_TOOL_PAGES} pages; the rest is left out")
         cursors_read.add(cursor)
-    if (cursor and len(tools) >= _MOST_TOOLS) or len(tools) > _MOST_TOOLS:
-        problems.append(f"it lists more than {_MOST_TOOLS:,} tools; the rest is left out")
+    if (cursor and len(tools) >= _MAX_TOOLS) or len(tools) > _MAX_TOOLS:
+        problems.append(f"it lists more than {_MAX_TOOLS:,} tools; the rest is left out")
     return Listing(
-        tuple(tools[:_MOST_TOOLS]),
+        tuple(tools[:_MAX_TOOLS]),
         instructions,
         _server_version(client),
-        min(fresh_seconds),
+        min(valid_seconds),
         (*problems, *pages.problems),
     )
 
@@ -429,31 +431,31 @@ def _server_version(client: Client) -> str:
 def _shorten_description(tool: types.Tool, problems: list[str]) -> None:
     if tool.description:
         subject = f"tool {tool.name!r:.80}: its description"
-        tool.description = _cut(tool.description, _DESCRIPTION_CHARS, subject, problems)
+        tool.description = _cut(tool.description, _MAX_DESCRIPTION_CHARS, subject, problems)
 
 
 async def _read_tool_page(
-    client: Client, cursor: str | None, pages: Pages
+    client: Client, cursor: str | None, pages: ToolPages
 ) -> types.ListToolsResult:
     try:
         return await client.list_tools(cursor=cursor, cache_mode="bypass")
     except ValidationError:
-        if pages.screened:
+        if pages.removes_malformed:
             raise
-        pages.screened = True
+        pages.removes_malformed = True
         return await client.list_tools(cursor=cursor, cache_mode="bypass")
 
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds between a change of a list and its reading: at first, and at most if changes go on.
-_SETTLE_S, _MOST_SETTLE_S = 0.2, 30.0
+_FIRST_SETTLE_S, _MAX_SETTLE_S = 0.2, 30.0
 #: Least number of seconds for which a list counts as fresh. A server cannot shorten it.
-_LEAST_FRESH_S = 60.0
+_MIN_VALID_S = 60.0
 #: Seconds before the gateway asks for changes again after their stream ended: at first, at most.
-_RELISTEN_S, _MOST_RELISTEN_S = 5.0, 300.0
+_FIRST_RELISTEN_S, _MAX_RELISTEN_S = 5.0, 300.0
 
 #: Messages by which a server says that a list has changed.
-LISTS_CHANGED = (
+LIST_CHANGE_NOTIFICATIONS = (
     types.ToolListChangedNotification,
     types.ResourceListChangedNotification,
     types.PromptListChangedNotification,
@@ -469,40 +471,40 @@ class RereadingSchedule:
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
-        self._settle_s = _SETTLE_S
-        self._read_at = monotonic()
+        self._settle_s = _FIRST_SETTLE_S
+        self._last_read_at = monotonic()
         self._due_at: float | None = None
 
-    def changed(self) -> None:
+    def note_change(self) -> None:
         """Note that the list changed. It is read a moment later, with further changes."""
         if self._due_at is not None:
             return
         now = monotonic()
-        is_calm = now >= self._read_at + 2 * self._settle_s
-        self._settle_s = _SETTLE_S if is_calm else min(self._settle_s * 2, _MOST_SETTLE_S)
+        is_calm = now >= self._last_read_at + 2 * self._settle_s
+        self._settle_s = _FIRST_SETTLE_S if is_calm else min(self._settle_s * 2, _MAX_SETTLE_S)
         self._due_at = now + self._settle_s
         self._wake()
 
-    def due(self, client: Client, fresh_s: float) -> float:
+    def next_reading_at(self, client: Client, valid_s: float) -> float:
         """The time of the next reading, as of `monotonic`.
 
         Args:
-            client: the connection. If the server reports changes, `fresh_s` is not used.
-            fresh_s: number of seconds after which the server's list may be outdated.
+            client: the connection. If the server reports changes, `valid_s` is not used.
+            valid_s: number of seconds after which the server's list may be outdated.
         """
         if self._due_at is not None:
             return self._due_at
-        if not fresh_s or _reports_tool_changes(client):
+        if not valid_s or _reports_tool_changes(client):
             return float("inf")
-        return self._read_at + max(fresh_s, _LEAST_FRESH_S)
+        return self._last_read_at + max(valid_s, _MIN_VALID_S)
 
-    def begin(self) -> None:
+    def note_begin(self) -> None:
         """Note that the list is read now. A later change needs another reading."""
         self._due_at = None
 
-    def end(self) -> None:
+    def note_end(self) -> None:
         """Note that the list was read."""
-        self._read_at = monotonic()
+        self._last_read_at = monotonic()
 
     async def listen(self, client: Client) -> None:
         """Receive changes from a server of the newer protocol, which clients must ask for them."""
@@ -513,7 +515,7 @@ class RereadingSchedule:
         )
         if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not reports_changes:
             return
-        wait_s = _RELISTEN_S
+        wait_s = _FIRST_RELISTEN_S
         while True:
             try:
                 async with client.listen(
@@ -522,13 +524,13 @@ class RereadingSchedule:
                     resources_list_changed=True,
                 ) as changes:
                     async for _ in changes:
-                        self.changed()
+                        self.note_change()
             except (MCPError, SubscriptionLost) as error:
                 _LOG.info("a server reports no list changes for now: %s", in_one_line(error))
             await anyio.sleep(wait_s)
-            wait_s = min(wait_s * 2, _MOST_RELISTEN_S)
+            wait_s = min(wait_s * 2, _MAX_RELISTEN_S)
             # Changes in between were not reported.
-            self.changed()
+            self.note_change()
 
 
 def _reports_tool_changes(client: Client) -> bool:

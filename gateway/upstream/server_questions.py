@@ -29,25 +29,25 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter
 
 from ..connections.connection_errors import in_one_line, is_end_message
-from .caller import LEVELS, Answer, Caller, Question, TimeLimit
+from .caller import LOG_LEVELS, Answer, Caller, Question, TimeLimit
 from .safe_texts import safe_message
-from .server_lists import Pages
+from .server_lists import ToolPages
 from .shown_questions import named_question, written_out_prompt
 
 #: Most messages of a server that are handled at once, and most if a further one is a question.
-_MOST_MESSAGES, _MOST_QUESTIONS = 1_000, 100
-_LOG_MESSAGE, _CANCEL = "notifications/message", "notifications/cancelled"
+_MAX_HANDLED_MESSAGES, _MAX_HANDLED_IF_QUESTION = 1_000, 100
+_LOG_METHOD, _CANCEL_METHOD = "notifications/message", "notifications/cancelled"
 #: Most refused questions of a connection that are warnings in the log. A server can ask endlessly.
-_LOGGED_REFUSALS = 20
+_MAX_WARNED_REFUSALS = 20
 #: Code of the error by which some servers confirm that a call was cancelled.
-_CANCELLED = -32800
+_CANCELLED_CODE = -32800
 #: Most calls without an answer that a connection records one by one. A server need not answer a
 #: cancelled call, so there may be any number.
-_MOST_CALLS = 1_000
+_MAX_UNANSWERED_CALLS = 1_000
 
 
 @dataclass(eq=False, slots=True)
-class ClientCall:
+class SentCall:
     """A client's call at a server.
 
     Attributes:
@@ -61,7 +61,7 @@ class ClientCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class MessageCause:
     """The possible cause of a server's message.
 
     Attributes:
@@ -89,13 +89,13 @@ class Cause:
 
 
 #: The call whose request is being sent.
-_CALL: ContextVar[ClientCall | None] = ContextVar("shortlist_call", default=None)
+_CALL_BEING_SENT: ContextVar[SentCall | None] = ContextVar("shortlist_call", default=None)
 #: The cause of the message that is being handled.
-_CAUSE: ContextVar[Cause] = ContextVar("shortlist_cause")
+_CAUSE_OF_MESSAGE: ContextVar[MessageCause] = ContextVar("shortlist_cause")
 
 
 @contextmanager
-def calling(caller: Caller) -> Iterator[None]:
+def sent_as_call_of(caller: Caller) -> Iterator[None]:
     """Requests that are sent in the block are calls of a client.
 
     A call that has no answer at the end of the block is abandoned.
@@ -103,18 +103,18 @@ def calling(caller: Caller) -> Iterator[None]:
     Args:
         caller: the client's request.
     """
-    call = ClientCall(caller.client.id, caller)
-    token = _CALL.set(call)
+    call = SentCall(caller.client.id, caller)
+    token = _CALL_BEING_SENT.set(call)
     try:
         yield
     finally:
-        _CALL.reset(token)
+        _CALL_BEING_SENT.reset(token)
         call.caller = None
 
 
-def cause_of_message() -> Cause:
+def cause_of_message() -> MessageCause:
     """The cause of the server's message that is being handled, as of its arrival."""
-    return _CAUSE.get(Cause())
+    return _CAUSE_OF_MESSAGE.get(MessageCause())
 
 
 class QuestionCauses:
@@ -122,7 +122,7 @@ class QuestionCauses:
 
     def __init__(self) -> None:
         #: Calls without an answer, oldest first, by the id of their request.
-        self._calls: dict[types.RequestId, ClientCall] = {}
+        self._calls: dict[types.RequestId, SentCall] = {}
         #: Clients of abandoned calls that are no longer in `_calls`: two of them at most, which
         #: are enough to know that a question fits several clients.
         self._forgotten_client_ids: set[str] = set()
@@ -130,12 +130,12 @@ class QuestionCauses:
     def record_sent(self, message: types.JSONRPCMessage) -> None:
         """Record a request that is sent as a call, or the cancellation of one."""
         if isinstance(message, types.JSONRPCRequest):
-            call = _CALL.get()
+            call = _CALL_BEING_SENT.get()
             if call is not None:
-                if len(self._calls) >= _MOST_CALLS:
+                if len(self._calls) >= _MAX_UNANSWERED_CALLS:
                     self._forget_abandoned_calls()
                 self._calls[message.id] = call
-        elif isinstance(message, types.JSONRPCNotification) and message.method == _CANCEL:
+        elif isinstance(message, types.JSONRPCNotification) and message.method == _CANCEL_METHOD:
             request_id = cancelled_request_id_from_params(message.params)
             if request_id is not None and request_id in self._calls:
                 self._calls[request_id].caller = None
@@ -157,14 +157,14 @@ class QuestionCauses:
             if message.id is not None and _is_answer(message):
                 self._calls.pop(coerce_request_id(message.id), None)
             return context
-        if isinstance(message, types.JSONRPCNotification) and message.method != _LOG_MESSAGE:
+        if isinstance(message, types.JSONRPCNotification) and message.method != _LOG_METHOD:
             return context
-        stream_call = None if context is None else context.get(_CALL)
+        stream_call = None if context is None else context.get(_CALL_BEING_SENT)
         handling_context = copy_context() if context is None else context
-        handling_context.run(_CAUSE.set, self.cause_of_question(stream_call))
+        handling_context.run(_CAUSE_OF_MESSAGE.set, self.cause_of_question(stream_call))
         return handling_context
 
-    def cause_of_question(self, named_call: ClientCall | None = None) -> Cause:
+    def cause_of_question(self, named_call: SentCall | None = None) -> MessageCause:
         """The possible cause of a question that arrives now.
 
         Args:
@@ -175,7 +175,7 @@ class QuestionCauses:
         if named_call is not None and named_call in calls:
             calls, client_ids = [named_call], frozenset([named_call.client_id])
         callers = [call.caller for call in calls if call.caller is not None]
-        return Cause(client_ids, callers[0] if callers and len(client_ids) == 1 else None)
+        return MessageCause(client_ids, callers[0] if callers and len(client_ids) == 1 else None)
 
     def must_reconnect(self, client_id: str) -> bool:
         """Whether a client's call needs a new connection, so that its questions can reach it.
@@ -206,7 +206,7 @@ def _is_answer(message: types.JSONRPCResponse | types.JSONRPCError) -> bool:
     """
     if isinstance(message, types.JSONRPCResponse):
         return True
-    return message.error.code != _CANCELLED and not is_end_message(message.error.message)
+    return message.error.code != _CANCELLED_CODE and not is_end_message(message.error.message)
 
 
 _LOG = logging.getLogger("shortlist.gateway")
@@ -237,19 +237,19 @@ class ServerRequests:
 
     Args:
         server: name of the server.
-        front: receives messages that belong to no request.
+        handlers: receive messages that belong to no request of a client.
     """
 
     def __init__(self, server: str, handlers: MessageHandlers) -> None:
         self._handlers = handlers
         self._server = server
-        self._level_rank: int | None = None
+        self._requested_level_rank: int | None = None
         self._handled_count = 0
         self._refusal_count = 0
 
     def callbacks(self) -> dict[str, Any]:
         """Arguments of the `Client` that talks to the server."""
-        self._level_rank = None
+        self._requested_level_rank = None
         self._refusal_count = 0
         return {
             "elicitation_callback": self._answer_elicitation,
@@ -292,7 +292,7 @@ class ServerRequests:
 
         # There must be no wait between this check and the sending.
         caller.check()
-        with calling(caller):
+        with sent_as_call_of(caller):
             answer = await client.session.send_request(
                 request, result_type, progress_callback=time_limit.with_progress(pass_progress_on)
             )
@@ -310,12 +310,12 @@ class ServerRequests:
         """
         if level is None or client.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return
-        level_rank = LEVELS.index(level)
-        if self._level_rank is not None and self._level_rank <= level_rank:
+        level_rank = LOG_LEVELS.index(level)
+        if self._requested_level_rank is not None and self._requested_level_rank <= level_rank:
             return
         if client.server_capabilities.logging is None:
             return
-        self._level_rank = level_rank
+        self._requested_level_rank = level_rank
         request = types.SetLevelRequest(params=types.SetLevelRequestParams(level=level))
         try:
             await client.session.send_request(request, types.EmptyResult)
@@ -325,23 +325,23 @@ class ServerRequests:
     async def resource_updated(self, uri: str) -> None:
         """Handle a server's message that a resource has changed."""
         if self._handlers.on_resource_update is not None:
-            async with self._place(_MOST_MESSAGES) as has_place:
+            async with self._place_for_message(_MAX_HANDLED_MESSAGES) as has_place:
                 if has_place:
                     await self._handlers.on_resource_update(self._server, uri)
 
     @asynccontextmanager
-    async def _place(self, most: int) -> AsyncIterator[bool]:
+    async def _place_for_message(self, max_handled: int) -> AsyncIterator[bool]:
         """A place for the server's message while it is handled.
 
         A server may send faster than a client reads or a person answers.
 
         Args:
-            most: most messages that are handled at once.
+            max_handled: most messages that are handled at once.
 
         Yields:
             Whether there is a place.
         """
-        if self._handled_count >= most:
+        if self._handled_count >= max_handled:
             yield False
             return
         self._handled_count += 1
@@ -385,17 +385,19 @@ class ServerRequests:
         caller = cause.caller or self._only_client(cause)
         if caller is None:
             self._refusal_count += 1
-            level = logging.WARNING if self._refusal_count <= _LOGGED_REFUSALS else logging.DEBUG
+            level = (
+                logging.WARNING if self._refusal_count <= _MAX_WARNED_REFUSALS else logging.DEBUG
+            )
             _LOG.log(level, "server %r: refused a question: %s", self._server, cause.refusal)
             message = f"the gateway cannot ask: {cause.refusal}"
             return types.ErrorData(code=types.INVALID_REQUEST, message=message)
-        async with self._place(_MOST_QUESTIONS) as has_place:
+        async with self._place_for_message(_MAX_HANDLED_IF_QUESTION) as has_place:
             if has_place:
                 return await caller.ask(with_server_name(question, self._server))
         message = "the gateway cannot ask: too many messages of the server wait"
         return types.ErrorData(code=types.INVALID_REQUEST, message=message)
 
-    def _only_client(self, cause: Cause) -> Caller | None:
+    def _only_client(self, cause: MessageCause) -> Caller | None:
         """The only client of the gateway, unless other clients can be the cause."""
         client = self._handlers.only_client
         return client if client is not None and cause.client_ids <= {client.client.id} else None
@@ -412,7 +414,7 @@ class ServerRequests:
         elif len(cause.client_ids) > 1:
             _LOG.info("server %r: dropped a log message that fits several clients", self._server)
         elif self._handlers.on_log is not None:
-            async with self._place(_MOST_MESSAGES) as has_place:
+            async with self._place_for_message(_MAX_HANDLED_MESSAGES) as has_place:
                 if has_place:
                     client_id = next(iter(cause.client_ids), None)
                     await self._handlers.on_log(self._server, params, client_id)
@@ -445,7 +447,7 @@ def _mismatch_error(answer: object) -> types.ErrorData:
 @asynccontextmanager
 async def watched_streams(
     transport: AbstractAsyncContextManager[Any],
-    pages: Pages,
+    pages: ToolPages,
     causes: QuestionCauses,
     on_end: Callable[[], None],
 ) -> AsyncIterator[tuple[_Reader, _Writer]]:
@@ -464,7 +466,7 @@ async def watched_streams(
 class _WatchedStream:
     """A stream around another one. Both close together."""
 
-    def __init__(self, stream: Any, pages: Pages, causes: QuestionCauses) -> None:
+    def __init__(self, stream: Any, pages: ToolPages, causes: QuestionCauses) -> None:
         self._stream = stream
         self._pages = pages
         self._causes = causes
@@ -502,7 +504,7 @@ class _Reader(_WatchedStream):
     """
 
     def __init__(
-        self, stream: Any, pages: Pages, causes: QuestionCauses, on_end: Callable[[], None]
+        self, stream: Any, pages: ToolPages, causes: QuestionCauses, on_end: Callable[[], None]
     ) -> None:
         super().__init__(stream, pages, causes)
         self._on_end = on_end

@@ -15,7 +15,7 @@ from ...catalog.text_cleaning import written_out
 from .safe_texts import texts_of
 
 #: Most characters of a question, with its form. A person can read them in a dialog.
-QUESTION_CHARS = 20_000
+MAX_QUESTION_CHARS = 20_000
 #: Keys of a form whose texts are only shown. The client sends the others back.
 _SHOWN_KEYS = frozenset(("title", "description", "enumNames"))
 
@@ -45,17 +45,17 @@ def unreadable_reason(params: types.ElicitRequestParams) -> str | None:
     else:
         texts.append(params.url)
     chars = sum(map(len, texts))
-    if chars > QUESTION_CHARS:
+    if chars > MAX_QUESTION_CHARS:
         return (
             f"the question has {chars:,} characters, and a person is asked with at most "
-            f"{QUESTION_CHARS:,}"
+            f"{MAX_QUESTION_CHARS:,}"
         )
     if any(text != written_out(text) for text in texts):
         return "the question has invisible characters in an address, a name or a value"
     return None
 
 
-def named_addresses(data: Any, server: str) -> dict[str, Any]:
+def with_server_name_in_urls(data: Any, server: str) -> dict[str, Any]:
     """The data of an error that asks a person to open addresses, with the server's name.
 
     Addresses that cannot be shown whole are left out.

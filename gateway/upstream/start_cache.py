@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mcp.types as types
 
@@ -20,14 +20,16 @@ from ...engine import Engine
 from ...errors import StoreError
 from ..connections.server_spec import ServerSpec
 from ..connections.user_folders import cache_folder, own_folder
-from .server_lists import Listing, Offers
-from .shared_state import SharedState
+from .server_lists import Listing, ResourcesAndPrompts
 
-_FORMAT = 3
-_MOST_BYTES = 64_000_000
+if TYPE_CHECKING:
+    from ...retrieval.postgres.stored_texts import StoredTexts
+
+_FILE_FORMAT = 3
+_MAX_LISTING_CHARS = 64_000_000
 
 
-class Manifests:
+class ListingCache:
     """Listings of servers in a folder, one file each; or in the state of all replicas.
 
     Args:
@@ -35,13 +37,13 @@ class Manifests:
         shared: state that all replicas of the gateway share; None if there is only this one.
     """
 
-    def __init__(self, folder: Path, shared: SharedState | None = None) -> None:
+    def __init__(self, folder: Path, shared: StoredTexts | None = None) -> None:
         self.folder = folder
         self._shared = shared
 
     @classmethod
-    def default(cls, shared: SharedState | None = None) -> Manifests:
-        """Manifests in the user's cache folder, or in the state of all replicas."""
+    def default(cls, shared: StoredTexts | None = None) -> ListingCache:
+        """ListingCache in the user's cache folder, or in the state of all replicas."""
         return cls(cache_folder() / "manifests", shared)
 
     def read(self, spec: ServerSpec) -> Listing | None:
@@ -50,7 +52,7 @@ class Manifests:
             if (text := self._text(spec)) is None:
                 return None
             document = json.loads(text)
-            if document["format"] != _FORMAT:
+            if document["format"] != _FILE_FORMAT:
                 return None
             tools = tuple(types.Tool.model_validate(tool) for tool in document["tools"])
             return Listing(
@@ -58,7 +60,7 @@ class Manifests:
                 str(document["instructions"]),
                 str(document["version"]),
                 problems=tuple(map(str, document["problems"])),
-                offers=Offers.from_json(document["offers"]),
+                resources_and_prompts=ResourcesAndPrompts.from_json(document["offers"]),
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -74,16 +76,16 @@ class Manifests:
             tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listing.tools
         ]
         document = {
-            "format": _FORMAT,
+            "format": _FILE_FORMAT,
             "server": spec.name,
             "version": listing.version,
             "instructions": listing.instructions,
             "problems": listing.problems,
             "tools": tools,
-            "offers": listing.offers.to_json(),
+            "offers": listing.resources_and_prompts.to_json(),
         }
         text = json.dumps(document)
-        if len(text) > _MOST_BYTES:
+        if len(text) > _MAX_LISTING_CHARS:
             return
         if self._shared is not None:
             self._shared.change("listing", self._name(spec), lambda _: text)
@@ -95,7 +97,9 @@ class Manifests:
         if self._shared is not None:
             return self._shared.read("listing", self._name(spec))
         path = self._path(spec)
-        return None if path.stat().st_size > _MOST_BYTES else path.read_text(encoding="utf-8")
+        return (
+            None if path.stat().st_size > _MAX_LISTING_CHARS else path.read_text(encoding="utf-8")
+        )
 
     def _path(self, spec: ServerSpec) -> Path:
         return self.folder / f"{self._name(spec)}.json"

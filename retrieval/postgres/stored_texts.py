@@ -65,8 +65,9 @@ class StoredTexts:
         Args:
             kind: kind of the text.
             key: its key.
-            change: function of the present text that returns the new one; None for no text. What
-                it raises ends the transaction, and nothing is changed.
+            change: function of the present text that returns the new one; None for no text. The
+                new text may have printable ASCII only, as JSON does. What the function raises ends
+                the transaction, and nothing is changed.
             kept_s: seconds until the text ends; None for never.
 
         Raises:

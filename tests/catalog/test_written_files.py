@@ -17,7 +17,7 @@ from shortlist.gateway.clients.config_edit import FileChange, apply_change
 from shortlist.gateway.connections.server_process import RunningProcesses
 from shortlist.gateway.connections.server_spec import ServerSpec
 from shortlist.gateway.upstream.server_lists import Listing
-from shortlist.gateway.upstream.start_cache import Manifests, SavedIndex
+from shortlist.gateway.upstream.start_cache import ListingCache, SavedIndex
 from shortlist.retrieval.store.vectors import Vectors
 from shortlist.trust import Pins
 
@@ -40,7 +40,7 @@ def small_files() -> Iterator[None]:
 
 
 def write_manifest(folder: Path) -> None:
-    Manifests(folder).write(
+    ListingCache(folder).write(
         ServerSpec(name="one", transport="stdio", command="x"), Listing((), LONG, "1")
     )
 

@@ -11,7 +11,7 @@ import pytest
 
 from shortlist import Tool
 from shortlist.cli.gateway.configured_servers import gateway_catalog
-from shortlist.gateway.upstream.first_use import FirstUse
+from shortlist.gateway.upstream.first_use import FirstUsePins
 
 SERVERS = Path(__file__).parent.parent / "gateway"
 SECRET = "token-VALUE-4711"
@@ -147,7 +147,7 @@ def test_a_changed_definition_is_shown_as_trust_diff_shows_it_and_approved_from_
     listed, pins = gateway_catalog(path)
     schema = listed.get("sums/add_numbers").input_schema
     earlier = Tool("add_numbers", "sums", "Adds two small numbers.", schema)
-    FirstUse(pins).pin([earlier, *(tool for tool in listed if tool.id != earlier.id)])
+    FirstUsePins(pins).pin([earlier, *(tool for tool in listed if tool.id != earlier.id)])
 
     for file in (path, client):
         shown = run("doctor", "--config", file, code=3).stdout

@@ -14,7 +14,7 @@ import shortlist
 from shortlist import Catalog, Engine
 from shortlist.cli.app import app
 from shortlist.errors import CatalogError
-from shortlist.gateway.clients.client_config import names_servers
+from shortlist.gateway.clients.client_config import has_servers
 
 SERVER = str(Path(__file__).parent.parent / "gateway" / "everything_server.py")
 SAMPLES = Path(SERVER).parent / "samples"
@@ -88,11 +88,11 @@ def test_a_client_none_of_whose_servers_starts_is_an_error(run, configuration):
 
 @pytest.mark.parametrize("path", sorted(SAMPLES.iterdir()), ids=lambda path: path.name)
 def test_the_file_of_every_known_client_is_recognised(path):
-    assert names_servers(path)
+    assert has_servers(path)
 
 
 def test_a_file_of_tools_is_no_configuration(servers):
-    assert not any(map(names_servers, servers.glob("*.json")))
+    assert not any(map(has_servers, servers.glob("*.json")))
 
 
 def test_an_empty_catalog_is_not_indexed(run, tools_file, tmp_path):

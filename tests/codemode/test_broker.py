@@ -56,7 +56,7 @@ def test_what_changes_while_a_person_is_asked_is_not_called(status):
     session = engine.session(must_offer=False)
     result = ran(DELETE, servers, session, approve=change_and_approve)
     assert servers.calls == []
-    assert [(call.status, call.effect) for call in result.calls] == [(status, False)]
+    assert [(call.status, call.may_have_changed) for call in result.calls] == [(status, False)]
     assert "issues.delete: issues/delete " in result.error.message
 
 
@@ -156,7 +156,7 @@ def test_every_call_is_recorded():
         "try:\n    await issues.fails()\nexcept RuntimeError:\n    pass\n"
         "await issues.create(title='t')"
     )
-    assert [(one.tool, one.ok, one.status, one.effect) for one in result.calls] == [
+    assert [(one.tool_id, one.ok, one.status, one.may_have_changed) for one in result.calls] == [
         ("logs/count-lines", True, "ok", False),
         ("issues/fails", False, "tool_error", True),
         ("issues/create", True, "ok", True),

@@ -6,11 +6,11 @@ import pytest
 
 from shortlist import Catalog, Tool
 from shortlist.codemode.script_names import ToolNames
-from shortlist.codemode.stubs import HEAD, Stubs
+from shortlist.codemode.stubs import STUB_IMPORTS, Stubs
 
 
 def shown(*tools: Tool) -> str:
-    return Stubs(tools, ToolNames(Catalog(tools))).text().removeprefix(HEAD).strip()
+    return Stubs(tools, ToolNames(Catalog(tools))).text().removeprefix(STUB_IMPORTS).strip()
 
 
 def made(name: str = "get_issue", **arguments: str | dict) -> Tool:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shortlist import Catalog, Tool
 from shortlist.codemode.script_names import ToolNames
-from shortlist.codemode.stubs import HEAD, Stubs, compact
+from shortlist.codemode.stubs import STUB_IMPORTS, Stubs, compact
 
 
 def stubs(*tools: Tool) -> Stubs:
@@ -48,7 +48,7 @@ def test_the_code_is_the_same(names, texts, choices):
     nested = {"type": "object", "properties": dict.fromkeys(names, values)}
     schema = {"type": "object", "properties": {"a": nested, **dict.fromkeys(names, values)}}
     tools = [Tool(f"do{at}", "srv", text, schema) for at, text in enumerate(texts)]
-    before = ast.parse(stubs(*tools).text().removeprefix(HEAD))
+    before = ast.parse(stubs(*tools).text().removeprefix(STUB_IMPORTS))
     after = ast.parse(stubs(*tools).for_model())
     assert _meaning(before) == _meaning(after)
 

@@ -9,7 +9,9 @@ import pytest
 from shortlist.codemode import CodeRunner, Limits
 from shortlist.tests.codemode.servers import Servers, new_session
 
-LIMITS = Limits(seconds=1.0, total_seconds=20.0, memory=50_000_000, calls=50, printed=50_000)
+LIMITS = Limits(
+    seconds=1.0, total_seconds=20.0, memory_bytes=50_000_000, calls=50, printed_chars=50_000
+)
 LOOP = "import asyncio\n"
 RIGHT = {
     "a call": ("await logs.count_lines()", "500"),

@@ -13,7 +13,7 @@ from mypy import api as mypy
 from shortlist import Catalog, Tool
 from shortlist.catalog import read_tools
 from shortlist.codemode.script_names import ToolNames, identifier, identifiers
-from shortlist.codemode.stubs import HEAD, Stubs
+from shortlist.codemode.stubs import STUB_IMPORTS, Stubs
 from shortlist.errors import ToolError
 
 from .tokens import tokens
@@ -130,7 +130,7 @@ def test_names_that_are_no_identifiers_are_made_ones_and_stated():
 def test_a_server_named_as_a_module_does_not_hide_it():
     tools = [Tool("now", "time"), Tool("list", "git"), Tool("run")]
     names = ToolNames(Catalog(tools))
-    assert [names.of(one.id) for one in tools] == [
+    assert [names.function_of(one.id) for one in tools] == [
         ("time_", "now"),
         ("git", "list_"),
         ("tools", "run"),
@@ -253,7 +253,7 @@ def test_stubs_of_real_servers_type_check_and_cost_at_most_two_fifths(shared_dat
         tools += read_tools(path, server=path.stem).tools
     made = Stubs(tools, ToolNames(Catalog(tools)))
     _type_checks(made.text(), tmp_path)
-    _type_checks(HEAD + made.for_model(), tmp_path, *_SHOWN)
+    _type_checks(STUB_IMPORTS + made.for_model(), tmp_path, *_SHOWN)
     stubs, definitions, _ = tokens(tools)
     assert stubs <= 0.28 * definitions
 
@@ -279,4 +279,4 @@ def test_stubs_of_large_catalogs_type_check(shared_data, tmp_path, name):
     catalog = Catalog.read(shared_data / name / "tools.jsonl")
     made = Stubs(catalog, ToolNames(catalog))
     _type_checks(made.text(), tmp_path)
-    _type_checks(HEAD + made.for_model(), tmp_path, *_SHOWN)
+    _type_checks(STUB_IMPORTS + made.for_model(), tmp_path, *_SHOWN)

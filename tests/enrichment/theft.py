@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from shortlist import Engine, Tool
 from shortlist.catalog import Catalog, read_tools
 from shortlist.enrichment.library import Library
-from shortlist.gateway.upstream.first_use import FirstUse
+from shortlist.gateway.upstream.first_use import FirstUsePins
 from shortlist.trust import Pins
 
 COPIES, TIERS = "evil", ("lexical", "fast", "hybrid")
@@ -41,7 +41,7 @@ def copies(tools: Iterable[Tool]) -> list[Tool]:
 def pin_in_turn(path: Path, *batches: Iterable[Tool]) -> None:
     """Pin batches of tools as a gateway does: servers known at its start, then added ones."""
     for batch in batches:
-        FirstUse(path).start((), batch)
+        FirstUsePins(path).start((), batch)
 
 
 def stolen(engine: Engine, queries: Iterable[str], tier: str) -> int:

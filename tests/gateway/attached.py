@@ -24,7 +24,7 @@ from anyio.abc import UNIXSocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.shared.message import SessionMessage
 
-from shortlist.gateway.attach.running_gateway import RunningGateway, greeting, running_gateways
+from shortlist.gateway.attach.running_gateway import RunningGateway, greeting_line, running_gateways
 from shortlist.gateway.socket_server import SocketServer
 
 _PROGRAM = "from shortlist.cli import main; main()"
@@ -241,7 +241,7 @@ async def attached_streams(server: SocketServer, profile: str) -> AsyncIterator[
 
     async with stream, anyio.create_task_group() as group:
         group.start_soon(serve)
-        await stream.send(greeting(profile=profile))
+        await stream.send(greeting_line(profile=profile))
         assert "error" not in json.loads(await lines.receive_until(b"\n", 10_000))
         group.start_soon(receive_all)
         group.start_soon(send_all)

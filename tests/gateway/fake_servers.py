@@ -22,7 +22,7 @@ from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
 from shortlist.gateway.upstream.fleet import Fleet
 from shortlist.gateway.upstream.server_lists import Listing
-from shortlist.gateway.upstream.start_cache import Manifests
+from shortlist.gateway.upstream.start_cache import ListingCache
 
 Answer = Callable[[str, Mapping[str, Any]], Any]
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -88,7 +88,7 @@ async def fleet_of(folder: Path, *servers: FakeServer, **settings: Any):
     fleet = Fleet(
         [ServerSpec(name=name, transport="stdio", command="none") for name in by_name],
         engine_settings={"tiers": ["lexical"], **settings.pop("engine", {})},
-        manifests=Manifests(folder / "manifests"),
+        listing_cache=ListingCache(folder / "manifests"),
         open_log=lambda _: StringIO(),
         transport=lambda spec, *_: InMemoryTransport(by_name[spec.name].server),
         **settings,
@@ -96,7 +96,7 @@ async def fleet_of(folder: Path, *servers: FakeServer, **settings: Any):
     async with anyio.create_task_group() as group:
         await group.start(fleet.run)
         with anyio.fail_after(60):
-            while fleet.never_listed:
+            while fleet.unlisted_servers:
                 await anyio.sleep(0.005)
         try:
             yield fleet
@@ -118,7 +118,7 @@ async def gateway_of(
 async def relisted(made: Gateway, server: FakeServer, *tools: types.Tool) -> None:
     """A server lists other tools now, and the gateway has read them."""
     server.tools, fleet = list(tools), made.fleet
-    read = fleet.listed.read(fleet.upstreams[server.name].spec, Listing(tuple(tools)))
+    read = fleet.listed_tools.use_listing(fleet.upstreams[server.name].spec, Listing(tuple(tools)))
     await anyio.to_thread.run_sync(fleet._index_tools, server.name, read)
 
 

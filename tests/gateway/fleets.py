@@ -12,7 +12,7 @@ from shortlist.gateway.connections.server_log import log_opener
 from shortlist.gateway.connections.server_process import RunningProcesses
 from shortlist.gateway.connections.server_spec import ServerSpec
 from shortlist.gateway.upstream.fleet import Fleet
-from shortlist.gateway.upstream.start_cache import Manifests
+from shortlist.gateway.upstream.start_cache import ListingCache
 
 HERE = Path(__file__).parent
 
@@ -39,7 +39,7 @@ def fleet_of(folder: Path, *specs: ServerSpec, **settings) -> Fleet:
         specs,
         **{
             "engine_settings": {"tiers": ["lexical"]},
-            "manifests": Manifests(folder / "manifests"),
+            "manifests": ListingCache(folder / "manifests"),
             "open_log": log_opener(folder / "logs"),
             "processes": RunningProcesses(folder / "running"),
             **settings,
@@ -53,7 +53,7 @@ async def running(folder: Path, *specs: ServerSpec, **settings):
     fleet = fleet_of(folder, *specs, **settings)
     async with anyio.create_task_group() as group:
         await group.start(fleet.run)
-        await until(lambda: not fleet.never_listed)
+        await until(lambda: not fleet.unlisted_servers)
         yield fleet
         group.cancel_scope.cancel()
 

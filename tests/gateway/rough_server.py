@@ -124,7 +124,7 @@ def listed(cursor: str | None) -> dict:
         wrong += ["no object", {"inputSchema": OBJECT}, tool("hints", annotations="yes")]
         return {"tools": [*wrong, *tools(), tool("untyped", inputSchema={})]}
     if MODE == "heavy":
-        # Pages of 25 MB, each with one tool that is worth its place and a long text.
+        # ToolPages of 25 MB, each with one tool that is worth its place and a long text.
         at = int(cursor or 0)
         heavy = tool(f"heavy_{at}", description=HEAVY)
         return {"tools": [*(tools() if at == 0 else []), heavy], "nextCursor": str(at + 1)}

@@ -21,7 +21,7 @@ from shortlist.gateway.http_server import serve_http
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
 from shortlist.gateway.upstream.fleet import Fleet
-from shortlist.gateway.upstream.start_cache import Manifests
+from shortlist.gateway.upstream.start_cache import ListingCache
 
 from .warm_python import warm
 
@@ -67,7 +67,7 @@ def made_gateway(tmp_path, specs, profile=None, profiles=None, **settings) -> Ga
     fleet = Fleet(
         specs,
         engine_settings={"tiers": ["lexical"]},
-        manifests=Manifests(tmp_path / "manifests"),
+        listing_cache=ListingCache(tmp_path / "manifests"),
         open_log=log_opener(tmp_path / "logs"),
         processes=RunningProcesses(tmp_path / "running"),
         **settings,
@@ -77,7 +77,7 @@ def made_gateway(tmp_path, specs, profile=None, profiles=None, **settings) -> Ga
 
 async def all_known(made) -> None:
     with anyio.fail_after(60):
-        while made.fleet.never_listed:
+        while made.fleet.unlisted_servers:
             await anyio.sleep(0.05)
 
 
@@ -103,9 +103,9 @@ async def over_http(made, tokens=None):
     """The address of a gateway that serves HTTP."""
     ports = []
     async with anyio.create_task_group() as group:
-        group.start_soon(lambda: serve_http(made, "127.0.0.1", 0, tokens, started=ports.append))
+        group.start_soon(lambda: serve_http(made, "127.0.0.1", 0, tokens, on_start=ports.append))
         with anyio.fail_after(60):
-            while not ports or made.fleet.never_listed:
+            while not ports or made.fleet.unlisted_servers:
                 await anyio.sleep(0.05)
         yield f"http://127.0.0.1:{ports[0]}/mcp"
         group.cancel_scope.cancel()

@@ -18,7 +18,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 
 from shortlist.gateway.profiles.gateway_settings import ProfileSettings
 from shortlist.gateway.profiles.profile import Profile
-from shortlist.gateway.upstream.first_use import FirstUse
+from shortlist.gateway.upstream.first_use import FirstUsePins
 
 from .fake_servers import DESTROY, READ, FakeServer, gateway_of, relisted, text_of, tool
 
@@ -83,7 +83,7 @@ async def test_a_changed_tool_for_user_interfaces_is_not_called(tmp_path):
         server,
         [changed],
         lambda client: client.call_tool("notes__send_note", {"text": "hello"}),
-        pins=FirstUse(tmp_path / "pins.json"),
+        pins=FirstUsePins(tmp_path / "pins.json"),
     )
     assert result.is_error
     assert server.calls == []
@@ -106,7 +106,7 @@ async def test_a_call_is_not_repeated_with_the_answer_if_the_definition_changed(
         await relisted(gateway, server, NEW)
         return types.ElicitResult(action="accept", content={})
 
-    pins = FirstUse(tmp_path / "pins.json")
+    pins = FirstUsePins(tmp_path / "pins.json")
     async with gateway_of(tmp_path, server, pins=pins) as (_, gateway):
         options = {"mode": mode, "elicitation_callback": change_and_accept}
         async with Client(gateway.server, **options) as client:
@@ -135,7 +135,7 @@ async def test_a_profile_that_changed_during_the_start_decides(tmp_path):
         async with anyio.create_task_group() as group:
             group.start_soon(call)
             await listing.wait()
-            gateway.sessions.change(Profile(servers=("other",), pass_through=0.0), {})
+            gateway.sessions.replace_profiles(Profile(servers=("other",), pass_through=0.0), {})
             started.set()
     assert results[0].is_error
     assert slow_server.calls == []
@@ -208,7 +208,7 @@ KINDS = pytest.mark.parametrize("kind", list(OFFERS))
 
 @KINDS
 async def test_the_rest_of_a_server_is_not_reached_if_its_last_tool_was_quarantined(tmp_path, kind):
-    server, pins = Library(), FirstUse(tmp_path / "pins.json")
+    server, pins = Library(), FirstUsePins(tmp_path / "pins.json")
 
     async def request(client: Client) -> None:
         with pytest.raises(MCPError, match=r"no (resource|prompt)"):
@@ -220,7 +220,7 @@ async def test_the_rest_of_a_server_is_not_reached_if_its_last_tool_was_quaranti
 
 @KINDS
 async def test_the_rest_of_an_unchanged_server_is_reached_after_a_restart(tmp_path, kind):
-    server, pins = Library(), FirstUse(tmp_path / "pins.json")
+    server, pins = Library(), FirstUsePins(tmp_path / "pins.json")
     await after_a_restart(tmp_path, server, [OLD], OFFERS[kind], mode="legacy", pins=pins)
     assert len(server.reached) == 1
 

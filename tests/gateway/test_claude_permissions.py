@@ -18,8 +18,8 @@ from shortlist.gateway.clients.claude_permissions import (
     PermissionRules,
     answer_hook,
 )
-from shortlist.gateway.meta_tools.meta_tool_definitions import CALLS
-from shortlist.gateway.profiles.profile import CALL, RUN
+from shortlist.gateway.meta_tools.meta_tool_definitions import CALL_TOOL_BY_EFFECT
+from shortlist.gateway.profiles.profile import CALL_TOOL, RUN_CODE
 
 
 def hook_input(tool: str, tool_input: Any, cwd: Path | str = "/nowhere") -> dict[str, Any]:
@@ -40,7 +40,7 @@ def hook_input(tool: str, tool_input: Any, cwd: Path | str = "/nowhere") -> dict
 def decide(tmp_path, monkeypatch):
     """A decision by rules of the user (allow, ask, deny), the project, and the machine."""
     monkeypatch.setitem(
-        claude_permissions._MANAGED_FOLDERS, sys.platform, str(tmp_path / "managed")
+        claude_permissions._ADMINISTRATOR_FOLDERS, sys.platform, str(tmp_path / "managed")
     )
 
     def decision(name: str, tool: str = "call_tool", **files: Any) -> str | None:
@@ -69,8 +69,8 @@ def rules(**lists: list[str]) -> dict[str, Any]:
 
 
 def test_the_tools_are_those_of_the_gateway():
-    assert {CALL, *CALLS.values()} == CALL_TOOLS
-    assert SCRIPT_TOOL == RUN
+    assert {CALL_TOOL, *CALL_TOOL_BY_EFFECT.values()} == CALL_TOOLS
+    assert SCRIPT_TOOL == RUN_CODE
 
 
 @pytest.mark.parametrize("tool", sorted(CALL_TOOLS))

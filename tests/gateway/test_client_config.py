@@ -127,8 +127,8 @@ def test_vscode():
 
 def test_vscode_asks_for_an_input_by_naming_its_variable():
     config = read(SAMPLES / "vscode_mcp.json")
-    assert config.kind == "vscode"
-    assert config.skipped == ("Perplexity",)
+    assert config.file_format == "vscode"
+    assert config.unusable_servers == ("Perplexity",)
     assert config.problems == (
         "servers.Perplexity.env.PERPLEXITY_API_KEY: the variable SHORTLIST_INPUT_PERPLEXITY_KEY "
         "is not set; set it, or write ${SHORTLIST_INPUT_PERPLEXITY_KEY:-default}",
@@ -144,13 +144,13 @@ def test_vscode_user_settings(write):
 
 def test_zed():
     config = read(SAMPLES / "zed_settings.json")
-    assert config.kind == "zed"
+    assert config.file_format == "zed"
     custom, old, remote = config.servers
     assert (custom.command, custom.args) == ("some-command", ("arg-1", "arg-2"))
     assert (old.command, old.args) == ("/opt/server", ("--stdio",))
     assert old.plain_env() == {"TOKEN": "zed-SECRET-2"}
     assert remote.transport == "http"
-    assert config.skipped == ("extension-server",)
+    assert config.unusable_servers == ("extension-server",)
     assert "context_servers.extension-server.command: an extension" in config.problems[0]
 
 
@@ -173,7 +173,7 @@ def test_opencode_2(tmp_path):
     shutil.copy(SAMPLES / "opencode_2.jsonc", tmp_path)
     (tmp_path / "secret.txt").write_text("from-file\n")
     config = read(tmp_path / "opencode_2.jsonc")
-    assert (config.kind, config.problems) == ("opencode", ())
+    assert (config.file_format, config.problems) == ("opencode", ())
     everything, jira, sentry = config.servers
     assert everything.plain_env() == {"MY_ENV_VAR": "key-VALUE"}
     assert (everything.start_timeout_s, everything.timeout_s) == (15, 90)
@@ -183,7 +183,7 @@ def test_opencode_2(tmp_path):
 
 def test_codex():
     config = read(SAMPLES / "codex_config.toml", LOCAL_TOKEN="local")
-    assert config.kind == "codex"
+    assert config.file_format == "codex"
     assert config.problems == ()
     context7, figma, chrome = config.servers
     assert context7.plain_env() == {"LOCAL_TOKEN": "local", "MY_ENV_VAR": "codex-SECRET-1"}
@@ -196,7 +196,7 @@ def test_codex():
     assert (chrome.start_timeout_s, chrome.timeout_s) == (20, 45.5)
     assert chrome.tools.permits("open")
     assert not chrome.tools.permits("screenshot")
-    assert config.shortlist == {"pinned": ["context7/*"]}
+    assert config.gateway_settings == {"pinned": ["context7/*"]}
 
 
 def test_one_bad_server_never_takes_the_others_down(write):
@@ -245,7 +245,7 @@ def test_one_bad_server_never_takes_the_others_down(write):
         "mcpServers.other.args.0: there is no kind of reference 'vault:'; use one of: ${NAME}, "
         "${NAME:-default}, ${env:NAME}, ${keyring:NAME}, ${file:PATH}",
     )
-    assert len(config.skipped) == len(config.problems)
+    assert len(config.unusable_servers) == len(config.problems)
 
 
 def test_what_a_shell_expands_stays_as_it_is(write):
@@ -304,7 +304,7 @@ def test_keys_that_occur_twice_are_named(write):
 @pytest.mark.parametrize("content", ["{}", '{"mcp": {"allowed": []}}', '{"servers": []}'])
 def test_a_file_without_servers(write, content):
     config = read(write(content))
-    assert config.kind == "empty"
+    assert config.file_format == "empty"
     assert config.problems[0].startswith("no servers; a configuration has one of the keys:")
 
 

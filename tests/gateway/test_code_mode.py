@@ -58,7 +58,7 @@ def mail() -> FakeServer:
 
 @asynccontextmanager
 async def gateway_of(folder, *servers, events=None, client=None, **profile):
-    settings = {"pass_through": 0.0, "code": True, **profile}
+    settings = {"pass_through": 0.0, "has_run_code": True, **profile}
     async with fleet_of(folder, *servers) as fleet:
         sinks = [] if events is None else [events.append]
         made = Gateway(fleet, Profile(**settings), observer=Observer(*sinks))
@@ -101,7 +101,7 @@ async def test_a_script_over_two_servers(tmp_path):
 
 @pytest.mark.anyio
 async def test_without_the_setting_there_is_no_run_code(tmp_path):
-    async with gateway_of(tmp_path, shop(), code=False) as (client, made):
+    async with gateway_of(tmp_path, shop(), has_run_code=False) as (client, made):
         assert "run_code" not in [one.name for one in (await client.list_tools()).tools]
         assert "run_code is off here" in await ran(client, "1")
         assert "code" not in made.__dict__
@@ -275,7 +275,7 @@ async def test_extract_is_there_where_the_settings_name_a_model(tmp_path):
     code = "await extract('Anna', int)"
     made = GatewaySettings.make({"code": {"extract": command}})
     extract = Profile.of(made, "default", made.profile()).extract
-    async with gateway_of(tmp_path / "a", shop(), extract=extract) as (client, _):
+    async with gateway_of(tmp_path / "a", shop(), extract_command=extract) as (client, _):
         held = await ran(client, code)
         [run] = [one for one in (await client.list_tools()).tools if one.name == "run_code"]
     assert held["result"] > 2, held
@@ -430,8 +430,10 @@ SLEEPS = "import asyncio\nawait asyncio.sleep(200)"
 
 @pytest.mark.anyio
 async def test_sleeping_scripts_of_one_client_leave_places_for_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_code, "_PLACE_WAIT_S", 1.0)
-    profiles = {name: Profile(name, pass_through=0.0, code=True) for name in ("a", "b", "c")}
+    monkeypatch.setattr(run_code, "_MAX_WAIT_FOR_PLACE_S", 1.0)
+    profiles = {
+        name: Profile(name, pass_through=0.0, has_run_code=True) for name in ("a", "b", "c")
+    }
     made = made_gateway(tmp_path, [talking("one")], profiles=profiles)
     answers: list = []
 

@@ -17,8 +17,8 @@ from shortlist.errors import MissingExtraError, PinsError
 from shortlist.gateway.connections.server_log import log_path
 from shortlist.gateway.connections.user_folders import cache_folder, state_folder
 from shortlist.gateway.profiles.profile import Profile
-from shortlist.gateway.upstream.first_use import FirstUse, default_pins
-from shortlist.gateway.upstream.start_cache import Manifests
+from shortlist.gateway.upstream.first_use import FirstUsePins, default_pins
+from shortlist.gateway.upstream.start_cache import ListingCache
 from shortlist.trust import Pins
 
 from .fake_servers import FakeServer, fleet_of, found_by, gateway_of, relisted, text_of, tool
@@ -45,7 +45,7 @@ def files() -> FakeServer:
 
 async def test_a_changed_definition_waits_until_it_is_approved(tmp_path):
     server, path = files(), tmp_path / "pins.json"
-    async with gateway_of(tmp_path, server, pins=FirstUse(path)) as (client, made):
+    async with gateway_of(tmp_path, server, pins=FirstUsePins(path)) as (client, made):
         assert set(Pins.read(path)) == {"files/read_file", "files/read_folder"}
         assert "files/read_file" in await found_by(client, "read a file")
         await relisted(made, server, tool("read_file", "Read any file."), tool("new_file"))
@@ -71,7 +71,7 @@ async def test_a_changed_definition_waits_until_it_is_approved(tmp_path):
 async def test_a_deleted_file_of_pins_lets_no_changed_definition_pass(tmp_path):
     server, path = files(), tmp_path / "pins.json"
     mail = FakeServer("mail", [tool("send_mail", "Send a mail.")])
-    async with gateway_of(tmp_path, server, mail, pins=FirstUse(path)) as (_, made):
+    async with gateway_of(tmp_path, server, mail, pins=FirstUsePins(path)) as (_, made):
         await relisted(made, server, tool("read_file", "Read any file."), server.tools[1])
         assert set(made.fleet.engine.quarantined) == {"files/read_file"}
         path.unlink()
@@ -90,7 +90,7 @@ async def test_servers_of_one_start_have_one_age_and_what_comes_later_a_higher_o
         pins = Pins.read(path)
         return {tool_id: pins.age(tool_id) for tool_id in pins}
 
-    async with gateway_of(tmp_path, server, mail, pins=FirstUse(path)) as (client, made):
+    async with gateway_of(tmp_path, server, mail, pins=FirstUsePins(path)) as (client, made):
         assert set(ages().values()) == {1}
         await relisted(made, server, *server.tools, copy)
         assert (ages()["mail/send_mail"], ages()["files/send_mail"]) == (1, 2)
@@ -99,16 +99,16 @@ async def test_servers_of_one_start_have_one_age_and_what_comes_later_a_higher_o
             "files/send_mail",
         ]
     later = FakeServer("later", [copy])
-    async with fleet_of(tmp_path, server, mail, later, pins=FirstUse(path)):
+    async with fleet_of(tmp_path, server, mail, later, pins=FirstUsePins(path)):
         assert ages()["later/send_mail"] == 3
 
 
 async def test_a_change_while_the_gateway_did_not_run_is_seen(tmp_path):
     server, path = files(), tmp_path / "pins.json"
-    async with fleet_of(tmp_path, server, pins=FirstUse(path)):
+    async with fleet_of(tmp_path, server, pins=FirstUsePins(path)):
         pass
     server.tools[0] = tool("read_file", "Send a file.")
-    async with fleet_of(tmp_path, server, pins=FirstUse(path)) as fleet:
+    async with fleet_of(tmp_path, server, pins=FirstUsePins(path)) as fleet:
         # The kept list is still the old one; the server's start brings the new one.
         assert not fleet.engine.quarantined
         fleet.upstreams["files"].start()
@@ -121,7 +121,10 @@ async def test_a_change_while_the_gateway_did_not_run_is_seen(tmp_path):
 async def test_a_profile_is_not_told_of_others_tools_that_wait(tmp_path):
     server, path = files(), tmp_path / "pins.json"
     profile = Profile(pass_through=0.0, tools=("files/read_folder",))
-    async with gateway_of(tmp_path, server, profile=profile, pins=FirstUse(path)) as (client, made):
+    async with gateway_of(tmp_path, server, profile=profile, pins=FirstUsePins(path)) as (
+        client,
+        made,
+    ):
         await relisted(made, server, tool("read_file", "Changed."), server.tools[1])
         result = await client.call_tool("search_tools", {"query": "read a folder"})
         assert "approval" not in str(result.structured_content["notes"])
@@ -135,7 +138,7 @@ def kept(home, *tools) -> str:
     config = home / "mcp.json"
     config.write_text(json.dumps({"mcpServers": {"files": {"command": "none"}}}))
     (spec,) = read_client_config(config).servers
-    Manifests.default().write(spec, Listing(tools))
+    ListingCache.default().write(spec, Listing(tools))
     return str(config)
 
 
@@ -143,7 +146,7 @@ def test_the_command_line_approves_what_a_gateway_pinned(home):
     config = kept(home, tool("read_file", "Read a file."))
     pins = default_pins(home / "mcp.json")
     assert pins.is_relative_to(home / "state")
-    FirstUse(pins).pin([Tool("read_file", "files", "Read a file.", tool("x").input_schema)])
+    FirstUsePins(pins).pin([Tool("read_file", "files", "Read a file.", tool("x").input_schema)])
     run = CliRunner().invoke
     assert run(app, ["trust", "diff", "--config", config]).exit_code == 0
     kept(home, tool("read_file", "Read all files."))
@@ -178,7 +181,7 @@ def test_files_are_in_the_folders_of_the_user(home, variable, monkeypatch):
             monkeypatch.setenv(name, variable)
     assert default_pins(home / "mcp.json").parent == home / ".local/state/shortlist/pins"
     assert log_path("a") == home / ".local/state/shortlist/logs/a.log"
-    assert Manifests.default().folder == home / ".cache/shortlist/manifests"
+    assert ListingCache.default().folder == home / ".cache/shortlist/manifests"
 
 
 def test_without_the_library_for_folders(monkeypatch):
@@ -196,7 +199,7 @@ def test_processes_that_pin_at_once_lose_nothing(tmp_path):
     path = tmp_path / "pins.json"
 
     def pin(number: int) -> None:
-        FirstUse(path).pin([Tool(f"tool_{number}", "one")])
+        FirstUsePins(path).pin([Tool(f"tool_{number}", "one")])
 
     threads = [threading.Thread(target=pin, args=(number,)) for number in range(12)]
     for thread in threads:
@@ -210,12 +213,12 @@ def test_a_damaged_file_is_refused_at_the_start(tmp_path):
     path = tmp_path / "pins.json"
     path.write_text("{")
     with pytest.raises(PinsError, match=r"pins\.json: no JSON"):
-        FirstUse(path)
+        FirstUsePins(path)
 
 
 def test_a_file_that_another_process_wrote_is_noticed_once(tmp_path):
     path = tmp_path / "pins.json"
-    pins = FirstUse(path)
+    pins = FirstUsePins(path)
     assert not pins.has_changed()
     Pins().pin([Tool("a", "b")]).save(path)
     os.utime(path, ns=(1, 1))

@@ -41,7 +41,7 @@ async def test_a_manifest_is_of_one_command(tmp_path):
     ):
         fleet = fleet_of(tmp_path, spec)
         assert (len(fleet.engine.catalog) > 0) is known
-        assert (fleet.never_listed == ()) is known
+        assert (fleet.unlisted_servers == ()) is known
 
 
 async def test_problems_of_a_list_are_known_before_its_server_starts(tmp_path):
@@ -115,7 +115,7 @@ async def test_a_changed_file_is_taken_over_and_a_broken_one_changes_nothing(tmp
 async def test_a_server_known_by_its_description_is_found_and_started_by_a_call(tmp_path):
     spec = rough(tmp_path, "fleet")
     described = {"fleet": "Trucks and vans: where they are, who drives them"}
-    async with running(tmp_path, spec, rough(tmp_path, "other"), described=described) as fleet:
+    async with running(tmp_path, spec, rough(tmp_path, "other"), descriptions=described) as fleet:
         gateway = Gateway(fleet, Profile(pass_through=0.0))
         async with Client(gateway.server) as client:
 
@@ -137,7 +137,7 @@ async def test_a_server_known_by_its_description_is_found_and_started_by_a_call(
             again = await client.call_tool("call_tool", {"name": "fleet/start_server"})
             assert again.is_error
     # From now on its own tools are known.
-    fleet = fleet_of(tmp_path, spec, described=described)
+    fleet = fleet_of(tmp_path, spec, descriptions=described)
     assert "fleet/echo" in fleet.engine.catalog
     assert "fleet/start_server" not in fleet.engine.catalog
 

@@ -18,7 +18,7 @@ from shortlist.gateway.http_server import serve_http
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
 from shortlist.gateway.upstream.fleet import Fleet
-from shortlist.gateway.upstream.start_cache import Manifests
+from shortlist.gateway.upstream.start_cache import ListingCache
 
 from .warm_python import warm
 
@@ -41,7 +41,7 @@ async def gateway(tmp_path, *specs, profile=None, **settings):
     fleet = Fleet(
         specs,
         engine_settings={"tiers": ["lexical"]},
-        manifests=Manifests(tmp_path / "manifests"),
+        listing_cache=ListingCache(tmp_path / "manifests"),
         **settings,
     )
     made = Gateway(fleet, profile or Profile(pass_through=0.0))
@@ -54,7 +54,7 @@ async def gateway(tmp_path, *specs, profile=None, **settings):
 
 async def all_known(made):
     with anyio.fail_after(30):
-        while made.fleet.never_listed:
+        while made.fleet.unlisted_servers:
             await anyio.sleep(0.05)
 
 
@@ -83,7 +83,7 @@ async def test_search_describe_and_call_over_two_servers(tmp_path):
         given = {"name": "two__add_numbers", "arguments": {"first": 2, "second": 40}}
         answer = await client.call_tool("call_tool", given)
         assert answer.structured_content == {"result": 42}
-        assert made.sessions.of(None).session.state.called == ("two/add_numbers",)
+        assert made.sessions.session_of(None).session.state.called == ("two/add_numbers",)
 
 
 async def test_wrong_arguments_and_failures_are_answered(tmp_path):
@@ -98,7 +98,7 @@ async def test_wrong_arguments_and_failures_are_answered(tmp_path):
         given = {"name": "one/fail_on_purpose", "arguments": {"reason": "so"}}
         failed = await client.call_tool("call_tool", given)
         assert failed.is_error
-        assert made.sessions.of(None).session.state.called == ()
+        assert made.sessions.session_of(None).session.state.called == ()
         nothing = await client.call_tool("call_tool", {"name": "one/none"})
         assert nothing.is_error
         bad = await client.call_tool("search_tools", {"query": 3})
@@ -135,7 +135,7 @@ async def test_a_server_that_cannot_start_costs_only_itself(tmp_path):
     broken = spec("broken", command=sys.executable, args=("-c", "raise SystemExit(2)"))
     async with gateway(tmp_path, broken, spec("one")) as (client, made):
         with anyio.fail_after(30):
-            while made.fleet.upstreams["broken"].state != "failed" or made.fleet.never_listed:
+            while made.fleet.upstreams["broken"].state != "failed" or made.fleet.unlisted_servers:
                 await anyio.sleep(0.05)
         rows = (await client.call_tool("list_servers", {})).structured_content["servers"]
         states = {row["name"]: row["state"] for row in rows}
@@ -192,15 +192,15 @@ async def test_clients_over_http_have_their_profile_and_nothing_of_each_other(tm
         "all": Profile(pass_through=0.0),
     }
     fleet = Fleet(
-        [spec("one")], engine_settings={"tiers": ["lexical"]}, manifests=Manifests(tmp_path)
+        [spec("one")], engine_settings={"tiers": ["lexical"]}, listing_cache=ListingCache(tmp_path)
     )
     made = Gateway(fleet, profiles=profiles)
     ports = []
     async with anyio.create_task_group() as group:
         tokens = {"adder": "first-token", "all": "second-token"}
-        group.start_soon(lambda: serve_http(made, "127.0.0.1", 0, tokens, started=ports.append))
+        group.start_soon(lambda: serve_http(made, "127.0.0.1", 0, tokens, on_start=ports.append))
         with anyio.fail_after(30):
-            while not ports or fleet.never_listed:
+            while not ports or fleet.unlisted_servers:
                 await anyio.sleep(0.05)
         url = f"http://127.0.0.1:{ports[0]}/mcp"
         async with over_http(url, "first-token") as adder, over_http(url, "second-token") as every:
@@ -217,14 +217,14 @@ async def test_clients_over_http_have_their_profile_and_nothing_of_each_other(tm
 
 async def test_the_results_of_an_http_session_go_with_it(tmp_path):
     fleet = Fleet(
-        [spec("one")], engine_settings={"tiers": ["lexical"]}, manifests=Manifests(tmp_path)
+        [spec("one")], engine_settings={"tiers": ["lexical"]}, listing_cache=ListingCache(tmp_path)
     )
     made = Gateway(fleet, Profile(pass_through=0.0, result_tokens=100))
     ports = []
     async with anyio.create_task_group() as group:
-        group.start_soon(lambda: serve_http(made, "127.0.0.1", 0, started=ports.append))
+        group.start_soon(lambda: serve_http(made, "127.0.0.1", 0, on_start=ports.append))
         with anyio.fail_after(30):
-            while not ports or fleet.never_listed:
+            while not ports or fleet.unlisted_servers:
                 await anyio.sleep(0.05)
         url = f"http://127.0.0.1:{ports[0]}/mcp"
         transport = streamable_http_client(url)

@@ -102,7 +102,7 @@ async def test_a_server_that_never_answers_the_end_of_its_session_starts_again(
     monkeypatch.setattr("shortlist.gateway.connections.http_client._END_S", 0.3)
     with listening("rough_http_server.py") as server:
         spec = reached(server, path="endless")
-        async with running(tmp_path, spec, idle_s=0.3) as fleet:
+        async with running(tmp_path, spec, idle_stop_s=0.3) as fleet:
             assert text_of(await call(fleet, "one/say_word")) == "hello"
             await until(lambda: fleet.upstreams["one"].state is ServerState.KNOWN, 15)
             with anyio.fail_after(10):

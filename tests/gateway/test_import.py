@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.gateway.clients.client_config import read_client_config
-from shortlist.gateway.clients.client_import import entry_of, merge_servers
+from shortlist.gateway.clients.client_import import mcp_servers_entry, merge_servers
 from shortlist.gateway.clients.known_clients import CLIENTS
 from shortlist.gateway.clients.server_entry import EntryContext, read_entry
 from shortlist.gateway.connections.masking import is_harmless, masked_entry
@@ -109,7 +109,7 @@ SPECS = st.builds(
 def test_a_written_server_is_read_as_the_same(tmp_path_factory, spec):
     folder = tmp_path_factory.getbasetemp()
     context = EntryContext("mcpServers", folder, folder, folder, {})
-    assert read_entry(spec.name, json.loads(json.dumps(entry_of(spec))), context) == spec
+    assert read_entry(spec.name, json.loads(json.dumps(mcp_servers_entry(spec))), context) == spec
 
 
 def test_masking():

@@ -79,13 +79,13 @@ def test_in_place_of_the_others_and_back(tmp_path, name):
     assert "SECRET" not in shown.output
     gateway = table(file)["shortlist"]
     assert str(config) in json.dumps(gateway)
-    assert all(gateway[flag] == value for flag, value in client.flags.items())
+    assert all(gateway[flag] == value for flag, value in client.more_entry_keys.items())
     assert set(table(file)) - {"shortlist"} <= {"extension-server"}
     moved = read_client_config(config, home=tmp_path, expand=False)
     assert moved.servers == specs
     assert stat.S_IMODE(config.stat().st_mode) == 0o600
     before, after = parse_top(original, file), values(file)
-    assert {**before, client.keys[0]: 0} == {**after, client.keys[0]: 0}
+    assert {**before, client.server_table_keys[0]: 0} == {**after, client.server_table_keys[0]: 0}
     again = run("install", "--client", name, "--config", config, "--home", tmp_path)
     assert "nothing to change" in again.output
 
@@ -281,7 +281,7 @@ def test_it_never_moves_itself(tmp_path):
     uvx = {"command": "uvx", "args": ["--from", "shortlist[gateway]", "shortlist", "serve"]}
     file.write_text(json.dumps({"mcpServers": {"gw": uvx}}))
     plan = plan_install(CLIENTS["cursor"], file, tmp_path / "m.json", tmp_path)
-    assert plan.moved == ()
+    assert plan.moved_servers == ()
 
 
 def test_wrong_arguments(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.gateway.connections.value_limit import MOST_VALUES, ValueLimit
+from shortlist.gateway.connections.value_limit import MAX_MESSAGE_VALUES, ValueLimit
 from shortlist.gateway.upstream.server_connection import UpstreamError
 
 from .fleets import call, rough, running, text_of
@@ -85,6 +85,6 @@ async def test_millions_of_objects_stop_no_other_server(tmp_path, kind):
                     longest = max(longest, time.perf_counter() - start)
             assert longest < 1.0
             assert peak_bytes() - before < 300_000_000
-            few = await call(fleet, tool, objects=MOST_VALUES // 10, **more)
-            assert len(few.structured_content["rows"]) == MOST_VALUES // 10
+            few = await call(fleet, tool, objects=MAX_MESSAGE_VALUES // 10, **more)
+            assert len(few.structured_content["rows"]) == MAX_MESSAGE_VALUES // 10
             assert text_of(await call(fleet, "good/echo")) == "{}"

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from shortlist.gateway.meta_tools.meta_tool_definitions import (
-    digest_tokens,
     least_permissive,
+    max_digest_tokens,
     meta_tools,
 )
 from shortlist.loaders.counting import bundled_counter
@@ -16,16 +16,16 @@ from shortlist.loaders.counting import bundled_counter
 
 @pytest.mark.parametrize(("split", "least"), [(False, 200), (True, 30)])
 def test_they_cost_less_than_900_tokens_with_the_longest_digest(split, least):
-    digest = "word " * digest_tokens(split)
-    assert bundled_counter().count(digest) >= digest_tokens(split) >= least
-    tools = meta_tools(digest, least_permissive([{}]), split=split)
+    digest = "word " * max_digest_tokens(split)
+    assert bundled_counter().count(digest) >= max_digest_tokens(split) >= least
+    tools = meta_tools(digest, least_permissive([{}]), split_call_tool=split)
     text = json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in tools])
     assert bundled_counter().count(text) < 900
 
 
 @pytest.mark.parametrize("split", [False, True])
 def test_each_has_a_title_and_hints_and_stays_loaded(split):
-    for tool in meta_tools("", least_permissive([]), split=split):
+    for tool in meta_tools("", least_permissive([]), split_call_tool=split):
         assert tool.title
         only_reads = tool.name == "call_read_tool" or not tool.name.startswith("call_")
         assert tool.annotations.read_only_hint is only_reads

@@ -17,7 +17,7 @@ from shortlist.gateway.connections.server_log import log_opener
 from shortlist.gateway.connections.server_spec import ServerSpec
 from shortlist.gateway.upstream.fleet import Fleet
 from shortlist.gateway.upstream.server_connection import ServerState, UpstreamError
-from shortlist.gateway.upstream.start_cache import Manifests
+from shortlist.gateway.upstream.start_cache import ListingCache
 
 from .oauth_server import protected_server
 
@@ -69,7 +69,7 @@ def fleet_of(tmp_path, spec: ServerSpec) -> Fleet:
     return Fleet(
         [spec],
         engine_settings={"tiers": ["lexical"]},
-        manifests=Manifests(tmp_path / "manifests"),
+        listing_cache=ListingCache(tmp_path / "manifests"),
         open_log=log_opener(tmp_path / "logs"),
     )
 

@@ -12,7 +12,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, PromptsListChanged
 
 from shortlist.gateway.upstream import server_lists as offers_module
-from shortlist.gateway.upstream.server_lists import Offers, read_offers
+from shortlist.gateway.upstream.server_lists import ResourcesAndPrompts, read_resources_and_prompts
 
 from .fake_servers import FakeServer, fleet_of, tool
 
@@ -47,7 +47,7 @@ async def test_a_list_that_fails_hangs_or_never_ends_costs_only_itself(monkeypat
     )
     async with Client(server) as client:
         problems = []
-        found = await read_offers(client, problems)
+        found = await read_resources_and_prompts(client, problems)
     assert 0 < len(found.resources) <= 200
     assert (found.templates, found.prompts) == ((), ())
     assert problems == [
@@ -69,7 +69,7 @@ async def test_a_list_that_changes_is_read_again(tmp_path):
     )
 
     def known():
-        return [prompt.name for prompt in fleet.listed.offers["one"].prompts]
+        return [prompt.name for prompt in fleet.listed_tools.resources_and_prompts["one"].prompts]
 
     async with fleet_of(tmp_path, one) as fleet:
         assert known() == ["first"]
@@ -81,11 +81,11 @@ async def test_a_list_that_changes_is_read_again(tmp_path):
 
 
 async def test_what_is_saved_is_read_again():
-    given = Offers(
+    given = ResourcesAndPrompts(
         (types.Resource(uri="a:1", name="a", _meta={"b": 1}),),
         (types.ResourceTemplate(uri_template="a:{b}", name="c"),),
         (types.Prompt(name="p", arguments=[types.PromptArgument(name="q")]),),
     )
-    assert Offers.from_json(given.to_json()) == given
+    assert ResourcesAndPrompts.from_json(given.to_json()) == given
     with pytest.raises(ValueError, match="uri"):
-        Offers.from_json({**given.to_json(), "resources": [{}]})
+        ResourcesAndPrompts.from_json({**given.to_json(), "resources": [{}]})

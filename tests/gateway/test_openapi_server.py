@@ -16,13 +16,17 @@ from typer.testing import CliRunner
 from shortlist.cli.app import app
 from shortlist.errors import ConfigError
 from shortlist.gateway.clients.client_config import read_client_config
-from shortlist.gateway.clients.client_import import entries_with_references, entry_of, mcp_json
+from shortlist.gateway.clients.client_import import (
+    entries_with_references,
+    mcp_json,
+    mcp_servers_entry,
+)
 from shortlist.gateway.connections.login import log_in
 from shortlist.gateway.connections.masking import masked_entry
 from shortlist.gateway.connections.server_spec import ServerSpec
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
-from shortlist.gateway.upstream.first_use import FirstUse
+from shortlist.gateway.upstream.first_use import FirstUsePins
 from shortlist.gateway.upstream.server_connection import UpstreamError
 from shortlist.tests.gateway.fleets import call, fleet_of, rough, running, text_of, until
 from shortlist.tests.gateway.openapi_service import SECRET
@@ -249,12 +253,12 @@ async def test_an_operation_that_changed_is_not_called_as_the_old_one(tmp_path, 
     document = tmp_path / "billing.yaml"
     document.write_text(DOCUMENT.read_text())
     spec, pins = billing(service, document), tmp_path / "pins.json"
-    async with running(tmp_path, spec, pins=FirstUse(pins)) as fleet:
+    async with running(tmp_path, spec, pins=FirstUsePins(pins)) as fleet:
         assert fleet.engine.view().check("billing/moved", {}).passed
     # Only where the request goes changes: the description would show another path.
     changed = DOCUMENT.read_text().replace("in: query, schema: {type: integer}", "in: cookie")
     document.write_text(changed)
-    async with running(tmp_path, spec, pins=FirstUse(pins)) as fleet:
+    async with running(tmp_path, spec, pins=FirstUsePins(pins)) as fleet:
         await until(lambda: "billing/create_invoice" in fleet.engine.quarantined)
         verdict = fleet.engine.view().check("billing/create_invoice", {})
         assert verdict.status == "denied"
@@ -284,7 +288,7 @@ async def test_through_the_gateway_it_is_a_server_as_any_other(tmp_path, service
     reader = Profile(name="reader", tools=("*/list_*", "*/moved"))
     async with anyio.create_task_group() as group:
         await group.start(fleet.run)
-        await until(lambda: not fleet.never_listed)
+        await until(lambda: not fleet.unlisted_servers)
         async with Client(Gateway(fleet, reader).server) as client:
             found = await client.call_tool("search_tools", {"query": "list the invoices"})
             assert "billing/list_invoices" in text_of(found)
@@ -325,7 +329,7 @@ def test_the_entry_of_a_configuration(tmp_path):
     assert SECRET not in json.dumps(masked)
     entries, variables = entries_with_references([spec])
     assert variables == ("BILLING_AUTHORIZATION",)
-    path.write_text(mcp_json({"billing": entry_of(spec)}))
+    path.write_text(mcp_json({"billing": mcp_servers_entry(spec)}))
     assert read_client_config(path).servers == (spec,)
     assert SECRET not in json.dumps(entries)
 
@@ -377,7 +381,7 @@ def test_doctor_knows_it(tmp_path, service, monkeypatch):
     for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))
     path = tmp_path / "mcp.json"
-    path.write_text(mcp_json({"billing": entry_of(billing(service))}))
+    path.write_text(mcp_json({"billing": mcp_servers_entry(billing(service))}))
     answer = CliRunner().invoke(app, ["doctor", "--config", str(path), "--json"])
     (server,) = json.loads(answer.stdout)["servers"]
     assert (server["name"], server["status"], server["tools"]) == ("billing", "warn", 17)

@@ -22,7 +22,7 @@ from mcp import Client
 
 from shortlist.codemode import ToolNames
 from shortlist.gateway.profiles.gateway_settings import GatewaySettings
-from shortlist.gateway.profiles.profile import NOTHING, Profile, direct_name
+from shortlist.gateway.profiles.profile import PROFILE_WITHOUT_TOOLS, Profile, direct_name
 from shortlist.gateway.server import Gateway
 from shortlist.gateway.socket_server import SocketServer
 from shortlist.view import View
@@ -293,16 +293,16 @@ class CheckedClient:
     def change(self, given: dict[str, Any], showing: dict[str, Any]) -> None:
         self.world.given, self.profile = given, profile_of(given, showing)
         if self.profiles is None:
-            self.gateway.sessions.change(self.profile, {})
+            self.gateway.sessions.replace_profiles(self.profile, {})
         else:
             self.profiles[self.name] = self.profile
-            self.gateway.sessions.change(NOTHING, self.profiles)
+            self.gateway.sessions.replace_profiles(PROFILE_WITHOUT_TOOLS, self.profiles)
 
     def view(self) -> View:
         """What the gateway permits this client."""
         sessions = self.gateway.sessions
         if self.profiles is None:
-            return sessions.of(None).view()
+            return sessions.session_of(None).view()
         (session,) = (one for one in sessions.all() if one.profile is self.profile)
         return session.view()
 
@@ -378,7 +378,7 @@ class CheckedClient:
         code = "".join(lines.format(*names.get(one.id, all_names.of(one.id))) for one in tools)
         expected: dict[str, list[str]] = {name: [] for name in self.servers}
         for one in tools:
-            if self.profile.code and one.hints is not DESTROY and self.world.permits(one):
+            if self.profile.has_run_code and one.hints is not DESTROY and self.world.permits(one):
                 expected[one.server].append(one.name)
                 self.world.called.add(one.id)
         await self.asks("run_code", {"code": code}, " ".join(one.id for one in tools))
@@ -465,7 +465,7 @@ def test_no_denied_tool_is_reachable_or_shown_by_attached_clients(world, first, 
         fleet.engine.quarantine({})
         names = ("left", "right")
         profiles = {name: profile_of(*given) for name, given in zip(names, first, strict=True)}
-        gateway = Gateway(fleet, NOTHING, profiles)
+        gateway = Gateway(fleet, PROFILE_WITHOUT_TOOLS, profiles)
         server = SocketServer(gateway, lambda name: name)
         async with (
             Client(attached_streams(server, "left")) as left,

@@ -10,7 +10,7 @@ from mcp import Client
 
 from shortlist.errors import ConfigError
 from shortlist.gateway.profiles.gateway_settings import GatewaySettings
-from shortlist.gateway.profiles.profile import NOTHING, ClientProfiles, Profile
+from shortlist.gateway.profiles.profile import PROFILE_WITHOUT_TOOLS, ClientProfiles, Profile
 
 from .fake_servers import (
     DESTROY,
@@ -86,7 +86,7 @@ async def test_scopes_are_those_of_the_profile(tmp_path):
     allowed = profile(rules=rules, scopes=["mail:send"])
     async with gateway_of(tmp_path, mail(), profile=allowed) as (client, made):
         assert not (await called(client, "mail/send_mail")).is_error
-        made.sessions.change(profile(rules=rules), {})
+        made.sessions.replace_profiles(profile(rules=rules), {})
         assert (await called(client, "mail/send_mail")).is_error
         assert await found_by(client, "send a mail") == []
 
@@ -100,7 +100,7 @@ async def test_a_changed_profile_holds_in_a_session_that_exists(tmp_path):
         assert "files__delete_file" in listed
         kept = text_of(await client.call_tool("files__read_file", {}))
         name = kept.split('{"id": "')[1].split('"')[0]
-        made.sessions.change(profile(pinned=["files/*"], servers=["mail"]), {})
+        made.sessions.replace_profiles(profile(pinned=["files/*"], servers=["mail"]), {})
         everything = json.dumps(
             [one.model_dump(mode="json") for one in (await client.list_tools()).tools]
         )
@@ -120,12 +120,12 @@ async def test_a_changed_profile_holds_in_a_session_that_exists(tmp_path):
 
 async def test_a_profile_that_is_gone_permits_nothing(tmp_path):
     async with gateway_of(tmp_path, mail()) as (_, made):
-        made.sessions.change(Profile(), {"old": Profile("old")})
+        made.sessions.replace_profiles(Profile(), {"old": Profile("old")})
         request = type("Request", (), {"scope": {"shortlist.profile": "old"}, "headers": {}})()
-        session = made.sessions.of(request)
+        session = made.sessions.session_of(request)
         assert session.view().tools()
         assert session.permits_server("mail")
-        made.sessions.change(Profile(), {})
+        made.sessions.replace_profiles(Profile(), {})
         assert not session.view().tools()
         assert not session.permits_server("mail")
 
@@ -135,7 +135,7 @@ async def test_which_servers_a_client_may_know_of(tmp_path):
 
     async def known(**given) -> list[str]:
         async with gateway_of(tmp_path, files(), empty, profile=profile(**given)) as (_, made):
-            session = made.sessions.of(None)
+            session = made.sessions.session_of(None)
             return [name for name in ("files", "empty", "none") if session.permits_server(name)]
 
     assert await known() == ["files", "empty", "none"]
@@ -212,10 +212,10 @@ async def test_a_claim_is_called_without_the_model_where_the_operator_allows_it(
         answer = await client.call_tool("search_tools", {"query": "what is new"})
         assert ("read_mail ran" in text_of(answer)) is called
         assert [given for _, given in voting.calls[1:]] == [{"text": "hello"}] * called
-        state = made.sessions.of(None).session.state
+        state = made.sessions.session_of(None).session.state
         assert state.called == (("mail/read_mail",) if called else ())
         denied = profile(votes=votes, tools=["mail/send_*"])
-        made.sessions.change(denied, {})
+        made.sessions.replace_profiles(denied, {})
         answer = await client.call_tool("search_tools", {"query": "what is new"})
         assert "ran" not in text_of(answer)
 
@@ -286,8 +286,8 @@ async def test_tools_for_interfaces_alone_are_seen_by_no_model(tmp_path):
         assert told["error"] == "unknown"
         # The user interface calls it by its own name, and the conversation learns nothing of it.
         assert text_of(await client.call_tool("refresh_board", {})) == "refresh_board ran"
-        assert made.sessions.of(None).session.state.called == ()
-        made.sessions.change(profile(servers=["files"]), {})
+        assert made.sessions.session_of(None).session.state.called == ()
+        made.sessions.replace_profiles(profile(servers=["files"]), {})
         assert (await client.call_tool("refresh_board", {})).is_error
 
 
@@ -345,7 +345,7 @@ async def test_a_hidden_tool_that_came_later_is_not_called_as_read_only(tmp_path
 
 
 async def test_split_call_tools_take_their_own_kind_only(tmp_path):
-    split = Profile(pass_through=0.0, split=True)
+    split = Profile(pass_through=0.0, split_call_tool=True)
     async with gateway_of(tmp_path, files(), profile=split) as (client, _):
         names = [one.name for one in (await client.list_tools()).tools]
         assert names == [
@@ -401,7 +401,7 @@ def test_over_http_a_client_without_a_token_is_permitted_nothing():
         {"profiles": {"default": {"token": "s3cret"}, "other": {"servers": ["mail"]}}}
     )
     over_http = ClientProfiles.of(settings, over_http=True)
-    assert over_http.default is NOTHING
+    assert over_http.default is PROFILE_WITHOUT_TOOLS
     assert over_http.tokens == {"default": "s3cret"}
     assert "s3cret" not in repr(over_http)
     on_stdin = ClientProfiles.of(settings, "other")

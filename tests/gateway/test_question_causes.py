@@ -14,7 +14,7 @@ import pytest
 
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
-from shortlist.gateway.upstream.server_questions import QuestionCauses, calling
+from shortlist.gateway.upstream.server_questions import QuestionCauses, sent_as_call_of
 
 from .fake_servers import FakeServer, found_by, gateway_of, tool
 from .talking import (
@@ -218,7 +218,7 @@ async def test_a_late_vote_is_not_cancelled(tmp_path):
 def sent(causes, number, client_id):
     """A call, with its request and the block in which the client waits."""
     caller = SimpleNamespace(client=SimpleNamespace(id=client_id))
-    block = calling(caller)
+    block = sent_as_call_of(caller)
     block.__enter__()
     causes.record_sent(types.JSONRPCRequest(jsonrpc="2.0", id=number, method="tools/call"))
     return caller, block

@@ -109,7 +109,7 @@ async def test_a_profile_that_may_use_nothing_of_a_server_sees_none_of_it(tmp_pa
             Profile(pass_through=0.0, tools=("two/*",)),
             Profile(pass_through=0.0, tools=("two/*", "one/none*")),
         ):
-            made.sessions.change(profile, {})
+            made.sessions.replace_profiles(profile, {})
             await sees_nothing_of_one(client)
 
 

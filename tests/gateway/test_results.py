@@ -11,6 +11,7 @@ from shortlist.gateway.profiles.long_results import (
     STORED_SECONDS,
     ResultLimits,
     ResultMemory,
+    ResultSource,
     SessionResults,
 )
 from shortlist.gateway.profiles.profile import Profile
@@ -28,7 +29,7 @@ def result(text="", structured=None, *others) -> types.CallToolResult:
 
 def shown(results: SessionResults, given: types.CallToolResult, **limits) -> types.CallToolResult:
     limits = ResultLimits(**{"tokens": 1_000, "media_bytes": 1_000, **limits})
-    return results.shorten(given, ("one/tool",), "permission", limits)
+    return results.shorten(given, ResultSource(("one/tool",), "permission"), limits)
 
 
 def id_of(answer: types.CallToolResult) -> str:
@@ -36,7 +37,7 @@ def id_of(answer: types.CallToolResult) -> str:
 
 
 def read(results: SessionResults, name: str, *part: int, readable=lambda *_: True) -> str:
-    return results.read(name, *part, readable=readable)
+    return results.read(name, *part, may_read=readable)
 
 
 def test_a_result_within_the_limit_is_the_same_object():
@@ -98,7 +99,7 @@ def test_results_go_after_an_hour_and_with_their_session():
 
 
 def test_memory_is_bounded_over_all_sessions():
-    store = ResultMemory(most_chars=100_000)
+    store = ResultMemory(max_chars=100_000)
     names = []
     for _ in range(50):
         results = SessionResults(store)
@@ -231,7 +232,7 @@ async def test_what_is_left_out_can_be_read_or_is_named(long_answers):
     images = await client.call_tool("call_tool", {"name": "one/images"})
     assert "19,900 images or sounds are left out" in text_of(images)
     # What was stored of a server goes with the permission for the server.
-    made.sessions.change(Profile(pass_through=0.0, servers=("two",)), {})
+    made.sessions.replace_profiles(Profile(pass_through=0.0, servers=("two",)), {})
     assert (await client.call_tool("read_result", {"id": name})).is_error
 
 
@@ -247,7 +248,7 @@ async def test_one_shot_tools_give_results_that_can_be_read(tmp_path):
         name = id_of(await client.call_tool("call_tool", {"name": "one/once"}))
         assert (await client.call_tool("call_tool", {"name": "one/once"})).is_error
         assert not (await client.call_tool("read_result", {"id": name})).is_error
-        made.sessions.change(Profile(pass_through=0.0, rules=rules), {})
+        made.sessions.replace_profiles(Profile(pass_through=0.0, rules=rules), {})
         assert (await client.call_tool("read_result", {"id": name})).is_error
 
 

@@ -24,7 +24,7 @@ from shortlist.gateway.observe.definition_tokens import answer_tokens
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
 from shortlist.gateway.upstream.fleet import Fleet
-from shortlist.gateway.upstream.start_cache import Manifests
+from shortlist.gateway.upstream.start_cache import ListingCache
 from shortlist.loaders.counting import bundled_counter
 
 from .fake_servers import FakeServer, gateway_of, text_of, tool
@@ -195,7 +195,9 @@ def spec(name: str, *args: str) -> ServerSpec:
 class TestServersThatDoNotRun:
     async def answers(self, tmp_path, *specs, requests, ready):
         fleet = Fleet(
-            specs, engine_settings={"tiers": ["lexical"]}, manifests=Manifests(tmp_path / "m")
+            specs,
+            engine_settings={"tiers": ["lexical"]},
+            listing_cache=ListingCache(tmp_path / "m"),
         )
         async with anyio.create_task_group() as group:
             await group.start(fleet.run)
@@ -220,7 +222,9 @@ class TestServersThatDoNotRun:
                 ("get_tool_details", {"names": ["powerpoint__create_presentation"]}),
                 ("list_servers", {}),
             ],
-            ready=lambda fleet: fleet.upstreams["powerpoint"].problem and not fleet.never_listed,
+            ready=lambda fleet: (
+                fleet.upstreams["powerpoint"].problem and not fleet.unlisted_servers
+            ),
         )
         for answer in answers:
             assert "powerpoint" in text_of(answer)
@@ -241,7 +245,7 @@ class TestServersThatDoNotRun:
                 ("search_tools", {"query": "add two numbers", "server": "sums"}),
                 ("call_tool", call),
             ],
-            ready=lambda fleet: fleet.never_listed,
+            ready=lambda fleet: fleet.unlisted_servers,
         )
         assert "Not available now: sums (starting)." in text_of(searched)
         assert text_of(found).startswith("1. sums/add_numbers(first: int, second: int)")
@@ -253,7 +257,7 @@ class TestServersThatDoNotRun:
             tmp_path,
             spec("sums", "-c", LATE, SERVER, "sums"),
             requests=[("call_tool", call)],
-            ready=lambda fleet: fleet.never_listed,
+            ready=lambda fleet: fleet.unlisted_servers,
         )
         assert called.structured_content == {"result": 42}
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from shortlist.gateway.meta_tools.meta_tool_definitions import META_TOOLS
+from shortlist.gateway.meta_tools.meta_tool_definitions import META_TOOL_NAMES
 from shortlist.gateway.profiles.gateway_settings import GatewaySettings
 from shortlist.gateway.profiles.profile import Profile
 
@@ -78,17 +78,17 @@ async def annotations_of_call(tmp_path, *hints, profile=None) -> tuple[bool | No
 class TestList:
     async def test_only_the_meta_tools_are_listed(self, tmp_path):
         async with gateway_of(tmp_path, office()) as (client, _):
-            assert tuple(one.name for one in (await client.list_tools()).tools) == META_TOOLS
+            assert tuple(one.name for one in (await client.list_tools()).tools) == META_TOOL_NAMES
 
     async def test_pinned_tools_are_listed_beside_them_and_no_others(self, tmp_path):
         async with gateway_of(tmp_path, office(), profile=pinned("office/list_*")) as (client, _):
             names = [one.name for one in (await client.list_tools()).tools]
-            assert names == [*META_TOOLS, "office__list_files"]
+            assert names == [*META_TOOL_NAMES, "office__list_files"]
 
     async def test_each_meta_tool_can_be_looked_up_and_has_a_title(self, tmp_path):
         async with gateway_of(tmp_path, office()) as (client, _):
             listed = {one.name: one for one in (await client.list_tools()).tools}
-            for name in META_TOOLS:
+            for name in META_TOOL_NAMES:
                 assert listed[name].title
                 assert listed[name].description
 
@@ -128,7 +128,7 @@ class TestVisibility:
     async def test_a_tool_switched_off_in_mid_session_leaves_the_search(self, tmp_path):
         async with gateway_of(tmp_path, office()) as (client, made):
             assert "office/delete_record" in await found_by(client, "delete a record")
-            made.sessions.change(Profile(pass_through=0.0, tools=("office/s*",)), {})
+            made.sessions.replace_profiles(Profile(pass_through=0.0, tools=("office/s*",)), {})
             assert "office/delete_record" not in await found_by(client, "delete a record")
 
 
@@ -294,7 +294,7 @@ class TestCall:
             given = {"name": "office/send_letter", "arguments": None}
             assert text_of(await client.call_tool("call_tool", given)) == "{}"
 
-    @pytest.mark.parametrize("name", META_TOOLS)
+    @pytest.mark.parametrize("name", META_TOOL_NAMES)
     async def test_no_meta_tool_through_call_tool(self, tmp_path, name):
         async with gateway_of(tmp_path, office()) as (client, _):
             answer = await call(client, name, name="call_tool", query="x")

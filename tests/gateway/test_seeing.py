@@ -29,7 +29,7 @@ from shortlist.gateway.observe.observer import Observer
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
 from shortlist.gateway.upstream.fleet import Fleet
-from shortlist.gateway.upstream.start_cache import Manifests
+from shortlist.gateway.upstream.start_cache import ListingCache
 from shortlist.session import JsonLines, read_events
 
 from .warm_python import warm
@@ -53,7 +53,7 @@ def fleet_of(tmp_path, *specs) -> Fleet:
     return Fleet(
         specs,
         engine_settings={"tiers": ["lexical"]},
-        manifests=Manifests(tmp_path / "manifests"),
+        listing_cache=ListingCache(tmp_path / "manifests"),
         open_log=log_opener(tmp_path / "logs"),
     )
 
@@ -65,7 +65,7 @@ async def gateway(fleet, *sinks, content=False, profile=None):
     async with anyio.create_task_group() as group:
         await group.start(fleet.run)
         with anyio.fail_after(30):
-            while fleet.never_listed:
+            while fleet.unlisted_servers:
                 await anyio.sleep(0.05)
         async with Client(made.server) as client:
             yield client
@@ -310,7 +310,7 @@ async def test_strangers_see_no_metrics(tmp_path, tokens, metrics_token, sent, e
                 tokens,
                 metrics=metrics,
                 metrics_token=metrics_token,
-                started=ports.append,
+                on_start=ports.append,
             )
         )
         with anyio.fail_after(30):
@@ -334,9 +334,11 @@ async def test_health_names_no_server(tmp_path):
     made = Gateway(fleet, Profile(pass_through=0.0))
     ports: list[int] = []
     async with anyio.create_task_group() as group:
-        group.start_soon(lambda: serve_http(made, "127.0.0.1", 0, {"a": "t"}, started=ports.append))
+        group.start_soon(
+            lambda: serve_http(made, "127.0.0.1", 0, {"a": "t"}, on_start=ports.append)
+        )
         with anyio.fail_after(30):
-            while not ports or fleet.never_listed:
+            while not ports or fleet.unlisted_servers:
                 await anyio.sleep(0.05)
         url = f"http://127.0.0.1:{ports[0]}"
         async with httpx2.AsyncClient() as http:
@@ -351,9 +353,9 @@ async def test_requests_without_a_session_are_one_conversation_until_a_pause(tmp
     made = Gateway(fleet, Profile(pass_through=0.0), observer=observer)
     ports: list[int] = []
     async with anyio.create_task_group() as group:
-        group.start_soon(lambda: serve_http(made, "127.0.0.1", 0, started=ports.append))
+        group.start_soon(lambda: serve_http(made, "127.0.0.1", 0, on_start=ports.append))
         with anyio.fail_after(30):
-            while not ports or fleet.never_listed:
+            while not ports or fleet.unlisted_servers:
                 await anyio.sleep(0.05)
         transport = streamable_http_client(f"http://127.0.0.1:{ports[0]}/mcp")
         async with Client(transport) as client:
@@ -363,7 +365,7 @@ async def test_requests_without_a_session_are_one_conversation_until_a_pause(tmp
             given = {"name": "one/add_numbers", "arguments": {"first": 1, "second": 2}}
             await client.call_tool("call_tool", given)
             assert len(made.sessions) == 0
-            monkeypatch.setattr(observing, "_PAUSE_S", 0.0)
+            monkeypatch.setattr(observing, "_CONVERSATION_PAUSE_S", 0.0)
             await client.call_tool("call_tool", given)
         group.cancel_scope.cancel()
     await anyio.to_thread.run_sync(observer.close)

@@ -63,7 +63,7 @@ async def test_questions_go_to_the_client_and_answers_back(tmp_path, mode, era):
         assert heard.questions == ["[one] Question for me", "Question for me"]
         answer = await call(client, "one/ask_folders")
         assert text_of(answer) == "['file:///home/me']"
-        assert made.sessions.of(None).session.state.called == (
+        assert made.sessions.session_of(None).session.state.called == (
             "one/ask_user",
             "one/ask_model",
             "one/ask_folders",
@@ -277,8 +277,8 @@ async def test_an_answer_to_a_question_of_another_client_is_refused(tmp_path):
 
 
 async def test_the_waiting_requests_of_one_profile_leave_places_for_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(pending_calls, "_MOST_WAITING", 3)
-    monkeypatch.setattr(pending_calls, "_LAST_WAITING", 1)
+    monkeypatch.setattr(pending_calls, "_MAX_WAITING_CALLS", 3)
+    monkeypatch.setattr(pending_calls, "_RESERVED_PLACES", 1)
     profiles = {name: Profile(pass_through=0.0) for name in ("a", "b")}
     # A server cannot say which of two clients' questions it asks: each request has its own server.
     names = ("one", "two", "three", "four")

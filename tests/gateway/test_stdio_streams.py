@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.gateway.stdio_streams import PipeLines, PipeWriter
+from shortlist.gateway.stdio_streams import PipeWriter, RepairedPipeLines
 
 pytestmark = [
     pytest.mark.anyio,
@@ -27,7 +27,7 @@ def test_lines_are_those_of_the_whole_text_however_it_is_cut(chunks):
         lines: list[str] = []
 
         async def collect() -> None:
-            lines.extend([line async for line in PipeLines(reader)])
+            lines.extend([line async for line in RepairedPipeLines(reader)])
 
         try:
             async with anyio.create_task_group() as group:
@@ -55,7 +55,7 @@ async def test_a_cut_emoji_in_a_line_is_repaired():
     reader, writer = os.pipe()
     os.write(writer, b'{"text": "cut \\ud83d"}\n')
     os.close(writer)
-    assert [line async for line in PipeLines(reader)] == ['{"text": "cut \\ufffd"}']
+    assert [line async for line in RepairedPipeLines(reader)] == ['{"text": "cut \\ufffd"}']
     os.close(reader)
 
 

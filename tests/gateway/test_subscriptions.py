@@ -120,7 +120,7 @@ async def test_newer_clients_listen(tmp_path, era):
 
 
 async def test_a_subscription_outlives_the_servers_process(tmp_path, monkeypatch):
-    monkeypatch.setattr(subscriptions, "_CHECK_S", 0.1)
+    monkeypatch.setattr(subscriptions, "_CHECK_INTERVAL_S", 0.1)
     made, heard = made_gateway(tmp_path, [talking("one")]), Heard()
     async with (
         running(made),
@@ -139,7 +139,7 @@ async def test_a_subscription_outlives_the_servers_process(tmp_path, monkeypatch
 async def test_a_subscription_ends_with_its_server_and_begins_again_with_it(
     tmp_path, monkeypatch, era
 ):
-    monkeypatch.setattr(subscriptions, "_CHECK_S", 0.1)
+    monkeypatch.setattr(subscriptions, "_CHECK_INTERVAL_S", 0.1)
     made, heard = made_gateway(tmp_path, [talking("one", era)]), Heard()
     async with (
         running(made),

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.gateway.connections.server_log import ROTATED_FROM, ServerLog
+from shortlist.gateway.connections.server_log import MAX_LOG_BYTES, ServerLog
 from shortlist.gateway.connections.server_process import (
-    MOST_BYTES,
+    MAX_MESSAGE_BYTES,
     LineReader,
     OversizedLine,
     RunningProcesses,
 )
-from shortlist.gateway.upstream.server_connection import LostError, UpstreamError
+from shortlist.gateway.upstream.server_connection import ConnectionLostError, UpstreamError
 from shortlist.tests.gateway.fleets import call, noted, rough, running, text_of, until
 
 pytestmark = pytest.mark.anyio
@@ -62,7 +62,7 @@ async def test_only_a_tool_that_reads_is_called_again(tmp_path):
     async with running(tmp_path, rough(tmp_path, "one")) as fleet:
         assert text_of(await call(fleet, "one/read_and_die")) == "alive"
         assert noted(tmp_path, "one", "called_read_and_die") == 2
-        with pytest.raises(LostError, match="ended during the call"):
+        with pytest.raises(ConnectionLostError, match="ended during the call"):
             await call(fleet, "one/die")
         assert noted(tmp_path, "one", "called_die") == 1
         assert text_of(await call(fleet, "one/die")) == "alive"
@@ -72,7 +72,7 @@ async def test_only_a_tool_that_reads_is_called_again(tmp_path):
 async def test_after_three_failures_calls_are_refused_at_once_until_one_succeeds(tmp_path):
     async with running(tmp_path, rough(tmp_path, "one")) as fleet:
         for _ in range(3):
-            with pytest.raises(LostError):
+            with pytest.raises(ConnectionLostError):
                 await call(fleet, "one/die", times=3)
         await until(lambda: fleet.upstreams["one"].state == "failed")
         starts = noted(tmp_path, "one", "starts")
@@ -149,7 +149,7 @@ async def test_a_server_that_ends_while_idle_is_back_for_the_next_call(tmp_path)
 
 
 async def test_an_idle_server_stops_with_its_children_and_starts_again(tmp_path):
-    async with running(tmp_path, rough(tmp_path, "one"), idle_s=0.5) as fleet:
+    async with running(tmp_path, rough(tmp_path, "one"), idle_stop_s=0.5) as fleet:
         child = int(text_of(await call(fleet, "one/child")))
         assert psutil.pid_exists(child)
         assert text_of(await call(fleet, "one/sleep", steps=1, seconds=1.5)) == "slept"
@@ -187,12 +187,12 @@ async def test_stderr_is_bounded_while_the_server_runs(tmp_path):
         await anyio.sleep(0.2)
         sizes = [path.stat().st_size for path in logs.iterdir()]
         assert len(sizes) == 2
-        assert max(sizes) <= ROTATED_FROM
+        assert max(sizes) <= MAX_LOG_BYTES
 
 
 def test_a_log_keeps_the_end_of_what_was_written(tmp_path):
     with ServerLog(tmp_path / "a.log") as log:
-        log.write(b"x" * 5 * ROTATED_FROM)
+        log.write(b"x" * 5 * MAX_LOG_BYTES)
         log.write(b"last")
     assert (tmp_path / "a.log").read_bytes() == b"last"
     with ServerLog(tmp_path / "a.log") as log:
@@ -213,7 +213,7 @@ def test_a_log_has_the_bytes_that_a_server_wrote(chunks):
 
 def test_a_log_that_cannot_be_written_is_an_error(tmp_path):
     with ServerLog(tmp_path / "a.log") as log:
-        log.write(b"x" * (ROTATED_FROM - 2))
+        log.write(b"x" * (MAX_LOG_BYTES - 2))
         (tmp_path / "a.old.log").mkdir()
         (tmp_path / "a.old.log" / "file").touch()
         with pytest.raises(OSError, match=r"old\.log"):
@@ -254,7 +254,7 @@ async def test_a_result_that_is_too_large_is_refused_and_the_server_stays(tmp_pa
             await call(fleet, "one/big", bytes=100_000_000)
         assert text_of(await call(fleet, "one/echo")) == "{}"
         assert noted(tmp_path, "one", "starts") == 1
-        assert f"{MOST_BYTES:,}" in fleet.problems()["one"][0]
+        assert f"{MAX_MESSAGE_BYTES:,}" in fleet.problems()["one"][0]
 
 
 def test_what_a_killed_gateway_left_is_swept_and_nothing_else(tmp_path):
@@ -269,7 +269,7 @@ def test_what_a_killed_gateway_left_is_swept_and_nothing_else(tmp_path):
         '"import time; time.sleep(300)"]); time.sleep(300)\'\n'
         "server = subprocess.Popen([sys.executable, '-c', inner], start_new_session=True,\n"
         "    env={**os.environ, **running.mark})\n"
-        "running.started(server.pid)\n"
+        "running.record_start(server.pid)\n"
         "print(server.pid, flush=True)\n"
         "time.sleep(300)\n"
     )
@@ -278,7 +278,7 @@ def test_what_a_killed_gateway_left_is_swept_and_nothing_else(tmp_path):
     while len(children := psutil.Process(server).children()) != 1:
         pass
     running = RunningProcesses(tmp_path / "running")
-    assert running.sweep() == []  # its gateway is alive
+    assert running.end_leftovers() == []  # its gateway is alive
     gateway.kill()
     gateway.wait()
     gateway.stdout.close()
@@ -287,7 +287,7 @@ def test_what_a_killed_gateway_left_is_swept_and_nothing_else(tmp_path):
         f'{{"pid": {bystander.pid}, "started": 5.0, "owner": {gateway.pid}, "owner_started": 5.0}}'
     )
     try:
-        assert sorted(running.sweep()) == sorted([server, children[0].pid])
+        assert sorted(running.end_leftovers()) == sorted([server, children[0].pid])
         psutil.wait_procs([*children], timeout=10)
         assert not _runs(children[0].pid)
         assert bystander.poll() is None

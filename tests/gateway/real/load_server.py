@@ -23,12 +23,24 @@ async def list_tools(context, params):
         types.Tool(
             name="say_at_length", description=f"Say a text at length as {NAME}.", input_schema=TEXT
         ),
-        types.Tool(name="process", description=f"The process of {NAME}.", input_schema=NOTHING),
-        types.Tool(name="change", description=f"Change the list of {NAME}.", input_schema=NOTHING),
+        types.Tool(
+            name="process",
+            description=f"The process of {NAME}.",
+            input_schema=NOTHING,
+        ),
+        types.Tool(
+            name="change",
+            description=f"Change the list of {NAME}.",
+            input_schema=NOTHING,
+        ),
     ]
     if changes % 2:
         listed.append(
-            types.Tool(name="extra", description=f"A further tool of {NAME}.", input_schema=NOTHING)
+            types.Tool(
+                name="extra",
+                description=f"A further tool of {NAME}.",
+                input_schema=NOTHING,
+            )
         )
     return types.ListToolsResult(tools=listed)
 

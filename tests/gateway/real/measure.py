@@ -23,7 +23,7 @@ from shortlist import Engine, Tool
 from shortlist.evals.lab.bench.timing import WARM_UP, Latency, uncollected
 from shortlist.evals.lab.record import Record, provenance, write_record
 from shortlist.evals.report import Table
-from shortlist.gateway.meta_tools.meta_tool_definitions import META_TOOLS
+from shortlist.gateway.meta_tools.meta_tool_definitions import META_TOOL_NAMES
 from shortlist.loaders.counting import bundled_counter
 
 from .checks import Front, Real, queries_for, real_servers
@@ -89,8 +89,8 @@ async def _measured(real: Real) -> dict[str, Any]:
     found["definitions"] = {
         "servers": len(real.listed),
         "tools": len(behind),
-        "shown_directly": [one["name"] for one in shown if one["name"] not in META_TOOLS],
-        "tokens_own": tokens([one for one in shown if one["name"] in META_TOOLS]),
+        "shown_directly": [one["name"] for one in shown if one["name"] not in META_TOOL_NAMES],
+        "tokens_own": tokens([one for one in shown if one["name"] in META_TOOL_NAMES]),
         "tokens_shown": tokens(shown),
         "tokens_behind": tokens(behind),
     }

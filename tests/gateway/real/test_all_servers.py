@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from shortlist.gateway.meta_tools.meta_tool_definitions import META_TOOLS
+from shortlist.gateway.meta_tools.meta_tool_definitions import META_TOOL_NAMES
 
 from .checks import (
     CLIENTS,
@@ -111,7 +111,7 @@ def test_the_gateways_own_definitions_cost_less_than_900_tokens(
             return await front.tools()
 
     shown = anyio.run(listed)
-    own = tokens([tool for tool in shown if tool["name"] in META_TOOLS])
+    own = tokens([tool for tool in shown if tool["name"] in META_TOOL_NAMES])
     behind = tokens([tool for tools in real.listed.values() for tool in tools])
     with capsys.disabled():
         say(f"definitions: {own:,} of {tokens(shown):,} tokens in front of {behind:,}")

@@ -61,7 +61,7 @@ _ANSWER_CHARS = 300_000
 _STORED_CHARS, _STORED_RESULT_CHARS = 100_000_000, 10_000_000
 #: Bytes that the gateway's memory may grow from the second to the last quarter of a long run, by
 #: the medians of each, and may have at any time. Large results in work are some 20 MB up and down.
-_GROWTH, _MOST_MEMORY = 40_000_000, 800_000_000
+_GROWTH, _MAX_MEMORY = 40_000_000, 800_000_000
 #: Descriptors that may be open at the end beyond those at the start: those of the eight processes
 #: for scripts, which stay, and a few. Servers that nobody calls are off at both times.
 _MORE_FILES = 40
@@ -792,7 +792,7 @@ def test_nothing_is_mixed_up_or_lost_while_all_attack(
     assert not any(run.wrong.values()), _problems(run)
     assert set(run.rounds) >= set(_chosen_families())
     assert slow_ms < _SLOW_MS
-    assert max(run.memory) < _MOST_MEMORY
+    assert max(run.memory) < _MAX_MEMORY
     # A short run is all warm-up: what is loaded on first use counts as growth in it.
     if run.seconds > _LONG_S / 2:
         assert _growth(run.memory) < _GROWTH

@@ -20,7 +20,7 @@ from shortlist.errors import EvaluationError
 from shortlist.evals.lab.record import Record, provenance, read_record, write_record
 from shortlist.evals.report import Table
 from shortlist.gateway.clients.known_clients import gateway_command
-from shortlist.gateway.meta_tools.meta_tool_definitions import META_TOOLS
+from shortlist.gateway.meta_tools.meta_tool_definitions import META_TOOL_NAMES
 
 from .coding_agents import AGENTS, CodingAgent
 from .frameworks import FRAMEWORKS, Framework
@@ -84,7 +84,7 @@ def check_conversation(model: ScriptedModel, printed: str) -> None:
     """The first request has the gateway's tools, and each call's result reaches the model."""
     assert model.requests, printed
     names = [str(tool.get("name")) for tool in tools_of(model.requests[0])]
-    for own_name in META_TOOLS:
+    for own_name in META_TOOL_NAMES:
         assert any(name.endswith(own_name) for name in names), (names, printed)
     results = model.results()
     assert len(results) == len(SCRIPT), (results, printed)
@@ -98,7 +98,7 @@ def own_tools(model: ScriptedModel) -> list[Any]:
     return [
         tool
         for tool in tools_of(model.requests[0])
-        if str(tool.get("name")).endswith(tuple(META_TOOLS))
+        if str(tool.get("name")).endswith(tuple(META_TOOL_NAMES))
     ]
 
 
