@@ -19,7 +19,7 @@ LanguageModel: TypeAlias = Callable[[str], str]
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 #: Seconds that a command has for one answer.
-_TIMEOUT_S = 120.0
+_ANSWER_TIMEOUT_S = 120.0
 #: Bytes of a command's output that are kept.
 _MAX_OUTPUT_BYTES = 1_000_000
 #: Failures in a row, from the start, after which the model is taken to be unusable.
@@ -34,7 +34,7 @@ class ModelUnusable(Exception):
     """The first prompts all failed; the message is that of the last failure."""
 
 
-def command_model(command: str, timeout_s: float = _TIMEOUT_S) -> LanguageModel:
+def command_model(command: str, timeout_s: float = _ANSWER_TIMEOUT_S) -> LanguageModel:
     """A shell command that reads a prompt on stdin and answers on stdout.
 
     Args:
@@ -57,7 +57,7 @@ def command_model(command: str, timeout_s: float = _TIMEOUT_S) -> LanguageModel:
                 start_new_session=True,
             )
         try:
-            output, errors = _Output(process.stdout), _Output(process.stderr)
+            output, errors = _StreamReader(process.stdout), _StreamReader(process.stderr)
             process.wait(max(0.0, deadline - monotonic()))
             # A process that the command left behind may keep them open.
             output.wait(deadline)
@@ -74,7 +74,7 @@ def command_model(command: str, timeout_s: float = _TIMEOUT_S) -> LanguageModel:
     return answer
 
 
-class _Output:
+class _StreamReader:
     """What a process writes to one stream; the first megabyte is kept.
 
     Args:

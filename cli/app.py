@@ -39,13 +39,13 @@ from .stats import stats
 from .tax import tax
 from .trust import trust
 
-_PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+_PASS_ARGUMENTS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 def register(app: typer.Typer) -> None:
     """Add the `lab` commands; in an installed package, one that says what they need."""
     if find_spec(f"{__package__}.lab") is None:
-        app.command("lab", context_settings=_PASSED_ON, add_help_option=False)(refuse)
+        app.command("lab", context_settings=_PASS_ARGUMENTS_ON, add_help_option=False)(refuse)
     else:
         import_module(f"{__package__}.lab").register(app)
 
@@ -69,7 +69,7 @@ _EXIT_CODES = (
     "quarantined (trust diff, doctor); 130 interrupted; 141 the reader of the output closed the "
     "pipe."
 )
-_ERROR, _INTERRUPTED, _PIPE_CLOSED = 1, 130, 141
+_ERROR_EXIT, _INTERRUPTED_EXIT, _PIPE_CLOSED_EXIT = 1, 130, 141
 
 
 class Commands(TyperGroup):
@@ -83,9 +83,9 @@ class Commands(TyperGroup):
         except BrokenPipeError:
             # What is still buffered must not fail again when the interpreter flushes it at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(_PIPE_CLOSED) from None
+            raise typer.Exit(_PIPE_CLOSED_EXIT) from None
         except KeyboardInterrupt:
-            raise typer.Exit(_INTERRUPTED) from None
+            raise typer.Exit(_INTERRUPTED_EXIT) from None
         except typer.BadParameter as error:
             # A missing argument has no message of its own.
             if error.message:
@@ -96,7 +96,7 @@ class Commands(TyperGroup):
             label = typer.style("error:", fg="red", bold=True)
             text = wrapped(visible(" ".join(_with_advice(error).split())), used=len("error: "))
             typer.echo(f"{label} {text}", err=True)
-            raise typer.Exit(_ERROR) from error
+            raise typer.Exit(_ERROR_EXIT) from error
         return result
 
 

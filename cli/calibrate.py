@@ -87,7 +87,7 @@ def calibrate(
     if as_json:
         write_json(_figures_by_tier(result))
     else:
-        _tell(result, out)
+        _print_result(result, out)
 
 
 def encoder_of(engine: Engine) -> Encoder | None:
@@ -117,7 +117,7 @@ def _figures_by_tier(result: Calibration) -> dict[str, object]:
     }
 
 
-def _tell(result: Calibration, out: Path) -> None:
+def _print_result(result: Calibration, out: Path) -> None:
     show("Held-out queries", "", report_table(result.reports), LEGEND)
     for tier, model in result.decider.tiers.items():
         if model.threshold is not None:

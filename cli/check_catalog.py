@@ -14,22 +14,23 @@ from ..trust import Flag
 from .check import Check, Status
 from .console import counted
 
-_THIN = 20
+_THIN_DESCRIPTION_CHARS = 20
 """Characters of a description under which it says hardly more than the name."""
-_HEAVIEST = 10
+_HEAVIEST_TOOLS_SHOWN = 10
 
 
 def check_catalog(
-    catalog: Catalog, read: Sequence[ReadResult], flags: Mapping[str, Flag]
+    catalog: Catalog, read_results: Sequence[ReadResult], flags: Mapping[str, Flag]
 ) -> Iterator[Check]:
     """The checks of a catalog, in order.
 
     Args:
         catalog: the tools.
-        read: what the files held, where it was read from files: also what did not get into it.
+        read_results: what the files held, if the catalog was read from files, with what was
+            rejected.
         flags: tool id to the findings of the scan.
     """
-    yield _definitions(catalog, read)
+    yield _definitions(catalog, read_results)
     yield _collisions(catalog)
     yield _tokens(catalog)
     yield _descriptions(catalog)
@@ -39,7 +40,7 @@ def check_catalog(
     yield _cleaned(catalog)
     yield _quarantined(flags)
     yield _warned(flags)
-    yield _known(catalog)
+    yield _known_tools(catalog)
 
 
 def check_learned(learned: LearnedChange | None, index: Path) -> Check:
@@ -51,10 +52,10 @@ def check_learned(learned: LearnedChange | None, index: Path) -> Check:
     return Check("usage learning", "note", line, details)
 
 
-def _definitions(catalog: Catalog, read: Sequence[ReadResult]) -> Check:
+def _definitions(catalog: Catalog, read_results: Sequence[ReadResult]) -> Check:
     line = f"{counted(len(catalog), 'tool')} of {counted(len(catalog.servers), 'server')}"
-    rejected = [definition for result in read for definition in result.rejected]
-    notes = tuple(note for result in read for note in result.notes)
+    rejected = [definition for result in read_results for definition in result.rejected]
+    notes = tuple(note for result in read_results for note in result.notes)
     if not rejected:
         status: Status = ("note" if notes else "ok") if len(catalog) else "warn"
         return Check("definitions", status, line, notes)
@@ -69,12 +70,12 @@ def _collisions(catalog: Catalog) -> Check:
         else f"{clash.id}: claimed again by another definition, which is held as {clash.kept_as}"
         for clash in catalog.collisions
     )
-    return _counted("collisions", "warn", details, "id", "claimed twice")
+    return _check_of_details("collisions", "warn", details, "id", "claimed twice")
 
 
 def _tokens(catalog: Catalog) -> Check:
-    tax = token_tax(catalog, k=_HEAVIEST, encoding="cl100k_base")
-    details = tuple(f"{tool}: {tokens:,}" for tool, tokens in tax.heaviest(_HEAVIEST))
+    tax = token_tax(catalog, k=_HEAVIEST_TOOLS_SHOWN, encoding="cl100k_base")
+    details = tuple(f"{tool}: {tokens:,}" for tool, tokens in tax.heaviest(_HEAVIEST_TOOLS_SHOWN))
     line = f"{tax.now:,} for all definitions, {tax.mean:,.0f} for one on average (cl100k_base)"
     return Check("tokens", "ok", line, details)
 
@@ -84,11 +85,11 @@ def _descriptions(catalog: Catalog) -> Check:
     thin = [
         f"{tool.id}: {tool.description.strip()!r}"
         for tool in catalog
-        if 0 < len(tool.description.strip()) < _THIN
+        if 0 < len(tool.description.strip()) < _THIN_DESCRIPTION_CHARS
     ]
     if not missing and not thin:
         return Check("descriptions", "ok", "every tool has one")
-    line = f"{len(missing):,} missing, {len(thin):,} under {_THIN} characters"
+    line = f"{len(missing):,} missing, {len(thin):,} under {_THIN_DESCRIPTION_CHARS} characters"
     return Check("descriptions", "warn", line, (*missing, *thin))
 
 
@@ -111,32 +112,38 @@ def _names(catalog: Catalog) -> Check:
     for tool in catalog:
         shared.setdefault(tool.name, []).append(tool.id)
     details = tuple(f"{name}: {', '.join(ids)}" for name, ids in shared.items() if len(ids) > 1)
-    return _counted("names", "note", details, "name", "on several tools")
+    return _check_of_details("names", "note", details, "name", "on several tools")
 
 
 def _twins(catalog: Catalog) -> Check:
     details = tuple(", ".join(ids) for ids in near_twins(tuple(catalog)))
     what = f"of tools that share {LIKENESS:.0%} of their words"
-    return _counted("near twins", "warn", details, "group", what)
+    return _check_of_details("near twins", "warn", details, "group", what)
 
 
 def _cleaned(catalog: Catalog) -> Check:
     details = tuple(f"{tool.id}: {'; '.join(tool.cleaned)}" for tool in catalog if tool.cleaned)
-    return _counted("cleaned text", "note", details, "tool", "with text that was removed or cut")
+    return _check_of_details(
+        "cleaned text", "note", details, "tool", "with text that was removed or cut"
+    )
 
 
 def _quarantined(flags: Mapping[str, Flag]) -> Check:
     advice = "quarantined until an operator approves: shortlist trust approve ID --tools FILE"
     details = _reasons(flags, "quarantine")
-    return _counted("hidden instructions", "warn", details, "tool", f"{advice} --pins FILE")
+    return _check_of_details(
+        "hidden instructions", "warn", details, "tool", f"{advice} --pins FILE"
+    )
 
 
 def _warned(flags: Mapping[str, Flag]) -> Check:
     details = _reasons(flags, "warn")
-    return _counted("strong wording", "note", details, "tool", "worded strongly, and offered")
+    return _check_of_details(
+        "strong wording", "note", details, "tool", "worded strongly, and offered"
+    )
 
 
-def _known(catalog: Catalog) -> Check:
+def _known_tools(catalog: Catalog) -> Check:
     counts_by_server = Library().servers(catalog)
     details = tuple(
         f"{server or 'no server'}: {counted(count, 'tool')} of {library_server}"
@@ -156,7 +163,9 @@ def _reasons(flags: Mapping[str, Flag], level: str) -> tuple[str, ...]:
     )
 
 
-def _counted(name: str, status: Status, details: tuple[str, ...], noun: str, what: str) -> Check:
+def _check_of_details(
+    name: str, status: Status, details: tuple[str, ...], noun: str, what: str
+) -> Check:
     if not details:
         return Check(name, "ok", "none")
     return Check(name, status, f"{counted(len(details), noun)} {what}", details)

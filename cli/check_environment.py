@@ -16,8 +16,8 @@ _REQUIREMENT = re.compile(
     r"(?P<package>[A-Za-z0-9._-]+)(?:\[(?P<extras>[^]]*)\])?[^;]*"
     r"(?:;.*\bextra == ['\"](?P<extra>[^'\"]+)['\"])?"
 )
-_SELF = "shortlist"
-_SPOKEN = "List the open pull requests of a repository"
+_OWN_PACKAGE = "shortlist"
+_SAMPLE_QUERY = "List the open pull requests of a repository"
 
 
 def check_environment() -> Iterator[Check]:
@@ -43,11 +43,11 @@ def check_environment() -> Iterator[Check]:
 def _requirements(extra: str = "") -> list[str]:
     """Packages that an extra needs, or with "" the core; extras of extras included."""
     needed: list[str] = []
-    for line in requires(_SELF) or ():
+    for line in requires(_OWN_PACKAGE) or ():
         match = _REQUIREMENT.match(line)
         if match is None or (match["extra"] or "") != extra:
             continue
-        if match["package"] == _SELF:
+        if match["package"] == _OWN_PACKAGE:
             for part in (match["extras"] or "").split(","):
                 needed += _requirements(part.strip())
         else:
@@ -71,7 +71,7 @@ def _packages() -> Check:
         f"{package} {installed_version or 'is missing'}"
         for package, installed_version in versions.items()
     )
-    shortlist_version = f"shortlist {version(_SELF)}"
+    shortlist_version = f"shortlist {version(_OWN_PACKAGE)}"
     if missing:
         line = (
             f"{shortlist_version}; missing: {', '.join(missing)}: pip install {' '.join(missing)}"
@@ -98,7 +98,7 @@ def _runtime() -> Check:
 
 def _extras() -> Check:
     details = []
-    for extra in metadata(_SELF).get_all("Provides-Extra") or ():
+    for extra in metadata(_OWN_PACKAGE).get_all("Provides-Extra") or ():
         missing = [package for package in _requirements(extra) if _installed(package) is None]
         state = f"pip install 'shortlist[{extra}]'" if missing else "installed"
         details.append(f"{extra}: {state}")
@@ -127,7 +127,7 @@ def _encoder() -> Check:
     from ..models import load_encoder
 
     encoder = load_encoder(Config().model_arguments(Config().encoder)[0])
-    length = float((encoder.encode([_SPOKEN])[0] ** 2).sum()) ** 0.5
+    length = float((encoder.encode([_SAMPLE_QUERY])[0] ** 2).sum()) ** 0.5
     line = f"{encoder.name}, {encoder.dim} dimensions, fingerprint {encoder.fingerprint[:16]}"
     if abs(length - 1) > 1e-3:
         return Check("encoder", "fail", f"{line}: a vector has length {length:.3f}, not 1")
@@ -137,8 +137,8 @@ def _encoder() -> Check:
 def _vocabulary() -> Check:
     from ..models import TokenCounter
 
-    count = TokenCounter().count(_SPOKEN)
-    return Check("vocabulary", "ok", f"cl100k_base counts {count} tokens in {_SPOKEN!r}")
+    count = TokenCounter().count(_SAMPLE_QUERY)
+    return Check("vocabulary", "ok", f"cl100k_base counts {count} tokens in {_SAMPLE_QUERY!r}")
 
 
 def _tiers() -> Check:

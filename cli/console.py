@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-_WIDTH = 120
+_PIPE_COLUMNS = 120
 """Columns of what does not go to a terminal, where `COLUMNS` is not set."""
-_MEASURED = 1_000
+_MAX_PIPE_COLUMNS = 1_000
 """Columns that a pipe gets at most."""
-_GAP = 2
+_COLUMN_GAP = 2
 """Spaces between two columns of a table."""
 
 
@@ -35,7 +35,7 @@ def console(*, err: bool = False) -> Console:
 
     console = _Console(stderr=err, highlight=False, markup=False, emoji=False)
     if _is_pipe(console):
-        console.width = _WIDTH
+        console.width = _PIPE_COLUMNS
     return console
 
 
@@ -46,7 +46,7 @@ def show(*parts: RenderableType) -> None:
         for part in parts:
             out.print(part)
         return
-    out.width = max(_WIDTH, *(_least(out, part) for part in parts))
+    out.width = max(_PIPE_COLUMNS, *(_min_columns(out, part) for part in parts))
     with out.capture() as printed:
         for part in parts:
             out.print(part)
@@ -54,14 +54,14 @@ def show(*parts: RenderableType) -> None:
     out.file.writelines(f"{line.rstrip(' ')}\n" for line in printed.get().splitlines())
 
 
-def _least(out: Console, part: RenderableType) -> int:
+def _min_columns(out: Console, part: RenderableType) -> int:
     """Columns in which no word of a part is broken."""
     from rich.measure import Measurement
     from rich.table import Table
 
     if isinstance(part, Table) and part.expand:
-        return _WIDTH
-    widest = out.options.update(max_width=_MEASURED)
+        return _PIPE_COLUMNS
+    widest = out.options.update(max_width=_MAX_PIPE_COLUMNS)
     return Measurement.get(out, widest, part).minimum
 
 
@@ -95,19 +95,19 @@ def visible(text: str) -> str:
     return written_out(text)
 
 
-def note_first(lines: Iterable[str], most: int, rest: str) -> None:
+def note_first(lines: Iterable[str], max_lines: int, rest: str) -> None:
     """Write the first of some lines to stderr, and how many there are besides.
 
     Args:
         lines: what to write.
-        most: how many at most.
+        max_lines: how many at most.
         rest: where the others are, for the last line.
     """
     all_lines = list(lines)
-    for line in all_lines[:most]:
+    for line in all_lines[:max_lines]:
         note(f"  {line}")
-    if len(all_lines) > most:
-        note(f"  and {len(all_lines) - most} more; {rest}")
+    if len(all_lines) > max_lines:
+        note(f"  and {len(all_lines) - max_lines} more; {rest}")
 
 
 def wrapped(line: str, used: int = 0) -> str:
@@ -132,7 +132,7 @@ def wrapped(line: str, used: int = 0) -> str:
 def quarantine_as_notes() -> Iterator[None]:
     """While it lasts, what the library logs about quarantined tools is a note on stderr."""
     logger = logging.getLogger("shortlist.trust")
-    handler, propagates = _Notes(), logger.propagate
+    handler, propagates = _QuarantineNotes(), logger.propagate
     logger.addHandler(handler)
     logger.propagate = False
     try:
@@ -142,7 +142,7 @@ def quarantine_as_notes() -> Iterator[None]:
         logger.propagate = propagates
 
 
-class _Notes(logging.Handler):
+class _QuarantineNotes(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         note(f"note: {record.getMessage()}")
 
@@ -152,29 +152,31 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def plain_table(*columns: str, right: Collection[str] = (), filling: str | None = None) -> Table:
+def plain_table(
+    *columns: str, right: Collection[str] = (), filling_column: str | None = None
+) -> Table:
     """A table with a line under its head and no other rules.
 
-    If the terminal is narrow, the filling column is cut and the others are wrapped.
+    If the terminal is narrow, `filling_column` is cut and the others are wrapped.
 
     Args:
         columns: headings.
         right: columns aligned to the right, which are wrapped last.
-        filling: the column that takes the remaining width.
+        filling_column: the column that takes the remaining width.
     """
     from rich import box
     from rich.table import Table
 
     table = Table(
         box=box.SIMPLE_HEAD,
-        padding=(0, _GAP - 1, 0, 0),
+        padding=(0, _COLUMN_GAP - 1, 0, 0),
         pad_edge=False,
         header_style="bold",
         show_edge=False,
-        expand=filling is not None,
+        expand=filling_column is not None,
     )
     for column in columns:
-        fills = filling is not None and column == filling
+        fills = filling_column is not None and column == filling_column
         table.add_column(
             column,
             justify="right" if column in right else "left",

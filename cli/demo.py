@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     Answered = tuple[DemoQuery, Mapping[str, Selection]]
 
-_K = 10
-_HITS, _HIT_WIDTH = 3, 36
+_HITS_SEARCHED = 10
+_HITS_SHOWN, _HIT_COLUMNS = 3, 36
 """Hits shown of one answer, as far as there is room, and columns of each."""
 
 
@@ -33,8 +33,8 @@ def demo(as_json: JsonOption = False) -> None:
 
     catalog, requests = material.load_catalog(), material.load_requests()
     start = perf_counter()
-    with progress("encoding tools") as report:
-        engine = Engine.from_tools(catalog, k=_K, progress=report)
+    with progress("encoding tools") as show_progress:
+        engine = Engine.from_tools(catalog, k=_HITS_SEARCHED, progress=show_progress)
     seconds = perf_counter() - start
     for tier in engine.tiers:
         engine.search("warm up", tier=tier)  # models load on their first use
@@ -42,7 +42,7 @@ def demo(as_json: JsonOption = False) -> None:
         (request, {tier: engine.search(request.query, tier=tier) for tier in engine.tiers})
         for request in requests
     ]
-    tax = token_tax(catalog, k=_K, encoding="cl100k_base")
+    tax = token_tax(catalog, k=_HITS_SEARCHED, encoding="cl100k_base")
     tiers = {tier: _summary(answered_queries, tier, tax) for tier in engine.tiers}
     if as_json:
         write_json(
@@ -54,7 +54,7 @@ def demo(as_json: JsonOption = False) -> None:
                     _request_json(request, answers) for request, answers in answered_queries
                 ],
                 "tiers": tiers,
-                "tax": tax_json(tax, _K),
+                "tax": tax_json(tax, _HITS_SEARCHED),
             }
         )
         return
@@ -63,10 +63,10 @@ def demo(as_json: JsonOption = False) -> None:
         f"offline\n{len(answered_queries)} queries in every tier: time, #rank of the right tools "
         "(– if not in the first ten), best hits with their scores"
     )
-    _show(opening, answered_queries, tiers, engine.config.default_tier, tax)
+    _print_demo(opening, answered_queries, tiers, engine.config.default_tier, tax)
 
 
-def _places(request: DemoQuery, answer: Selection) -> list[int | None]:
+def _ranks_of_relevant(request: DemoQuery, answer: Selection) -> list[int | None]:
     """Rank of each relevant tool, None where it is not in the answer."""
     ranks = {hit.id: hit.rank for hit in answer}
     return [ranks.get(tool) for tool in request.relevant]
@@ -77,13 +77,15 @@ def _summary(answered_queries: Sequence[Answered], tier: str, tax: TokenTax) -> 
     from statistics import mean, median
 
     selections = [answers[tier] for _, answers in answered_queries]
-    places = [_places(request, answers[tier]) for request, answers in answered_queries]
+    ranks_by_query = [
+        _ranks_of_relevant(request, answers[tier]) for request, answers in answered_queries
+    ]
     tokens = mean(
         tax.search_tool + sum(tax.tools[tool] for tool in selection.ids) for selection in selections
     )
     return {
-        "first_is_relevant": sum(1 in ranks for ranks in places),
-        "all_in_top_10": sum(None not in ranks for ranks in places),
+        "first_is_relevant": sum(1 in ranks for ranks in ranks_by_query),
+        "all_in_top_10": sum(None not in ranks for ranks in ranks_by_query),
         "median_ms": round(median(answer.total_ms for answer in selections), 3),
         "mean_tokens": round(tokens, 1),
     }
@@ -106,7 +108,7 @@ def _request_json(request: DemoQuery, answers: Mapping[str, Selection]) -> dict[
     return {"query": request.query, "relevant": list(request.relevant), "tiers": tiers}
 
 
-def _show(
+def _print_demo(
     opening: str,
     answered_queries: Sequence[Answered],
     tiers: Mapping[str, Mapping[str, Any]],
@@ -119,7 +121,7 @@ def _show(
     parts: list[Any] = [Text("shortlist", style="bold"), opening]
     for number, (request, answers) in enumerate(answered_queries, 1):
         parts += ["", Text(f"{number}. {request.query}", style="bold")]
-        parts.append(Padding(_answers(request, answers), (0, 0, 0, 4)))
+        parts.append(Padding(_answer_table(request, answers), (0, 0, 0, 4)))
     columns = ("first is right", "all in the ten", "median", "tokens offered")
     table = plain_table("tier", *columns, right=columns)
     for tier, figures in tiers.items():
@@ -150,7 +152,7 @@ def _heading(text: str) -> Text:
     return Text(text, style="bold underline")
 
 
-def _answers(request: DemoQuery, answers: Mapping[str, Selection]) -> Table:
+def _answer_table(request: DemoQuery, answers: Mapping[str, Selection]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
@@ -160,18 +162,18 @@ def _answers(request: DemoQuery, answers: Mapping[str, Selection]) -> Table:
     table.add_column(width=7, no_wrap=True)
     table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     for tier, answer in answers.items():
-        places = _places(request, answer)
+        ranks = _ranks_of_relevant(request, answer)
         hits = Text()
-        for hit in answer.hits[:_HITS]:
+        for hit in answer.hits[:_HITS_SHOWN]:
             right = hit.id in request.relevant
             line = f"{'✓' if right else ' '} {hit.score:>5.3g} {hit.id}"
-            hits.append(line.ljust(_HIT_WIDTH), style="green" if right else "")
+            hits.append(line.ljust(_HIT_COLUMNS), style="green" if right else "")
         table.add_row(
             Text(tier, style="cyan" if answer.tier == tier else "dim"),
             Text(f"{answer.total_ms:.1f} ms", style="dim"),
             Text(
-                " ".join("–" if place is None else f"#{place}" for place in places),
-                style="green" if 1 in places else "red" if None in places else "yellow",
+                " ".join("–" if rank is None else f"#{rank}" for rank in ranks),
+                style="green" if 1 in ranks else "red" if None in ranks else "yellow",
             ),
             hits,
         )

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from ..catalog import Catalog, ReadResult
     from ..trust import Flag
 
-_SHOWN = 5
+_MAX_DETAILS_SHOWN = 5
 """Maximum number of printed details per check; the JSON has all."""
-_STYLES = {"ok": "green", "note": "cyan", "warn": "yellow", "fail": "bold red"}
-_FAILED, _QUARANTINED = 1, 3
+_STYLE_BY_STATUS = {"ok": "green", "note": "cyan", "warn": "yellow", "fail": "bold red"}
+_FAILED_EXIT, _QUARANTINED_EXIT = 1, 3
 
 
 def doctor(
@@ -74,7 +74,7 @@ def doctor(
             catalog = Catalog(tool for result in files for tool in result.tools)
         flags = Trust().flags(catalog)
         checks += check_catalog(catalog, files, flags)
-        twins = _twins(catalog, vectors)
+        twins = _twin_groups(catalog, vectors)
     failed = any(check.status == "fail" for check in checks)
     if as_json:
         write_json(
@@ -89,9 +89,9 @@ def doctor(
             }
         )
     else:
-        _show(checks)
+        _print_checks(checks)
     if failed:
-        raise typer.Exit(_FAILED)
+        raise typer.Exit(_FAILED_EXIT)
 
 
 def _doctor_of_servers(config: Path, settings: Path | None, *, as_json: bool) -> None:
@@ -103,12 +103,14 @@ def _doctor_of_servers(config: Path, settings: Path | None, *, as_json: bool) ->
     else:
         show_servers(report)
     if report.is_quarantining:
-        raise typer.Exit(_QUARANTINED)
+        raise typer.Exit(_QUARANTINED_EXIT)
     if not report.ok:
-        raise typer.Exit(_FAILED)
+        raise typer.Exit(_FAILED_EXIT)
 
 
-def _twins(catalog: Catalog, vectors: NDArray[np.float32] | None) -> list[dict[str, list[str]]]:
+def _twin_groups(
+    catalog: Catalog, vectors: NDArray[np.float32] | None
+) -> list[dict[str, list[str]]]:
     """Groups of near-equal tools of different servers: by words, and by the vectors of an index."""
     from ..retrieval.catalog_index import rows_of
     from ..retrieval.search.twins import Twins
@@ -118,7 +120,7 @@ def _twins(catalog: Catalog, vectors: NDArray[np.float32] | None) -> list[dict[s
     return [{"ids": [tools[row].id for row in rows]} for rows in twins.groups()]
 
 
-def _show(checks: Iterable[Check]) -> None:
+def _print_checks(checks: Iterable[Check]) -> None:
     from rich.text import Text
 
     table = plain_table("", "check", "found")
@@ -130,9 +132,11 @@ def _show(checks: Iterable[Check]) -> None:
         if check.status != "ok" or check.name == "extras":
             # The summary names the installed extras already.
             details = [line for line in check.details if not line.endswith(": installed")]
-            for line in details[:_SHOWN]:
+            for line in details[:_MAX_DETAILS_SHOWN]:
                 finding.append(f"\n{line}", style="dim")
-            if len(details) > _SHOWN:
-                finding.append(f"\nand {len(details) - _SHOWN:,} more: --json", style="dim")
-        table.add_row(Text(check.status, style=_STYLES[check.status]), check.name, finding)
+            if len(details) > _MAX_DETAILS_SHOWN:
+                finding.append(
+                    f"\nand {len(details) - _MAX_DETAILS_SHOWN:,} more: --json", style="dim"
+                )
+        table.add_row(Text(check.status, style=_STYLE_BY_STATUS[check.status]), check.name, finding)
     show(table)

@@ -9,13 +9,13 @@ import typer
 
 from .console import counted, note, progress, write_json
 from .options import EngineSettingsOption, JsonOption, RowsOption, SourcesArgument, WorkersOption
-from .tool_source import read_offered
+from .tool_source import read_catalog_and_quarantined
 
 if TYPE_CHECKING:
     from ..catalog import Tool
     from ..enrichment import ExampleQueryRow
 
-_INCOMPLETE = 1
+_INCOMPLETE_EXIT = 1
 
 
 def enrich(
@@ -50,8 +50,8 @@ def enrich(
     from ..language_model import command_model
     from ..models.loading import load_encoder
 
-    catalog, left_out = read_offered(None, tools, config)
-    offered = [tool for tool in catalog if tool.id not in left_out]
+    catalog, quarantined_ids = read_catalog_and_quarantined(None, tools, config)
+    offered = [tool for tool in catalog if tool.id not in quarantined_ids]
     fingerprints = {tool.fingerprint for tool in offered}
     rows = {
         (row.tool, row.fingerprint): row
@@ -61,29 +61,31 @@ def enrich(
     written = {fingerprint for _, fingerprint in rows}
     missing = [tool for tool in offered if tool.fingerprint not in written]
     language_names = [name.strip() for name in languages.split(",") if name.strip()]
-    tokens = _tokens(missing, language_names)
+    tokens = _estimated_tokens(missing, language_names)
     note(f"{counted(len(missing), 'tool')} to write for: about {tokens:,} tokens")
     if price:
         if as_json:
             write_json({"tools": len(missing), "tokens": tokens})
         return
     failures: dict[str, str] = {}
-    replace_text_file(out, map(_line, rows.values()))
+    replace_text_file(out, map(_json_line, rows.values()))
     outcomes = write_example_queries(
         missing, command_model(command), languages=language_names, workers=workers
     )
-    fresh: list[ExampleQueryRow] = []
-    with out.open("a", encoding="utf-8") as file, progress("writing queries") as report:
+    new_rows: list[ExampleQueryRow] = []
+    with out.open("a", encoding="utf-8") as file, progress("writing queries") as show_progress:
         for done, outcome in enumerate(outcomes, 1):
-            report(done, len(missing))
+            show_progress(done, len(missing))
             if isinstance(outcome, tuple):
                 failures[outcome[0].id] = outcome[1]
             else:
-                file.write(_line(outcome))
+                file.write(_json_line(outcome))
                 file.flush()
-                fresh.append(outcome)
-    passing, dropped = round_trip(fresh, offered, load_encoder("bundled")) if fresh else ([], 0)
-    replace_text_file(out, map(_line, [*rows.values(), *passing]))
+                new_rows.append(outcome)
+    passing, dropped = (
+        round_trip(new_rows, offered, load_encoder("bundled")) if new_rows else ([], 0)
+    )
+    replace_text_file(out, map(_json_line, [*rows.values(), *passing]))
     for tool_id, reason in failures.items():
         note(f"note: {tool_id}: {reason}")
     if as_json:
@@ -93,10 +95,10 @@ def enrich(
         written_rows = f"{counted(len(rows) + len(passing), 'row')}; {len(passing)} new"
         typer.echo(f"{out}: {written_rows}; {dropped} texts dropped that fit another tool better")
     if failures:
-        raise typer.Exit(_INCOMPLETE)
+        raise typer.Exit(_INCOMPLETE_EXIT)
 
 
-def _tokens(missing: list[Tool], languages: list[str]) -> int:
+def _estimated_tokens(missing: list[Tool], languages: list[str]) -> int:
     """Tokens of the prompts and, as a rule, of the answers."""
     from ..enrichment.writing import BATCH, TOKENS_OF_ANSWER, prompt_for
     from ..loaders.counting import bundled_counter
@@ -109,7 +111,7 @@ def _tokens(missing: list[Tool], languages: list[str]) -> int:
     return sum(map(count, prompts)) + len(missing) * (TOKENS_OF_ANSWER + 40 * len(languages))
 
 
-def _line(row: ExampleQueryRow) -> str:
+def _json_line(row: ExampleQueryRow) -> str:
     import json
 
     return json.dumps(row.to_dict(), ensure_ascii=False) + "\n"

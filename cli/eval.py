@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from ..evals.report import EvaluationResult, Table
     from ..evals.runner import QueryOutcome
 
-BELOW_FLOOR = 3
+BELOW_FLOOR_EXIT = 3
 """Exit code when figures fall short of `--min` or of `--baseline`."""
 
-_SHOWN = 20
+_MAX_MALFORMED_SHOWN = 20
 """Malformed rows named in text; the JSON names all."""
 
 eval_commands = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -64,7 +64,7 @@ def evaluate(
     misses: Annotated[
         bool, typer.Option("--misses", help="List the queries whose tool was not found.")
     ] = False,
-    least: Annotated[
+    floor_texts: Annotated[
         list[str] | None,
         typer.Option("--min", metavar="METRIC=VALUE", help="Lowest value that passes; repeatable."),
     ] = None,
@@ -120,10 +120,10 @@ def evaluate(
     from ..evals.dataset import read_tool_files
 
     try:
-        floors = [regression.parse_floor(text) for text in least or ()]
+        floors = [regression.parse_floor(text) for text in floor_texts or ()]
     except RequestError as error:
         raise typer.BadParameter(str(error)) from error
-    before = None if baseline is None else regression.read_figures(baseline)
+    baseline_figures = None if baseline is None else regression.read_figures(baseline)
     bad_tools: tuple[RowProblem, ...] = ()
     if index is not None:
         engine = open_engine(index=index, config=config, decision=decision)
@@ -137,15 +137,15 @@ def evaluate(
         advice = f"use one of: {fields}" if fields else "the rows have no such fields"
         raise typer.BadParameter(f"--by {by!r}: no row has this field; {advice}")
     malformed = (*bad_tools, *read.malformed)
-    _tell_malformed(malformed)
+    _note_malformed(malformed)
     if not lenient:
         _check_complete(malformed)
     measured = {"rows": read.digest, "k": k, "pool": pool, "session": session}
-    if before is not None and baseline is not None:
+    if baseline_figures is not None and baseline is not None:
         queries_measured = {"queries": len(read.queries)}
-        regression.check_comparable(baseline, before, measured | queries_measured)
+        regression.check_comparable(baseline, baseline_figures, measured | queries_measured)
     if index is None:
-        engine = _indexed(catalog, config, decision)
+        engine = _engine_without_scan(catalog, config, decision)
     outcomes = {}
     for name in chosen_tiers(engine, tier, "auto"):
         method = (
@@ -156,7 +156,7 @@ def evaluate(
         with step_progress(f"asking {name}", len(read.queries)) as advance:
             outcomes[name] = runner.measure(method, read.queries, progress=advance)
     result = report.EvaluationResult(len(catalog), outcomes, malformed, by)
-    misses_by_tier = _missed(engine, outcomes, k, limit_to_pool) if misses else None
+    misses_by_tier = _misses_by_tier(engine, outcomes, k, limit_to_pool) if misses else None
     figures = report.to_json(result) | measured
     if misses_by_tier is not None:
         figures["misses"] = {
@@ -164,21 +164,21 @@ def evaluate(
             for name, tier_misses in misses_by_tier.items()
         }
     if not as_json:
-        _tell(result, misses_by_tier)
+        _print_result(result, misses_by_tier)
     failures = regression.below_floors(figures["tiers"], floors)
-    if before is not None:
-        changes = regression.compare(before["tiers"], figures["tiers"])
+    if baseline_figures is not None:
+        changes = regression.compare(baseline_figures["tiers"], figures["tiers"])
         failures += regression.regressions(changes, tolerance=max_drop)
         figures["difference"] = report.differences(changes)
-        _tell_difference(before, figures, changes, quiet=as_json)
-    if floors or before is not None:
+        _print_difference(baseline_figures, figures, changes, quiet=as_json)
+    if floors or baseline_figures is not None:
         figures["failures"] = failures
     if as_json:
         write_json(figures)
     for failure in failures:
         note(f"below --min or the baseline: {failure}")
     if failures:
-        raise typer.Exit(BELOW_FLOOR)
+        raise typer.Exit(BELOW_FLOOR_EXIT)
 
 
 @eval_commands.command("xlam")
@@ -208,10 +208,10 @@ def evaluate_xlam(
         raise typer.BadParameter("give --data FILE, or --token to fetch the rows from their hub")
     path = data if data is not None else xlam_rows.download(token)
     with step_progress("reading rows", 0) as advance:
-        rows = _counted(xlam_rows.stream_rows(path), advance)
+        rows = _count_while_reading(xlam_rows.stream_rows(path), advance)
         data_set = xlam.prepare(rows, sample=sample, seed=seed)
-    _tell_malformed(data_set.malformed)
-    engine = _indexed(data_set.catalog, config)
+    _note_malformed(data_set.malformed)
+    engine = _engine_without_scan(data_set.catalog, config)
     names = chosen_tiers(engine, tier, "auto")
     total = len(names) * sum(len(pool.queries) for pool in data_set.pools)
     with step_progress("asking", total) as advance:
@@ -233,10 +233,12 @@ def evaluate_xlam(
     show_table(
         f"xlam, {size}; at most {sample} queries a pool, seed {seed}; per cent", table.transposed()
     )
-    _tell_ran_as(replaced)
+    _note_replaced_tiers(replaced)
 
 
-def _indexed(catalog: Catalog, config: Path | None, decision: Path | None = None) -> Engine:
+def _engine_without_scan(
+    catalog: Catalog, config: Path | None, decision: Path | None = None
+) -> Engine:
     from ..config import TrustConfig
     from ..engine import Engine
 
@@ -247,13 +249,13 @@ def _indexed(catalog: Catalog, config: Path | None, decision: Path | None = None
         return Engine.from_tools(catalog, settings, progress=bar)
 
 
-def _counted(rows: Iterator[Any], advance: Callable[[int], None]) -> Iterator[Any]:
+def _count_while_reading(rows: Iterator[Any], advance: Callable[[int], None]) -> Iterator[Any]:
     for row in rows:
         advance(1)
         yield row
 
 
-def _missed(
+def _misses_by_tier(
     engine: Engine, outcomes: Mapping[str, Sequence[QueryOutcome]], k: int, limit_to_pool: bool
 ) -> dict[str, list[Miss]]:
     from ..evals.misses import misses
@@ -264,7 +266,9 @@ def _missed(
     }
 
 
-def _tell(result: EvaluationResult, misses_by_tier: Mapping[str, Sequence[Miss]] | None) -> None:
+def _print_result(
+    result: EvaluationResult, misses_by_tier: Mapping[str, Sequence[Miss]] | None
+) -> None:
     """Print the figures, and the failed queries where they were asked for."""
     from ..evals import report
 
@@ -274,22 +278,22 @@ def _tell(result: EvaluationResult, misses_by_tier: Mapping[str, Sequence[Miss]]
     )
     if result.by is not None:
         show_table(f"by {result.by}", report.breakdown_table(result.outcomes, result.by))
-    _tell_ran_as(report.ran_as(result.outcomes))
+    _note_replaced_tiers(report.ran_as(result.outcomes))
     for name, tier_misses in (misses_by_tier or {}).items():
         typer.echo(f"\n{name}: {len(tier_misses)} of {result.queries} queries failed")
         for miss in tier_misses:
             typer.echo("\n".join(map(wrapped, str(miss).splitlines())))
 
 
-def _tell_ran_as(replaced: Mapping[str, Mapping[str, int]]) -> None:
+def _note_replaced_tiers(replaced: Mapping[str, Mapping[str, int]]) -> None:
     """Say how many queries another tier answered than the one asked, and why."""
     for name, reasons in replaced.items():
         for reason, count in reasons.items():
             note(f"{name}: {count} queries ran in another tier: {reason}")
 
 
-def _tell_difference(
-    before: Mapping[str, Any],
+def _print_difference(
+    baseline_figures: Mapping[str, Any],
     now: Mapping[str, Any],
     changes: Sequence[MetricChange],
     *,
@@ -298,8 +302,11 @@ def _tell_difference(
     """Print the difference to a baseline; where quiet, only whether the catalog changed."""
     from ..evals.report import difference_table
 
-    if before.get("tools") != now["tools"]:
-        note(f"note: the baseline is of {before.get('tools')} tools, this run of {now['tools']}")
+    if baseline_figures.get("tools") != now["tools"]:
+        note(
+            f"note: the baseline is of {baseline_figures.get('tools')} tools, this run of "
+            f"{now['tools']}"
+        )
     if not quiet:
         show_table("against the baseline", difference_table(changes))
 
@@ -328,10 +335,10 @@ def _check_complete(malformed: Sequence[RowProblem]) -> None:
         )
 
 
-def _tell_malformed(malformed: Sequence[RowProblem]) -> None:
+def _note_malformed(malformed: Sequence[RowProblem]) -> None:
     """Say how many rows were bad, and name some."""
     if not malformed:
         return
     left_out = sum(row.left_out for row in malformed)
     note(f"{counted(len(malformed), 'malformed row')}, {left_out} left out:")
-    note_first(map(str, malformed), _SHOWN, "--json names all")
+    note_first(map(str, malformed), _MAX_MALFORMED_SHOWN, "--json names all")

@@ -33,10 +33,10 @@ def explain(
     if as_json:
         write_json(explanation.to_dict())
     else:
-        _show(explanation, len(engine.catalog))
+        _print_explanation(explanation, len(engine.catalog))
 
 
-def _show(explanation: Explanation, count: int) -> None:
+def _print_explanation(explanation: Explanation, count: int) -> None:
     from rich.text import Text
 
     ending = "" if explanation.refusal is None else unlocked_by_text(explanation.refusal)

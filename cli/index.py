@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..config import Config
     from ..engine import Engine
 
-_SHOWN = 20
+_MAX_PROBLEMS_SHOWN = 20
 """Rejected definitions and collisions named one by one."""
 
 
@@ -55,16 +55,18 @@ def index(
     check_format(form)
     settings = read_config(config)
     read = [
-        _read(path, form, server, strict=not lenient, keep_ids=keep_ids, alone=len(tools) == 1)
+        _read_leniently(
+            path, form, server, strict=not lenient, keep_ids=keep_ids, alone=len(tools) == 1
+        )
         for path in tools
     ]
-    _tell_rejected(read)
+    _note_rejected(read)
     catalog = Catalog(tool for result in read for tool in result.tools)
     if not len(catalog):
         listed = ", ".join(map(str, tools))
         raise CatalogError(f"{listed}: no tools to index; nothing was written to {out}")
-    _tell_collisions(catalog)
-    engine = _engine(out, catalog, settings)
+    _note_collisions(catalog)
+    engine = _updated_engine(out, catalog, settings)
     engine.save(out)
     seconds = perf_counter() - start
     count, encoded = len(catalog), engine.build_progress.newly_encoded
@@ -74,7 +76,7 @@ def index(
     )
 
 
-def _read(
+def _read_leniently(
     path: Path, form: str, server: str | None, *, strict: bool, keep_ids: bool, alone: bool
 ) -> ReadResult:
     """Read a source. Unless `strict`, a bad source of several is left out."""
@@ -89,36 +91,36 @@ def _read(
         return ReadResult((), (Rejected(str(path), "file", reason),), form)
 
 
-def _engine(out: Path, catalog: Catalog, config: Config) -> Engine:
+def _updated_engine(out: Path, catalog: Catalog, config: Config) -> Engine:
     from ..engine import Engine
 
-    with quarantine_as_notes(), progress("encoding tools") as report:
+    with quarantine_as_notes(), progress("encoding tools") as show_progress:
         if not holds_index(out):
-            return Engine.from_tools(catalog, config, progress=report)
+            return Engine.from_tools(catalog, config, progress=show_progress)
         try:
-            return Engine.open(out, catalog, config, progress=report)
+            return Engine.open(out, catalog, config, progress=show_progress)
         except StoreError as error:
             from ..retrieval.store.salvage import saved_quarantine
 
             note(f"note: the index there cannot be reused: {error}")
             quarantined = saved_quarantine(out)
             note("note: what `learn` had learned is lost; quarantined tools stay quarantined")
-        engine = Engine.from_tools(catalog, config, progress=report)
+        engine = Engine.from_tools(catalog, config, progress=show_progress)
         engine.quarantine(quarantined)
         return engine
 
 
-def _tell_rejected(read: list[ReadResult]) -> None:
+def _note_rejected(read: list[ReadResult]) -> None:
     for text in (text for result in read for text in result.notes):
         note(f"note: {text}")
     rejected = [definition for result in read for definition in result.rejected]
     if not rejected:
         return
     note(f"note: {counted(len(rejected), 'definition')} left out:")
-    note_first(map(str, rejected), _SHOWN, "`shortlist doctor` names all")
+    note_first(map(str, rejected), _MAX_PROBLEMS_SHOWN, "`shortlist doctor` names all")
 
 
-def _tell_collisions(catalog: Catalog) -> None:
+def _note_collisions(catalog: Catalog) -> None:
     renamed = [collision for collision in catalog.collisions if not collision.identical]
     repeated = len(catalog.collisions) - len(renamed)
     if repeated:
@@ -126,4 +128,4 @@ def _tell_collisions(catalog: Catalog) -> None:
     if renamed:
         note(f"note: {counted(len(renamed), 'id')} claimed twice; the later definition is renamed:")
         lines = (f"{collision.id} -> {collision.kept_as}" for collision in renamed)
-        note_first(lines, _SHOWN, "`shortlist doctor` names all")
+        note_first(lines, _MAX_PROBLEMS_SHOWN, "`shortlist doctor` names all")

@@ -87,8 +87,8 @@ def _of_index(
         changes["trust"] = {"pins": pins}
     if examples is not None:
         changes["index"] = cast("IndexSettings", with_example_file(index_settings, examples))
-    with quarantine_as_notes(), progress("encoding tools") as report:
-        engine = Engine.open(index, progress=report, **changes)
+    with quarantine_as_notes(), progress("encoding tools") as show_progress:
+        engine = Engine.open(index, progress=show_progress, **changes)
     return Subject(
         engine,
         str(index),

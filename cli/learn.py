@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ..retrieval.learning import LearningReport
     from ..retrieval.usage import UsageEvent
 
-_REFUSED = 3
-_WITH_CONTENT = (
+_REFUSED_EXIT = 3
+_HOW_TO_RECORD_TEXTS = (
     "record the texts with `Recorder(..., content=True)`, or with `event_content` in the gateway"
 )
 
@@ -51,18 +51,18 @@ def learn(
     if not events:
         _forget(engine, index, as_json)
         return
-    report = engine.learn([event for path in events for event in _usage(engine, path)])
+    report = engine.learn([event for path in events for event in _read_usage(engine, path)])
     if report.accepted:
         engine.save(index)
     if as_json:
         write_json(report.to_dict())
     else:
-        _tell(report, index)
+        _print_result(report, index)
     if not report.accepted:
-        raise typer.Exit(_REFUSED)
+        raise typer.Exit(_REFUSED_EXIT)
 
 
-def _usage(engine: Engine, path: Path) -> list[UsageEvent]:
+def _read_usage(engine: Engine, path: Path) -> list[UsageEvent]:
     """The queries of a file, of either form, and the tools that were right.
 
     Raises:
@@ -79,11 +79,11 @@ def _usage(engine: Engine, path: Path) -> list[UsageEvent]:
         note(f"note: {problem}")
     if usage.without_text:
         queries = counted_queries(usage.without_text)
-        note(f"note: {path}: {queries} recorded as a hash only; {_WITH_CONTENT}")
+        note(f"note: {path}: {queries} recorded as a hash only; {_HOW_TO_RECORD_TEXTS}")
     if usage.without_call:
         note(f"note: {path}: {counted_queries(usage.without_call)} without a successful call")
     if not usage.events:
-        advice = f"; {_WITH_CONTENT}" if usage.without_text else ""
+        advice = f"; {_HOW_TO_RECORD_TEXTS}" if usage.without_text else ""
         raise EvaluationError(f"{path}: no query with a tool that served it{advice}")
     return usage.events
 
@@ -106,8 +106,8 @@ def _forget(engine: Engine, index: Path, as_json: bool) -> None:
         typer.echo(f"{index}: removed what was learned from {counted(dropped['events'], 'event')}")
 
 
-def _tell(report: LearningReport, index: Path) -> None:
-    show(_table(report))
+def _print_result(report: LearningReport, index: Path) -> None:
+    show(_change_table(report))
     learned = f"{counted(report.events, 'event')} of {counted(report.tools, 'tool')}"
     if report.accepted:
         typer.echo(f"{index}: learned from {learned}; --forget removes it")
@@ -115,7 +115,7 @@ def _tell(report: LearningReport, index: Path) -> None:
         typer.echo(f"{index}: not changed ({learned}): {report.reason}")
 
 
-def _table(report: LearningReport) -> Table:
+def _change_table(report: LearningReport) -> Table:
     from ..retrieval.learning import METRICS
 
     numbers = ("queries", "before", "after", "change", "95 % interval")

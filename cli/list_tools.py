@@ -8,9 +8,9 @@ import typer
 
 from .console import counted, plain_table, show, write_json
 from .options import EngineSettingsOption, IndexOption, JsonOption, QuarantinedOption, SourcesOption
-from .tool_source import read_offered
+from .tool_source import read_catalog_and_quarantined
 
-_CUT = 200
+_MAX_DESCRIPTION_CHARS = 200
 """Characters of a description that are shown."""
 
 
@@ -28,20 +28,25 @@ def list_tools(
 
     Needs --index or --tools. Quarantined tools are listed only with --quarantined.
     """
-    catalog, left_out = read_offered(index, tools, config)
+    catalog, quarantined_ids = read_catalog_and_quarantined(index, tools, config)
     if server is not None and server not in catalog.servers:
         names = ", ".join(catalog.servers) or "none"
         raise typer.BadParameter(f"no server {server!r}; use one of: {names}")
     listed = [
         tool
         for tool in catalog
-        if (server is None or tool.server == server) and (quarantined or tool.id not in left_out)
+        if (server is None or tool.server == server)
+        and (quarantined or tool.id not in quarantined_ids)
     ]
     if as_json:
         write_json({"catalog": catalog.fingerprint, "tools": [tool.to_dict() for tool in listed]})
         return
-    table = plain_table("tool", "args", "description", right={"args"}, filling="description")
+    table = plain_table("tool", "args", "description", right={"args"}, filling_column="description")
     for tool in listed:
-        table.add_row(tool.id, str(len(tool.parameters)), " ".join(tool.description.split())[:_CUT])
+        table.add_row(
+            tool.id,
+            str(len(tool.parameters)),
+            " ".join(tool.description.split())[:_MAX_DESCRIPTION_CHARS],
+        )
     servers = {tool.server for tool in listed if tool.server is not None}
     show(table, f"{counted(len(listed), 'tool')} of {counted(len(servers), 'server')}")

@@ -41,13 +41,15 @@ ToolsOption = Annotated[
     list[Path] | None,
     typer.Option("--tools", metavar="FILE", help="File or folder of tools; repeatable."),
 ]
-_SOURCES = "an index, an MCP client's mcp.json, or - for stdin"
+_SOURCES_HELP = "an index, an MCP client's mcp.json, or - for stdin"
 _SOURCES_OPTION = typer.Option(
-    "--tools", metavar="FILE", help=f"File or folder of tools, {_SOURCES}; repeatable."
+    "--tools", metavar="FILE", help=f"File or folder of tools, {_SOURCES_HELP}; repeatable."
 )
 SourcesOption = Annotated[list[Path] | None, _SOURCES_OPTION]
 RequiredSourcesOption = Annotated[list[Path], _SOURCES_OPTION]
-SourcesArgument = typer.Argument(metavar="TOOLS", help=f"Files or folders of tools, {_SOURCES}.")
+SourcesArgument = typer.Argument(
+    metavar="TOOLS", help=f"Files or folders of tools, {_SOURCES_HELP}."
+)
 EngineSettingsOption = Annotated[
     Path | None,
     typer.Option(

@@ -92,7 +92,7 @@ class SearchOptions:
                 frozenset(self.scope or ()),
                 tuple(self.called or ()),
                 frozenset(self.milestone or ()),
-                dict(_fact(text) for text in self.fact or ()),
+                dict(_parse_fact(text) for text in self.fact or ()),
             )
         engine = open_engine(index=self.index, tools=self.tools, config=self.config, tier=self.tier)
         view = engine.view(state, allowed=self.allow)
@@ -120,7 +120,7 @@ def with_search_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _fact(text: str) -> tuple[str, Any]:
+def _parse_fact(text: str) -> tuple[str, Any]:
     name, separator, value = text.partition("=")
     if not name:
         raise typer.BadParameter(f"--fact {text!r:.80}: no name; write NAME or NAME=VALUE")
@@ -133,7 +133,7 @@ def _fact(text: str) -> tuple[str, Any]:
     return name, read if isinstance(read, str | bool | int | float) else value
 
 
-_DENIED = 3
+_MAX_DENIED_SHOWN = 3
 """Denied tools that are named, those that fit the request best."""
 
 
@@ -165,7 +165,7 @@ def search(
     quarantined = sum(tool_id in engine.catalog for tool_id in engine.quarantined)
     footer = _footer(selection, len(engine.catalog), quarantined)
     if selection.hits:
-        show(_table(selection), footer)
+        show(_hits_table(selection), footer)
     else:
         show("no tool found", footer)
 
@@ -188,16 +188,16 @@ def unlocked_by_text(refusal: Refusal) -> str:
     return f"; unlocked by {', '.join(refusal.unlocked_by)}" if refusal.unlocked_by else ""
 
 
-def _table(selection: Selection) -> Table:
+def _hits_table(selection: Selection) -> Table:
     stages = list(dict.fromkeys(stage for hit in selection for stage in hit.stages))
     table = plain_table("#", "tool", "score", *stages, right={"#", "score", *stages})
     for hit in selection:
-        places = (hit.stages.get(stage) for stage in stages)
+        stage_results = (hit.stages.get(stage) for stage in stages)
         table.add_row(
             str(hit.rank),
             hit.id,
             score_text(hit.score),
-            *(str(place.rank) if place else "–" for place in places),
+            *(str(stage_result.rank) if stage_result else "–" for stage_result in stage_results),
         )
     return table
 
@@ -215,7 +215,7 @@ def _footer(selection: Selection, count: int, quarantined: int) -> Text:
             f"{selection.threshold:.4g}\n"
         )
     if denied := len(selection.denied):
-        lines = refusal_lines(selection.denied.nearest(_DENIED))
+        lines = refusal_lines(selection.denied.nearest(_MAX_DENIED_SHOWN))
         some = f", {quarantined:,} of them quarantined" if quarantined else ""
         text.append(f"denied: {denied:,} of {counted(count, 'tool')}{some}; the nearest:\n")
         text.append("\n".join(lines) + "\n")

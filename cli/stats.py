@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from ..session.event_stats import EventStats
 
-_SHOWN = 10
+_MAX_ROWS_SHOWN = 10
 """Servers and tools shown; the JSON holds all."""
-_NAME = 24
+_NAME_COLUMNS = 24
 """Columns of a server's name."""
 
 
@@ -35,7 +35,7 @@ def stats(
 
     rows = Counter[str]()
     try:
-        event_stats = EventStats(_rows(events, rows))
+        event_stats = EventStats(_read_rows(events, rows))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise EventError(f"{events}: event {rows['read']} is damaged: {error!r}") from error
     if not rows["read"]:
@@ -43,10 +43,10 @@ def stats(
     if as_json:
         write_json(event_stats.to_dict())
     else:
-        show(*_parts(event_stats))
+        show(*_report_parts(event_stats))
 
 
-def _rows(events: Path, counts: Counter[str]) -> Iterator[dict[str, Any]]:
+def _read_rows(events: Path, counts: Counter[str]) -> Iterator[dict[str, Any]]:
     from ..session.recorder import read_events
 
     for row in read_events(events):
@@ -57,37 +57,39 @@ def _rows(events: Path, counts: Counter[str]) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def _parts(event_stats: EventStats) -> Iterator[Any]:
+def _report_parts(event_stats: EventStats) -> Iterator[Any]:
     from rich.text import Text
 
-    first, last = (_minute(event_stats.first), _minute(event_stats.last))
+    first, last = (_minute_text(event_stats.first), _minute_text(event_stats.last))
     yield Text(
         f"{first} to {last}, {counted(len(event_stats.conversations), 'conversation')}",
         style="bold",
     )
     if event_stats.defined:
-        yield from ("", _tokens(event_stats))
+        yield from ("", _tokens_table(event_stats))
     if event_stats.searches:
-        yield from ("", _searches(event_stats))
+        yield from ("", _searches_table(event_stats))
     if event_stats.calls:
-        yield from ("", _counts("calls", event_stats.calls))
+        yield from ("", _counts_table("calls", event_stats.calls))
     if event_stats.servers:
-        yield from ("", _servers(event_stats))
+        yield from ("", _servers_table(event_stats))
     if event_stats.tools:
         never = event_stats.never_found
         text = Text(
             f"tools never found: {len(never):,} of {len(event_stats.tools):,}", style="bold"
         )
-        for tool_id in never[:_SHOWN]:
+        for tool_id in never[:_MAX_ROWS_SHOWN]:
             text.append(f"\n  {tool_id}", style="not bold")
-        if len(never) > _SHOWN:
-            text.append(f"\n  and {len(never) - _SHOWN:,} more: --json", style="not bold dim")
+        if len(never) > _MAX_ROWS_SHOWN:
+            text.append(
+                f"\n  and {len(never) - _MAX_ROWS_SHOWN:,} more: --json", style="not bold dim"
+            )
         yield from ("", text)
         if len(event_stats.profile_tools) > 1:
-            yield from ("", _profiles(event_stats))
+            yield from ("", _profiles_table(event_stats))
 
 
-def _tokens(event_stats: EventStats) -> Table:
+def _tokens_table(event_stats: EventStats) -> Table:
     table = plain_table("tokens, each conversation counted once", "", "", right={""})
     table.columns[1].justify = "right"
     table.columns[2].justify = "left"
@@ -103,8 +105,8 @@ def _tokens(event_stats: EventStats) -> Table:
     return table
 
 
-def _searches(event_stats: EventStats) -> Table:
-    table = _counts("searches", event_stats.searches)
+def _searches_table(event_stats: EventStats) -> Table:
+    table = _counts_table("searches", event_stats.searches)
     total = event_stats.searches.total()
     table.add_row("found, and none of the tools called", f"{event_stats.unused:,}", "")
     table.add_row(
@@ -113,7 +115,7 @@ def _searches(event_stats: EventStats) -> Table:
     return table
 
 
-def _counts(title: str, counts: Counter[str]) -> Table:
+def _counts_table(title: str, counts: Counter[str]) -> Table:
     table = plain_table(title, f"{counts.total():,}", "")
     table.columns[1].justify = "right"
     for name, count in counts.most_common():
@@ -121,26 +123,26 @@ def _counts(title: str, counts: Counter[str]) -> Table:
     return table
 
 
-def _servers(event_stats: EventStats) -> Table:
+def _servers_table(event_stats: EventStats) -> Table:
     numbers = ("calls", "failed", "p50 ms", "p95 ms", "starts", "failures")
     table = plain_table("slowest servers", *numbers, right=set(numbers))
     first = table.columns[0]
-    first.no_wrap, first.max_width, first.overflow = True, _NAME, "ellipsis"
-    for name, server_stats in event_stats.slowest()[:_SHOWN]:
+    first.no_wrap, first.max_width, first.overflow = True, _NAME_COLUMNS, "ellipsis"
+    for name, server_stats in event_stats.slowest()[:_MAX_ROWS_SHOWN]:
         figures = server_stats.to_dict()
         table.add_row(
             name,
             f"{figures['calls']:,}",
             f"{server_stats.failed_calls:,}",
-            _ms(figures["p50_ms"]),
-            _ms(figures["p95_ms"]),
+            _ms_text(figures["p50_ms"]),
+            _ms_text(figures["p95_ms"]),
             f"{figures['starts']:,}",
             f"{server_stats.failures:,}",
         )
     return table
 
 
-def _profiles(event_stats: EventStats) -> Table:
+def _profiles_table(event_stats: EventStats) -> Table:
     table = plain_table("profiles", "tools", "never found", right={"tools", "never found"})
     for profile, never_found in event_stats.never_found_by_profile.items():
         tools = event_stats.profile_tools[profile] & event_stats.tools
@@ -148,12 +150,12 @@ def _profiles(event_stats: EventStats) -> Table:
     return table
 
 
-def _ms(value: float | None) -> str:
+def _ms_text(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
 
 
-def _minute(at: str | None) -> str:
+def _minute_text(at: str | None) -> str:
     """A recorded time without seconds."""
     return (at or "")[:16].replace("T", " ")

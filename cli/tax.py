@@ -18,9 +18,9 @@ from .console import counted, note, plain_table, show, write_json
 from .gateway.configured_servers import (
     ServersOption,
     SettingsOption,
-    fleet_of,
     logs_silenced,
     read_gateway_files,
+    unstarted_fleet,
 )
 from .options import EncodingOption, JsonOption, SourcesArgument
 from .tool_source import catalog_of
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from ..loaders.token_tax import TokenTax
 
 #: Searches whose answers are measured with --config.
-_SEARCHES = 20
+_MEASURED_SEARCHES = 20
 #: Cells of the longest bar.
-_BAR = 24
+_MAX_BAR_CELLS = 24
 
 
 def tax(
@@ -124,7 +124,7 @@ def server_table(tax: TokenTax) -> Table:
     )  # fmt: skip
     largest = max((tokens for _, tokens in tax.servers.values()), default=0)
     for server, (count, tokens) in tax.servers.items():
-        bar = "█" * max(1, round(_BAR * tokens / largest))
+        bar = "█" * max(1, round(_MAX_BAR_CELLS * tokens / largest))
         share = f"{tokens / tax.now:.0%}"
         row = (server or "(none)", f"{count:,}", f"{tokens:,}", f"{tokens / count:,.0f}", share)
         table.add_row(*row, _styled(bar, "red"))
@@ -184,25 +184,25 @@ class ShortlistCost:
     """Token cost for clients of the gateway.
 
     Args:
-        tools: number of tools that they see.
-        tokens: tokens of the definitions of these tools.
-        passed_through: whether these are the servers' own tools, because there are few.
-        searches: how many searches were measured.
-        answer: tokens of an answer of `search_tools` on average.
-        definition: tokens of an answer of `get_tool_details` for one tool, on average.
+        tool_count: number of tools that they see.
+        listed_tokens: tokens of the definitions of these tools.
+        shows_all_tools: whether these are the servers' own tools, because there are few.
+        search_count: how many searches were measured.
+        answer_tokens: tokens of an answer of `search_tools` on average.
+        definition_tokens: tokens of an answer of `get_tool_details` for one tool, on average.
     """
 
-    tools: int
-    tokens: int
-    passed_through: bool
-    searches: int
-    answer: float
-    definition: float
+    tool_count: int
+    listed_tokens: int
+    shows_all_tools: bool
+    search_count: int
+    answer_tokens: float
+    definition_tokens: float
 
     @property
-    def searching(self) -> int:
+    def tokens_with_search(self) -> int:
         """Tokens of a turn with one search and one definition."""
-        return round(self.tokens + self.answer + self.definition)
+        return round(self.listed_tokens + self.answer_tokens + self.definition_tokens)
 
 
 def configured_tax(
@@ -230,7 +230,7 @@ def configured_tax(
     from ..loaders.token_tax import TokenTax
 
     with logs_silenced():
-        fleet = fleet_of(files.client_config, files.settings.engine)
+        fleet = unstarted_fleet(files.client_config, files.settings.engine)
         if fleet.unlisted_servers:
             unlisted = counted(len(fleet.unlisted_servers), "server")
             note(f"starting {unlisted} whose tools are not known yet")
@@ -247,7 +247,7 @@ def configured_tax(
                 f"{files.path}: no server lists a tool{': ' if reasons else ''}{reasons}"
             )
         profile = Profile.of(files.settings, "all", ProfileSettings())
-        cost = anyio.run(_measured, fleet, profile)
+        cost = anyio.run(_measure_gateway, fleet, profile)
     servers = {
         report.name: (len(report.tokens), sum(report.tokens.values()))
         for report in reports
@@ -257,7 +257,7 @@ def configured_tax(
     return TokenTax("cl100k_base", 0, tools, by_cost, 0), cost, problems
 
 
-async def _measured(fleet: Fleet, profile: Profile) -> ShortlistCost:
+async def _measure_gateway(fleet: Fleet, profile: Profile) -> ShortlistCost:
     """Measure what a client of a gateway over the fleet reads. No server needs to run."""
     from mcp import Client
 
@@ -267,10 +267,10 @@ async def _measured(fleet: Fleet, profile: Profile) -> ShortlistCost:
 
     async with Client(Gateway(fleet, profile).server) as client:
         listed = (await client.list_tools()).tools
-        passed_through = SEARCH_TOOLS not in {tool.name for tool in listed}
+        shows_all_tools = SEARCH_TOOLS not in {tool.name for tool in listed}
         answers: list[int] = []
         definitions: list[int] = []
-        for tool in [] if passed_through else _sample(fleet.engine.view().tools()):
+        for tool in [] if shows_all_tools else _sample(fleet.engine.view().tools()):
             search_arguments = {"query": tool.description[:200].strip() or tool.name}
             answer: types.CallToolResult = await client.call_tool(SEARCH_TOOLS, search_arguments)
             answers.append(answer_tokens(answer))
@@ -279,7 +279,7 @@ async def _measured(fleet: Fleet, profile: Profile) -> ShortlistCost:
     return ShortlistCost(
         len(listed),
         shown_tokens(listed),
-        passed_through,
+        shows_all_tools,
         len(answers),
         fmean(answers) if answers else 0.0,
         fmean(definitions) if definitions else 0.0,
@@ -288,8 +288,8 @@ async def _measured(fleet: Fleet, profile: Profile) -> ShortlistCost:
 
 def _sample(tools: tuple[Tool, ...]) -> list[Tool]:
     """Tools at even distances over all of them."""
-    step = max(1, len(tools) // _SEARCHES)
-    return list(tools[::step][:_SEARCHES])
+    step = max(1, len(tools) // _MEASURED_SEARCHES)
+    return list(tools[::step][:_MEASURED_SEARCHES])
 
 
 def configured_json(
@@ -306,13 +306,13 @@ def configured_json(
         },
         "heaviest": [{"id": tool, "tokens": tokens} for tool, tokens in tax.heaviest(top)],
         "with_shortlist": {
-            "tools": cost.tools,
-            "tokens": cost.tokens,
-            "passed_through": cost.passed_through,
-            "searches_measured": cost.searches,
-            "search_answer": round(cost.answer, 1),
-            "definition": round(cost.definition, 1),
-            "tokens_with_a_search": cost.searching,
+            "tools": cost.tool_count,
+            "tokens": cost.listed_tokens,
+            "passed_through": cost.shows_all_tools,
+            "searches_measured": cost.search_count,
+            "search_answer": round(cost.answer_tokens, 1),
+            "definition": round(cost.definition_tokens, 1),
+            "tokens_with_a_search": cost.tokens_with_search,
         },
         "not_counted": {name: list(reasons) for name, reasons in problems.items()},
     }
@@ -332,23 +332,26 @@ def show_configured(
     table = plain_table("every turn", "tokens", "", right={"tokens"})
     all_tools = f"all {counted(len(tax.tools), 'definition')}, as now"
     table.add_row(all_tools, Text(f"{tax.now:,}", style="bold red"), "")
-    if cost.passed_through:
-        table.add_row("with shortlist: the same, passed through", f"{cost.tokens:,}", "")
+    if cost.shows_all_tools:
+        table.add_row("with shortlist: the same, passed through", f"{cost.listed_tokens:,}", "")
         parts += [table, Text("So few definitions are shown directly: there is nothing to save.")]
     else:
         table.add_row(
-            f"with shortlist: {counted(cost.tools, 'tool')}",
-            Text(f"{cost.tokens:,}", style="bold green"),
-            tax.saved(cost.tokens),
+            f"with shortlist: {counted(cost.tool_count, 'tool')}",
+            Text(f"{cost.listed_tokens:,}", style="bold green"),
+            tax.saved(cost.listed_tokens),
         )
         table.add_row(
-            "and in a turn that searches once", f"{cost.searching:,}", tax.saved(cost.searching)
+            "and in a turn that searches once",
+            f"{cost.tokens_with_search:,}",
+            tax.saved(cost.tokens_with_search),
         )
         parts += [
             table,
             Text(
-                f"{tax.encoding} tokens. A search: its answer ({cost.answer:,.0f}) and one "
-                f"definition ({cost.definition:,.0f}), on average of {cost.searches} searches",
+                f"{tax.encoding} tokens. A search: its answer ({cost.answer_tokens:,.0f}) and one "
+                f"definition ({cost.definition_tokens:,.0f}), on average of "
+                f"{cost.search_count} searches",
                 style="dim",
             ),
         ]

@@ -40,7 +40,7 @@ def read_catalog(index: Path | None, tools: list[Path] | None) -> Catalog:
     return catalog_of([index] if index is not None else tools or [])
 
 
-def read_offered(
+def read_catalog_and_quarantined(
     index: Path | None, tools: list[Path] | None, config: Path | None
 ) -> tuple[Catalog, frozenset[str]]:
     """The tools of a saved index or of files, and the ids of those that are quarantined.
@@ -218,18 +218,20 @@ def open_engine(
             note(f"note: {config}: in place of settings of {index}: {', '.join(replaced)}")
     if tier is not None:
         settings = _with_only(settings, tier)
-    with quarantine_as_notes(), progress("encoding tools") as report:
+    with quarantine_as_notes(), progress("encoding tools") as show_progress:
         if index is not None:
             again = f"shortlist index {index} --out {index}"
             command = again if config is None else f"{again} --engine-settings {config}"
-            return Engine.open(index, config=settings, progress=_with_note(report, index, command))
+            return Engine.open(
+                index, config=settings, progress=_with_note(show_progress, index, command)
+            )
         catalog = catalog_of(tools or [])
         if not len(catalog):
             note(f"note: {', '.join(map(str, tools or []))}: no tools")
-        return Engine.from_tools(catalog, settings, progress=report)
+        return Engine.from_tools(catalog, settings, progress=show_progress)
 
 
-def _with_note(report: Progress, index: Path, command: str) -> Progress:
+def _with_note(show_progress: Progress, index: Path, command: str) -> Progress:
     """A progress report whose first call tells that an opened index encodes its tools again."""
     noted = False
 
@@ -241,7 +243,7 @@ def _with_note(report: Progress, index: Path, command: str) -> Progress:
                 f"note: {index}: has no vectors of this encoder, so that every search encodes "
                 f"{counted(total, 'tool')} again; to keep them: {command}"
             )
-        report(done, total)
+        show_progress(done, total)
 
     return advance
 

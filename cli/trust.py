@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from ..catalog import Catalog
     from ..trust import DefinitionChange, Flag
 
-_QUARANTINED = 3
+_QUARANTINED_EXIT = 3
 
-_PINS = typer.Option("--pins", metavar="FILE", help="File of accepted definitions.")
-_PinsOption = Annotated[Path, _PINS]
-_OptionalPins = Annotated[Path | None, _PINS]
+_PINS_OPTION = typer.Option("--pins", metavar="FILE", help="File of accepted definitions.")
+_PinsOption = Annotated[Path, _PINS_OPTION]
+_OptionalPins = Annotated[Path | None, _PINS_OPTION]
 _GatewayOption = Annotated[
     Path | None,
     typer.Option(
@@ -80,11 +80,11 @@ def _pin(catalog: Catalog, path: Path, as_json: bool) -> None:
     after = change_pins(path, lambda pins: pins.pin(catalog))
     flags = quarantined(Trust(pins=after).flags(catalog))
     if as_json:
-        fresh = [tool_id for tool_id in after if tool_id not in before]
-        write_json({"pinned": fresh, "pins": len(after), "quarantined": _reasons(flags)})
+        new_ids = [tool_id for tool_id in after if tool_id not in before]
+        write_json({"pinned": new_ids, "pins": len(after), "quarantined": _reasons(flags)})
         return
     typer.echo(f"{path}: {counted(len(after), 'pin')}, {len(after) - len(before):,} of them new")
-    _show_count(flags)
+    _print_quarantined_count(flags)
 
 
 @trust.command()
@@ -101,7 +101,7 @@ def diff(
     """
     from ..trust import Pins, Trust, quarantined
 
-    catalog, path = _subject(tools, pins, config, settings)
+    catalog, path = _catalog_and_pins(tools, pins, config, settings)
     accepted = Pins.read(path)
     changes = accepted.changes(catalog)
     flags = quarantined(Trust(pins=accepted).flags(catalog))
@@ -113,9 +113,9 @@ def diff(
     else:
         for change in changes:
             show(*change_lines(change))
-        _show(flags)
+        _print_quarantined(flags)
     if flags:
-        raise typer.Exit(_QUARANTINED)
+        raise typer.Exit(_QUARANTINED_EXIT)
 
 
 @trust.command()
@@ -134,17 +134,17 @@ def approve(
     """
     from ..trust import Trust, approve_definitions, quarantined
 
-    catalog, path = _subject(tools, pins, config, settings)
+    catalog, path = _catalog_and_pins(tools, pins, config, settings)
     after = approve_definitions(path, [catalog.get(tool_id) for tool_id in ids])
     flags = quarantined(Trust(pins=after).flags(catalog))
     if as_json:
         write_json({"approved": ids, "quarantined": _reasons(flags)})
         return
     typer.echo(f"{path}: approved {', '.join(ids)}")
-    _show_count(flags)
+    _print_quarantined_count(flags)
 
 
-def _subject(
+def _catalog_and_pins(
     tools: list[Path] | None, pins: Path | None, config: Path | None, settings: Path | None
 ) -> tuple[Catalog, Path]:
     """The tools that are judged, and the file of their pins."""
@@ -174,7 +174,7 @@ def _reasons(flags: Mapping[str, Flag]) -> dict[str, str]:
     return {tool_id: "; ".join(flag.reasons) for tool_id, flag in flags.items()}
 
 
-def _show_count(flags: Mapping[str, Flag]) -> None:
+def _print_quarantined_count(flags: Mapping[str, Flag]) -> None:
     if flags:
         tools = "1 tool is" if len(flags) == 1 else f"{len(flags):,} tools are"
         typer.echo(f"{tools} quarantined; `shortlist trust diff` shows why")
@@ -182,7 +182,7 @@ def _show_count(flags: Mapping[str, Flag]) -> None:
         typer.echo("nothing is quarantined")
 
 
-def _show(flags: Mapping[str, Flag]) -> None:
+def _print_quarantined(flags: Mapping[str, Flag]) -> None:
     if not flags:
         typer.echo("nothing is quarantined")
     for tool_id, reason in _reasons(flags).items():

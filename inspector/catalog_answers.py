@@ -23,12 +23,12 @@ from ..trust.scan import texts
 from .subject import Subject
 
 #: Tools of one page of a list.
-PAGE = 100
-_SUMMARY = 160
+MAX_PAGE_ROWS = 100
+_MAX_SUMMARY_CHARS = 160
 #: Tools of a selection, for the tokens of a turn.
-MOST_OFFERED = 5
+OFFERED_COUNT = 5
 #: Characters of a sentence that have to agree with a finding.
-_AGREEING = 60
+_COMPARED_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class CatalogAnswers:
         catalog = self._subject.engine.catalog
         with self._lock:
             if self._facts is None or self._facts.catalog is not catalog:
-                self._facts = _facts_of(catalog)
+                self._facts = _compute_facts(catalog)
             return self._facts
 
     def servers(self) -> dict[str, Any]:
@@ -103,7 +103,9 @@ class CatalogAnswers:
                 {"id": clash.id, "kept_as": clash.kept_as, "identical": clash.identical}
                 for clash in facts.catalog.collisions
             ],
-            "twins": sorted(set(facts.twins.values()), key=lambda ids: (-len(ids), ids))[:PAGE],
+            "twins": sorted(set(facts.twins.values()), key=lambda ids: (-len(ids), ids))[
+                :MAX_PAGE_ROWS
+            ],
         }
 
     def tools(self, server: str | None, text: str, start: int) -> dict[str, Any]:
@@ -114,13 +116,13 @@ class CatalogAnswers:
             text: what the id or the description contains, without letter case.
             start: number of tools before this page.
         """
-        facts, wanted = self.facts(), text.casefold()
+        facts, lowered_text = self.facts(), text.casefold()
         flags = self._subject.engine.flags
         matching = [
             tool
             for tool in facts.catalog
             if (server is None or (tool.server or "") == server)
-            and (wanted in tool.id.casefold() or wanted in tool.description.casefold())
+            and (lowered_text in tool.id.casefold() or lowered_text in tool.description.casefold())
         ]
         matching.sort(key=lambda tool: (-facts.tax.tools[tool.id], tool.id))
         return {
@@ -129,20 +131,24 @@ class CatalogAnswers:
             "tools": [
                 {
                     "id": tool.id,
-                    "summary": shorten(tool.description, _SUMMARY, placeholder="…"),
+                    "summary": shorten(tool.description, _MAX_SUMMARY_CHARS, placeholder="…"),
                     "tokens": facts.tax.tools[tool.id],
                     "level": flags[tool.id].level if tool.id in flags else None,
                     "twins": len(facts.twins.get(tool.id, ())),
                 }
-                for tool in matching[start : start + PAGE]
+                for tool in matching[start : start + MAX_PAGE_ROWS]
             ],
         }
 
     def ids(self, text: str) -> list[str]:
-        """At most `PAGE` ids that contain a text, without letter case."""
-        wanted = text.casefold()
+        """At most `MAX_PAGE_ROWS` ids that contain a text, without letter case."""
+        lowered_text = text.casefold()
         ids = (tool.id for tool in self._subject.engine.catalog)
-        return list(islice((tool_id for tool_id in ids if wanted in tool_id.casefold()), PAGE))
+        return list(
+            islice(
+                (tool_id for tool_id in ids if lowered_text in tool_id.casefold()), MAX_PAGE_ROWS
+            )
+        )
 
     def tool(self, tool_id: str) -> dict[str, Any]:
         """One definition: as the model sees it, as the server sent it, and all that is known.
@@ -162,7 +168,7 @@ class CatalogAnswers:
             "model_sees": _indented(
                 json.loads(definition_text(tool.name, tool.description, tool.input_schema))
             ),
-            "server_sent": _indented(self._sent(tool)),
+            "server_sent": _indented(self._as_server_sent(tool)),
             "cleaned": list(tool.cleaned),
             "flag": _flag_answer(flag),
             "quarantined": subject.engine.quarantined.get(tool.id),
@@ -171,7 +177,7 @@ class CatalogAnswers:
             "examples": [] if examples is None else list(examples.queries),
         }
 
-    def _sent(self, tool: Tool) -> Any:
+    def _as_server_sent(self, tool: Tool) -> Any:
         """The definition as its server listed it last; as it was indexed, without a gateway."""
         fleet = self._subject.fleet
         listed = None if fleet is None else fleet.saved_listing(tool.server or "")
@@ -207,7 +213,7 @@ class CatalogAnswers:
             ],
             "warned": [
                 {"id": tool_id, "reasons": list(flags[tool_id].reasons)}
-                for tool_id in warned[:PAGE]
+                for tool_id in warned[:MAX_PAGE_ROWS]
             ],
             "warnings": len(warned),
         }
@@ -236,7 +242,7 @@ class CatalogAnswers:
                 "pinned": change.pinned,
                 "now": change.now,
                 "parts": [
-                    {"part": part.part, "kind": part.kind, "lines": _pairs(part.lines())}
+                    {"part": part.part, "kind": part.kind, "lines": _side_by_side(part.lines())}
                     for part in change.parts
                 ],
             },
@@ -245,7 +251,7 @@ class CatalogAnswers:
         }
 
 
-def _facts_of(catalog: Catalog) -> CatalogFacts:
+def _compute_facts(catalog: Catalog) -> CatalogFacts:
     tools = rows_of(catalog)
     groups = [tuple(tools[row].id for row in rows) for rows in Twins.of(tools).groups()]
     groups += near_twins(tools)
@@ -255,7 +261,7 @@ def _facts_of(catalog: Catalog) -> CatalogFacts:
             twins.setdefault(tool_id, group)
     return CatalogFacts(
         catalog,
-        token_tax(catalog, k=MOST_OFFERED, encoding="cl100k_base"),
+        token_tax(catalog, k=OFFERED_COUNT, encoding="cl100k_base"),
         twins,
         Library().servers(catalog),
     )
@@ -289,7 +295,10 @@ def _marked_fields(tool: Tool, flag: Flag | None) -> list[dict[str, Any]]:
     for field in texts(tool):
         quoted = quotes.get(field.where, [])
         marked = [
-            {"text": sentence, "codes": _codes(sentence, quoted, identifier=field.identifier)}
+            {
+                "text": sentence,
+                "codes": _codes_quoting(sentence, quoted, identifier=field.identifier),
+            }
             for sentence in sentences(field.text)
         ]
         if quoted and not any(sentence["codes"] for sentence in marked):
@@ -299,19 +308,21 @@ def _marked_fields(tool: Tool, flag: Flag | None) -> list[dict[str, Any]]:
     return fields
 
 
-def _codes(sentence: str, quoted: Iterable[tuple[str, str]], *, identifier: bool) -> list[str]:
+def _codes_quoting(
+    sentence: str, quoted: Iterable[tuple[str, str]], *, identifier: bool
+) -> list[str]:
     """The rules whose quote is this sentence."""
     text = " ".join(plain(visible(sentence, identifier=identifier)).split())
     return sorted(
         {
             code
             for code, quote in quoted
-            if quote and (quote[:_AGREEING] in text or text[:_AGREEING] in quote)
+            if quote and (quote[:_COMPARED_CHARS] in text or text[:_COMPARED_CHARS] in quote)
         }
     )
 
 
-def _pairs(lines: list[str]) -> list[dict[str, str | None]]:
+def _side_by_side(lines: list[str]) -> list[dict[str, str | None]]:
     """Lines of a difference side by side: sentences before and now."""
     pairs: list[dict[str, str | None]] = []
     removed: list[str] = []

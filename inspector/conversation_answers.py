@@ -7,18 +7,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..session.event_stats import EventStats, percentile
-from .event_history import SENT_BACK, EventHistory, Row
+from .event_history import MENDABLE_STATUSES, EventHistory, Row
 from .subject import Subject
 
 #: Events of one answer.
-MOST_ROWS = 2_500
+MAX_EVENTS_PER_ANSWER = 2_500
 #: Tools that a line of the timeline names.
-_NAMED = 3
+_MAX_NAMED_TOOLS = 3
 #: Searches without a call, most frequent first.
-_MISSED = 100
-_HOURS = 48
+_MAX_MISSED_QUERIES = 100
+_MAX_HOURS = 48
 #: Turns of a conversation whose tokens are shown, the last ones.
-_TURNS = 60
+_MAX_TURNS = 60
 
 
 def events(history: EventHistory, start: int) -> dict[str, Any]:
@@ -28,13 +28,13 @@ def events(history: EventHistory, start: int) -> dict[str, Any]:
         history: the events.
         start: number of the first event.
     """
-    rows = history.since(start, MOST_ROWS)
+    rows = history.events_from(start, MAX_EVENTS_PER_ANSWER)
     return {
-        "end": history.end,
-        "next": rows[-1][0] + 1 if rows else max(start, history.end),
-        "damaged": history.damaged,
+        "end": history.next_number,
+        "next": rows[-1][0] + 1 if rows else max(start, history.next_number),
+        "damaged": history.damaged_count,
         "file": None if history.path is None else str(history.path),
-        "lines": [_line(number, row) for number, row in rows],
+        "lines": [_timeline_line(number, row) for number, row in rows],
     }
 
 
@@ -44,7 +44,7 @@ def conversations(history: EventHistory) -> dict[str, Any]:
     summaries = [_summary(session, rows) for session, rows in sessions.items()]
     return {
         "conversations": sorted(summaries, key=lambda summary: summary["last"], reverse=True),
-        "missed": _missed(history.stats().missed_searches),
+        "missed": _missed_queries(history.stats().missed_searches),
     }
 
 
@@ -70,11 +70,11 @@ def _summary(session: str, rows: list[Row]) -> dict[str, Any]:
         "refused": sum(stats.calls[outcome] for outcome in ("denied", "invalid", "unknown")),
         "defined": stats.defined,
         "sent": sent,
-        "turns": turns[-_TURNS:],
+        "turns": turns[-_MAX_TURNS:],
     }
 
 
-def _missed(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _missed_queries(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     counts: Counter[str] = Counter()
     last: dict[str, Mapping[str, Any]] = {}
     for row in rows:
@@ -87,10 +87,10 @@ def _missed(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "hash": query,
             "count": count,
             "at": last[query]["at"],
-            "found": _offered_ids(last[query])[:_NAMED],
+            "found": _offered_ids(last[query])[:_MAX_NAMED_TOOLS],
             "outcome": last[query].get("outcome", "found"),
         }
-        for query, count in counts.most_common(_MISSED)
+        for query, count in counts.most_common(_MAX_MISSED_QUERIES)
     ]
 
 
@@ -107,9 +107,9 @@ def _offered_ids(row: Mapping[str, Any]) -> list[str]:
     return [str(tool_id) for tool_id in row.get("offered", ())]
 
 
-def _line(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
+def _timeline_line(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
     kind = str(row["kind"])
-    title, detail, tone = _texts_of(kind, row)
+    title, detail, tone = _title_detail_and_tone(kind, row)
     return {
         "number": number,
         "at": row["at"],
@@ -123,7 +123,7 @@ def _line(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _texts_of(kind: str, row: Mapping[str, Any]) -> tuple[str, str, str]:
+def _title_detail_and_tone(kind: str, row: Mapping[str, Any]) -> tuple[str, str, str]:
     """What happened, the details, and whether it is good, bad or neither."""
     if kind == "search" or (kind == "turn" and row.get("called") is None):
         offered, outcome = _offered_ids(row), str(row.get("outcome", "found"))
@@ -133,10 +133,14 @@ def _texts_of(kind: str, row: Mapping[str, Any]) -> tuple[str, str, str]:
         title = "searched" if query is None else f"searched “{query}”"
         if not offered or outcome == "abstained":
             return title, str(row.get("reason") or outcome), "warn"
-        more = f" and {len(offered) - _NAMED} more" if len(offered) > _NAMED else ""
-        return title, f"offered {', '.join(offered[:_NAMED])}{more}", "plain"
+        more = (
+            f" and {len(offered) - _MAX_NAMED_TOOLS} more"
+            if len(offered) > _MAX_NAMED_TOOLS
+            else ""
+        )
+        return title, f"offered {', '.join(offered[:_MAX_NAMED_TOOLS])}{more}", "plain"
     if kind == "call":
-        return _texts_of_call(row)
+        return _call_title_detail_and_tone(row)
     if kind == "server":
         problem = row.get("problem")
         tone = "bad" if problem else "plain"
@@ -154,7 +158,7 @@ def _texts_of(kind: str, row: Mapping[str, Any]) -> tuple[str, str, str]:
     return kind, "", "plain"
 
 
-def _texts_of_call(row: Mapping[str, Any]) -> tuple[str, str, str]:
+def _call_title_detail_and_tone(row: Mapping[str, Any]) -> tuple[str, str, str]:
     """What became of a call, and why."""
     outcome = str(row.get("outcome", row["status"]))
     tool = str(row.get("tool") or "an unknown tool")
@@ -164,16 +168,16 @@ def _texts_of_call(row: Mapping[str, Any]) -> tuple[str, str, str]:
             return f"called {tool}", outcome, "good"
         return f"repaired {tool}", f"{outcome}, after a call that was {problem}", "good"
     verb = "failed"
-    if outcome in SENT_BACK:
+    if outcome in MENDABLE_STATUSES:
         verb = "sent back"
     elif outcome in ("denied", "unknown"):
         verb = "refused"
-    why = _why(row)
+    why = _call_problem(row)
     detail = f"{outcome.replace('_', ' ')}: {why}" if why else outcome.replace("_", " ")
     return f"{verb} {tool}", detail, "warn" if verb == "sent back" else "bad"
 
 
-def _why(row: Mapping[str, Any]) -> str:
+def _call_problem(row: Mapping[str, Any]) -> str:
     """Why a call did not run, or what its server answered; empty where the event does not say."""
     if row["status"] == "promoted":
         return "the model had not seen its definition, which it was given"
@@ -189,7 +193,7 @@ def _why(row: Mapping[str, Any]) -> str:
     ]
     nearest = list(map(str, row.get("nearest") or ()))
     if nearest:
-        problems.append(f"similar names: {', '.join(nearest[:_NAMED])}")
+        problems.append(f"similar names: {', '.join(nearest[:_MAX_NAMED_TOOLS])}")
     return "; ".join(problems) or str(row.get("reason") or "")
 
 
@@ -202,7 +206,7 @@ def overview(subject: Subject, servers: Mapping[str, Any]) -> dict[str, Any]:
     """
     stats = subject.history.stats()
     progress = subject.engine.build_progress
-    hours = sorted(stats.hours)[-_HOURS:]
+    hours = sorted(stats.hours)[-_MAX_HOURS:]
     return {
         "name": subject.name,
         "tools": servers["tools"],
@@ -217,6 +221,6 @@ def overview(subject: Subject, servers: Mapping[str, Any]) -> dict[str, Any]:
             {"hour": hour, **{kind: stats.hours[hour][kind] for kind in ("searches", "calls")}}
             for hour in hours
         ],
-        "has_events": subject.history.end > 0,
+        "has_events": subject.history.next_number > 0,
         "events_file": None if subject.history.path is None else str(subject.history.path),
     }

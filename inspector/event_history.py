@@ -16,20 +16,24 @@ from ..session.recorder import parse_event
 
 Row = dict[str, Any]
 #: Statuses of calls that the model can mend and send again.
-SENT_BACK = frozenset({"promoted", "invalid"})
+MENDABLE_STATUSES = frozenset({"promoted", "invalid"})
 #: Events that are kept; older ones are dropped.
-MOST_EVENTS = 20_000
+MAX_KEPT_EVENTS = 20_000
 #: Characters of a query that are kept.
-_QUERY_CHARACTERS = 4_000
+_MAX_QUERY_CHARS = 4_000
 #: Characters of the answer of a call that failed.
-_PROBLEM_CHARACTERS = 400
+_MAX_PROBLEM_CHARS = 400
 #: Most bytes that one reading takes from a file.
-_MAX_BYTES = 64_000_000
+_MAX_BYTES_PER_READING = 64_000_000
 
 
-def cut(text: str, most: int) -> str:
+def cut(text: str, max_chars: int) -> str:
     """The first characters of a text, with a mark that says how many there are, if it is longer."""
-    return text if len(text) <= most else f"{text[:most]} […cut: {len(text):,} characters in all]"
+    return (
+        text
+        if len(text) <= max_chars
+        else f"{text[:max_chars]} […cut: {len(text):,} characters in all]"
+    )
 
 
 class EventHistory:
@@ -45,14 +49,14 @@ class EventHistory:
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
         self._rows: list[Row] = []
-        self._dropped = 0
-        self._damaged = 0
-        self._position = 0
-        self._rest = b""
+        self._dropped_count = 0
+        self._damaged_count = 0
+        self._file_position = 0
+        self._incomplete_line = b""
         self._lock = Lock()
-        self._stats: tuple[int, EventStats] | None = None
+        self._cached_stats: tuple[int, EventStats] | None = None
         #: Conversation and tool of each call that was sent back to the model: what was wrong.
-        self._sent_back: dict[tuple[str, str], str] = {}
+        self._mendable_problems: dict[tuple[str, str], str] = {}
 
     def __call__(self, event: Event) -> None:
         """Take an event of a recorder."""
@@ -60,16 +64,16 @@ class EventHistory:
             self._add([event.to_dict()])
 
     @property
-    def end(self) -> int:
+    def next_number(self) -> int:
         """The number that the next event gets."""
-        return self._dropped + len(self._rows)
+        return self._dropped_count + len(self._rows)
 
     @property
-    def damaged(self) -> int:
+    def damaged_count(self) -> int:
         """How many lines or events could not be read."""
-        return self._damaged
+        return self._damaged_count
 
-    def since(self, number: int, count: int) -> list[tuple[int, Row]]:
+    def events_from(self, number: int, count: int) -> list[tuple[int, Row]]:
         """Events with this number or a higher one, with their numbers, oldest first.
 
         Args:
@@ -77,17 +81,17 @@ class EventHistory:
             count: most events.
         """
         with self._lock:
-            start = max(0, number - self._dropped)
+            start = max(0, number - self._dropped_count)
             rows = list(islice(self._rows, start, start + count))
-            return list(enumerate(rows, self._dropped + start))
+            return list(enumerate(rows, self._dropped_count + start))
 
     def stats(self) -> EventStats:
         """Figures of the kept events. Events that lack a field are left out and counted."""
         with self._lock:
-            rows, end = list(self._rows), self.end
-        if self._stats is None or self._stats[0] != end:
-            self._stats = end, EventStats(rows)
-        return self._stats[1]
+            rows, end = list(self._rows), self.next_number
+        if self._cached_stats is None or self._cached_stats[0] != end:
+            self._cached_stats = end, EventStats(rows)
+        return self._cached_stats[1]
 
     def sessions(self) -> dict[str, list[Row]]:
         """Conversation to its events. Starts and stops of servers belong to none."""
@@ -109,18 +113,18 @@ class EventHistory:
             return
         with self._lock:
             with open_file(self.path, None, error=EventError) as file:
-                if file.seek(0, 2) < self._position:  # another file, or a file that was cut
-                    self._position, self._rest = 0, b""
-                file.seek(self._position)
-                data = self._rest + file.read(_MAX_BYTES)
-                self._position = file.tell()
-            *lines, self._rest = data.split(b"\n")
+                if file.seek(0, 2) < self._file_position:  # another file, or a file that was cut
+                    self._file_position, self._incomplete_line = 0, b""
+                file.seek(self._file_position)
+                data = self._incomplete_line + file.read(_MAX_BYTES_PER_READING)
+                self._file_position = file.tell()
+            *lines, self._incomplete_line = data.split(b"\n")
             rows: list[Row] = []
             for line in lines:
                 if line.strip():
                     row = parse_event(line.decode("utf-8", "backslashreplace"), str(self.path))
                     if isinstance(row, EventError):
-                        self._damaged += 1
+                        self._damaged_count += 1
                     else:
                         rows.append(row)
             self._add(rows)
@@ -132,10 +136,10 @@ class EventHistory:
                 EventStats([row])
                 self._rows.append(self._with_repair(_without_long_content({"session": "", **row})))
             except (KeyError, TypeError, ValueError, AttributeError):
-                self._damaged += 1
-        if (excess := len(self._rows) - MOST_EVENTS) > 0:
+                self._damaged_count += 1
+        if (excess := len(self._rows) - MAX_KEPT_EVENTS) > 0:
             del self._rows[:excess]
-            self._dropped += excess
+            self._dropped_count += excess
 
     def _with_repair(self, row: Row) -> Row:
         """The event; a call that passed after it was sent back says what was mended (`repaired`).
@@ -145,11 +149,11 @@ class EventHistory:
         if row["kind"] != "call":
             return row
         call = str(row["session"]), str(row.get("tool"))
-        if row["status"] in SENT_BACK:
-            self._sent_back[call] = str(row["status"])
-            if len(self._sent_back) > MOST_EVENTS:
-                self._sent_back.pop(next(iter(self._sent_back)))
-        elif row["status"] == "passed" and (problem := self._sent_back.pop(call, None)):
+        if row["status"] in MENDABLE_STATUSES:
+            self._mendable_problems[call] = str(row["status"])
+            if len(self._mendable_problems) > MAX_KEPT_EVENTS:
+                self._mendable_problems.pop(next(iter(self._mendable_problems)))
+        elif row["status"] == "passed" and (problem := self._mendable_problems.pop(call, None)):
             row["repaired"] = problem
         return row
 
@@ -164,13 +168,13 @@ def _without_long_content(row: Row) -> Row:
         return row
     kept = {}
     if isinstance(query := content.get("query"), str):
-        kept["query"] = cut(query, _QUERY_CHARACTERS)
+        kept["query"] = cut(query, _MAX_QUERY_CHARS)
     result = content.get("result")
     if row.get("outcome") == "tool_error" and isinstance(result, Mapping):
         parts = result.get("content")
         texts = [part.get("text") for part in parts or () if isinstance(part, Mapping)]
         problem = " ".join(text for text in texts if isinstance(text, str))
-        kept["problem"] = cut(problem, _PROBLEM_CHARACTERS)
+        kept["problem"] = cut(problem, _MAX_PROBLEM_CHARS)
     if kept:
         row["content"] = kept
     return row

@@ -34,15 +34,15 @@ from .subject import Subject
 _LOG = logging.getLogger("shortlist.inspector")
 #: Names of this machine in the `Host` of a request.
 _LOCAL_NAMES = frozenset(("127.0.0.1", "localhost", "[::1]"))
-_MAX_CHARACTERS = 20_000
+_MAX_SHOWN_CHARS = 20_000
 _MAX_BODY_BYTES = 65_536
-_FILES = {
+_PAGE_FILES = {
     "": ("page.html", "text/html; charset=utf-8"),
     "page.css": ("page.css", "text/css; charset=utf-8"),
     "page.js": ("page.js", "text/javascript; charset=utf-8"),
     "icon.svg": ("icon.svg", "image/svg+xml"),
 }
-_HEADERS = {
+_RESPONSE_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
@@ -54,41 +54,43 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 
-Answer = Callable[[Request], Awaitable[Any]]
+AnswerRequest = Callable[[Request], Awaitable[Any]]
 
 
-def page_app(subject: Subject, token: str, *, local: bool = True) -> Guard:
+def page_app(subject: Subject, token: str, *, only_local: bool = True) -> RequestGuard:
     """The page about a subject.
 
     Args:
         subject: what the page shows.
         token: bearer token of the operator.
-        local: whether only requests addressed to this machine are answered.
+        only_local: whether only requests addressed to this machine are answered.
     """
     answers = _Answers(subject)
-    routes = [Route(f"/{path}", _file_route(name, kind)) for path, (name, kind) in _FILES.items()]
-    routes += [Route(f"/api/{name}", _json_route(a)) for name, a in answers.reading().items()]
+    routes = [
+        Route(f"/{path}", _file_route(name, kind)) for path, (name, kind) in _PAGE_FILES.items()
+    ]
+    routes += [Route(f"/api/{name}", _json_route(a)) for name, a in answers.read_answers().items()]
     routes += [
         Route(f"/api/{name}", _json_route(answer), methods=["POST"])
-        for name, answer in answers.writing().items()
+        for name, answer in answers.write_answers().items()
     ]
-    return Guard(Starlette(routes=routes), token, local=local)
+    return RequestGuard(Starlette(routes=routes), token, only_local=only_local)
 
 
-class Guard:
+class RequestGuard:
     """ASGI middleware: refuses requests to other hosts, from other origins, or without the token.
 
     Args:
         app: the application to protect.
         token: the bearer token that every path under `/api/` needs.
-        local: whether the `Host` must name this machine. A web page whose own name points to this
-            machine is refused by that.
+        only_local: whether the `Host` must name this machine. A web page whose own name points to
+            this machine is refused by that.
     """
 
-    def __init__(self, app: Any, token: str, *, local: bool) -> None:
+    def __init__(self, app: Any, token: str, *, only_local: bool) -> None:
         self._app = app
         self._token = token
-        self._local = local
+        self._only_local = only_local
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass a request on, or refuse it."""
@@ -105,7 +107,10 @@ class Guard:
         """The status and the reason of a refusal; None if the request passes."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if self._local and host.rpartition(":")[0 if _has_port(host) else 2] not in _LOCAL_NAMES:
+        if (
+            self._only_local
+            and host.rpartition(":")[0 if _has_port(host) else 2] not in _LOCAL_NAMES
+        ):
             return 421, "the page answers at 127.0.0.1 and localhost only"
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != host:
@@ -135,36 +140,40 @@ class _Answers:
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._catalog = CatalogAnswers(subject)
+        self._catalog_answers = CatalogAnswers(subject)
 
-    def reading(self) -> Mapping[str, Answer]:
+    def read_answers(self) -> Mapping[str, AnswerRequest]:
         """Answers that change nothing."""
         return {
             "start": self._start,
             "search": self._search,
             "explain": self._explain,
-            "ids": self._in_thread(lambda query: self._catalog.ids(query.get("text", ""))),
-            "servers": self._in_thread(lambda _: self._catalog.servers()),
+            "ids": self._in_thread(lambda query: self._catalog_answers.ids(query.get("text", ""))),
+            "servers": self._in_thread(lambda _: self._catalog_answers.servers()),
             "tools": self._in_thread(
-                lambda query: self._catalog.tools(
-                    query.get("server"), query.get("text", ""), _number(query.get("start", "0"))
+                lambda query: self._catalog_answers.tools(
+                    query.get("server"), query.get("text", ""), _first_row(query.get("start", "0"))
                 )
             ),
-            "tool": self._in_thread(lambda query: self._catalog.tool(query.get("id", ""))),
-            "trust": self._in_thread(lambda _: self._catalog.trust()),
-            "review": self._in_thread(lambda query: self._catalog.review(query.get("id", ""))),
+            "tool": self._in_thread(lambda query: self._catalog_answers.tool(query.get("id", ""))),
+            "trust": self._in_thread(lambda _: self._catalog_answers.trust()),
+            "review": self._in_thread(
+                lambda query: self._catalog_answers.review(query.get("id", ""))
+            ),
             "events": self._in_thread(
-                lambda query: events(self._subject.history, _number(query.get("start", "0")))
+                lambda query: events(self._subject.history, _first_row(query.get("start", "0")))
             ),
             "conversations": self._in_thread(lambda _: conversations(self._subject.history)),
-            "overview": self._in_thread(lambda _: overview(self._subject, self._catalog.servers())),
+            "overview": self._in_thread(
+                lambda _: overview(self._subject, self._catalog_answers.servers())
+            ),
         }
 
-    def writing(self) -> Mapping[str, Answer]:
+    def write_answers(self) -> Mapping[str, AnswerRequest]:
         """Answers that change a file: the pins, or the example queries."""
         return {"approve": self._approve, "examples": self._add_example}
 
-    def _in_thread(self, answer: Callable[[Mapping[str, str]], Any]) -> Answer:
+    def _in_thread(self, answer: Callable[[Mapping[str, str]], Any]) -> AnswerRequest:
         async def run(request: Request) -> Any:
             await self._subject.refresh()
             return await anyio.to_thread.run_sync(answer, request.query_params)
@@ -189,7 +198,10 @@ class _Answers:
         query = request.query_params
         return await anyio.to_thread.run_sync(
             lambda: search_tiers(
-                self._subject, self._view(query), query.get("query", ""), _names(query, "tiers")
+                self._subject,
+                self._view(query),
+                query.get("query", ""),
+                _comma_separated(query, "tiers"),
             )
         )
 
@@ -199,32 +211,36 @@ class _Answers:
 
     def _explanation(self, query: Mapping[str, str]) -> Any:
         text, tool = query.get("query", ""), query.get("tool", "")
-        return explain_tool(self._subject, self._view(query), text, tool, _names(query, "tiers"))
+        return explain_tool(
+            self._subject, self._view(query), text, tool, _comma_separated(query, "tiers")
+        )
 
     async def _approve(self, request: Request) -> Any:
-        body = await _body(request, "tool", "fingerprint")
+        body = await _json_texts(request, "tool", "fingerprint")
         await self._subject.approve(body["tool"], body["fingerprint"])
-        return await anyio.to_thread.run_sync(self._catalog.trust)
+        return await anyio.to_thread.run_sync(self._catalog_answers.trust)
 
     async def _add_example(self, request: Request) -> Any:
-        body = await _body(request, "tool", "query")
+        body = await _json_texts(request, "tool", "query")
         add = self._subject.add_example
         await anyio.to_thread.run_sync(add, body["tool"], body["query"])
         return await anyio.to_thread.run_sync(self._explanation, body)
 
     def _view(self, query: Mapping[str, str]) -> View:
         return self._subject.view(
-            query.get("profile") or None, _names(query, "scopes"), _names(query, "allowed")
+            query.get("profile") or None,
+            _comma_separated(query, "scopes"),
+            _comma_separated(query, "allowed"),
         )
 
 
-def _names(query: Mapping[str, str], key: str) -> list[str] | None:
+def _comma_separated(query: Mapping[str, str], key: str) -> list[str] | None:
     """The names of a list with commas; None if it is absent or empty."""
     names = [name.strip() for name in str(query.get(key, "")).split(",") if name.strip()]
     return names or None
 
 
-def _number(text: str) -> int:
+def _first_row(text: str) -> int:
     if not text.isdecimal() or len(text) > 12:
         raise RequestError(f"start: {text!r:.40}; a whole number from 0")
     return int(text)
@@ -235,7 +251,7 @@ def _has_port(host: str) -> bool:
     return bool(colon) and port.isdecimal() and bool(name)
 
 
-async def _body(request: Request, *required: str) -> dict[str, str]:
+async def _json_texts(request: Request, *required: str) -> dict[str, str]:
     """The texts of a request's JSON object.
 
     Raises:
@@ -261,12 +277,12 @@ def _file_route(name: str, media_type: str) -> Callable[[Request], Awaitable[Res
     content = (files(__package__) / "page" / name).read_bytes()
 
     async def serve(_: Request) -> Response:
-        return Response(content, media_type=media_type, headers=_HEADERS)
+        return Response(content, media_type=media_type, headers=_RESPONSE_HEADERS)
 
     return serve
 
 
-def _json_route(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
+def _json_route(answer: AnswerRequest) -> Callable[[Request], Awaitable[Response]]:
     async def serve(request: Request) -> Response:
         try:
             return _json(await answer(request))
@@ -284,7 +300,7 @@ def _json_route(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
 
 def _json(value: Any, status: int = 200) -> Response:
     content = json.dumps(as_shown(value), separators=(",", ":"))
-    return Response(content, status, _HEADERS, "application/json")
+    return Response(content, status, _RESPONSE_HEADERS, "application/json")
 
 
 def as_shown(value: Any) -> Any:
@@ -293,7 +309,7 @@ def as_shown(value: Any) -> Any:
     Control and direction marks are written out, as `\u202e`. A longer text is cut, with a mark.
     """
     if isinstance(value, str):
-        return written_out(cut(value, _MAX_CHARACTERS))
+        return written_out(cut(value, _MAX_SHOWN_CHARS))
     if isinstance(value, Mapping):
         return {as_shown(str(key)): as_shown(child) for key, child in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

@@ -12,14 +12,14 @@ from ..retrieval.search.explanation import Explanation
 from ..retrieval.selection import Hit, Selection
 from ..text import terms, words
 from ..view import View
-from .subject import HOW_TO_ADD, Subject
+from .subject import HOW_TO_NAME_EXAMPLES_FILE, Subject
 
 #: Denied tools that are named, those that fit the query best.
-_DENIED = 100
+_MAX_DENIED = 100
 #: Hits of an answer.
-MOST_HITS = 10
+MAX_HITS = 10
 #: Characters of a description in a list.
-_SUMMARY = 200
+_MAX_SUMMARY_CHARS = 200
 
 
 def search_tiers(
@@ -34,7 +34,7 @@ def search_tiers(
         tiers: names of the tiers; all when absent.
     """
     selections = {
-        tier: view.search(query, tier=tier, k=MOST_HITS, decide=True)
+        tier: view.search(query, tier=tier, k=MAX_HITS, decide=True)
         for tier in tiers or subject.engine.tiers
     }
     return {
@@ -53,7 +53,7 @@ def _tier_answer(view: View, query: str, tier: str, selection: Selection) -> dic
     hits: Sequence[Hit] = selection.ranked
     if selection.abstained and not hits:
         # An operator wants to see what was not offered, too.
-        hits = view.search(query, tier=tier, k=MOST_HITS).ranked
+        hits = view.search(query, tier=tier, k=MAX_HITS).ranked
     best = _best_scores(hits)
     return {
         **selection.to_dict(),
@@ -63,7 +63,7 @@ def _tier_answer(view: View, query: str, tier: str, selection: Selection) -> dic
                 "id": hit.id,
                 "rank": hit.rank,
                 "score": hit.score,
-                "summary": shorten(hit.tool.description, _SUMMARY, placeholder="…"),
+                "summary": shorten(hit.tool.description, _MAX_SUMMARY_CHARS, placeholder="…"),
                 "example_sources": list(hit.example_sources),
                 "offered": hit in selection.hits,
                 "stages": [
@@ -108,7 +108,7 @@ def _denied(subject: Subject, selection: Selection) -> dict[str, Any]:
                 if refusal.tool_id in flags and refusal.kind == "quarantined"
                 else [],
             }
-            for refusal in selection.denied.nearest(_DENIED)
+            for refusal in selection.denied.nearest(_MAX_DENIED)
         ],
     }
 
@@ -122,7 +122,7 @@ def explain_tool(
         UnknownToolError: no such tool.
     """
     explanations = [
-        view.explain(query, name, tier=tier, k=MOST_HITS) for tier in tiers or subject.engine.tiers
+        view.explain(query, name, tier=tier, k=MAX_HITS) for tier in tiers or subject.engine.tiers
     ]
     index, row = view.admission.index, view.admission.find(name)
     if row is None:  # `explain` has raised in this case
@@ -206,4 +206,4 @@ def _advice(
     if subject.examples is not None:
         yield "Add this query to its example queries, and see its new rank at once."
     elif examples is None:
-        yield f"It has no example queries; {HOW_TO_ADD} to add some here."
+        yield f"It has no example queries; {HOW_TO_NAME_EXAMPLES_FILE} to add some here."

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..gateway.profiles.profile import Profile
     from ..gateway.upstream.fleet import Fleet
 
-HOW_TO_ADD = (
+HOW_TO_NAME_EXAMPLES_FILE = (
     "start `shortlist inspect` with --examples FILE, or name a file in the gateway's setting "
     "engine.index.example_queries"
 )
@@ -51,10 +51,10 @@ class Subject:
     pins: Path | None = None
     examples: Path | None = None
     follow_pins: Callable[[], Awaitable[None]] | None = None
-    _pins_stamp: int = field(default=0, init=False)
+    _last_pins_write_time: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._pins_stamp = self._present_stamp()
+        self._last_pins_write_time = self._pins_write_time()
 
     def view(
         self,
@@ -79,22 +79,22 @@ class Subject:
         profiles = self.profiles()
         if profile not in profiles:
             raise ConfigError(f"no profile {profile!r:.80}; use one of: {', '.join(profiles)}")
-        chosen = profiles[profile]
+        chosen_profile = profiles[profile]
         if scopes is not None:
-            chosen = replace(chosen, scopes=frozenset(scopes))
+            chosen_profile = replace(chosen_profile, scopes=frozenset(scopes))
         fleet = self.fleet
-        hidden = frozenset if fleet is None else (lambda: fleet.hidden_ids)
-        return ProfileViews(self.engine, chosen, hidden).view(State(), allowed=allowed)
+        hidden_ids = frozenset if fleet is None else (lambda: fleet.hidden_ids)
+        return ProfileViews(self.engine, chosen_profile, hidden_ids).view(State(), allowed=allowed)
 
     async def refresh(self) -> None:
         """Apply pins that another process changed, and read new events."""
         if self.follow_pins is not None:
             await self.follow_pins()
         elif self.pins is not None:
-            stamp = self._present_stamp()
-            if stamp != self._pins_stamp:
-                await anyio.to_thread.run_sync(self._judge_again)
-                self._pins_stamp = stamp
+            stamp = self._pins_write_time()
+            if stamp != self._last_pins_write_time:
+                await anyio.to_thread.run_sync(self._reload_pins)
+                self._last_pins_write_time = stamp
         await anyio.to_thread.run_sync(self.history.read_new)
 
     async def approve(self, tool_id: str, fingerprint: str) -> None:
@@ -124,13 +124,13 @@ class Subject:
             ConfigError: no file of example queries is used, or it cannot be written.
         """
         if self.examples is None:
-            raise ConfigError(f"no file of example queries: {HOW_TO_ADD}")
+            raise ConfigError(f"no file of example queries: {HOW_TO_NAME_EXAMPLES_FILE}")
         add_example_query(self.examples, self.engine.catalog.get(tool_id).id, query)
         self.engine.reload_example_queries()
 
-    def _present_stamp(self) -> int:
+    def _pins_write_time(self) -> int:
         """When the file of pins was written last; 0 if there is none."""
         return self.pins.stat().st_mtime_ns if self.pins is not None and self.pins.exists() else 0
 
-    def _judge_again(self) -> None:
+    def _reload_pins(self) -> None:
         self.engine.reload_pins()

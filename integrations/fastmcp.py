@@ -100,14 +100,16 @@ class ShortlistTransform(BaseSearchTransform):
 
     async def _search(self, tools: Sequence[FastMCPTool], query: str) -> Sequence[FastMCPTool]:
         """The tools that fit a query, for callers of FastMCP's own interface."""
-        self._tools.use([_catalog_tool(tool) for tool in tools])
+        self._tools.follow_tools([_catalog_tool(tool) for tool in tools])
         by_name = {tool.name: tool for tool in tools}
         view = self._tools.engine.view()
         hits = (await asyncio.to_thread(view.search, query, k=self._max_results)).hits
         return [by_name[hit.tool.name] for hit in hits if hit.tool.name in by_name]
 
     async def _session(self, ctx: Context) -> FrameworkSession:
-        self._tools.use([_catalog_tool(tool) for tool in await self._get_visible_tools(ctx)])
+        self._tools.follow_tools(
+            [_catalog_tool(tool) for tool in await self._get_visible_tools(ctx)]
+        )
         key = ctx.session_id if self._conversation is None else self._conversation(ctx)
         return self._tools.session(key, ctx)
 

@@ -35,7 +35,7 @@ StateOf: TypeAlias = State | Callable[[Any], State]
 """The state of the agent, or a function from the framework's context to it."""
 
 
-_WORD = re.compile(r"[\w-]+")
+_NAME_IN_TEXT = re.compile(r"[\w-]+")
 
 
 class CallRefused(ShortlistError):
@@ -49,19 +49,19 @@ class OfferedTool:
     Args:
         name: the framework's name of the tool.
         description: its description, shortened where the token budget is small.
-        schema: the schema of its arguments.
+        argument_schema: the schema of its arguments.
     """
 
     name: str
     description: str
-    schema: dict[str, Any]
+    argument_schema: dict[str, Any]
 
 
 class FrameworkTools:
     """The tools of a framework, with a session for each conversation. Thread-safe.
 
     Args:
-        engine: finds the tools; None to make one over the tools of the first `use`.
+        engine: finds the tools; None to make one over the tools of the first `follow_tools`.
         state: the state of the agent, or a function from the framework's context to it.
         format: the format of the sessions. Frameworks turn definitions of `openai` into those of
             any provider.
@@ -86,21 +86,21 @@ class FrameworkTools:
         self._lock = Lock()
         self._engine = engine
         self._is_own_engine = engine is None
-        self._fingerprints: tuple[str, ...] | None = None
-        self._names: frozenset[str] = frozenset()
-        self._allowed_cache: tuple[Catalog | None, frozenset[str], list[str] | None]
-        self._allowed_cache = None, self._names, None
+        self._tool_fingerprints: tuple[str, ...] | None = None
+        self._tool_names: frozenset[str] = frozenset()
+        self._allowed_ids_cache: tuple[Catalog | None, frozenset[str], list[str] | None]
+        self._allowed_ids_cache = None, self._tool_names, None
         if engine is not None:
             engine.session(format=format, **self._settings)
 
     @property
     def engine(self) -> Engine:
-        """The engine; before the first `use`, it needs to have been given."""
+        """The engine; before the first `follow_tools`, it needs to have been given."""
         if self._engine is None:
             raise CallRefused("the engine is made when the agent first lists its tools")
         return self._engine
 
-    def use(self, tools: Sequence[Tool]) -> None:
+    def follow_tools(self, tools: Sequence[Tool]) -> None:
         """Follow the tools that the framework has now.
 
         A given engine keeps its catalog; sessions may use those of its tools that have a name among
@@ -117,27 +117,27 @@ class FrameworkTools:
             )
         fingerprints = tuple(sorted(tool.fingerprint for tool in tools))
         with self._lock:
-            self._names = names
-            if not self._is_own_engine or fingerprints == self._fingerprints:
+            self._tool_names = names
+            if not self._is_own_engine or fingerprints == self._tool_fingerprints:
                 return
             if self._engine is None:
                 self._engine = Engine.from_tools(tools)
             else:
                 self._engine.replace(tools)
-            self._fingerprints = fingerprints
+            self._tool_fingerprints = fingerprints
 
     @property
-    def allowed(self) -> list[str] | None:
+    def allowed_ids(self) -> list[str] | None:
         """Ids of the tools that the framework can run; None if it can run the whole catalog."""
-        catalog, names, allowed = self._allowed_cache
-        if catalog is not self.engine.catalog or names is not self._names:
-            catalog, names = self.engine.catalog, self._names
+        catalog, names, allowed = self._allowed_ids_cache
+        if catalog is not self.engine.catalog or names is not self._tool_names:
+            catalog, names = self.engine.catalog, self._tool_names
             ids = [tool.id for tool in catalog if tool.name in names]
             allowed = None if len(ids) == len(catalog) else ids
-            self._allowed_cache = catalog, names, allowed
+            self._allowed_ids_cache = catalog, names, allowed
         return allowed
 
-    def present(self, key: str) -> Session | None:
+    def session_in_memory(self, key: str) -> Session | None:
         """The session of a conversation; None if it is not in memory."""
         with self._lock:
             framework_session = self._sessions.get(key)
@@ -158,7 +158,7 @@ class FrameworkTools:
             if framework_session is None:
                 past = State()
                 for name in called:
-                    if (tool_id := id_named(self.engine, name)) is not None:
+                    if (tool_id := tool_id_of_name(self.engine, name)) is not None:
                         past = self.engine.after_call(past, tool_id)
                 session = self.engine.session(
                     format=self._format, state=past, session_id=key, **self._settings
@@ -169,7 +169,7 @@ class FrameworkTools:
                 self._sessions.popitem(last=False)
         session = framework_session.session
         session.follow_state(state)
-        session.allowed = self.allowed
+        session.allowed = self.allowed_ids
         return framework_session
 
 
@@ -184,9 +184,9 @@ class FrameworkSession:
     def __init__(self, session: Session, engine: Engine) -> None:
         self.session = session
         self._engine = engine
-        self._read: list[dict[str, str]] = []
+        self._last_messages: list[dict[str, str]] = []
         #: An object of the framework that has to live as long as the session.
-        self.owner: object = None
+        self.kept_alive: object = None
 
     def offer(self, dialogue: Sequence[tuple[str, str]]) -> list[OfferedTool]:
         """The tools of a model call.
@@ -197,8 +197,8 @@ class FrameworkSession:
         messages = [{"role": role, "content": text} for role, text in dialogue if text.strip()]
         while messages and messages[-1]["role"] != "user":
             messages.pop()
-        if messages and messages != self._read:
-            self._read = messages
+        if messages and messages != self._last_messages:
+            self._last_messages = messages
             self.session.turn(messages)
         self.session.refresh()
         return self._offered()
@@ -222,7 +222,7 @@ class FrameworkSession:
             raise CallRefused(query.text)
         turn = self.session.search(query)
         names = {provider_name(tool_id): self.name_of(tool_id) for tool_id in turn.ids}
-        return _WORD.sub(lambda word: names.get(word[0], word[0]), str(turn.answer))
+        return _NAME_IN_TEXT.sub(lambda word: names.get(word[0], word[0]), str(turn.answer))
 
     async def call(
         self, name: str, arguments: Any, run: Callable[[Tool, dict[str, Any]], Awaitable[Any]]
@@ -256,7 +256,7 @@ class FrameworkSession:
         Raises:
             CallRefused: the call does not pass.
         """
-        verdict = self.session.check(id_named(self._engine, name) or name, arguments)
+        verdict = self.session.check(tool_id_of_name(self._engine, name) or name, arguments)
         if not verdict.passed or verdict.tool is None:
             raise CallRefused(verdict.named(self.name_of).text)
         return verdict, verdict.tool
@@ -285,7 +285,7 @@ class FrameworkSession:
         return catalog.get(tool_id).name if tool_id in catalog else tool_id
 
 
-def id_named(engine: Engine, name: str) -> str | None:
+def tool_id_of_name(engine: Engine, name: str) -> str | None:
     """Id of the tool with a name; None if there is none."""
     catalog = engine.catalog
     return next((catalog[row].id for row in catalog.named(name)), None)

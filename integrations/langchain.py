@@ -21,7 +21,7 @@ from .framework_tools import (
     FrameworkTools,
     OfferedTool,
     StateOf,
-    id_named,
+    tool_id_of_name,
 )
 
 try:
@@ -95,7 +95,8 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self.tools = list(self._by_name.values())
         self.engine = Engine.from_tools(self.tools) if engine is None else engine
         pinned = [
-            id_named(self.engine, name) or self.engine.catalog.get(name).id for name in always
+            tool_id_of_name(self.engine, name) or self.engine.catalog.get(name).id
+            for name in always
         ]
         # The system message has room for lines about tools, and `call_tool` to call them.
         session_settings: SessionSettings = {
@@ -159,7 +160,7 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def session(self, thread_id: str) -> Session | None:
         """The session of a conversation; None if it is not in memory."""
-        return self._framework_tools.present(thread_id)
+        return self._framework_tools.session_in_memory(thread_id)
 
     def _offer_tools(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         """The request with the tools of this turn, after the agent's other tools."""
@@ -179,7 +180,7 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             changes["tools"].insert(len(other_tools), _definition(search))
             if session.system:
                 changes["system_message"] = _system_message(request, session.system)
-            if passing := _passing_text(session):
+            if passing := _text_for_this_call(session):
                 changes["messages"] = [*request.messages, HumanMessage(passing)]
         return request.override(**changes)
 
@@ -326,8 +327,8 @@ def _framework_tools(
 ) -> FrameworkTools:
     """The sessions over an engine, whose tools have to be among those of the agent."""
     framework_tools = FrameworkTools(engine, state, **settings)
-    framework_tools.use(list(Catalog(tools)))
-    if (allowed := framework_tools.allowed) is not None:
+    framework_tools.follow_tools(list(Catalog(tools)))
+    if (allowed := framework_tools.allowed_ids) is not None:
         foreign = next(tool.id for tool in engine.catalog if tool.id not in allowed)
         raise RequestError(
             f"engine: holds {foreign!r}, which none of the tools has as its name; "
@@ -359,7 +360,11 @@ def _tools_by_name(tools: Iterable[BaseTool]) -> dict[str, BaseTool]:
 
 def _definition(tool: OfferedTool) -> dict[str, Any]:
     """A tool as LangChain passes it to any model."""
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.argument_schema,
+    }
     return {"type": "function", "function": function}
 
 
@@ -381,7 +386,7 @@ def _is_success(answer: ToolMessage | Command[Any] | None) -> bool:
     return answer is not None and not (isinstance(answer, ToolMessage) and answer.status == "error")
 
 
-def _passing_text(session: Session) -> str:
+def _text_for_this_call(session: Session) -> str:
     """Texts about tools that follow the conversation in this model call only."""
     if session.shown is None:
         return ""

@@ -63,7 +63,7 @@ class _Tools:
     ) -> None:
         self._framework_tools = framework_tools
         self._conversation = conversation
-        framework_tools.use([_catalog_tool(tool) for tool in tools])
+        framework_tools.follow_tools([_catalog_tool(tool) for tool in tools])
         search = FunctionTool(
             name=SEARCH_TOOL.name,
             description=SEARCH_TOOL.description,
@@ -106,7 +106,7 @@ class _Tools:
             return self._framework_tools.session(self._conversation(context), context)
         # One object for a run, which the contexts of its tools share.
         session = self._framework_tools.session(f"run-{id(context.usage)}", context)
-        session.owner = context.usage
+        session.kept_alive = context.usage
         return session
 
 

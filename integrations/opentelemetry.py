@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     Attributes = dict[str, str | bool | int | float | list[str]]
 
-_SCOPE = "shortlist"
+_INSTRUMENTATION_SCOPE = "shortlist"
 #: Boundaries in seconds that the conventions recommend for durations.
-_SECONDS = tuple(0.01 * 2**step for step in range(14))
+_CALL_SECONDS_BUCKETS = tuple(0.01 * 2**step for step in range(14))
 #: Boundaries for the duration of a turn, which is milliseconds.
-_TURN_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-_TOOLS = (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 100)
-_TOKENS = (0, 100, 250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
+_TURN_SECONDS_BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+_TOOL_COUNT_BUCKETS = (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 100)
+_TOKEN_BUCKETS = (0, 100, 250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
 
 
 class OpenTelemetry:
@@ -62,25 +62,25 @@ class OpenTelemetry:
             raise MissingExtraError("events for OpenTelemetry", "otel") from error
         self._trace = trace
         self._source = source
-        self._tracer = trace.get_tracer(_SCOPE, version("shortlist"), tracers)
-        meter = metrics.get_meter(_SCOPE, version("shortlist"), meters)
+        self._tracer = trace.get_tracer(_INSTRUMENTATION_SCOPE, version("shortlist"), tracers)
+        meter = metrics.get_meter(_INSTRUMENTATION_SCOPE, version("shortlist"), meters)
         self._turn_seconds = meter.create_histogram(
             "gen_ai.client.operation.duration",
             "s",
             "Duration of an operation; here, of deciding which tools a turn offers",
-            explicit_bucket_boundaries_advisory=_TURN_SECONDS,
+            explicit_bucket_boundaries_advisory=_TURN_SECONDS_BUCKETS,
         )
         self._active = meter.create_histogram(
             "shortlist.turn.active_tools",
             "{tool}",
             "Tools active in a turn",
-            explicit_bucket_boundaries_advisory=_TOOLS,
+            explicit_bucket_boundaries_advisory=_TOOL_COUNT_BUCKETS,
         )
         self._tokens = meter.create_histogram(
             "shortlist.prompt.tokens",
             "{token}",
             "Tokens that tools take in the prompt of a turn",
-            explicit_bucket_boundaries_advisory=_TOKENS,
+            explicit_bucket_boundaries_advisory=_TOKEN_BUCKETS,
         )
         self._calls = meter.create_counter(
             "shortlist.calls", "{call}", "Calls of a model, by what was decided"
@@ -89,7 +89,7 @@ class OpenTelemetry:
             "gen_ai.execute_tool.duration",
             "s",
             "Duration of a tool's execution",
-            explicit_bucket_boundaries_advisory=_SECONDS,
+            explicit_bucket_boundaries_advisory=_CALL_SECONDS_BUCKETS,
         )
 
     def __call__(self, event: Event) -> None:
@@ -141,7 +141,7 @@ class OpenTelemetry:
         seconds = (event.timings.get("search", 0.0) + event.timings.get("session", 0.0)) / 1e3
         attributes: Attributes = {
             "gen_ai.operation.name": "retrieval",
-            "gen_ai.provider.name": _SCOPE,
+            "gen_ai.provider.name": _INSTRUMENTATION_SCOPE,
             "gen_ai.data_source.id": self._source,
             "gen_ai.conversation.id": event.origin.session,
             "shortlist.turn": event.origin.turn,
@@ -186,7 +186,10 @@ class OpenTelemetry:
         if event.tier is not None:
             metric_attributes["shortlist.tier"] = event.tier
         self._active.record(len(event.active), metric_attributes)
-        metric_attributes |= {"gen_ai.operation.name": "retrieval", "gen_ai.provider.name": _SCOPE}
+        metric_attributes |= {
+            "gen_ai.operation.name": "retrieval",
+            "gen_ai.provider.name": _INSTRUMENTATION_SCOPE,
+        }
         self._turn_seconds.record(seconds, metric_attributes)
 
     def _record_call(self, event: CallEvent) -> None:

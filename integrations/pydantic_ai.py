@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ShortlistToolset", "search_strategy", "shortlist_toolset"]
 
-_ANY = SchemaValidator(core_schema.any_schema())
+_ANY_ARGUMENTS = SchemaValidator(core_schema.any_schema())
 
 
 def shortlist_toolset(
@@ -67,7 +67,7 @@ class ShortlistToolset(WrapperToolset[Any]):
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         """The tools of this step, with the search."""
         tools = await super().get_tools(ctx)
-        self.framework_tools.use([_catalog_tool(tool.tool_def) for tool in tools.values()])
+        self.framework_tools.follow_tools([_catalog_tool(tool.tool_def) for tool in tools.values()])
         session = self._session(ctx)
         dialogue = _dialogue(ctx)
         offered = await asyncio.to_thread(session.offer, dialogue)
@@ -78,7 +78,7 @@ class ShortlistToolset(WrapperToolset[Any]):
                 tool_def=replace(
                     tools[tool.name].tool_def,
                     description=tool.description,
-                    parameters_json_schema=tool.schema,
+                    parameters_json_schema=tool.argument_schema,
                 ),
             )
             for tool in offered
@@ -91,7 +91,7 @@ class ShortlistToolset(WrapperToolset[Any]):
                 parameters_json_schema=dict(SEARCH_TOOL.input_schema),
             )
             chosen[SEARCH_TOOL.name] = ToolsetTool(
-                toolset=self, tool_def=definition, max_retries=1, args_validator=_ANY
+                toolset=self, tool_def=definition, max_retries=1, args_validator=_ANY_ARGUMENTS
             )
         self._tools = tools
         return chosen
@@ -128,7 +128,7 @@ class ShortlistToolset(WrapperToolset[Any]):
         return self.framework_tools.session(key, ctx, called)
 
 
-class _Strategy:
+class _SearchStrategy:
     def __init__(self, engine: Engine | None, k: int) -> None:
         self._tools = FrameworkTools(engine, None)
         self._k = k
@@ -143,7 +143,7 @@ class _Strategy:
         return await asyncio.to_thread(self._search, queries, tools)
 
     def _search(self, queries: Sequence[str], tools: Sequence[ToolDefinition]) -> list[str]:
-        self._tools.use([_catalog_tool(tool) for tool in tools])
+        self._tools.follow_tools([_catalog_tool(tool) for tool in tools])
         view = self._tools.engine.view()
         found = [hit.tool.name for query in queries for hit in view.search(query, k=self._k).hits]
         present = {tool.name for tool in tools}
@@ -157,7 +157,7 @@ def search_strategy(engine: Engine | None = None, *, k: int = 5) -> Any:
         engine: an engine over tools with the same names; one over the deferred tools when absent.
         k: tools found for a query at most.
     """
-    return _Strategy(engine, k)
+    return _SearchStrategy(engine, k)
 
 
 def _catalog_tool(definition: ToolDefinition) -> Tool:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 #: The arguments of `shortlist serve` for which a client attaches.
-_OPTIONS = ("--config", "--settings", "--profile")
-_INTERRUPTED = 130
-OWN_GATEWAY = "this client gets a gateway of its own"
+_SERVE_OPTIONS = ("--config", "--settings", "--profile")
+_INTERRUPTED_EXIT = 130
+OWN_GATEWAY_NOTE = "this client gets a gateway of its own"
 
 
 def attach_at_once(arguments: Sequence[str]) -> bool:
@@ -23,7 +23,7 @@ def attach_at_once(arguments: Sequence[str]) -> bool:
     Args:
         arguments: arguments of the `shortlist` command.
     """
-    options = _options(arguments)
+    options = _serve_options(arguments)
     if options is None or "--config" not in options or sys.platform == "win32":
         return False
     from ...errors import ShortlistError
@@ -37,9 +37,9 @@ def attach_at_once(arguments: Sequence[str]) -> bool:
             options.get("--profile", "default"),
         )
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        sys.exit(_INTERRUPTED_EXIT)
     except AttachError as error:
-        sys.stderr.write(f"{OWN_GATEWAY}: {error}\n")
+        sys.stderr.write(f"{OWN_GATEWAY_NOTE}: {error}\n")
         sys.argv.append("--alone")
         return False
     except (ShortlistError, OSError):
@@ -71,7 +71,7 @@ def run_attached(config: Path, settings: Path | None, profile: str) -> None:
     AttachedClient(attachment, lambda: attach(Identity.of(config, settings), profile)).run()
 
 
-def _options(arguments: Sequence[str]) -> dict[str, str] | None:
+def _serve_options(arguments: Sequence[str]) -> dict[str, str] | None:
     """The options of `shortlist serve`; None if it is another command or has other options."""
     if not arguments or arguments[0] != "serve":
         return None
@@ -79,7 +79,7 @@ def _options(arguments: Sequence[str]) -> dict[str, str] | None:
     rest = iter(arguments[1:])
     for argument in rest:
         name, equals, value = argument.partition("=")
-        if name not in _OPTIONS:
+        if name not in _SERVE_OPTIONS:
             return None
         options[name] = value if equals else next(rest, "")
         if not options[name]:

@@ -32,15 +32,15 @@ def login(name: _NameArgument, config: _FileOption) -> None:
     """
     import anyio
 
-    spec = _server(name, config)
+    spec = _find_server(name, config)
     from ...gateway.connections.login import log_in
 
-    async def shown(page: str) -> None:
+    async def show_page(page: str) -> None:
         note(f"log in at this address, if no browser opens: {page}")
         await anyio.to_thread.run_sync(typer.launch, page)
 
     async def run() -> int:
-        return await log_in(spec, shown)
+        return await log_in(spec, show_page)
 
     with logs_silenced():  # the SDK logs answers of the servers as they are
         tools = anyio.run(run)
@@ -50,7 +50,7 @@ def login(name: _NameArgument, config: _FileOption) -> None:
 @auth.command()
 def logout(name: _NameArgument, config: _FileOption) -> None:
     """Delete the login to a server from the system keyring."""
-    spec = _server(name, config)
+    spec = _find_server(name, config)
     from ...gateway.connections.oauth import LoginStorage
 
     LoginStorage(spec).forget()
@@ -90,17 +90,17 @@ def status(config: _FileOption, as_json: JsonOption = False) -> None:
             if row["renewed"]
             else "once"
         )
-        table.add_row(row["server"], state, _time(row["expires_at"]))
+        table.add_row(row["server"], state, _time_text(row["expires_at"]))
     show(table)
 
 
-def _time(seconds: float | None) -> str:
+def _time_text(seconds: float | None) -> str:
     from datetime import datetime
 
     return "" if seconds is None else f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
 
 
-def _server(name: str, config: Path) -> ServerSpec:
+def _find_server(name: str, config: Path) -> ServerSpec:
     client_config = read_gateway_files(config, None).client_config
     for spec in client_config.servers:
         if spec.name == name:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..console import counted, note, plain_table, show
 from ..trust import change_lines
-from .configured_servers import fleet_of, logs_silenced, read_gateway_files
+from .configured_servers import logs_silenced, read_gateway_files, unstarted_fleet
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from ...trust import DefinitionChange, Flag
 
 Status = Literal["ok", "warn", "fail", "off"]
-_STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "off": "dim"}
-_SHOWN = 5
+_STYLE_BY_STATUS = {"ok": "green", "warn": "yellow", "fail": "bold red", "off": "dim"}
+_MAX_FLAGGED_SHOWN = 5
 """Flagged tools shown of each kind; the JSON holds all."""
-_NAME = 30
+_NAME_COLUMNS = 30
 """Columns of a server's name."""
 
 
@@ -37,9 +37,9 @@ class ServerCheck:
     Args:
         name: name of the server.
         status: `fail`, it is not served; `warn`, something of it is not; `off`, disabled.
-        tools: how many it lists.
+        tool_count: how many it lists.
         tokens: tokens of their definitions.
-        ms: milliseconds of its start, None where it did not start.
+        start_ms: milliseconds of its start, None where it did not start.
         problems: one line each.
         library_servers: servers of the package's example queries to the number of tools that are
             recognised as theirs; see `docs/enrichment.md`.
@@ -47,9 +47,9 @@ class ServerCheck:
 
     name: str
     status: Status
-    tools: int = 0
+    tool_count: int = 0
     tokens: int = 0
-    ms: float | None = None
+    start_ms: float | None = None
     problems: tuple[str, ...] = ()
     library_servers: Mapping[str, int] = field(default_factory=dict)
 
@@ -58,9 +58,9 @@ class ServerCheck:
         return {
             "name": self.name,
             "status": self.status,
-            "tools": self.tools,
+            "tools": self.tool_count,
             "tokens": self.tokens,
-            "ms": None if self.ms is None else round(self.ms, 1),
+            "ms": None if self.start_ms is None else round(self.start_ms, 1),
             "problems": list(self.problems),
             "known": dict(self.library_servers),
         }
@@ -77,7 +77,7 @@ class ServersReport:
         problems: problems of the file itself.
         flags: tool id to what trust found.
         changes: definitions that differ from their pin.
-        scripts: grants of the scripts of each profile.
+        script_grants: grants of the scripts of each profile.
     """
 
     file: Path
@@ -86,7 +86,7 @@ class ServersReport:
     problems: tuple[str, ...]
     flags: Mapping[str, Flag]
     changes: tuple[DefinitionChange, ...] = ()
-    scripts: tuple[ScriptGrants, ...] = ()
+    script_grants: tuple[ScriptGrants, ...] = ()
 
     @property
     def is_quarantining(self) -> bool:
@@ -106,19 +106,19 @@ class ServersReport:
             "servers": [server.to_dict() for server in self.servers],
             "problems": list(self.problems),
             "changed": [change.to_dict() for change in self.changes],
-            "scripts": [asdict(grants) for grants in self.scripts],
+            "scripts": [grants.to_dict() for grants in self.script_grants],
             "flagged": [
                 {
                     "id": tool_id,
                     "level": flag.level,
                     "reasons": list(flag.reasons),
-                    "to_do": self.to_do(tool_id),
+                    "to_do": self.approve_command(tool_id),
                 }
                 for tool_id, flag in self.flags.items()
             ],
         }
 
-    def to_do(self, tool_id: str) -> str:
+    def approve_command(self, tool_id: str) -> str:
         """The command that approves a tool's definition."""
         words = ["shortlist", "trust", "approve", tool_id, "--config", str(self.file)]
         if self.settings is not None:
@@ -153,7 +153,7 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     # Nothing is searched here: no vectors are needed.
     engine = {"tiers": ["lexical"], "default_tier": "lexical", "trust": trust}
     with logs_silenced():
-        fleet = fleet_of(client_config, engine)
+        fleet = unstarted_fleet(client_config, engine)
         running = [spec for spec in client_config.servers if not spec.disabled]
         if running:
             longest = max(spec.start_timeout_s for spec in running)
@@ -171,12 +171,12 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     file_problems = [
         problem
         for problem in client_config.problems
-        if not any(_text_about(problem, name) for name in client_config.unusable_servers)
+        if not any(_problem_of_server(problem, name) for name in client_config.unusable_servers)
     ]
     return ServersReport(
         files.path,
         files.settings_path,
-        tuple(_checks(client_config, reports, flags, tails, library_servers)),
+        tuple(_server_checks(client_config, reports, flags, tails, library_servers)),
         tuple(file_problems),
         flags,
         () if pins is None else Pins.read(pins).changes(catalog),
@@ -184,7 +184,7 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     )
 
 
-def _checks(
+def _server_checks(
     client_config: ClientConfig,
     reports: list[ServerReport],
     flags: Mapping[str, Flag],
@@ -213,12 +213,14 @@ def _checks(
         )
     for name in client_config.unusable_servers:
         problems = tuple(
-            text for problem in client_config.problems if (text := _text_about(problem, name))
+            text
+            for problem in client_config.problems
+            if (text := _problem_of_server(problem, name))
         )
         yield ServerCheck(name, "fail", problems=problems)
 
 
-def _text_about(problem: str, server: str) -> str:
+def _problem_of_server(problem: str, server: str) -> str:
     """The part of a problem's text about a server; "" if it is about something else."""
     _, named, rest = problem.partition(f".{server}")
     return rest.lstrip(".: ") if named and rest.startswith((".", ":")) else ""
@@ -228,24 +230,28 @@ def show_servers(report: ServersReport) -> None:
     """Print the report."""
     from rich.text import Text
 
-    parts: list[Any] = [_table(report)]
+    parts: list[Any] = [_servers_table(report)]
     parts += [Text(f"{report.file}: {problem}", style="red") for problem in report.problems]
-    if known := ", ".join(_library_counts(report)):
+    if known := ", ".join(_library_flag_counts(report)):
         parts.append(Text(f"with example queries of the package: {known}", style="dim"))
-    for grants in report.scripts:
+    for grants in report.script_grants:
         parts += _script_lines(grants)
     if report.changes:
         parts += ["", Text("changed since they were accepted", style="bold")]
     for change in report.changes:
         parts += change_lines(change)
-    parts += _flagged(report, "quarantine", "quarantined: neither found nor called until approved")
-    parts += _flagged(report, "warn", "worded strongly: offered; approve them to end the warning")
+    parts += _flagged_parts(
+        report, "quarantine", "quarantined: neither found nor called until approved"
+    )
+    parts += _flagged_parts(
+        report, "warn", "worded strongly: offered; approve them to end the warning"
+    )
     if any(server.status == "fail" for server in report.servers):
         parts += ["", Text("What a server wrote to stderr: shortlist logs NAME", style="dim")]
     show(*parts)
 
 
-def _library_counts(report: ServersReport) -> Iterator[str]:
+def _library_flag_counts(report: ServersReport) -> Iterator[str]:
     for check in report.servers:
         for library_server, count in check.library_servers.items():
             yield f"{counted(count, 'tool')} of {check.name} (as {library_server})"
@@ -268,34 +274,36 @@ def _script_lines(grants: ScriptGrants) -> Iterator[Any]:
         yield Text(f'"allow": {json.dumps(grants.suggested_allow)}', overflow="fold")
 
 
-def _table(report: ServersReport) -> Table:
+def _servers_table(report: ServersReport) -> Table:
     from rich.text import Text
 
     numbers = {"tools", "tokens", "ms"}
     table = plain_table("", "server", "tools", "tokens", "ms", "problems", right=numbers)
     for column in table.columns:
         column.no_wrap = column.header != "problems"
-    table.columns[1].max_width, table.columns[1].overflow = _NAME, "ellipsis"
+    table.columns[1].max_width, table.columns[1].overflow = _NAME_COLUMNS, "ellipsis"
     table.columns[5].overflow = "fold"
     for server in report.servers:
         counts = (
-            (f"{server.tools:,}", f"{server.tokens:,}") if server.tools or server.ms else ("–", "–")
+            (f"{server.tool_count:,}", f"{server.tokens:,}")
+            if server.tool_count or server.start_ms
+            else ("–", "–")
         )
         table.add_row(
-            Text(server.status, style=_STYLES[server.status]),
+            Text(server.status, style=_STYLE_BY_STATUS[server.status]),
             server.name,
             *counts,
-            "–" if server.ms is None else f"{server.ms:,.0f}",
-            Text("\n".join((*server.problems, *_counts(server, report)))),
+            "–" if server.start_ms is None else f"{server.start_ms:,.0f}",
+            Text("\n".join((*server.problems, *_flag_counts(server, report)))),
         )
-    tools = sum(server.tools for server in report.servers)
+    tools = sum(server.tool_count for server in report.servers)
     tokens = sum(server.tokens for server in report.servers)
     table.add_section()
     table.add_row("", "all", f"{tools:,}", f"{tokens:,}", "", "", style="bold")
     return table
 
 
-def _counts(check: ServerCheck, report: ServersReport) -> Iterator[str]:
+def _flag_counts(check: ServerCheck, report: ServersReport) -> Iterator[str]:
     """How many of a server's tools are flagged, and what a disabled server is."""
     if check.status == "off":
         yield "disabled"
@@ -305,7 +313,7 @@ def _counts(check: ServerCheck, report: ServersReport) -> Iterator[str]:
             yield f"{counted(count, 'tool')} {words}"
 
 
-def _flagged(report: ServersReport, level: str, title: str) -> Iterator[Any]:
+def _flagged_parts(report: ServersReport, level: str, title: str) -> Iterator[Any]:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -314,9 +322,9 @@ def _flagged(report: ServersReport, level: str, title: str) -> Iterator[Any]:
         return
     yield ""
     yield Text(title, style="bold")
-    for tool_id, flag in list(flags.items())[:_SHOWN]:
+    for tool_id, flag in list(flags.items())[:_MAX_FLAGGED_SHOWN]:
         yield Padding(Text(tool_id), (0, 0, 0, 2))
         yield from (Padding(Text(line, style="dim"), (0, 0, 0, 4)) for line in flag.reasons)
-        yield Padding(Text(report.to_do(tool_id)), (0, 0, 0, 4))
-    if len(flags) > _SHOWN:
-        yield Text(f"  and {len(flags) - _SHOWN:,} more: --json", style="dim")
+        yield Padding(Text(report.approve_command(tool_id)), (0, 0, 0, 4))
+    if len(flags) > _MAX_FLAGGED_SHOWN:
+        yield Text(f"  and {len(flags) - _MAX_FLAGGED_SHOWN:,} more: --json", style="dim")

@@ -107,7 +107,7 @@ def gateway_paths(config: Path, settings: Path | None) -> tuple[Path, Path | Non
     return path, settings or own_settings
 
 
-def fleet_of(client_config: ClientConfig, engine: Mapping[str, Any]) -> Fleet:
+def unstarted_fleet(client_config: ClientConfig, engine: Mapping[str, Any]) -> Fleet:
     """The servers of a file, none of them started.
 
     Args:
@@ -148,7 +148,7 @@ def gateway_catalog(config: Path, settings: Path | None = None) -> tuple[Catalog
     """
     files = read_gateway_files(config, settings)
     engine = {"tiers": ["lexical"], "trust": {"scan": False}}
-    fleet = fleet_of(files.client_config, engine)
+    fleet = unstarted_fleet(files.client_config, engine)
     if fleet.unlisted_servers:
         note(f"not known yet, since they never ran: {', '.join(fleet.unlisted_servers)}")
     return fleet.engine.catalog, files.pins

@@ -50,12 +50,12 @@ def import_servers(
         raise ConfigError(f"no configuration of a known client; looked for: {listed}")
     servers = servers_of_configs(configs)
     if out is None:
-        _show(servers)
+        _print_servers(servers)
     else:
         _write(servers, out)
 
 
-def _show(servers: tuple[ServerSpec, ...]) -> None:
+def _print_servers(servers: tuple[ServerSpec, ...]) -> None:
     from ...gateway.clients.client_import import entries_with_references, mcp_json
 
     entries, variables = entries_with_references(servers)

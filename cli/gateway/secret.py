@@ -11,7 +11,7 @@ import typer
 from ...errors import ConfigError
 from ..console import note
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_SECRET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _NameArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="Name of the secret, as in ${keyring:NAME}.")
 ]
@@ -52,5 +52,5 @@ def delete_secret(name: _NameArgument) -> None:
 
 
 def _check(name: str) -> None:
-    if not _NAME.fullmatch(name):
+    if not _SECRET_NAME.fullmatch(name):
         raise typer.BadParameter(f"NAME: letters, digits, '.', '_' and '-', not {name!r:.80}")

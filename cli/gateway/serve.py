@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..console import note
-from .attaching import OWN_GATEWAY, run_attached
+from .attaching import OWN_GATEWAY_NOTE, run_attached
 
-DEFAULT = "default"
+DEFAULT_PROFILE_NAME = "default"
 #: Variable with the seconds after which a gateway without clients ends; tests use it.
 _IDLE_VARIABLE = "SHORTLIST_IDLE_END_S"
 
@@ -49,7 +49,7 @@ def serve(
     ] = None,
     profile: Annotated[
         str, typer.Option(metavar="NAME", help="Profile of clients that send no token.")
-    ] = DEFAULT,
+    ] = DEFAULT_PROFILE_NAME,
     alone: Annotated[
         bool,
         typer.Option(
@@ -74,7 +74,7 @@ def serve(
         try:
             run_attached(config, settings, profile)
         except AttachError as error:
-            note(f"{OWN_GATEWAY}: {error}")
+            note(f"{OWN_GATEWAY_NOTE}: {error}")
         else:
             return
     _serve_here(config, settings, http, profile, background)
@@ -175,7 +175,7 @@ def _serve_here(
     def choose_profile(name: str) -> str | None:
         """The key of an attached client's profile."""
         gateway_settings.profile(name)
-        return None if name == DEFAULT else name
+        return None if name == DEFAULT_PROFILE_NAME else name
 
     if background is not None:
         from ...gateway.socket_server import SocketServer
@@ -213,7 +213,7 @@ def _serve_here(
                 follow_pins=fleet.follow_pins,
             )
             is_local = address in LOOPBACK_HOSTS
-            page = page_app(subject, operator_token.get_secret_value(), local=is_local)
+            page = page_app(subject, operator_token.get_secret_value(), only_local=is_local)
         serving = partial(
             serve_http,
             gateway,

@@ -16,7 +16,7 @@ from ...errors import CatalogError
 from ..console import plain_table, show, write_json
 from ..options import JsonOption
 
-_LOOK_S = 0.2
+_POLL_S = 0.2
 """Seconds between two looks at a log that is followed."""
 
 
@@ -42,23 +42,23 @@ def logs(
     if name is None:
         if follow:
             raise typer.BadParameter("--follow: needs the NAME of a server")
-        _list(as_json=as_json)
+        _print_logs(as_json=as_json)
         return
     if as_json:
         raise typer.BadParameter("--json: is for the list of logs, without NAME")
-    path = _find(name)
+    path = _find_log(name)
     with ExitStack() as stack:
         file = stack.enter_context(path.open("rb"))
-        for line in _last(path, file, lines):
-            typer.echo(_plain(line))
+        for line in _last_lines(path, file, lines):
+            typer.echo(_printable(line))
         while follow:
-            for line in _appended(path, file):
-                typer.echo(_plain(line))
+            for line in _appended_lines(path, file):
+                typer.echo(_printable(line))
             # The log begins anew: what was written to the old file has been read to its end.
             file = stack.enter_context(path.open("rb"))
 
 
-def _list(*, as_json: bool) -> None:
+def _print_logs(*, as_json: bool) -> None:
     from ...gateway.connections.server_log import log_folder
 
     logs = [(path, path.stat()) for path in _logs(log_folder())]
@@ -85,7 +85,7 @@ def _logs(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.log") if not path.name.endswith(".old.log"))
 
 
-def _find(server: str) -> Path:
+def _find_log(server: str) -> Path:
     """The log of a server, by its name in the configuration or in the list.
 
     Raises:
@@ -101,14 +101,14 @@ def _find(server: str) -> Path:
     raise CatalogError(f"no log of a server {server!r}; logs exist for: {names}")
 
 
-def _last(path: Path, file: BinaryIO, count: int) -> list[str]:
+def _last_lines(path: Path, file: BinaryIO, count: int) -> list[str]:
     """The last lines of an open log and of the part that a rotation put aside."""
     old = path.with_suffix(".old.log")
     data = (old.read_bytes() if old.exists() else b"") + file.read()
     return _text(data).splitlines()[-count:] if count else []
 
 
-def _appended(path: Path, file: BinaryIO) -> Iterator[str]:
+def _appended_lines(path: Path, file: BinaryIO) -> Iterator[str]:
     """Lines that are appended to an open log, until the log begins anew in another file."""
     rest = b""
     while True:
@@ -119,14 +119,14 @@ def _appended(path: Path, file: BinaryIO) -> Iterator[str]:
         elif replaced:
             return
         else:
-            sleep(_LOOK_S)
+            sleep(_POLL_S)
 
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "backslashreplace")
 
 
-def _plain(line: str) -> str:
+def _printable(line: str) -> str:
     """A line without what would steer a terminal: servers write what they like."""
     return "".join(
         character if character.isprintable() or character == "\t" else ascii(character)[1:-1]

@@ -320,7 +320,7 @@ def script_value(result: types.CallToolResult) -> Any:
 
 
 def _code_answer(client: ClientSession, result: CodeResult) -> types.CallToolResult:
-    """The answer to the client. A long result is result_id."""
+    """The answer to the client. A long result is stored."""
     tokens = client.profile.result_tokens
     shortened = result.to_dict(tokens=tokens)
     whole = result.to_dict()

@@ -438,6 +438,18 @@ class ScriptGrants:
     suggested_allow: tuple[str, ...]
     settings_table: str
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "profile": self.profile_name,
+            "allowed": self.allowed_count,
+            "asked": self.asked_ids,
+            "denied": self.denied_ids,
+            "unmatched": self.unmatched_patterns,
+            "allow": self.suggested_allow,
+            "table": self.settings_table,
+        }
+
 
 def script_grants(
     settings: GatewaySettings, catalog: Catalog, quarantined: Collection[str] = ()

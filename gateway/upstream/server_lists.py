@@ -199,42 +199,42 @@ class _ByteBudget:
         return f"its list of {kind} has more than {self._max_bytes:,} bytes; the rest is left out"
 
 
-def _bounded_entry(offer: ResourceOrPrompt, problems: list[str]) -> ResourceOrPrompt | None:
+def _bounded_entry(entry: ResourceOrPrompt, problems: list[str]) -> ResourceOrPrompt | None:
     """A resource, template or prompt with texts as short as those of tools.
 
     Args:
-        offer: the server's definition.
+        entry: the server's definition.
         problems: gets a line for each text that is cut, and for a definition that is left out.
 
     Returns:
         None if its name or address is too long, because these cannot be cut.
     """
     changes: dict[str, Any] = {}
-    if isinstance(offer, types.Prompt):
-        label, most_chars = f"prompt {offer.name!r:.80}", NAME_LIMIT
-        arguments: Sequence[types.PromptArgument] = offer.arguments or ()
-        longest = max(len(name) for name in [offer.name, *(row.name for row in arguments)])
+    if isinstance(entry, types.Prompt):
+        label, most_chars = f"prompt {entry.name!r:.80}", NAME_LIMIT
+        arguments: Sequence[types.PromptArgument] = entry.arguments or ()
+        longest = max(len(name) for name in [entry.name, *(row.name for row in arguments)])
         if longest <= NAME_LIMIT and arguments:
             changes["arguments"] = _bounded_arguments(arguments, label, problems)
     else:
-        uri = offer.uri if isinstance(offer, types.Resource) else offer.uri_template
+        uri = entry.uri if isinstance(entry, types.Resource) else entry.uri_template
         label, most_chars, longest = f"resource {uri!r:.80}", _MAX_URI_CHARS, len(uri)
-        changes["name"] = _cut(offer.name, NAME_LIMIT, f"{label}: its name", problems)
+        changes["name"] = _cut(entry.name, NAME_LIMIT, f"{label}: its name", problems)
     if longest > most_chars:
         problems.append(
             f"{label} is left out: a name or address of it has {longest:,} characters, "
             f"more than {most_chars:,}"
         )
         return None
-    changes |= _bounded_texts(offer, label, problems)
+    changes |= _bounded_texts(entry, label, problems)
     for field in _EXTRA_FIELDS:
-        value = getattr(offer, field, None)
+        value = getattr(entry, field, None)
         if value is not None and len(to_json(value)) > _MAX_EXTRA_FIELD_BYTES:
             changes[field] = None
             problems.append(
                 f"{label}: its {field} has more than {_MAX_EXTRA_FIELD_BYTES:,} bytes; left out"
             )
-    return offer.model_copy(update=changes)
+    return entry.model_copy(update=changes)
 
 
 def _bounded_arguments(

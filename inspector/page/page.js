@@ -7,13 +7,13 @@ const VIEWS = { search: searchView, catalog: catalogView, trust: trustView, conv
 const TOKEN_KEY = "shortlist-token";
 const ROW_HEIGHT = 46;
 const POLL_MS = 1500;
-const FIRST_HITS = 5;
-const FIRST_DENIED = 8;
+const HITS_SHOWN_FIRST = 5;
+const DENIED_SHOWN_FIRST = 8;
 
 let token = takeToken();
-let start = null;
-let leave = () => {};
-let visit = 0;
+let startAnswer = null;
+let leaveView = () => {};
+let visitNumber = 0;
 
 // Elements
 
@@ -37,12 +37,12 @@ function append(node, children) {
   }
 }
 
-function fill(node, ...children) {
+function replaceContent(node, ...children) {
   node.replaceChildren();
   append(node, children);
 }
 
-function drawing(name, properties, text) {
+function svgElement(name, properties, text) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(properties)) node.setAttribute(key, String(value));
   if (text !== undefined) node.textContent = text;
@@ -69,11 +69,11 @@ function bar(share, kind = "") {
   return element("span", { class: `bar ${kind}`, "aria-hidden": "true" }, element("span", { share }));
 }
 
-function head(title, text) {
+function viewHead(title, text) {
   return element("div", { class: "head" }, element("h1", { text: title }), element("p", { class: "muted", text }));
 }
 
-function empty(title, ...text) {
+function emptyNotice(title, ...text) {
   return element("div", { class: "empty" }, element("strong", { text: title }), element("p", {}, ...text));
 }
 
@@ -87,7 +87,7 @@ function table(columns, rows, label) {
 const box = (label, ...children) => element("div", { class: "box", tabindex: "0", role: "region", "aria-label": label }, ...children);
 
 const cell = (...children) => element("td", {}, ...children);
-const figure = (value) => element("td", { class: "number" }, value);
+const numberCell = (value) => element("td", { class: "number" }, value);
 const number = (value) => (value === null || value === undefined ? "–" : Number(value).toLocaleString("en"));
 const counted = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : noun.endsWith("ch") ? "es" : "s"}`;
 const brief = (value) => (value < 1e6 ? number(value) : new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }).format(value));
@@ -105,9 +105,9 @@ function moment(at) {
     : time.toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 }
 
-function tell(text, tone = "good") {
+function showStatus(text, tone = "good") {
   const status = document.getElementById("status");
-  fill(status, notice(text, tone));
+  replaceContent(status, notice(text, tone));
   setTimeout(() => { if (status.textContent === text) status.replaceChildren(); }, 6000);
 }
 
@@ -156,7 +156,7 @@ async function load(place, action) {
   try {
     await action();
   } catch (error) {
-    if (token && place.isConnected) fill(place, notice(error.message, "bad"));
+    if (token && place.isConnected) replaceContent(place, notice(error.message, "bad"));
   }
 }
 
@@ -164,8 +164,8 @@ async function load(place, action) {
 
 function askForToken(text) {
   token = null;
-  leave();
-  leave = () => {};
+  leaveView();
+  leaveView = () => {};
   const field = element("input", { type: "password", autocomplete: "off", required: true });
   const form = element("form", { class: "stack" }, element("label", {}, "Operator's token", field),
     element("div", {}, element("button", { class: "primary", text: "Open" })));
@@ -175,7 +175,7 @@ function askForToken(text) {
     sessionStorage.setItem(TOKEN_KEY, token);
     begin();
   });
-  fill(document.getElementById("main"), element("div", { class: "gate stack" }, head("A token opens this page", text), card(form)));
+  replaceContent(document.getElementById("main"), element("div", { class: "gate stack" }, viewHead("A token opens this page", text), card(form)));
   field.focus();
 }
 
@@ -185,13 +185,13 @@ async function begin() {
     return;
   }
   try {
-    start = await request("start");
+    startAnswer = await request("start");
   } catch (error) {
-    if (token) fill(document.getElementById("main"), notice(error.message, "bad"));
+    if (token) replaceContent(document.getElementById("main"), notice(error.message, "bad"));
     return;
   }
-  document.getElementById("subject").textContent = start.name.split(/[\\/]/).pop();
-  document.getElementById("subject").title = start.name;
+  document.getElementById("subject").textContent = startAnswer.name.split(/[\\/]/).pop();
+  document.getElementById("subject").title = startAnswer.name;
   show();
 }
 
@@ -203,57 +203,57 @@ function show() {
     if (link.getAttribute("href") === `#${view}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  if (!start) return;
-  leave();
-  leave = () => {};
-  visit += 1;
+  if (!startAnswer) return;
+  leaveView();
+  leaveView = () => {};
+  visitNumber += 1;
   const main = document.getElementById("main");
   main.replaceChildren();
   document.title = `${view[0].toUpperCase()}${view.slice(1)} · shortlist`;
-  VIEWS[view](main, visit);
+  VIEWS[view](main, visitNumber);
 }
 
 // Search
 
-const asked = { query: "", profile: "", scopes: "", allowed: "", tool: "" };
+const searchInput = { query: "", profile: "", scopes: "", allowed: "", tool: "" };
 
 function searchView(main) {
   const results = element("div", { class: "stack" });
   const why = element("div", { class: "stack" });
-  const query = element("input", { class: "query", type: "search", placeholder: "What does the agent want to do?", autocomplete: "off", value: asked.query, "aria-label": "Query" });
-  const scopes = element("input", { type: "text", placeholder: "such as billing:read, admin", value: asked.scopes });
-  const allowed = element("input", { type: "text", placeholder: "all tools, or globs such as github/*", value: asked.allowed });
-  const profiles = Object.keys(start.profiles);
+  const query = element("input", { class: "query", type: "search", placeholder: "What does the agent want to do?", autocomplete: "off", value: searchInput.query, "aria-label": "Query" });
+  const scopes = element("input", { type: "text", placeholder: "such as billing:read, admin", value: searchInput.scopes });
+  const allowed = element("input", { type: "text", placeholder: "all tools, or globs such as github/*", value: searchInput.allowed });
+  const profiles = Object.keys(startAnswer.profiles);
   const profile = element("select", {}, element("option", { value: "", text: "no profile" }),
-    profiles.map((name) => element("option", { value: name, text: name, selected: name === asked.profile })));
+    profiles.map((name) => element("option", { value: name, text: name, selected: name === searchInput.profile })));
   const options = element("select", { "aria-label": "Tiers" }, element("option", { value: "", text: "all tiers" }),
-    start.tiers.map((tier) => element("option", { value: tier, text: tier })));
-  let latest = 0;
+    startAnswer.tiers.map((tier) => element("option", { value: tier, text: tier })));
+  let latestSearch = 0;
 
   async function search() {
-    asked.query = query.value.trim();
-    Object.assign(asked, { profile: profile.value, scopes: scopes.value, allowed: allowed.value, tiers: options.value });
-    const mine = ++latest;
-    if (!asked.query) {
-      fill(results, empty("Ask as an agent would", "Type what a user wants, in any words. Each tier answers beside the others, with the score of every stage."));
-      fill(why);
+    searchInput.query = query.value.trim();
+    Object.assign(searchInput, { profile: profile.value, scopes: scopes.value, allowed: allowed.value, tiers: options.value });
+    const searchNumber = ++latestSearch;
+    if (!searchInput.query) {
+      replaceContent(results, emptyNotice("Ask as an agent would", "Type what a user wants, in any words. Each tier answers beside the others, with the score of every stage."));
+      replaceContent(why);
       return;
     }
     await load(results, async () => {
       const began = performance.now();
       const answer = await request("search", parameters());
-      if (mine !== latest) return;
+      if (searchNumber !== latestSearch) return;
       results.dataset.ms = (performance.now() - began).toFixed(1);
       const tiers = element("div", { class: "tiers" }, answer.tiers.map(tierCard));
-      const all = element("button", { text: "Show all hits", onclick: () => { tiers.toggleAttribute("data-all"); all.textContent = tiers.hasAttribute("data-all") ? `Show the first ${FIRST_HITS} hits` : "Show all hits"; } });
-      const isLong = answer.tiers.some((tier) => tier.hits.length > FIRST_HITS);
-      fill(results, summary(answer), tiers, isLong ? element("div", {}, all) : null);
-      fill(why, missing, denials(answer.denied));
-      if (asked.tool) await explain(asked.tool);
+      const all = element("button", { text: "Show all hits", onclick: () => { tiers.toggleAttribute("data-all"); all.textContent = tiers.hasAttribute("data-all") ? `Show the first ${HITS_SHOWN_FIRST} hits` : "Show all hits"; } });
+      const isLong = answer.tiers.some((tier) => tier.hits.length > HITS_SHOWN_FIRST);
+      replaceContent(results, summary(answer), tiers, isLong ? element("div", {}, all) : null);
+      replaceContent(why, missing, denials(answer.denied));
+      if (searchInput.tool) await explain(searchInput.tool);
     });
   }
 
-  const parameters = () => ({ query: asked.query, profile: asked.profile, scopes: asked.scopes, allowed: asked.allowed, tiers: asked.tiers });
+  const parameters = () => ({ query: searchInput.query, profile: searchInput.profile, scopes: searchInput.scopes, allowed: searchInput.allowed, tiers: searchInput.tiers });
 
   function summary(answer) {
     const unmatched = answer.unmatched.length ? notice(`Not in the catalog: ${answer.unmatched.join(", ")}`, "warn") : null;
@@ -268,14 +268,14 @@ function searchView(main) {
     return element("section", { class: "card tier", "aria-label": `Tier ${tier.asked}` },
       element("div", { class: "spread" }, element("h2", { text: tier.asked }), element("span", { class: "muted small number", text: ms(tier.total_ms) })),
       judged ? element("p", {}, judged) : null, problem, abstained,
-      tier.hits.length ? element("ol", {}, tier.hits.map((entry, place) => hit(entry, place >= FIRST_HITS))) : element("p", { class: "muted small", text: "No tool found." }));
+      tier.hits.length ? element("ol", {}, tier.hits.map((entry, place) => hit(entry, place >= HITS_SHOWN_FIRST))) : element("p", { class: "muted small", text: "No tool found." }));
   }
 
   function hit(entry, isMore) {
     const bars = entry.stages.flatMap((stage) => [
       element("span", { text: stage.name }), bar(stage.share, stage.name),
       element("span", { class: "number", text: `${score(stage.score)} · #${stage.rank}` })]);
-    return element("li", { class: `hit${entry.offered ? "" : " out"}${isMore ? " more" : ""}`, "data-tool": entry.id, "data-chosen": entry.id === asked.tool },
+    return element("li", { class: `hit${entry.offered ? "" : " out"}${isMore ? " more" : ""}`, "data-tool": entry.id, "data-chosen": entry.id === searchInput.tool },
       element("span", { class: "place", text: entry.rank }),
       element("div", {},
         element("button", { class: "plain", onclick: () => explain(entry.id, true), "aria-label": `Why ${entry.id}?` }, toolId(entry.id)),
@@ -291,31 +291,31 @@ function searchView(main) {
       cell(pill(refusal.kind.replaceAll("_", " "), refusal.kind === "quarantined" ? "bad" : "warn")),
       cell(element("span", { class: "text", text: refusal.reason }), refusal.findings.map((text) => element("div", { class: "muted small text", text })),
         refusal.unlocked_by.length ? element("div", { class: "muted small text", text: `unlocked by ${refusal.unlocked_by.join(", ")}` }) : null)));
-    const list = element("div", {}), hidden = rows.length - FIRST_DENIED;
-    const show = (shown) => fill(list, table([{ title: "tool" }, { title: "kind" }, { title: "reason" }], rows.slice(0, shown), "Denied tools"));
+    const list = element("div", {}), hidden = rows.length - DENIED_SHOWN_FIRST;
+    const show = (shown) => replaceContent(list, table([{ title: "tool" }, { title: "kind" }, { title: "reason" }], rows.slice(0, shown), "Denied tools"));
     const all = element("button", { text: `Show ${number(hidden)} more`, onclick: () => { show(rows.length); all.remove(); } });
-    show(FIRST_DENIED);
+    show(DENIED_SHOWN_FIRST);
     return card(element("h2", { text: `Denied: ${counted(denied.count, "tool")}, the nearest first` }), list,
       hidden > 0 ? element("div", {}, all) : null, denied.count > rows.length ? muted(`Only the nearest ${number(rows.length)} are listed. "Limited to" narrows them.`) : null);
   }
 
-  const known = element("datalist", { id: "known-tools" });
-  const wanted = element("input", { type: "text", list: "known-tools", autocomplete: "off", placeholder: "server/name", value: asked.tool, class: "mono" });
+  const toolChoices = element("datalist", { id: "known-tools" });
+  const toolField = element("input", { type: "text", list: "known-tools", autocomplete: "off", placeholder: "server/name", value: searchInput.tool, class: "mono" });
   const panel = element("div", { class: "stack" });
   const missingForm = element("form", { class: "row end" },
-    element("label", { class: "wide" }, "Tool that you miss", wanted, known),
+    element("label", { class: "wide" }, "Tool that you miss", toolField, toolChoices),
     element("button", { text: "Explain" }));
-  missingForm.addEventListener("submit", (event) => { event.preventDefault(); explain(wanted.value.trim(), true); });
-  wanted.addEventListener("input", debounced(async () => {
-    const ids = await request("ids", { text: wanted.value }).catch(() => []);
-    fill(known, ids.map((id) => element("option", { value: id })));
+  missingForm.addEventListener("submit", (event) => { event.preventDefault(); explain(toolField.value.trim(), true); });
+  toolField.addEventListener("input", debounced(async () => {
+    const ids = await request("ids", { text: toolField.value }).catch(() => []);
+    replaceContent(toolChoices, ids.map((id) => element("option", { value: id })));
   }, 150));
   const missing = card(element("h2", { text: "Why this tool, or why not?" }), missingForm, panel);
 
   async function explain(tool, focus = false) {
-    asked.tool = wanted.value = tool;
+    searchInput.tool = toolField.value = tool;
     for (const node of results.querySelectorAll("[data-tool]")) node.toggleAttribute("data-chosen", node.dataset.tool === tool);
-    if (!tool) { fill(panel); return; }
+    if (!tool) { replaceContent(panel); return; }
     await load(panel, async () => {
       const answer = await request("explain", { ...parameters(), tool });
       showExplanation(answer, null);
@@ -332,7 +332,7 @@ function searchView(main) {
         element("span", { class: "rank", text: rank(explanation) })),
       stages.map((name) => {
         const stage = explanation.stages[name];
-        return figure(stage ? `${score(stage.score)} · #${stage.rank}` : name in explanation.stages ? "no match" : "–");
+        return numberCell(stage ? `${score(stage.score)} · #${stage.rank}` : name in explanation.stages ? "no match" : "–");
       }),
       cell(element("span", { class: "text", text: explanation.reason }))));
     const add = element("button", { class: "primary", text: "Add this query as an example query", disabled: !answer.can_add });
@@ -342,20 +342,20 @@ function searchView(main) {
         const after = await write("examples", { ...parameters(), tool: answer.tool });
         showExplanation(after, answer);
         panel.querySelector("h2").focus();
-        tell(`Written to ${start.examples}`);
-        const open = asked.tool;
-        asked.tool = "";
+        showStatus(`Written to ${startAnswer.examples}`);
+        const open = searchInput.tool;
+        searchInput.tool = "";
         await search();
-        asked.tool = open;
-        wanted.value = open;
+        searchInput.tool = open;
+        toolField.value = open;
         showExplanation(after, answer);
       } catch (error) {
-        tell(error.message, "bad");
+        showStatus(error.message, "bad");
         add.disabled = false;
       }
     });
     const parts = (match) => (match.parts.length ? match.parts.join(", ") : "nowhere");
-    fill(panel,
+    replaceContent(panel,
       element("h2", { tabindex: "-1" }, toolId(answer.tool)),
       table([{ title: "tier" }, { title: "rank" }, ...stages.map((title) => ({ title, number: true })), { title: "why" }], rows, "Ranks of the tool"),
       element("h3", { text: "Words of the query, and where the tool has them" }),
@@ -376,10 +376,10 @@ function searchView(main) {
       element("label", { class: "wide" }, "Limited to", allowed),
       element("label", {}, "Tiers", options)));
   form.addEventListener("submit", (event) => { event.preventDefault(); search(); });
-  profile.addEventListener("change", () => { scopes.value = (start.profiles[profile.value] || []).join(", "); search(); });
+  profile.addEventListener("change", () => { scopes.value = (startAnswer.profiles[profile.value] || []).join(", "); search(); });
   options.addEventListener("change", search);
   for (const field of [query, scopes, allowed]) field.addEventListener("input", debounced(search, 220));
-  append(main, [head("Search", "Why was this tool offered, and why not that one?"), form, results, why]);
+  append(main, [viewHead("Search", "Why was this tool offered, and why not that one?"), form, results, why]);
   search();
   query.focus();
 }
@@ -388,14 +388,14 @@ function searchView(main) {
 
 function catalogView(main) {
   const list = element("div", { class: "stack" }, muted("Counting tokens…"));
-  append(main, [head("Catalog", "What each server brings, what it costs, and what cannot be told apart."), list]);
+  append(main, [viewHead("Catalog", "What each server brings, what it costs, and what cannot be told apart."), list]);
   load(list, async () => {
     const answer = await request("servers");
     if (!answer.tools && !answer.servers.length) {
-      fill(list, empty("No tools yet", "No server of this configuration has run here. Start the gateway once, then reload."));
+      replaceContent(list, emptyNotice("No tools yet", "No server of this configuration has run here. Start the gateway once, then reload."));
       return;
     }
-    const most = Math.max(1, ...answer.servers.map((server) => server.tokens));
+    const largest = Math.max(1, ...answer.servers.map((server) => server.tokens));
     const tools = element("div", { class: "stack" });
     const detail = element("div", { class: "stack" });
     const rows = answer.servers.map((server) => {
@@ -404,8 +404,8 @@ function catalogView(main) {
           Object.entries(server.known_as).map(([name, count]) => element("div", { class: "muted small text", text: `${counted(count, "tool")} known as ${name}` })),
           server.problems.map((problem) => element("div", { class: "small text", text: problem }))),
         cell(stateOf(server)),
-        figure(number(server.tools)),
-        element("td", { class: "number" }, number(server.tokens), bar(server.tokens / most)),
+        numberCell(number(server.tools)),
+        element("td", { class: "number" }, number(server.tokens), bar(server.tokens / largest)),
         cell(server.quarantined ? [pill(`${number(server.quarantined)} quarantined`, "bad"), " "] : null,
           server.warned ? pill(`${number(server.warned)} with a warning`, "warn") : server.quarantined ? null : muted("none")));
       return row;
@@ -416,12 +416,12 @@ function catalogView(main) {
       toolList(tools, detail, name);
     }
 
-    fill(list,
+    replaceContent(list,
       element("p", { class: "muted" }, `${counted(answer.tools, "tool")} of ${counted(answer.servers.length, "server")}; all definitions take `,
         element("strong", { text: `${number(answer.tokens)} tokens` }), ` (${answer.encoding})`),
       card(table([{ title: "server" }, { title: "state" }, { title: "tools", number: true }, { title: "tokens", number: true }, { title: "warnings" }], rows, "Servers")),
-      element("div", { class: "split" }, tools, detail), alike("Near twins", "Tools with almost the same text: a search cannot tell them apart.", answer.twins.map((ids) => ids.map(toolId))),
-      alike("Collisions", "Definitions that claimed the id of another one.", answer.collisions.map((clash) => [toolId(clash.id), muted(clash.identical ? "repeated word for word" : `held as ${clash.kept_as}`)])));
+      element("div", { class: "split" }, tools, detail), groupsCard("Near twins", "Tools with almost the same text: a search cannot tell them apart.", answer.twins.map((ids) => ids.map(toolId))),
+      groupsCard("Collisions", "Definitions that claimed the id of another one.", answer.collisions.map((clash) => [toolId(clash.id), muted(clash.identical ? "repeated word for word" : `held as ${clash.kept_as}`)])));
     if (rows.length === 1) open(answer.servers[0].name, rows[0]);
   });
 }
@@ -432,7 +432,7 @@ function stateOf(server) {
   return pill(server.state === "known" ? "not started" : server.state, tones[server.state] || "");
 }
 
-function alike(title, text, groups) {
+function groupsCard(title, text, groups) {
   return card(element("div", {}, element("h2", { text: title }), element("p", { class: "muted small", text })),
     groups.length ? element("ul", { class: "list small" }, groups.map((group) => element("li", { class: "row" }, group))) : muted("None."));
 }
@@ -440,25 +440,25 @@ function alike(title, text, groups) {
 function toolList(place, detail, server) {
   const filter = element("input", { type: "search", placeholder: "Filter by id or description", "aria-label": `Filter the tools of ${server || "no server"}` });
   const list = element("div", {});
-  let begun = 0;
+  let firstRow = 0;
   async function refill() {
     await load(list, async () => {
-      const answer = await request("tools", { text: filter.value, start: begun, server });
+      const answer = await request("tools", { text: filter.value, start: firstRow, server });
       const rows = answer.tools.map((tool) => element("tr", {},
         cell(element("button", { class: "plain", onclick: () => definition(detail, tool.id) }, toolId(tool.id)), element("div", { class: "muted small text", text: tool.summary })),
-        figure(number(tool.tokens)),
+        numberCell(number(tool.tokens)),
         cell(tool.level ? pill(tool.level === "warn" ? "warning" : "quarantined", tool.level === "warn" ? "warn" : "bad") : null, tool.twins > 1 ? pill(`${tool.twins} alike`) : null)));
       const more = answer.start + answer.tools.length;
-      fill(list, rows.length ? box("Tools of a server", table([{ title: `tool (${number(answer.count)})` }, { title: "tokens", number: true }, { title: "" }], rows, null)) : muted("No tool contains this."),
+      replaceContent(list, rows.length ? box("Tools of a server", table([{ title: `tool (${number(answer.count)})` }, { title: "tokens", number: true }, { title: "" }], rows, null)) : muted("No tool contains this."),
         element("div", { class: "row" },
-          begun > 0 ? element("button", { text: "Back", onclick: () => { begun = Math.max(0, begun - 100); refill(); } }) : null,
-          more < answer.count ? element("button", { text: `Next of ${number(answer.count)}`, onclick: () => { begun = more; refill(); } }) : null));
+          firstRow > 0 ? element("button", { text: "Back", onclick: () => { firstRow = Math.max(0, firstRow - 100); refill(); } }) : null,
+          more < answer.count ? element("button", { text: `Next of ${number(answer.count)}`, onclick: () => { firstRow = more; refill(); } }) : null));
     });
   }
-  filter.addEventListener("input", debounced(() => { begun = 0; refill(); }, 200));
+  filter.addEventListener("input", debounced(() => { firstRow = 0; refill(); }, 200));
   const title = element("h2", { tabindex: "-1", text: `Tools of ${server || "no server"}` });
-  fill(place, card(element("div", { class: "spread" }, title, filter), list));
-  fill(detail);
+  replaceContent(place, card(element("div", { class: "spread" }, title, filter), list));
+  replaceContent(detail);
   refill().then(() => title.focus());
 }
 
@@ -466,7 +466,7 @@ function definition(place, id) {
   load(place, async () => {
     const tool = await request("tool", { id });
     const title = element("h2", { tabindex: "-1" }, toolId(tool.id));
-    fill(place, card(title,
+    replaceContent(place, card(title,
       element("div", { class: "row" }, pill(counted(tool.tokens, "token")), tool.known_as ? pill(`known as ${tool.known_as}`) : null,
         tool.flag ? pill(tool.flag.level === "warn" ? "warning" : "quarantined", tool.flag.level === "warn" ? "warn" : "bad") : null,
         tool.twins.length ? muted(`Near twins: ${tool.twins.join(", ")}`) : null),
@@ -484,7 +484,7 @@ function definition(place, id) {
 function trustView(main) {
   const list = element("div", { class: "stack" }, muted("Loading…"));
   const detail = element("div", { class: "stack" });
-  append(main, [head("Trust", "Definitions that wait for an approval. Read one, then approve it or remove its server."),
+  append(main, [viewHead("Trust", "Definitions that wait for an approval. Read one, then approve it or remove its server."),
     element("div", { class: "split" }, list, detail)]);
   let chosen = null;
 
@@ -496,9 +496,9 @@ function trustView(main) {
     const warned = answer.warned.map((tool) => element("li", {},
       element("button", { class: "plain", onclick: () => review(tool.id) }, toolId(tool.id)),
       tool.reasons.slice(0, 2).map((text) => element("div", { class: "muted small text", text }))));
-    fill(list,
+    replaceContent(list,
       waiting.length ? card(element("h2", { text: `${counted(waiting.length, "definition")} quarantined` }), element("ul", {}, waiting))
-        : empty("Nothing waits", "No definition is quarantined: none changed, and the scan found no hidden instruction."),
+        : emptyNotice("Nothing waits", "No definition is quarantined: none changed, and the scan found no hidden instruction."),
       warned.length ? card(element("h2", { text: `Offered with a warning: ${number(answer.warnings)}` }), element("ul", { class: "list small" }, warned)) : null,
       element("p", { class: "muted small text" }, answer.pins ? `Pins: ${answer.pins}, ${counted(answer.pinned, "definition")}${answer.new ? `, ${number(answer.new)} without a pin` : ""}` : "No file of pins: start with --pins FILE to approve definitions."));
   }
@@ -515,13 +515,13 @@ function trustView(main) {
         approve.disabled = true;
         try {
           overviewOf(await write("approve", { tool: tool.id, fingerprint: tool.fingerprint }));
-          fill(detail, notice(`${tool.id} is approved as you read it. It is offered from the next request on.`, "good"));
+          replaceContent(detail, notice(`${tool.id} is approved as you read it. It is offered from the next request on.`, "good"));
         } catch (error) {
-          tell(error.message, "bad");
+          showStatus(error.message, "bad");
           approve.disabled = false;
         }
       });
-      fill(detail, card(title,
+      replaceContent(detail, card(title,
         tool.flag ? notice(tool.flag.sentence, tool.flag.level === "warn" ? "warn" : "bad") : tool.reason ? notice(tool.reason, "bad") : null,
         tool.change ? difference(tool.change) : null,
         marked.length ? [element("h3", { text: "What the scan marked" }), marked.map((field) => element("div", {},
@@ -537,7 +537,7 @@ function trustView(main) {
   load(list, async () => {
     const answer = await request("trust");
     overviewOf(answer);
-    if (answer.quarantined.length) fill(detail, empty("Choose a definition", "The marked sentences, and the difference to what was accepted, appear here."));
+    if (answer.quarantined.length) replaceContent(detail, emptyNotice("Choose a definition", "The marked sentences, and the difference to what was accepted, appear here."));
   });
 }
 
@@ -555,7 +555,7 @@ function difference(change) {
 
 // Conversations
 
-function conversationsView(main, mine) {
+function conversationsView(main, shownVisit) {
   const missed = element("div", {});
   const talks = element("div", {});
   const title = element("h2", { text: "All events" });
@@ -563,29 +563,29 @@ function conversationsView(main, mine) {
   const space = element("div", { class: "space", role: "list" });
   const timeline = element("div", { class: "timeline", tabindex: "0", role: "region", "aria-label": "Timeline of events" }, space);
   const follow = element("input", { type: "checkbox", checked: true });
-  append(main, [head("Conversations", "What agents searched for, were offered and called. New events appear while a gateway writes them."),
+  append(main, [viewHead("Conversations", "What agents searched for, were offered and called. New events appear while a gateway writes them."),
     element("div", { class: "split" }, talks, element("div", { class: "stack" },
       element("div", { class: "spread" }, title, element("label", { class: "check" }, follow, "Follow new events")), cost, timeline)), missed]);
   const damaged = element("div", {});
   append(main, [damaged]);
   const lines = [];
-  let shown = lines;
+  let shownLines = lines;
   let session = null;
   let next = 0;
-  let drawn = "";
+  let drawnState = "";
 
   function draw() {
     const first = Math.max(0, Math.floor(timeline.scrollTop / ROW_HEIGHT) - 8);
-    const last = Math.min(shown.length, Math.ceil((timeline.scrollTop + timeline.clientHeight) / ROW_HEIGHT) + 8);
-    const state = `${first} ${last} ${shown.length} ${session}`;
-    if (state === drawn) return;
-    drawn = state;
-    space.style.height = `${shown.length * ROW_HEIGHT}px`;
-    fill(space, shown.slice(first, last).map((line, place) => eventRow(line, first + place)));
+    const last = Math.min(shownLines.length, Math.ceil((timeline.scrollTop + timeline.clientHeight) / ROW_HEIGHT) + 8);
+    const state = `${first} ${last} ${shownLines.length} ${session}`;
+    if (state === drawnState) return;
+    drawnState = state;
+    space.style.height = `${shownLines.length * ROW_HEIGHT}px`;
+    replaceContent(space, shownLines.slice(first, last).map((line, place) => eventRow(line, first + place)));
   }
 
   function eventRow(line, place) {
-    const row = element("div", { class: "event", role: "listitem", "aria-setsize": shown.length, "aria-posinset": place + 1 },
+    const row = element("div", { class: "event", role: "listitem", "aria-setsize": shownLines.length, "aria-posinset": place + 1 },
       element("time", { text: clock(line.at) }), element("span", { class: `dot ${line.tone}`, "aria-hidden": "true" }),
       element("div", { class: "what" }, element("span", { class: "text", text: line.title.slice(0, 300), title: line.title.slice(0, 1000) }), element("span", { class: "muted small text", text: line.detail.slice(0, 300), title: line.detail.slice(0, 1000) })),
       element("span", { class: "number muted small", text: [line.tokens === null ? "" : counted(line.tokens, "token"), line.ms === null ? "" : ms(line.ms)].filter(Boolean).join(" · ") }));
@@ -595,9 +595,9 @@ function conversationsView(main, mine) {
 
   function choose(talk) {
     session = talk ? talk.session : null;
-    shown = talk ? lines.filter((line) => line.session === session) : lines;
+    shownLines = talk ? lines.filter((line) => line.session === session) : lines;
     title.textContent = talk ? `Conversation ${talk.session.slice(0, 60)}` : "All events";
-    fill(cost, talk && talk.defined ? costOf(talk) : null);
+    replaceContent(cost, talk && talk.defined ? costOf(talk) : null);
     for (const button of talks.querySelectorAll(".talk")) button.setAttribute("aria-pressed", String(button.dataset.session === (session || "")));
     timeline.scrollTop = 0;
     drawFollowing();
@@ -605,7 +605,7 @@ function conversationsView(main, mine) {
 
   function drawFollowing() {
     draw();
-    if (follow.checked) timeline.scrollTop = shown.length * ROW_HEIGHT;
+    if (follow.checked) timeline.scrollTop = shownLines.length * ROW_HEIGHT;
     draw();
   }
 
@@ -622,13 +622,13 @@ function conversationsView(main, mine) {
         element("span", { class: "spread" }, element("strong", { class: "text", text: talk.client || talk.session.slice(0, 12) }), element("span", { class: "muted small", text: moment(talk.last) })),
         element("span", { class: "row" }, muted(`${counted(talk.searches, "search")}, ${counted(talk.calls, "call")}`),
           talk.failed ? pill(`${talk.failed} failed`, "bad") : null, talk.misses ? pill(`${talk.misses} missed`, "warn") : null, talk.refused ? pill(`${talk.refused} refused`, "warn") : null))));
-    fill(talks, card(element("h2", { text: `${counted(answer.conversations.length, "conversation")}` }),
+    replaceContent(talks, card(element("h2", { text: `${counted(answer.conversations.length, "conversation")}` }),
       box("Conversations", element("ul", {}, element("li", {}, element("button", { class: "talk", "data-session": "", "aria-pressed": String(session === null), onclick: () => choose(null) }, element("strong", { text: "All events" }))), buttons))));
     const rows = answer.missed.map((search) => element("tr", {},
-      cell(search.query ? element("button", { class: "plain text", onclick: () => { asked.query = search.query; asked.tool = ""; location.hash = "search"; }, text: search.query.slice(0, 300) })
+      cell(search.query ? element("button", { class: "plain text", onclick: () => { searchInput.query = search.query; searchInput.tool = ""; location.hash = "search"; }, text: search.query.slice(0, 300) })
         : element("span", { class: "muted mono", text: `query ${search.hash.slice(0, 12)}` })),
-      figure(number(search.count)), cell(search.found.length ? element("div", { class: "row" }, search.found.map(toolId)) : muted("nothing")), cell(element("span", { class: "muted small", text: moment(search.at) }))));
-    fill(missed, rows.length ? card(element("div", {}, element("h2", { text: "Searches that led to no call" }),
+      numberCell(number(search.count)), cell(search.found.length ? element("div", { class: "row" }, search.found.map(toolId)) : muted("nothing")), cell(element("span", { class: "muted small", text: moment(search.at) }))));
+    replaceContent(missed, rows.length ? card(element("div", {}, element("h2", { text: "Searches that led to no call" }),
       element("p", { class: "muted small", text: "What to enrich next: open one in Search, pick the tool that was meant, and add the query as an example. Queries are recorded with the setting event_content." })),
       table([{ title: "query" }, { title: "times", number: true }, { title: "offered" }, { title: "last" }], rows.slice(0, 12), "Searches that led to no call")) : null);
   }
@@ -638,17 +638,17 @@ function conversationsView(main, mine) {
     const fresh = answer.lines.length > 0 || next === 0;
     lines.push(...answer.lines);
     next = answer.next;
-    fill(damaged, answer.damaged ? notice(`${counted(answer.damaged, "line")} of ${answer.file || "the events"} could not be read.`, "warn") : null);
+    replaceContent(damaged, answer.damaged ? notice(`${counted(answer.damaged, "line")} of ${answer.file || "the events"} could not be read.`, "warn") : null);
     if (answer.lines.length && answer.next < answer.end) { await new Promise((done) => setTimeout(done)); return poll(); }
     if (!fresh) return undefined;
     if (!lines.length) {
-      fill(main, head("Conversations", "What agents searched for, were offered and called."),
-        empty("No events yet", "Name a file in the gateway's settings, ", element("code", { text: '"events": "events.jsonl"' }), ", or start with ", element("code", { text: "--events FILE" }), ". New events appear here by themselves."));
+      replaceContent(main, viewHead("Conversations", "What agents searched for, were offered and called."),
+        emptyNotice("No events yet", "Name a file in the gateway's settings, ", element("code", { text: '"events": "events.jsonl"' }), ", or start with ", element("code", { text: "--events FILE" }), ". New events appear here by themselves."));
     } else if (!space.isConnected) {
       show();
       return undefined;
     }
-    if (session !== null) shown = lines.filter((line) => line.session === session);
+    if (session !== null) shownLines = lines.filter((line) => line.session === session);
     if (lines.length) talkList(await request("conversations"));
     drawFollowing();
     return undefined;
@@ -658,9 +658,9 @@ function conversationsView(main, mine) {
   let timer = 0;
   const again = async () => {
     await load(missed, poll);
-    if (mine === visit && token) timer = setTimeout(again, POLL_MS);
+    if (shownVisit === visitNumber && token) timer = setTimeout(again, POLL_MS);
   };
-  leave = () => clearTimeout(timer);
+  leaveView = () => clearTimeout(timer);
   again();
 }
 
@@ -668,14 +668,14 @@ function conversationsView(main, mine) {
 
 function overviewView(main) {
   const place = element("div", { class: "stack" }, muted("Counting…"));
-  append(main, [head("Overview", "Is it up, is it used, and what does it save?"), place]);
+  append(main, [viewHead("Overview", "Is it up, is it used, and what does it save?"), place]);
   load(place, async () => {
     const answer = await request("overview");
     const stats = answer.stats;
     const failed = answer.servers.filter((server) => server.state === "failed").length;
     const tile = (name, value, more) => element("div", { class: "card tile" }, element("span", { class: "muted small", text: name }), element("strong", { text: value }), muted(more));
     const share = stats.tokens.definitions ? `${Math.round(100 * stats.tokens.saved / stats.tokens.definitions)} % of ${brief(stats.tokens.definitions)}` : "no events yet";
-    fill(place,
+    replaceContent(place,
       element("div", { class: "tiles" },
         tile("Servers", number(answer.servers.length), failed ? `${failed} failed` : "none failed"),
         tile("Tools", number(answer.tools), answer.quarantined ? `${number(answer.quarantined)} quarantined` : "none quarantined"),
@@ -686,7 +686,7 @@ function overviewView(main) {
       answer.encoded < 1 ? notice(`The index is being built: ${Math.round(100 * answer.encoded)} % encoded.`, "warn") : null,
       answer.hours.length ? card(element("div", { class: "spread" }, element("h2", { text: "Searches and calls an hour" }),
         element("div", { class: "legend" }, element("span", { class: "searches", text: "searches" }), element("span", { text: "calls" }))), hourChart(answer.hours, Math.max(280, place.clientWidth - 40)))
-        : empty("No events yet", "Searches, calls and latencies appear once a gateway records events: ", element("code", { text: '"events": "events.jsonl"' }), "."),
+        : emptyNotice("No events yet", "Searches, calls and latencies appear once a gateway records events: ", element("code", { text: '"events": "events.jsonl"' }), "."),
       card(element("h2", { text: "Servers" }), serverTable(answer)));
   });
 }
@@ -695,40 +695,40 @@ function serverTable(answer) {
   const rows = answer.servers.map((server) => {
     const stats = answer.stats.servers[server.name] || {};
     return element("tr", {}, cell(element("strong", { class: "text", text: server.name || "no server" }), server.problems.slice(0, 1).map((text) => element("div", { class: "small text muted", text }))),
-      cell(stateOf(server)), figure(number(server.tools)), figure(number(server.tokens)), figure(number(stats.calls)), figure(number(stats.failed_calls)), figure(ms(stats.p50_ms)), figure(ms(stats.p95_ms)));
+      cell(stateOf(server)), numberCell(number(server.tools)), numberCell(number(server.tokens)), numberCell(number(stats.calls)), numberCell(number(stats.failed_calls)), numberCell(ms(stats.p50_ms)), numberCell(ms(stats.p95_ms)));
   });
   const columns = ["tools", "tokens", "calls", "no answer", "p50", "p95"].map((title) => ({ title, number: true }));
   return table([{ title: "server" }, { title: "state" }, ...columns], rows, "Servers");
 }
 
 function turnChart(turns, width) {
-  const height = 110, floor = 96, most = Math.max(1, ...turns.map((turn) => Math.max(turn.tokens, turn.definitions)));
+  const height = 110, floor = 96, largest = Math.max(1, ...turns.map((turn) => Math.max(turn.tokens, turn.definitions)));
   const last = turns[turns.length - 1] || { tokens: 0, definitions: 0 };
-  const chart = drawing("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${counted(turns.length, "turn")}; in the last one ${number(last.tokens)} tokens were sent, and all definitions take ${number(last.definitions)}` });
-  chart.append(drawing("line", { x1: 52, x2: width, y1: floor, y2: floor }), drawing("text", { x: 46, y: 16, "text-anchor": "end" }, brief(most)), drawing("text", { x: 46, y: floor, "text-anchor": "end" }, "0"));
+  const chart = svgElement("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${counted(turns.length, "turn")}; in the last one ${number(last.tokens)} tokens were sent, and all definitions take ${number(last.definitions)}` });
+  chart.append(svgElement("line", { x1: 52, x2: width, y1: floor, y2: floor }), svgElement("text", { x: 46, y: 16, "text-anchor": "end" }, brief(largest)), svgElement("text", { x: 46, y: floor, "text-anchor": "end" }, "0"));
   const step = (width - 56) / Math.max(turns.length, 8);
-  const tall = (tokens) => (floor - 10) * tokens / most;
+  const tall = (tokens) => (floor - 10) * tokens / largest;
   turns.forEach((turn, place) => {
     const left = 56 + place * step;
-    chart.append(drawing("rect", { class: "searches", x: left, y: floor - tall(turn.tokens), width: step * 0.7, height: tall(turn.tokens), rx: 2 }),
-      drawing("line", { class: "all", x1: left - step * 0.15, x2: left + step * 0.85, y1: floor - tall(turn.definitions), y2: floor - tall(turn.definitions) }));
+    chart.append(svgElement("rect", { class: "searches", x: left, y: floor - tall(turn.tokens), width: step * 0.7, height: tall(turn.tokens), rx: 2 }),
+      svgElement("line", { class: "all", x1: left - step * 0.15, x2: left + step * 0.85, y1: floor - tall(turn.definitions), y2: floor - tall(turn.definitions) }));
   });
   return chart;
 }
 
 function hourChart(hours, width) {
-  const height = 150, floor = 124, most = Math.max(1, ...hours.map((hour) => Math.max(hour.searches, hour.calls)));
+  const height = 150, floor = 124, largest = Math.max(1, ...hours.map((hour) => Math.max(hour.searches, hour.calls)));
   const step = (width - 40) / Math.max(hours.length, 6);
-  const chart = drawing("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Searches and calls an hour, at most ${most}` });
-  chart.append(drawing("line", { x1: 36, x2: width, y1: floor, y2: floor }), drawing("text", { x: 30, y: 20, "text-anchor": "end" }, number(most)), drawing("text", { x: 30, y: floor, "text-anchor": "end" }, "0"));
+  const chart = svgElement("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Searches and calls an hour, at most ${largest}` });
+  chart.append(svgElement("line", { x1: 36, x2: width, y1: floor, y2: floor }), svgElement("text", { x: 30, y: 20, "text-anchor": "end" }, number(largest)), svgElement("text", { x: 30, y: floor, "text-anchor": "end" }, "0"));
   const wide = Math.min(22, step / 2 - 1);
   hours.forEach((hour, place) => {
     const left = 40 + place * step;
     ["searches", "calls"].forEach((kind, side) => {
-      const tall = (floor - 12) * hour[kind] / most;
-      chart.append(drawing("rect", { class: kind, x: left + side * (wide + 1), y: floor - tall, width: wide, height: tall, rx: 2 }));
+      const tall = (floor - 12) * hour[kind] / largest;
+      chart.append(svgElement("rect", { class: kind, x: left + side * (wide + 1), y: floor - tall, width: wide, height: tall, rx: 2 }));
     });
-    if (place % Math.ceil(44 / step) === 0) chart.append(drawing("text", { x: left, y: floor + 17 }, `${hour.hour.slice(11, 13)}:00`));
+    if (place % Math.ceil(44 / step) === 0) chart.append(svgElement("text", { x: left, y: floor + 17 }, `${hour.hour.slice(11, 13)}:00`));
   });
   return chart;
 }

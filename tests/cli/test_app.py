@@ -86,7 +86,7 @@ def test_an_interrupt_ends_a_command_with_130_and_no_word(run, monkeypatch):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shortlist.cli.list_tools.read_offered", interrupted)
+    monkeypatch.setattr("shortlist.cli.list_tools.read_catalog_and_quarantined", interrupted)
     assert run("list", "--tools", "x.json", code=130).output == ""
 
 
@@ -97,7 +97,7 @@ def test_an_interrupt_in_a_real_process_leaves_no_traceback():
         "def reads(*_):\n"
         "    print('reading', flush=True)\n"
         "    time.sleep(60)\n"
-        "command.read_offered = reads\n"
+        "command.read_catalog_and_quarantined = reads\n"
         "from shortlist.cli import main; main()\n"
     )
     # What a shell runs in the background ignores interrupts, and so would its children.

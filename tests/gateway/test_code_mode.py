@@ -245,7 +245,7 @@ def test_a_profile_changes_single_keys_of_what_scripts_may_do():
         ("shop/*", "allow", None),
     ]
     assert same.flows == own.flows == (Flow("shop", "mail"),)
-    assert (same.code, own.code, off.code) == (True, True, False)
+    assert (same.has_run_code, own.has_run_code, off.has_run_code) == (True, True, False)
     silent = GatewaySettings.make({"profiles": {"a": {"code": {"deny": ["x/*"]}}, "b": {}}})
     assert Profile.of(silent, "a", silent.profile("a")).code
     assert not Profile.of(silent, "b", silent.profile("b")).code
