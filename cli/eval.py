@@ -155,7 +155,9 @@ def evaluate(
         )
         with step_progress(f"asking {name}", len(read.queries)) as advance:
             outcomes[name] = runner.measure(method, read.queries, progress=advance)
-    result = report.EvaluationResult(len(catalog), outcomes, malformed, by)
+    result = report.EvaluationResult(
+        tools=len(catalog), outcomes=outcomes, malformed=malformed, by=by
+    )
     misses_by_tier = _misses_by_tier(engine, outcomes, k, limit_to_pool) if misses else None
     figures = report.to_json(result) | measured
     if misses_by_tier is not None:

@@ -88,7 +88,11 @@ def _read_leniently(
         if strict or alone:
             raise
         reason = str(error).removeprefix(f"{path}: ")
-        return ReadResult((), (Rejected(str(path), "file", reason),), form)
+        return ReadResult(
+            tools=(),
+            rejected=(Rejected(where=str(path), field="file", reason=reason),),
+            format=form,
+        )
 
 
 def _updated_engine(out: Path, catalog: Catalog, config: Config) -> Engine:

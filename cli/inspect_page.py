@@ -90,9 +90,9 @@ def _of_index(
     with quarantine_as_notes(), progress("encoding tools") as show_progress:
         engine = Engine.open(index, progress=show_progress, **changes)
     return Subject(
-        engine,
-        str(index),
-        EventHistory(events),
+        engine=engine,
+        name=str(index),
+        history=EventHistory(events),
         pins=pins,
         examples=example_file(engine.config),
     )
@@ -123,9 +123,9 @@ def _of_config(
         events = files.path.parent / Path(gateway_settings.events).expanduser()
     clients = ClientProfiles.of(gateway_settings, attached=True)
     return Subject(
-        fleet.engine,
-        str(files.path),
-        EventHistory(events),
+        engine=fleet.engine,
+        name=str(files.path),
+        history=EventHistory(events),
         fleet=fleet,
         profiles=lambda: clients.for_operators(),
         pins=pins,

@@ -89,10 +89,10 @@ class SearchOptions:
 
         with usage_errors("--scope, --called, --milestone, --fact"):
             state = State(
-                frozenset(self.scope or ()),
-                tuple(self.called or ()),
-                frozenset(self.milestone or ()),
-                dict(_parse_fact(text) for text in self.fact or ()),
+                scopes=frozenset(self.scope or ()),
+                called=tuple(self.called or ()),
+                milestones=frozenset(self.milestone or ()),
+                facts=dict(_parse_fact(text) for text in self.fact or ()),
             )
         engine = open_engine(index=self.index, tools=self.tools, config=self.config, tier=self.tier)
         view = engine.view(state, allowed=self.allow)

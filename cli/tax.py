@@ -254,7 +254,11 @@ def configured_tax(
         if report.tokens
     }
     by_cost = dict(sorted(servers.items(), key=lambda item: -item[1][1]))
-    return TokenTax("cl100k_base", 0, tools, by_cost, 0), cost, problems
+    return (
+        TokenTax(encoding="cl100k_base", k=0, tools=tools, servers=by_cost, search_tool=0),
+        cost,
+        problems,
+    )
 
 
 async def _measure_gateway(fleet: Fleet, profile: Profile) -> ShortlistCost:
@@ -265,7 +269,7 @@ async def _measure_gateway(fleet: Fleet, profile: Profile) -> ShortlistCost:
     from ..gateway.profiles.profile import GET_TOOL_DETAILS, SEARCH_TOOLS
     from ..gateway.server import Gateway
 
-    async with Client(Gateway(fleet, profile).server) as client:
+    async with Client(Gateway(fleet=fleet, profile=profile).server) as client:
         listed = (await client.list_tools()).tools
         shows_all_tools = SEARCH_TOOLS not in {tool.name for tool in listed}
         answers: list[int] = []
@@ -277,12 +281,12 @@ async def _measure_gateway(fleet: Fleet, profile: Profile) -> ShortlistCost:
             details = await client.call_tool(GET_TOOL_DETAILS, {"names": [tool.id]})
             definitions.append(answer_tokens(details))
     return ShortlistCost(
-        len(listed),
-        shown_tokens(listed),
-        shows_all_tools,
-        len(answers),
-        fmean(answers) if answers else 0.0,
-        fmean(definitions) if definitions else 0.0,
+        tool_count=len(listed),
+        listed_tokens=shown_tokens(listed),
+        shows_all_tools=shows_all_tools,
+        search_count=len(answers),
+        answer_tokens=fmean(answers) if answers else 0.0,
+        definition_tokens=fmean(definitions) if definitions else 0.0,
     )
 
 

@@ -116,7 +116,7 @@ def read_source(
     if is_index(path):
         from ..retrieval.store.versions import read
 
-        return ReadResult(tuple(read(path).catalog), (), "index")
+        return ReadResult(tools=tuple(read(path).catalog), rejected=(), format="index")
     try:
         return read_tools(path, format=form, server=server, strict=strict, keep_ids=keep_ids)
     except CatalogError:
@@ -126,7 +126,7 @@ def read_source(
 
         if not has_servers(path):
             raise
-    return ReadResult(_configured(path), (), "configuration")
+    return ReadResult(tools=_configured(path), rejected=(), format="configuration")
 
 
 def _configured(path: Path) -> tuple[Tool, ...]:

@@ -219,7 +219,9 @@ class Broker:
                 )
             running_call.status = "unapproved"
             try:
-                approved = await self._approve(ApprovalRequest(tool, verdict.arguments, self._code))
+                approved = await self._approve(
+                    ApprovalRequest(tool=tool, arguments=verdict.arguments, code=self._code)
+                )
             except RequestError as error:
                 raise PermissionError(f"{name}: {error}") from None
             except Exception as error:  # noqa: BLE001 - the function is the user's
@@ -289,7 +291,9 @@ class Broker:
         if tool is not None and (verdict := view.check(tool.id, {})).status == "denied":
             return f"{namespace}.{function}: {verdict.message}"
         # A tool that was added since the script began has no name in it.
-        permitted = {self._names.function_of(tool.id) for tool in view.tools() if tool.id in self._names}
+        permitted = {
+            self._names.function_of(tool.id) for tool in view.tools() if tool.id in self._names
+        }
         spaces = sorted({space for space, _ in permitted})
         if namespace not in spaces:
             similar = nearest(namespace, spaces)

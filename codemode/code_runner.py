@@ -109,9 +109,9 @@ class CodeRunner:
         view = checks.view()
         names = self._names_of(view)
         broker = Broker(
-            checks,
-            names,
-            call,
+            checks=checks,
+            names=names,
+            call=call,
             code=code,
             grants=tuple(grants),
             flows=tuple(flows),
@@ -127,14 +127,21 @@ class CodeRunner:
                 extract, limit=extract_limit, require_permission=broker.require_extract_permission
             ).call
             stubs += EXTRACT_STUB
-        script = Script(code, stubs, servers, broker.call, broker.explain_unknown, functions)
+        script = Script(
+            code=code,
+            stubs=stubs,
+            functions_by_server=servers,
+            call_tool=broker.call,
+            explain_unknown=broker.explain_unknown,
+            host_functions=functions,
+        )
         outcome = await self._sandbox.run(script, self._limits)
         return CodeResult(
-            outcome.value,
-            outcome.output,
-            tuple(broker.calls),
-            outcome.error,
-            tuple(broker.append),
+            value=outcome.value,
+            output=outcome.output,
+            calls=tuple(broker.calls),
+            error=outcome.error,
+            append=tuple(broker.append),
         )
 
     def stubs(self, view: View, tools: Iterable[Tool]) -> str:

@@ -73,13 +73,13 @@ class MontySandbox:
         """Check a script against its stubs, then run it."""
         if len(script.code) > limits.code_chars:
             text = f"the script has {len(script.code):,} characters; at most {limits.code_chars:,}"
-            return ScriptOutcome(None, "", ScriptError("limit", text))
+            return ScriptOutcome(value=None, output="", error=ScriptError("limit", text))
         try:
             async with asyncio.timeout(limits.total_seconds):
                 return await self._run(script, limits)
         except TimeoutError:
             text = f"the script and its calls took longer than {limits.total_seconds:g} seconds"
-            return ScriptOutcome(None, "", ScriptError("limit", text))
+            return ScriptOutcome(value=None, output="", error=ScriptError("limit", text))
 
     async def _run(self, script: Script, limits: Limits) -> ScriptOutcome:
         from pydantic_monty import (
@@ -112,31 +112,39 @@ class MontySandbox:
                 finally:
                     unawaited = await calls.cancel_all()
             if unawaited:
-                return ScriptOutcome(None, printed.output, _unawaited_error(unawaited))
+                return ScriptOutcome(
+                    value=None, output=printed.output, error=_unawaited_error(unawaited)
+                )
             return ScriptOutcome(
-                as_json(_without_class_proxies(value), strict=False), printed.output
+                value=as_json(_without_class_proxies(value), strict=False), output=printed.output
             )
         except _TypeCheckError as error:
-            return ScriptOutcome(None, "", error.script_error)
+            return ScriptOutcome(value=None, output="", error=error.script_error)
         except TimeoutError:
             text = f"{MAX_RUNNING_SCRIPTS} scripts are running and none ended; run it again later"
-            return ScriptOutcome(None, "", ScriptError("sandbox", text))
+            return ScriptOutcome(value=None, output="", error=ScriptError("sandbox", text))
         except MontySyntaxError as error:
-            return ScriptOutcome(None, "", _syntax_error(error))
+            return ScriptOutcome(value=None, output="", error=_syntax_error(error))
         except MontyRuntimeError as error:
-            return ScriptOutcome(None, printed.output, _runtime_error(error, limits))
+            return ScriptOutcome(
+                value=None, output=printed.output, error=_runtime_error(error, limits)
+            )
         except MontyCrashedError as error:
             crash = ScriptError("sandbox", "the sandbox crashed; run a simpler script")
             if error.timed_out:
                 crash = ScriptError("limit", f"the script worked longer than {limits.seconds:g} s")
-            return ScriptOutcome(None, printed.output, crash)
+            return ScriptOutcome(value=None, output=printed.output, error=crash)
         except NotJsonError as error:
             text = f"the result cannot be returned: {error}"
-            return ScriptOutcome(None, printed.output, ScriptError("runtime", text))
+            return ScriptOutcome(
+                value=None, output=printed.output, error=ScriptError("runtime", text)
+            )
         except (ValueError, RecursionError) as error:
             # Numbers that are too long, and values that are nested too deeply to leave the sandbox.
             text = f"the result cannot be returned: {str(error)[:200]}"
-            return ScriptOutcome(None, printed.output, ScriptError("runtime", text))
+            return ScriptOutcome(
+                value=None, output=printed.output, error=ScriptError("runtime", text)
+            )
 
     async def _run_checked(
         self, session: AsyncMontySession, script: Script, calls: _CallTasks, printed: CollectString

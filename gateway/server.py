@@ -88,7 +88,11 @@ class Gateway:
         self.observer = observer or Observer()
         fleet.on_state = self._state_changed
         self.sessions = ClientSessions(
-            fleet, self._make_session, profile or Profile(), profiles, shared
+            fleet=fleet,
+            make_session=self._make_session,
+            default=profile or Profile(),
+            profiles=profiles,
+            shared=shared,
         )
         self.server: Server[Any] = Server(
             "shortlist",
@@ -139,7 +143,7 @@ class Gateway:
         client = self.sessions.session_of(context.request)
         if context.request is None:
             # Over stdin/stdout there is one client. It gets questions that belong to no call.
-            caller = Caller(context, client)
+            caller = Caller(context=context, client=client)
             self.fleet.message_handlers.only_client = None if caller.is_modern else caller
         return client
 
@@ -188,7 +192,11 @@ class Gateway:
     def _profile_offer(self, client: ClientSession, catalog: Catalog) -> ProfileOffer:
         """The tools of a client's profile in a version."""
         quarantined = frozenset(self.fleet.engine.quarantined)
-        return ProfileOffer(catalog, quarantined, client.profile.allowed_ids(catalog))
+        return ProfileOffer(
+            catalog=catalog,
+            quarantined_ids=quarantined,
+            profile_ids=client.profile.allowed_ids(catalog),
+        )
 
     async def _answer_safely(
         self,
@@ -224,7 +232,7 @@ class Gateway:
     ) -> types.CallToolResult | types.InputRequiredResult:
         name = params.name
         if name not in RESERVED_NAMES:
-            call = ClientCall(name, arguments, params)
+            call = ClientCall(name=name, arguments=arguments, params=params)
             return await forward_call(self.fleet, context, client, call, call_record)
         arguments = dict(without_refused_nulls(_META_TOOL_SCHEMAS[name], arguments))
         if problems := _ARGUMENT_CHECKS[name].problems(arguments):
@@ -234,7 +242,10 @@ class Gateway:
         )
         if name in call_tools:
             call = ClientCall(
-                arguments["name"], arguments.get("arguments"), params, via_meta_tool=name
+                name=arguments["name"],
+                arguments=arguments.get("arguments"),
+                params=params,
+                via_meta_tool=name,
             )
             return await forward_call(self.fleet, context, client, call, call_record)
         if name == READ_RESULT:
@@ -279,7 +290,7 @@ class Gateway:
         ):
             return answer
         tool, claimed_arguments = claim
-        call = ClientCall(tool.id, claimed_arguments, params)
+        call = ClientCall(name=tool.id, arguments=claimed_arguments, params=params)
         result = await forward_call(self.fleet, context, client, call, CallRecord())
         if isinstance(result, types.InputRequiredResult):
             return result

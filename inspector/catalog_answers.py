@@ -260,10 +260,10 @@ def _compute_facts(catalog: Catalog) -> CatalogFacts:
         for tool_id in group:
             twins.setdefault(tool_id, group)
     return CatalogFacts(
-        catalog,
-        token_tax(catalog, k=OFFERED_COUNT, encoding="cl100k_base"),
-        twins,
-        Library().servers(catalog),
+        catalog=catalog,
+        tax=token_tax(catalog, k=OFFERED_COUNT, encoding="cl100k_base"),
+        twins=twins,
+        library_servers=Library().servers(catalog),
     )
 
 

@@ -84,7 +84,9 @@ class Subject:
             chosen_profile = replace(chosen_profile, scopes=frozenset(scopes))
         fleet = self.fleet
         hidden_ids = frozenset if fleet is None else (lambda: fleet.hidden_ids)
-        return ProfileViews(self.engine, chosen_profile, hidden_ids).view(State(), allowed=allowed)
+        return ProfileViews(engine=self.engine, profile=chosen_profile, hidden_ids=hidden_ids).view(
+            State(), allowed=allowed
+        )
 
     async def refresh(self) -> None:
         """Apply pins that another process changed, and read new events."""

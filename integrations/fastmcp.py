@@ -115,4 +115,4 @@ class ShortlistTransform(BaseSearchTransform):
 
 
 def _catalog_tool(tool: FastMCPTool) -> Tool:
-    return Tool(tool.name, None, tool.description or "", tool.parameters)
+    return Tool(tool.name, description=tool.description or "", input_schema=tool.parameters)

@@ -26,7 +26,7 @@ from ..session.session_prompt import read_query
 if TYPE_CHECKING:
     from ..setting_types import SessionSettings
 
-__all__ = ["SEARCH_TOOL", "CallRefused", "FrameworkSession", "FrameworkTools", "OfferedTool"]
+__all__ = ["SEARCH_TOOL", "CallRefused", "FrameworkSession", "FrameworkTools", "OfferedDefinition"]
 
 MAX_SESSIONS = 1_000
 """Maximum number of conversations in memory; the least recently used one is dropped."""
@@ -43,7 +43,7 @@ class CallRefused(ShortlistError):
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedTool:
+class OfferedDefinition:
     """A tool as the session shows it to the model.
 
     Args:
@@ -188,7 +188,7 @@ class FrameworkSession:
         #: An object of the framework that has to live as long as the session.
         self.kept_alive: object = None
 
-    def offer(self, dialogue: Sequence[tuple[str, str]]) -> list[OfferedTool]:
+    def offer(self, dialogue: Sequence[tuple[str, str]]) -> list[OfferedDefinition]:
         """The tools of a model call.
 
         Args:
@@ -261,7 +261,7 @@ class FrameworkSession:
             raise CallRefused(verdict.named(self.name_of).text)
         return verdict, verdict.tool
 
-    def _offered(self) -> list[OfferedTool]:
+    def _offered(self) -> list[OfferedDefinition]:
         """The list of tools in the session's prompt, in its order, under the framework's names."""
         session, shown = self.session, self.session.shown
         if shown is None:
@@ -271,10 +271,10 @@ class FrameworkSession:
             ids = {provider_name(tool.id): tool.id for tool in session.view().tools()}
         functions = [tool["function"] for tool in shown.rendered.tools]
         return [
-            OfferedTool(
-                self.name_of(ids.get(function["name"], function["name"])),
-                function["description"],
-                function["parameters"],
+            OfferedDefinition(
+                name=self.name_of(ids.get(function["name"], function["name"])),
+                description=function["description"],
+                argument_schema=function["parameters"],
             )
             for function in functions
         ]

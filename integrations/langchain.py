@@ -19,7 +19,7 @@ from .framework_tools import (
     CallRefused,
     FrameworkSession,
     FrameworkTools,
-    OfferedTool,
+    OfferedDefinition,
     StateOf,
     tool_id_of_name,
 )
@@ -174,8 +174,10 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         ]
         changes: dict[str, Any] = {"tools": [*other_tools, *map(_definition, offered)]}
         if not session.passes_through and session.shown is not None:
-            search = OfferedTool(
-                SEARCH_TOOL.name, SEARCH_TOOL.description, dict(SEARCH_TOOL.input_schema)
+            search = OfferedDefinition(
+                name=SEARCH_TOOL.name,
+                description=SEARCH_TOOL.description,
+                argument_schema=dict(SEARCH_TOOL.input_schema),
             )
             changes["tools"].insert(len(other_tools), _definition(search))
             if session.system:
@@ -358,7 +360,7 @@ def _tools_by_name(tools: Iterable[BaseTool]) -> dict[str, BaseTool]:
     return by_name
 
 
-def _definition(tool: OfferedTool) -> dict[str, Any]:
+def _definition(tool: OfferedDefinition) -> dict[str, Any]:
     """A tool as LangChain passes it to any model."""
     function = {
         "name": tool.name,

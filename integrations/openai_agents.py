@@ -111,7 +111,7 @@ class _Tools:
 
 
 def _catalog_tool(tool: FunctionTool) -> Tool:
-    return Tool(tool.name, None, tool.description, tool.params_json_schema)
+    return Tool(tool.name, description=tool.description, input_schema=tool.params_json_schema)
 
 
 def _dialogue(items: Sequence[Any]) -> list[tuple[str, str]]:

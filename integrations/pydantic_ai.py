@@ -162,7 +162,9 @@ def search_strategy(engine: Engine | None = None, *, k: int = 5) -> Any:
 
 def _catalog_tool(definition: ToolDefinition) -> Tool:
     return Tool(
-        definition.name, None, definition.description or "", definition.parameters_json_schema
+        definition.name,
+        description=definition.description or "",
+        input_schema=definition.parameters_json_schema,
     )
 
 

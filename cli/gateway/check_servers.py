@@ -174,13 +174,13 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         if not any(_problem_of_server(problem, name) for name in client_config.unusable_servers)
     ]
     return ServersReport(
-        files.path,
-        files.settings_path,
-        tuple(_server_checks(client_config, reports, flags, tails, library_servers)),
-        tuple(file_problems),
-        flags,
-        () if pins is None else Pins.read(pins).changes(catalog),
-        tuple(script_grants(files.settings, catalog, quarantined(flags))),
+        file=files.path,
+        settings=files.settings_path,
+        servers=tuple(_server_checks(client_config, reports, flags, tails, library_servers)),
+        problems=tuple(file_problems),
+        flags=flags,
+        changes=() if pins is None else Pins.read(pins).changes(catalog),
+        script_grants=tuple(script_grants(files.settings, catalog, quarantined(flags))),
     )
 
 
@@ -195,7 +195,7 @@ def _server_checks(
     for spec in client_config.servers:
         report = by_name.get(spec.name)
         if report is None:
-            yield ServerCheck(spec.name, "off")
+            yield ServerCheck(name=spec.name, status="off")
             continue
         flagged = any(tool_id in flags for tool_id in report.tokens)
         status: Status = "warn" if report.problems or flagged else "ok"
@@ -203,13 +203,13 @@ def _server_checks(
         if not report.available and (reason := tails[spec.name].reason()):
             problems += (f"stderr: {reason}",)
         yield ServerCheck(
-            spec.name,
-            status if report.available else "fail",
-            len(report.tokens),
-            sum(report.tokens.values()),
-            report.ms,
-            problems,
-            library_servers.get(spec.name, {}),
+            name=spec.name,
+            status=status if report.available else "fail",
+            tool_count=len(report.tokens),
+            tokens=sum(report.tokens.values()),
+            start_ms=report.ms,
+            problems=problems,
+            library_servers=library_servers.get(spec.name, {}),
         )
     for name in client_config.unusable_servers:
         problems = tuple(
@@ -217,7 +217,7 @@ def _server_checks(
             for problem in client_config.problems
             if (text := _problem_of_server(problem, name))
         )
-        yield ServerCheck(name, "fail", problems=problems)
+        yield ServerCheck(name=name, status="fail", problems=problems)
 
 
 def _problem_of_server(problem: str, server: str) -> str:

@@ -79,7 +79,9 @@ def read_gateway_files(config: Path, settings: Path | None) -> GatewayFiles:
     path, settings_path = gateway_paths(config, settings)
     client_config = read_client_config(path)
     gateway_settings = read_gateway_settings(client_config, settings_path)
-    return GatewayFiles(client_config, settings_path, gateway_settings)
+    return GatewayFiles(
+        client_config=client_config, settings_path=settings_path, settings=gateway_settings
+    )
 
 
 def gateway_paths(config: Path, settings: Path | None) -> tuple[Path, Path | None]:

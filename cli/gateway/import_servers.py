@@ -71,5 +71,5 @@ def _write(servers: tuple[ServerSpec, ...], out: Path) -> None:
     if out.exists():
         raise ConfigError(f"{out}: exists; give a new file, or use: shortlist install --config")
     text = mcp_json({server.name: mcp_servers_entry(server) for server in servers})
-    apply_change(FileChange(out, None, text.encode()), backup=False)
+    apply_change(FileChange(path=out, before=None, after=text.encode()), backup=False)
     typer.echo(f"{out}: {counted(len(servers), 'server')}")

@@ -162,11 +162,11 @@ def _serve_here(
     if metrics is not None:
         sinks.append(metrics)
     gateway = Gateway(
-        fleet,
-        clients.default,
-        clients.profiles,
-        Observer(*sinks, content=gateway_settings.event_content),
-        shared,
+        fleet=fleet,
+        profile=clients.default,
+        profiles=clients.profiles,
+        observer=Observer(*sinks, content=gateway_settings.event_content),
+        shared=shared,
     )
     if any(served.has_run_code for served in (clients.default, *clients.profiles.values())):
         # A missing extra is an error at the start, not in the first script.
@@ -181,7 +181,9 @@ def _serve_here(
         from ...gateway.socket_server import SocketServer
 
         idle_end_s = float(os.environ.get(_IDLE_VARIABLE, 300))
-        socket_server = SocketServer(gateway, choose_profile, problems, idle_end_s)
+        socket_server = SocketServer(
+            gateway=gateway, choose_profile=choose_profile, problems=problems, idle_end_s=idle_end_s
+        )
         serving: Callable[[], Awaitable[None]] = partial(socket_server.serve, Path(socket))
     elif http is None:
         serving = gateway.serve_stdio
@@ -203,9 +205,9 @@ def _serve_here(
             from ..inspect_page import example_file
 
             subject = Subject(
-                fleet.engine,
-                str(config),
-                history,
+                engine=fleet.engine,
+                name=str(config),
+                history=history,
                 fleet=fleet,
                 profiles=lambda: clients.for_operators(),
                 pins=gateway_settings.pins or default_pins(config),

@@ -98,7 +98,7 @@ class Identity:
         }
         text = json.dumps(parts, sort_keys=True, default=str)
         key = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:24]
-        return cls(key, config, settings, folder)
+        return cls(key=key, config=config, settings=settings, folder=folder)
 
 
 def _all_texts(value: Any) -> Iterator[str]:

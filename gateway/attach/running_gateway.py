@@ -128,7 +128,7 @@ def _connect_with_profile(path: Path, profile: str) -> Attachment | None:
     if "error" in answer:
         connection.close()
         raise ConfigError(str(answer["error"]))
-    return Attachment(connection, tuple(answer.get("problems", ())))
+    return Attachment(connection=connection, problems=tuple(answer.get("problems", ())))
 
 
 def _start_gateway(identity: Identity, path: Path, lock: int) -> subprocess.Popen[bytes]:
@@ -195,7 +195,7 @@ def running_gateways() -> Iterator[RunningGateway]:
             values = json.loads(path.read_text(encoding="utf-8"))
         except ValueError:
             continue  # it starts just now
-        yield RunningGateway(values["pid"], Path(values["config"]), _log_path(path))
+        yield RunningGateway(pid=values["pid"], config=Path(values["config"]), log=_log_path(path))
 
 
 def stop(gateway: RunningGateway) -> None:

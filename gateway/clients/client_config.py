@@ -107,7 +107,13 @@ def client_config_of(
     if table_match is None:
         names = ", ".join(".".join(keys) for _, keys in TABLE_KEYS_BY_FORMAT)
         problems.append(f"no servers; a configuration has one of the keys: {names}")
-        return ClientConfig(document.path, "empty", (), shortlist, tuple(problems))
+        return ClientConfig(
+            path=document.path,
+            file_format="empty",
+            servers=(),
+            gateway_settings=shortlist,
+            problems=tuple(problems),
+        )
     file_format, keys, table = table_match
     context = _entry_context(file_format, values, document.path, home)
     servers: list[ServerSpec] = []
@@ -129,12 +135,12 @@ def client_config_of(
             problems.append(f"{where}{'.' if error.field else ': '}{error}")
     problems += _project_problems(values)
     return ClientConfig(
-        document.path,
-        file_format,
-        tuple(servers),
-        shortlist,
-        tuple(problems),
-        tuple(unusable_servers),
+        path=document.path,
+        file_format=file_format,
+        servers=tuple(servers),
+        gateway_settings=shortlist,
+        problems=tuple(problems),
+        unusable_servers=tuple(unusable_servers),
     )
 
 

@@ -207,9 +207,11 @@ def find_configs(
             try:
                 config = read_client_config(path, home=home, expand=False)
             except ConfigError as error:
-                configs.append(ExistingConfig(client, path, None, str(error)))
+                configs.append(
+                    ExistingConfig(client=client, path=path, config=None, error=str(error))
+                )
             else:
-                configs.append(ExistingConfig(client, path, config))
+                configs.append(ExistingConfig(client=client, path=path, config=config))
     return tuple(configs)
 
 

@@ -236,7 +236,9 @@ def parse_document(path: Path, data: bytes) -> ConfigDocument:
         raise ConfigError(
             f"{path}:1:1: the file must contain a table of settings, not {_kind_of_value(values)}"
         )
-    return ConfigDocument(path, text, values, is_toml, repeated_keys)
+    return ConfigDocument(
+        path=path, text=text, values=values, is_toml=is_toml, repeated_keys=repeated_keys
+    )
 
 
 def _too_deep(path: Path) -> ConfigError:

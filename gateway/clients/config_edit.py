@@ -82,7 +82,7 @@ def lost_comments(before: ConfigDocument, after: str) -> bool:
 def empty_document(path: Path) -> ConfigDocument:
     """The document for a file that does not exist."""
     is_toml = path.suffix.lower() == ".toml"
-    return ConfigDocument(path, "" if is_toml else "{}\n", {}, is_toml)
+    return ConfigDocument(path=path, text="" if is_toml else "{}\n", values={}, is_toml=is_toml)
 
 
 def _edited_values(

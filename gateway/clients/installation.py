@@ -120,7 +120,7 @@ def plan_install(
         _planned_change(file, client_bytes, client_document, client_text),
     )
     preview = _preview(changes, {config: gateway_document, file: client_document})
-    return InstallPlan(changes, preview, tuple(notes), names)
+    return InstallPlan(changes=changes, preview=preview, notes=tuple(notes), moved_servers=names)
 
 
 def plan_undo(client: Client, file: Path) -> InstallPlan:
@@ -155,9 +155,12 @@ def plan_undo(client: Client, file: Path) -> InstallPlan:
             current_document, client.server_table_keys, [GATEWAY_NAME], missing_servers
         ).encode()
         notes = (f"{file}: other settings changed since; only servers are put back",)
-    changes = (FileChange(file, current_bytes, restored_bytes),)
+    changes = (FileChange(path=file, before=current_bytes, after=restored_bytes),)
     return InstallPlan(
-        changes, _preview(changes, {file: current_document}), notes, backup_to_delete=backup
+        changes=changes,
+        preview=_preview(changes, {file: current_document}),
+        notes=notes,
+        backup_to_delete=backup,
     )
 
 
@@ -193,7 +196,9 @@ def _planned_change(
 ) -> FileChange:
     # An unchanged text keeps its bytes, which may start with a byte order mark.
     is_unchanged = file_bytes is not None and new_text == document.text
-    return FileChange(path, file_bytes, file_bytes if is_unchanged else new_text.encode())
+    return FileChange(
+        path=path, before=file_bytes, after=file_bytes if is_unchanged else new_text.encode()
+    )
 
 
 def _entries_to_add(

@@ -50,7 +50,9 @@ def http_client(
         on_unauthorized: called for each answer with the status 401.
         on_flood: called when event streams have sent too much within a minute.
     """
-    limit = FloodLimit(_MAX_EVENT_LINES, _MAX_EVENT_BYTES, "event streams")
+    limit = FloodLimit(
+        max_lines=_MAX_EVENT_LINES, max_bytes=_MAX_EVENT_BYTES, subject="event streams"
+    )
 
     async def limit_session_end(request: httpx2.Request) -> None:
         # The end of a session is not waited for without end: the next start waits for it.

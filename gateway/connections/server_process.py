@@ -156,7 +156,9 @@ async def _oversized_if_many_values(line: bytes | OversizedLine) -> bytes | Over
     if not limit.is_exceeded:
         return line
     problem = f"a message of more than {MAX_MESSAGE_VALUES:,} values"
-    return OversizedLine(line[:_KEPT_END_BYTES], line[-_KEPT_END_BYTES:], len(line), problem)
+    return OversizedLine(
+        head=line[:_KEPT_END_BYTES], tail=line[-_KEPT_END_BYTES:], size=len(line), problem=problem
+    )
 
 
 async def _send_messages(
@@ -215,7 +217,9 @@ class _UnrequestedLines:
 
     def __init__(self) -> None:
         self._limit = FloodLimit(
-            _MAX_UNREQUESTED_LINES, _MAX_UNREQUESTED_BYTES, "output that answers no request"
+            max_lines=_MAX_UNREQUESTED_LINES,
+            max_bytes=_MAX_UNREQUESTED_BYTES,
+            subject="output that answers no request",
         )
         self._open_requests = 0
 
@@ -294,7 +298,9 @@ class LineReader:
         if size <= self._max_bytes:
             return line
         problem = f"a message of {size:,} bytes, more than the limit of {MAX_MESSAGE_BYTES:,}"
-        return OversizedLine(line[:_KEPT_END_BYTES], line[-_KEPT_END_BYTES:], size, problem)
+        return OversizedLine(
+            head=line[:_KEPT_END_BYTES], tail=line[-_KEPT_END_BYTES:], size=size, problem=problem
+        )
 
 
 async def _stop_process(process: Process) -> None:

@@ -60,7 +60,7 @@ def search(fleet: Fleet, client: ClientSession, arguments: Mapping[str, Any]) ->
     if server in unready:
         content: dict[str, Any] = {"tools": [], "notes": [unready_line({server: unready[server]})]}
         outcome = SearchOutcome(tier="none", starting=len(fleet.unlisted_servers))
-        return SearchAnswer(_answer(search_text(content), content), outcome)
+        return SearchAnswer(result=_answer(search_text(content), content), outcome=outcome)
     if server is not None:
         ids = [tool.id for tool in view.tools() if tool.server == server]
         if not ids:
@@ -93,7 +93,7 @@ def search(fleet: Fleet, client: ClientSession, arguments: Mapping[str, Any]) ->
         starting=sum(state == "starting" for state in unready.values()),
         quarantined=quarantined,
     )
-    return SearchAnswer(_answer(search_text(content), content), outcome)
+    return SearchAnswer(result=_answer(search_text(content), content), outcome=outcome)
 
 
 def unready_servers(fleet: Fleet, client: ClientSession, view: View) -> dict[str, str]:

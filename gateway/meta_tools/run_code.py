@@ -73,7 +73,7 @@ class CodeMode:
         Raises:
             RequestError: the client answered a question that was not asked.
         """
-        caller, code = Caller(context, client), str((params.arguments or {})["code"])
+        caller, code = Caller(context=context, client=client), str((params.arguments or {})["code"])
 
         async def send(_answers: object, _state: object) -> types.CallToolResult:
             async with self._places.place(client):
@@ -93,10 +93,12 @@ class CodeMode:
         checks = _ClientChecks(client, self._observer, requester)
 
         async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
-            verdict = Verdict("passed", tool.id, tool, arguments=arguments)
+            verdict = Verdict(status="passed", asked=tool.id, tool=tool, arguments=arguments)
             # Each call has its own time limit.
             call_caller = Caller(
-                caller.context, client, check_of_caller(lambda: checks.recheck(verdict))
+                context=caller.context,
+                client=client,
+                check=check_of_caller(lambda: checks.recheck(verdict)),
             )
             call_caller.question_channel = caller.question_channel
             with checks.record_call(verdict) as call_record:
@@ -328,7 +330,9 @@ def _code_answer(client: ClientSession, result: CodeResult) -> types.CallToolRes
         tools = tuple(dict.fromkeys(call.tool_id for call in result.calls if call.ok))
         text = json.dumps(whole["result"], ensure_ascii=False)
         text = f"{whole['output']}\n{text}" if whole["output"] else text
-        result_id = client.results.store(text, ResultSource(tools, client.profile.fingerprint))
+        result_id = client.results.store(
+            text, ResultSource(tool_ids=tools, profile_fingerprint=client.profile.fingerprint)
+        )
         shortened["whole"] = f'read_result {{"id": "{result_id}"}}'
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=json.dumps(shortened, ensure_ascii=False))],

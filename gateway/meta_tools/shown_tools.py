@@ -49,7 +49,10 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
     view, profile = client.view(), client.profile
     listing = client.tool_listing
     if listing is None or listing.profile_fingerprint != profile.fingerprint:
-        listing = ToolListing(profile.fingerprint, _all_fit_in_context_share(fleet, client, view))
+        listing = ToolListing(
+            profile_fingerprint=profile.fingerprint,
+            all_direct=_all_fit_in_context_share(fleet, client, view),
+        )
         client.use_listing(listing)
     if listing.all_direct:
         return [*(_direct_tool(fleet, tool) for tool in view.tools()), *_script_tools(profile)]
@@ -67,7 +70,9 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
             with_run_code=profile.has_run_code,
             with_extract=profile.extract_command is not None,
         )
-        listing = ToolListing(profile.fingerprint, False, tuple(meta))
+        listing = ToolListing(
+            profile_fingerprint=profile.fingerprint, all_direct=False, meta_tools=tuple(meta)
+        )
         client.use_listing(listing)
     return [*listing.meta_tools, *(_direct_tool(fleet, tool) for tool in direct)]
 

@@ -113,7 +113,7 @@ async def _run_checked(
     if tool is None or not verdict.passed:
         return error_result(refusal_text(verdict, call.name))
 
-    caller = Caller(context, client, check_of_caller(recheck))
+    caller = Caller(context=context, client=client, check=check_of_caller(recheck))
     arguments = verdict.arguments
     meta = forwarded_meta(call.params.meta, caller)
 
@@ -136,7 +136,7 @@ async def _run_checked(
     call_record.record_result(result)
     result = public_result(server, result)
     limits = profile.result_limits(max_result_chars(fleet.listed_tools.meta(tool.id)))
-    source = ResultSource((tool.id,), profile.fingerprint)
+    source = ResultSource(tool_ids=(tool.id,), profile_fingerprint=profile.fingerprint)
     shorten = partial(client.results.shorten, result, source, limits)
     return await client.run_step(shorten)
 

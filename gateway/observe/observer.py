@@ -64,7 +64,11 @@ class Requester:
             profile_name: name of the client's profile.
         """
         has_lasting_session = request is None or bool(request.headers.get("mcp-session-id"))
-        return cls(session_id, profile_name, has_lasting_session)
+        return cls(
+            session_id=session_id,
+            profile_name=profile_name,
+            has_lasting_session=has_lasting_session,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +249,12 @@ class Observer:
         """
         if self._recorder is not None:
             event = ServerEvent(
-                EventOrigin.now(GATEWAY_SESSION_ID, 0), name, state, ms, tools, problem
+                origin=EventOrigin.now(GATEWAY_SESSION_ID, 0),
+                server=name,
+                state=state,
+                ms=ms,
+                tools=tools,
+                problem=problem,
             )
             self._record_later(self._recorder, event)
 
@@ -363,7 +372,15 @@ class Observer:
         allowed = None
         if offer.profile_ids is not None:
             allowed = tuple(tool_id for tool_id in offer.profile_ids if tool_id in tools)
-        self._recorder(CatalogEvent(origin, client, fingerprint, tools, allowed))
+        self._recorder(
+            CatalogEvent(
+                origin=origin,
+                client=client,
+                catalog=fingerprint,
+                tools=tools,
+                profile_tools=allowed,
+            )
+        )
 
     def _record_counted_list(
         self,

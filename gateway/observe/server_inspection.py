@@ -140,7 +140,7 @@ def read_configured_tools(path: Path) -> ConfiguredTools:
         none = "every server is disabled or lists none" if config.servers else "no servers in it"
         reasons = "; ".join(problems) or none
         raise CatalogError(f"{path}: no tools: {reasons}")
-    return ConfiguredTools(tuple(tools), tuple(problems))
+    return ConfiguredTools(tools=tuple(tools), problems=tuple(problems))
 
 
 async def _list_tools(specs: Iterable[ServerSpec]) -> tuple[Fleet, list[ServerReport]]:

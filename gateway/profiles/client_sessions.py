@@ -64,7 +64,9 @@ class ToolListing:
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
         """A listing from its JSON form."""
         tools = tuple(types.Tool.model_validate(tool) for tool in saved["meta_tools"])
-        return cls(saved["profile"], saved["all_direct"], tools)
+        return cls(
+            profile_fingerprint=saved["profile"], all_direct=saved["all_direct"], meta_tools=tools
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +303,9 @@ class ClientSessions:
         for name, profile in new_profiles.items():
             if name not in self._views:
                 self._views[name] = ProfileViews(
-                    self._fleet.engine, profile, lambda: self._fleet.hidden_ids
+                    engine=self._fleet.engine,
+                    profile=profile,
+                    hidden_ids=lambda: self._fleet.hidden_ids,
                 )
 
     def session_of(self, request: Any) -> ClientSession:

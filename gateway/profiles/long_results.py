@@ -190,8 +190,10 @@ class SharedResults(ResultStore):
         if row is None or text is None:
             return None
         tool_ids, profile_fingerprint, server, read_chars = json.loads(row)
-        source = ResultSource(tuple(tool_ids), profile_fingerprint, server)
-        return StoredResult(json.loads(text), source, read_chars)
+        source = ResultSource(
+            tool_ids=tuple(tool_ids), profile_fingerprint=profile_fingerprint, server=server
+        )
+        return StoredResult(text=json.loads(text), source=source, read_chars=read_chars)
 
     def set_read_chars(self, owner: object, result_id: str, read_chars: int) -> None:
         """See `ResultStore`."""
@@ -335,7 +337,9 @@ class SessionResults:
         """Store a text. Returns its beginning, and a format of the note on how to read on."""
         # Never the whole text, which may be short if the limit is low.
         shown_chars = min(_MAX_BEGINNING_CHARS, len(text) // 2)
-        result_id = self._store.add(self._owner, StoredResult(text, source, shown_chars))
+        result_id = self._store.add(
+            self._owner, StoredResult(text=text, source=source, read_chars=shown_chars)
+        )
         return text[:shown_chars], (
             f"[{len(text):,} characters, of which the first {shown_chars:,} are above. "
             f'Read on with read_result {{{{"id": "{result_id}"}}}}.{{}}]'
@@ -343,7 +347,7 @@ class SessionResults:
 
     def store(self, text: str, source: ResultSource) -> str:
         """Store a text with results of several tools, and return the id to read it."""
-        return self._store.add(self._owner, StoredResult(text, source, read_chars=0))
+        return self._store.add(self._owner, StoredResult(text=text, source=source, read_chars=0))
 
     def read(
         self,

@@ -179,7 +179,7 @@ class Profile:
         Args:
             chars: limit in characters from the tool's definition; None if it sets none.
         """
-        return ResultLimits(self.result_tokens, self.media_bytes, chars)
+        return ResultLimits(tokens=self.result_tokens, media_bytes=self.media_bytes, chars=chars)
 
     def matches_server(self, name: str | None) -> bool:
         """Whether the profile's globs match a server."""
@@ -410,8 +410,12 @@ class ClientProfiles:
             for profile_name, profile in settings.profiles.items()
         }
         if (over_http and tokens) or (attached and profiles and name not in profiles):
-            return cls(PROFILE_WITHOUT_TOOLS, profiles, tokens)
-        return cls(Profile.of(settings, name, settings.profile(name)), profiles, tokens)
+            return cls(default=PROFILE_WITHOUT_TOOLS, profiles=profiles, tokens=tokens)
+        return cls(
+            default=Profile.of(settings, name, settings.profile(name)),
+            profiles=profiles,
+            tokens=tokens,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,9 @@ class Prompts:
         client = self._client_of(context)
         server, prompt = self.locate(client, params.name)
         caller = Caller(
-            context, client, lambda: self.require_prompt(client, params.name, server, prompt)
+            context=context,
+            client=client,
+            check=lambda: self.require_prompt(client, params.name, server, prompt),
         )
         meta = forwarded_meta(params.meta, caller)
 
@@ -168,7 +170,7 @@ def _within_limits(
     )
     profile = client.profile
     limits = profile.result_limits()
-    source = ResultSource((), profile.fingerprint, server)
+    source = ResultSource(tool_ids=(), profile_fingerprint=profile.fingerprint, server=server)
     limited = client.results.shorten(contents, source, limits)
     roles: list[types.Role] = [message.role for message in result.messages]
     if limited.content is not contents.content:
@@ -231,7 +233,7 @@ class Completions:
             server, uri = self._resources.locate(client, params.ref.uri)
             reference = types.ResourceTemplateReference(uri=uri)
             check = partial(self._resources.require_server, client, server, params.ref.uri)
-        caller = Caller(context, client, check)
+        caller = Caller(context=context, client=client, check=check)
         meta = forwarded_meta(params.meta, caller)
         server_params = params.model_copy(update={"ref": reference, "meta": meta})
         request = types.CompleteRequest(params=server_params)

@@ -203,7 +203,11 @@ class Resources:
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         client = self._client_of(context)
         server, uri = self.locate(client, params.uri)
-        caller = Caller(context, client, lambda: self.require_server(client, server, params.uri))
+        caller = Caller(
+            context=context,
+            client=client,
+            check=lambda: self.require_server(client, server, params.uri),
+        )
         meta = forwarded_meta(params.meta, caller)
 
         async def send(
@@ -234,7 +238,7 @@ class Resources:
             update={"contents": contents, "meta": public_meta(server, result.meta)}
         )
         profile = client.profile
-        source = ResultSource((), profile.fingerprint, server)
+        source = ResultSource(tool_ids=(), profile_fingerprint=profile.fingerprint, server=server)
         shortened: types.ReadResourceResult = await anyio.to_thread.run_sync(
             client.results.shorten_read, public, source, profile.result_limits()
         )

@@ -130,7 +130,9 @@ class Fleet:
         if pins is not None:
             pins.start(self.upstreams, Catalog(tools))
             settings["trust"] = {**settings.get("trust", {}), "pins": pins.path}
-        self._index = SavedIndex(self._listing_cache.folder / "index", self.upstreams, settings)
+        self._index = SavedIndex(
+            folder=self._listing_cache.folder / "index", servers=self.upstreams, settings=settings
+        )
         self.engine = self._index.engine(tools)
         self._followed_catalog = self.engine.catalog
         self._foreign_ids_cache: tuple[Catalog | None, Mapping[str, Upstream], frozenset[str]] = (

@@ -79,9 +79,13 @@ class ResourcesAndPrompts:
             KeyError: a list is missing.
         """
         return cls(
-            tuple(types.Resource.model_validate(entry) for entry in document["resources"]),
-            tuple(types.ResourceTemplate.model_validate(entry) for entry in document["templates"]),
-            tuple(types.Prompt.model_validate(entry) for entry in document["prompts"]),
+            resources=tuple(
+                types.Resource.model_validate(entry) for entry in document["resources"]
+            ),
+            templates=tuple(
+                types.ResourceTemplate.model_validate(entry) for entry in document["templates"]
+            ),
+            prompts=tuple(types.Prompt.model_validate(entry) for entry in document["prompts"]),
         )
 
 
@@ -114,9 +118,11 @@ async def read_resources_and_prompts(client: Client, problems: list[str]) -> Res
 
     has_resources, has_prompts = capabilities.resources, capabilities.prompts
     return ResourcesAndPrompts(
-        await _read_pages("resources", resources, problems) if has_resources else (),
-        await _read_pages("resource templates", templates, problems) if has_resources else (),
-        await _read_pages("prompts", prompts, problems) if has_prompts else (),
+        resources=await _read_pages("resources", resources, problems) if has_resources else (),
+        templates=await _read_pages("resource templates", templates, problems)
+        if has_resources
+        else (),
+        prompts=await _read_pages("prompts", prompts, problems) if has_prompts else (),
     )
 
 
@@ -388,7 +394,12 @@ async def _read_tools(client: Client, pages: ToolPages) -> Listing:
         client.instructions or "", _MAX_DESCRIPTION_CHARS, "the text of its instructions", problems
     )
     if client.server_capabilities.tools is None:
-        return Listing((), instructions, _server_version(client), problems=tuple(problems))
+        return Listing(
+            tools=(),
+            instructions=instructions,
+            version=_server_version(client),
+            problems=tuple(problems),
+        )
     for number in range(1, _MAX_TOOL_PAGES + 1):
         page = await _read_tool_page(client, cursor, pages)
         page_tools = budget.fitting(page, page.tools)
@@ -415,11 +426,11 @@ async def _read_tools(client: Client, pages: ToolPages) -> Listing:
     if (cursor and len(tools) >= _MAX_TOOLS) or len(tools) > _MAX_TOOLS:
         problems.append(f"it lists more than {_MAX_TOOLS:,} tools; the rest is left out")
     return Listing(
-        tuple(tools[:_MAX_TOOLS]),
-        instructions,
-        _server_version(client),
-        min(valid_seconds),
-        (*problems, *pages.problems),
+        tools=tuple(tools[:_MAX_TOOLS]),
+        instructions=instructions,
+        version=_server_version(client),
+        valid_s=min(valid_seconds),
+        problems=(*problems, *pages.problems),
     )
 
 

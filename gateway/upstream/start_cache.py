@@ -56,9 +56,9 @@ class ListingCache:
                 return None
             tools = tuple(types.Tool.model_validate(tool) for tool in document["tools"])
             return Listing(
-                tools,
-                str(document["instructions"]),
-                str(document["version"]),
+                tools=tools,
+                instructions=str(document["instructions"]),
+                version=str(document["version"]),
                 problems=tuple(map(str, document["problems"])),
                 resources_and_prompts=ResourcesAndPrompts.from_json(document["offers"]),
             )

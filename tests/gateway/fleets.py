@@ -39,7 +39,7 @@ def fleet_of(folder: Path, *specs: ServerSpec, **settings) -> Fleet:
         specs,
         **{
             "engine_settings": {"tiers": ["lexical"]},
-            "manifests": ListingCache(folder / "manifests"),
+            "listing_cache": ListingCache(folder / "manifests"),
             "open_log": log_opener(folder / "logs"),
             "processes": RunningProcesses(folder / "running"),
             **settings,

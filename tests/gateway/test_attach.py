@@ -342,7 +342,7 @@ def test_settings_programs_and_code_count_but_not_the_list_of_servers(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
     assert identity_of({"command": program.name}) != named
-    monkeypatch.setattr("shortlist.gateway.attach.identity._code_state", lambda: "changed")
+    monkeypatch.setattr("shortlist.gateway.attach.identity._source_files_hash", lambda: "changed")
     assert identity_of({"args": ["first"]}) != first
 
 

@@ -337,7 +337,7 @@ def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
     (tmp_path / "latin.json").write_bytes(b'{\n "a": "\xe4"}')
     with pytest.raises(ConfigError, match=r"latin.json:2:8: not UTF-8"):
         read(tmp_path / "latin.json")
-    monkeypatch.setattr("shortlist.gateway.clients.config_document.SIZE_LIMIT", 10)
+    monkeypatch.setattr("shortlist.gateway.clients.config_document.MAX_FILE_BYTES", 10)
     (tmp_path / "large.json").write_text('{"a": "bcdefgh"}')
     with pytest.raises(ConfigError, match="larger than 10 bytes"):
         read(tmp_path / "large.json")

@@ -84,7 +84,7 @@ def test_any_entries(shape, entries, other):
     found = read_bytes(json.dumps(document).encode(), ".json")
     assert isinstance(found, ClientConfig)
     good = {server.name for server in found.servers}
-    assert good | set(found.skipped) == set(entries) or found.kind == "empty"
+    assert good | set(found.unusable_servers) == set(entries) or found.file_format == "empty"
     for server in found.servers:
         if server.transport == "stdio":
             assert server.command

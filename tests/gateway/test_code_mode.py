@@ -247,8 +247,8 @@ def test_a_profile_changes_single_keys_of_what_scripts_may_do():
     assert same.flows == own.flows == (Flow("shop", "mail"),)
     assert (same.has_run_code, own.has_run_code, off.has_run_code) == (True, True, False)
     silent = GatewaySettings.make({"profiles": {"a": {"code": {"deny": ["x/*"]}}, "b": {}}})
-    assert Profile.of(silent, "a", silent.profile("a")).code
-    assert not Profile.of(silent, "b", silent.profile("b")).code
+    assert Profile.of(silent, "a", silent.profile("a")).has_run_code
+    assert not Profile.of(silent, "b", silent.profile("b")).has_run_code
 
 
 @pytest.mark.anyio
@@ -274,7 +274,7 @@ async def test_extract_is_there_where_the_settings_name_a_model(tmp_path):
     command = shlex.join([sys.executable, "-c", program])
     code = "await extract('Anna', int)"
     made = GatewaySettings.make({"code": {"extract": command}})
-    extract = Profile.of(made, "default", made.profile()).extract
+    extract = Profile.of(made, "default", made.profile()).extract_command
     async with gateway_of(tmp_path / "a", shop(), extract_command=extract) as (client, _):
         held = await ran(client, code)
         [run] = [one for one in (await client.list_tools()).tools if one.name == "run_code"]

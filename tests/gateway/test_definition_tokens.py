@@ -18,10 +18,10 @@ def test_a_definition_is_counted_once_for_as_long_as_it_stays_the_same(monkeypat
     monkeypatch.setattr(module, "bundled_counter", Counting)
     read, write = Tool("read", "a", "Read a file."), Tool("write", "a", "Write a file.")
     tokens = DefinitionTokens()
-    first = tokens.of([read, write])
+    first = tokens.count([read, write])
     expected = TokenCounter().count(definition_text("read", "Read a file.", read.input_schema))
     assert first["a/read"] == expected
-    assert tokens.of([read, write]) == first
+    assert tokens.count([read, write]) == first
     assert len(counted) == 2
-    tokens.of([read, Tool("write", "a", "Write a text into a file.")])
+    tokens.count([read, Tool("write", "a", "Write a text into a file.")])
     assert len(counted) == 3

@@ -31,7 +31,7 @@ def gateway(tmp_path, *, request_s=30.0, own=None, **servers):
     command[2] = (
         f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, {limits}); "
         "from shortlist.gateway import http_connections; "
-        f"http_connections.REQUEST_S = {request_s}; {command[2]}"
+        f"http_connections.REQUEST_TIMEOUT_S = {request_s}; {command[2]}"
     )
     log = tmp_path / "stderr"
     with log.open("wb") as stderr, subprocess.Popen(command, env=environment, stderr=stderr) as run:

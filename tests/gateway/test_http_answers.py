@@ -99,7 +99,7 @@ async def test_the_documents_of_a_login_are_bounded(monkeypatch):
 async def test_a_server_that_never_answers_the_end_of_its_session_starts_again(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("shortlist.gateway.connections.http_client._END_S", 0.3)
+    monkeypatch.setattr("shortlist.gateway.connections.http_client._SESSION_END_TIMEOUT_S", 0.3)
     with listening("rough_http_server.py") as server:
         spec = reached(server, path="endless")
         async with running(tmp_path, spec, idle_stop_s=0.3) as fleet:

@@ -266,8 +266,8 @@ async def test_an_operation_that_changed_is_not_called_as_the_old_one(tmp_path, 
 
 
 async def test_the_document_is_read_again_when_it_changes(tmp_path, service, monkeypatch):
-    monkeypatch.setattr("shortlist.gateway.upstream.server_lists._LEAST_FRESH_S", 0.2)
-    monkeypatch.setattr("shortlist.gateway.connections.openapi_server._FRESH_MS", 200)
+    monkeypatch.setattr("shortlist.gateway.upstream.server_lists._MIN_VALID_S", 0.2)
+    monkeypatch.setattr("shortlist.gateway.connections.openapi_server._LIST_VALID_MS", 200)
     document = tmp_path / "billing.yaml"
     document.write_text(DOCUMENT.read_text())
     async with running(tmp_path, billing(service, document)) as fleet:

@@ -368,14 +368,18 @@ class CheckedClient:
         view = self.view()
         visible = [tool for tool in view.catalog if view.exists(tool.id)]
         visible_names = ToolNames(visible)
-        names = {tool.id: visible_names.of(tool.id) for tool in visible}
+        names = {tool.id: visible_names.function_of(tool.id) for tool in visible}
         all_names = ToolNames(view.catalog)
         # A hidden tool has no name. Another tool may have the name that it would have.
         tools = [
-            one for one in tools if one.id in names or all_names.of(one.id) not in names.values()
+            one
+            for one in tools
+            if one.id in names or all_names.function_of(one.id) not in names.values()
         ]
         lines = "try:\n    await eval('{}.{}()')\nexcept Exception as error:\n    print(error)\n"
-        code = "".join(lines.format(*names.get(one.id, all_names.of(one.id))) for one in tools)
+        code = "".join(
+            lines.format(*names.get(one.id, all_names.function_of(one.id))) for one in tools
+        )
         expected: dict[str, list[str]] = {name: [] for name in self.servers}
         for one in tools:
             if self.profile.has_run_code and one.hints is not DESTROY and self.world.permits(one):

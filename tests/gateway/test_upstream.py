@@ -96,7 +96,7 @@ async def test_after_three_failures_calls_are_refused_at_once_until_one_succeeds
 async def test_calls_that_wait_for_a_try_are_refused_once_it_failed(tmp_path):
     async with running(tmp_path, rough(tmp_path, "one", start_timeout_s=60)) as fleet:
         for _ in range(3):
-            with pytest.raises(LostError):
+            with pytest.raises(ConnectionLostError):
                 await call(fleet, "one/die", times=9)
         await until(lambda: fleet.upstreams["one"].state == "failed")
         starts = noted(tmp_path, "one", "starts")
@@ -112,14 +112,14 @@ async def test_calls_that_wait_for_a_try_are_refused_once_it_failed(tmp_path):
             async with anyio.create_task_group() as group:
                 for _ in range(5):
                     group.start_soon(again)
-        assert errors == [LostError, *[UpstreamError] * 4]
+        assert errors == [ConnectionLostError, *[UpstreamError] * 4]
         assert noted(tmp_path, "one", "starts") == starts + 1
 
 
 async def test_a_call_waits_for_the_try_of_another_one_no_longer_than_for_a_start(tmp_path):
     async with running(tmp_path, rough(tmp_path, "one", start_timeout_s=5)) as fleet:
         for _ in range(3):
-            with pytest.raises(LostError):
+            with pytest.raises(ConnectionLostError):
                 await call(fleet, "one/die", times=3)
         await until(lambda: fleet.upstreams["one"].state == "failed")
         await anyio.sleep(2.2)
@@ -229,7 +229,7 @@ def test_lines_come_whole_whatever_the_chunks(lengths, steps, most):
     """Chunks end anywhere; a line above the limit gives its two ends and its size."""
     given_lines = [bytes(97 + (at * 7) % 26 for at in range(size**3)) for size in lengths]
     data = b"".join(line + b"\n" for line in given_lines) + b"rest"
-    lines, got, at = LineReader(most=most), [], 0
+    lines, got, at = LineReader(max_bytes=most), [], 0
     for step in itertools.cycle(steps):
         got += lines.feed(data[at : at + step])
         at += step
