@@ -8,7 +8,7 @@ _EXTRACT_SENTENCE = (
 )
 
 
-def description(tools: str, signatures: str, *, extract: bool) -> str:
+def run_code_description(tools: str, signatures: str, *, extract: bool) -> str:
     """The description of a tool that runs scripts.
 
     Args:
@@ -17,7 +17,7 @@ def description(tools: str, signatures: str, *, extract: bool) -> str:
         extract: whether scripts have `extract`.
 
     Example:
-        >>> description("the tools", "call find_functions", extract=False)[:60]
+        >>> run_code_description("the tools", "call find_functions", extract=False)[:60]
         'Run a Python script over the tools: loop, filter, join, and '
     """
     text = (

@@ -77,12 +77,12 @@ def _parse_rows(report: str) -> list[ErrorRow]:
 
 
 def _line_of(row: ErrorRow) -> int | None:
-    return span(row)[0][0] or None
+    return error_span(row)[0][0] or None
 
 
 def _explain_row(row: ErrorRow, script: Script) -> str:
     message, name = message_of(row), row.get("name")
-    source_text = source(row, script.code)[:80]
+    source_text = error_source(row, script.code)[:80]
     if name == "unresolved-attribute":
         return _explain_attribute(message, source_text, script)
     if name == "unresolved-reference" and (
@@ -109,7 +109,7 @@ def _explain_row(row: ErrorRow, script: Script) -> str:
 
 def _rest_of_line(row: ErrorRow, code: str) -> str:
     """The script's text from the position of an error to the end of its line."""
-    return source({"location": row.get("location")}, code)
+    return error_source({"location": row.get("location")}, code)
 
 
 def _explain_attribute(message: str, source_text: str, script: Script) -> str:
@@ -194,7 +194,9 @@ def certain_rows(rows: Sequence[ErrorRow], code: str, stubs: str) -> list[ErrorR
         stubs: the stubs of the check.
     """
     types = set(_TYPE_NAMES.findall(stubs))
-    argument_spans = [span(row) for row in rows if _WRONG_TOOL_ARGUMENT.match(message_of(row))]
+    argument_spans = [
+        error_span(row) for row in rows if _WRONG_TOOL_ARGUMENT.match(message_of(row))
+    ]
     return [row for row in rows if _is_certain(row, code, types, argument_spans)]
 
 
@@ -203,7 +205,7 @@ def message_of(row: ErrorRow) -> str:
     return str(row.get("message", ""))[:1_000]
 
 
-def span(row: ErrorRow) -> tuple[tuple[int, int], tuple[int, int]]:
+def error_span(row: ErrorRow) -> tuple[tuple[int, int], tuple[int, int]]:
     """Start and end as line and column, from 1; zeros if unknown. The end is exclusive."""
     positions = []
     for name in ("location", "end_location"):
@@ -215,9 +217,9 @@ def span(row: ErrorRow) -> tuple[tuple[int, int], tuple[int, int]]:
     return positions[0], positions[1]
 
 
-def source(row: ErrorRow, code: str) -> str:
+def error_source(row: ErrorRow, code: str) -> str:
     """The script's text from the position of an error to the end of the line."""
-    (line, column), (end_line, end_column) = span(row)
+    (line, column), (end_line, end_column) = error_span(row)
     lines = code.splitlines()
     if not 0 < line <= len(lines):
         return ""
@@ -231,7 +233,7 @@ def _is_certain(row: ErrorRow, code: str, types: set[str], argument_spans: Seque
     if rule == "invalid-syntax":
         # In the sandbox, `return` ends a script. The checker does not know this.
         return not message.startswith("`return` statement outside")
-    start, end = span(row)
+    start, end = error_span(row)
     inside = any(
         argument_start <= start and end <= argument_end
         for argument_start, argument_end in argument_spans
@@ -244,7 +246,7 @@ def _is_certain(row: ErrorRow, code: str, types: set[str], argument_spans: Seque
         if match := _WRONG_KEY_VALUE.match(message):
             return inside and _never_fits(match[1], match[2])
         if match := _WRONG_TOOL_ARGUMENT.match(message):
-            return not source(row, code).startswith("*") and _never_fits(match[1], match[2])
+            return not error_source(row, code).startswith("*") and _never_fits(match[1], match[2])
         return f"found `{_UNAWAITED_TYPE}" in message
     if rule not in _RESULT_RULES:
         return False
@@ -259,7 +261,7 @@ def _is_only_read(row: ErrorRow, code: str) -> bool:
     """Whether the script reads a key by its name and never writes it."""
     if "(subscripted object" in message_of(row):
         return False
-    key_match = re.fullmatch(r"""['"](.*)['"]""", source(row, code))
+    key_match = re.fullmatch(r"""['"](.*)['"]""", error_source(row, code))
     if key_match is None:
         return False
     write_pattern = rf"""['"]{re.escape(key_match[1])}['"]\s*(?:\]\s*[^\s\w=]{{0,2}}=(?!=)|[:,])"""

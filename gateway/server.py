@@ -34,7 +34,7 @@ from .meta_tools.run_code import CodeMode
 from .meta_tools.search_answer import queries_of
 from .meta_tools.shown_tools import shown_tools
 from .meta_tools.tool_calls import ClientCall, error_result, forward_call
-from .observe.gateway_events import CallRecord
+from .observe.gateway_events import CallRecorder
 from .observe.observer import Observer, ProfileOffer, Requester
 from .profiles.client_sessions import ClientSession, ClientSessions, permitted_servers
 from .profiles.profile import (
@@ -52,7 +52,7 @@ from .relay.mcp_prompts import Completions, Prompts
 from .relay.resources import Resources
 from .relay.subscriptions import Subscriptions
 from .stdio_streams import standard_streams
-from .upstream.caller import Caller, Context
+from .upstream.caller import Caller, RequestContext
 from .upstream.fleet import Fleet
 from .upstream.server_connection import ServerError, ServerState, Upstream, UpstreamError
 
@@ -138,7 +138,7 @@ class Gateway:
         settings = views.config.session.changed({"must_offer": False})
         return Session(views, settings, data)
 
-    def _client(self, context: Context) -> ClientSession:
+    def _client(self, context: RequestContext) -> ClientSession:
         """The session of a request."""
         client = self.sessions.session_of(context.request)
         if context.request is None:
@@ -147,7 +147,7 @@ class Gateway:
             self.fleet.message_handlers.only_client = None if caller.is_modern else caller
         return client
 
-    async def _with_session(self, ctx: Context, call_next: CallNext) -> Any:
+    async def _with_session(self, ctx: RequestContext, call_next: CallNext) -> Any:
         """Middleware: reads the session, and names the client's servers in the first answer."""
         try:
             await self.sessions.read_shared(ctx.request)
@@ -163,7 +163,7 @@ class Gateway:
 
     async def _list_tools(
         self,
-        context: Context,
+        context: RequestContext,
         params: types.PaginatedRequestParams | None,  # noqa: ARG002
     ) -> types.ListToolsResult:
         client = self._client(context)
@@ -176,12 +176,12 @@ class Gateway:
         return types.ListToolsResult(tools=tools)
 
     async def _call_tool(
-        self, context: Context, params: types.CallToolRequestParams
+        self, context: RequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        client, call_record = self._client(context), CallRecord()
+        client, call_recorder = self._client(context), CallRecorder()
         requester = Requester.of_request(context.request, client.session.id, client.profile.name)
-        with self.observer.request(requester, params, call_record) as request:
-            answer = await self._answer_safely(context, client, params, call_record)
+        with self.observer.recorded_request(requester, params, call_recorder) as request:
+            answer = await self._answer_safely(context, client, params, call_recorder)
             request.answer = answer if isinstance(answer, types.CallToolResult) else None
         catalog = self.fleet.engine.catalog
         if params.name == SEARCH_TOOLS and self.observer.lacks_catalog(requester, catalog):
@@ -200,18 +200,18 @@ class Gateway:
 
     async def _answer_safely(
         self,
-        context: Context,
+        context: RequestContext,
         client: ClientSession,
         params: types.CallToolRequestParams,
-        call_record: CallRecord,
+        call_recorder: CallRecorder,
     ) -> types.CallToolResult | types.InputRequiredResult:
         """The answer to a call. Errors become answers too."""
         arguments = dict(params.arguments or {})
         try:
             await self.fleet.follow_changes()
-            return await self._answer_call(context, client, params, arguments, call_record)
+            return await self._answer_call(context, client, params, arguments, call_recorder)
         except (ShortlistError, UpstreamError) as error:
-            call_record.record_failure()
+            call_recorder.record_failure()
             if isinstance(error, ServerError) and error.code == types.URL_ELICITATION_REQUIRED:
                 # The client opens the addresses in the error, then calls again.
                 raise MCPError(error.code, str(error), error.data) from error
@@ -219,21 +219,21 @@ class Gateway:
         except Exception:  # noqa: BLE001
             # The text of an unexpected exception must not reach a client.
             _LOG.exception("a call of %r failed", params.name)
-            call_record.record_failure()
+            call_recorder.record_failure()
             return error_result("the gateway failed on this call; its log says why")
 
     async def _answer_call(
         self,
-        context: Context,
+        context: RequestContext,
         client: ClientSession,
         params: types.CallToolRequestParams,
         arguments: dict[str, Any],
-        call_record: CallRecord,
+        call_recorder: CallRecorder,
     ) -> types.CallToolResult | types.InputRequiredResult:
         name = params.name
         if name not in RESERVED_NAMES:
             call = ClientCall(name=name, arguments=arguments, params=params)
-            return await forward_call(self.fleet, context, client, call, call_record)
+            return await forward_call(self.fleet, context, client, call, call_recorder)
         arguments = dict(without_refused_nulls(_META_TOOL_SCHEMAS[name], arguments))
         if problems := _ARGUMENT_CHECKS[name].problems(arguments):
             return error_result("The arguments do not fit: " + "; ".join(map(str, problems)))
@@ -247,34 +247,36 @@ class Gateway:
                 params=params,
                 via_meta_tool=name,
             )
-            return await forward_call(self.fleet, context, client, call, call_record)
+            return await forward_call(self.fleet, context, client, call, call_recorder)
         if name == READ_RESULT:
             first, last = (*arguments.get("range", ()), None, None)[:2]
             read = partial(client.results.read, may_read=client.may_read)
             text = await anyio.to_thread.run_sync(read, arguments["id"], first, last)
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
         if name == SEARCH_TOOLS:
-            return await self._search(context, client, params, arguments, call_record)
+            return await self._search(context, client, params, arguments, call_recorder)
         if name == GET_TOOL_DETAILS:
             stubs = self.code_mode.stubs if client.profile.has_run_code else None
             return await anyio.to_thread.run_sync(
-                answers.details, self.fleet, client, arguments, stubs
+                answers.answer_details, self.fleet, client, arguments, stubs
             )
         if name == RUN_CODE and client.profile.has_run_code:
             return await self.code_mode.run(context, client, params)
         if name == RUN_CODE:
             return error_result("run_code is off here; the operator turns it on: shortlist.code")
         if name == LIST_SERVERS:
-            return await anyio.to_thread.run_sync(answers.servers, self.fleet, client, arguments)
+            return await anyio.to_thread.run_sync(
+                answers.answer_servers, self.fleet, client, arguments
+            )
         return error_result(f"There is no tool {name!r} here; use one of: {', '.join(call_tools)}.")
 
     async def _search(
         self,
-        context: Context,
+        context: RequestContext,
         client: ClientSession,
         params: types.CallToolRequestParams,
         arguments: dict[str, Any],
-        call_record: CallRecord,
+        call_recorder: CallRecorder,
     ) -> types.CallToolResult | types.InputRequiredResult:
         """The answer of a search, with the result of a claimed tool if one was called."""
         if isinstance(server := arguments.get("server"), str):
@@ -282,8 +284,10 @@ class Gateway:
         query, catalog = "\n".join(queries_of(arguments)), self.fleet.engine.catalog
         collected = await collect_votes(self.fleet, context, client, query, catalog)
         await client.run_step(partial(client.use_votes, collected.votes))
-        search = await anyio.to_thread.run_sync(answers.search, self.fleet, client, arguments)
-        call_record.search, answer = search.outcome, search.result
+        search = await anyio.to_thread.run_sync(
+            answers.answer_search, self.fleet, client, arguments
+        )
+        call_recorder.search, answer = search.outcome, search.result
         if (
             not collected.claim_arguments
             or (claim := collected.claimed_call(client.view())) is None
@@ -291,7 +295,7 @@ class Gateway:
             return answer
         tool, claimed_arguments = claim
         call = ClientCall(name=tool.id, arguments=claimed_arguments, params=params)
-        result = await forward_call(self.fleet, context, client, call, CallRecord())
+        result = await forward_call(self.fleet, context, client, call, CallRecorder())
         if isinstance(result, types.InputRequiredResult):
             return result
         note = types.TextContent(type="text", text=f"Its server had {tool.id} called at once:")
@@ -309,7 +313,7 @@ class Gateway:
     def _state_changed(self, upstream: Upstream) -> None:
         """Record that a server started, stopped or failed."""
         name, state = upstream.spec.name, upstream.state
-        self.observer.server(
+        self.observer.record_server_state(
             name,
             state.value,
             ms=upstream.started_ms if state is ServerState.STARTED else None,

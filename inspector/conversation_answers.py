@@ -21,7 +21,7 @@ _MAX_HOURS = 48
 _MAX_TURNS = 60
 
 
-def events(history: EventHistory, start: int) -> dict[str, Any]:
+def timeline_answer(history: EventHistory, start: int) -> dict[str, Any]:
     """Lines of the timeline.
 
     Args:
@@ -38,7 +38,7 @@ def events(history: EventHistory, start: int) -> dict[str, Any]:
     }
 
 
-def conversations(history: EventHistory) -> dict[str, Any]:
+def conversations_answer(history: EventHistory) -> dict[str, Any]:
     """All conversations, the newest first, and the searches that led to no call."""
     sessions = history.sessions()
     summaries = [_summary(session, rows) for session, rows in sessions.items()]
@@ -197,7 +197,7 @@ def _call_problem(row: Mapping[str, Any]) -> str:
     return "; ".join(problems) or str(row.get("reason") or "")
 
 
-def overview(subject: Subject, servers: Mapping[str, Any]) -> dict[str, Any]:
+def overview_answer(subject: Subject, servers: Mapping[str, Any]) -> dict[str, Any]:
     """Servers, calls and searches an hour, latencies, and tokens saved.
 
     Args:

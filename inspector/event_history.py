@@ -27,7 +27,7 @@ _MAX_PROBLEM_CHARS = 400
 _MAX_BYTES_PER_READING = 64_000_000
 
 
-def cut(text: str, max_chars: int) -> str:
+def shortened(text: str, max_chars: int) -> str:
     """The first characters of a text, with a mark that says how many there are, if it is longer."""
     return (
         text
@@ -168,13 +168,13 @@ def _without_long_content(row: Row) -> Row:
         return row
     kept = {}
     if isinstance(query := content.get("query"), str):
-        kept["query"] = cut(query, _MAX_QUERY_CHARS)
+        kept["query"] = shortened(query, _MAX_QUERY_CHARS)
     result = content.get("result")
     if row.get("outcome") == "tool_error" and isinstance(result, Mapping):
         parts = result.get("content")
         texts = [part.get("text") for part in parts or () if isinstance(part, Mapping)]
         problem = " ".join(text for text in texts if isinstance(text, str))
-        kept["problem"] = cut(problem, _MAX_PROBLEM_CHARS)
+        kept["problem"] = shortened(problem, _MAX_PROBLEM_CHARS)
     if kept:
         row["content"] = kept
     return row

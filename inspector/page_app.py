@@ -26,8 +26,8 @@ from ..catalog.text_cleaning import written_out
 from ..errors import RequestError, ShortlistError, UnknownToolError
 from ..view import View
 from .catalog_answers import CatalogAnswers
-from .conversation_answers import conversations, events, overview
-from .event_history import cut
+from .conversation_answers import conversations_answer, overview_answer, timeline_answer
+from .event_history import shortened
 from .search_answers import explain_tool, search_tiers
 from .subject import Subject
 
@@ -161,11 +161,13 @@ class _Answers:
                 lambda query: self._catalog_answers.review(query.get("id", ""))
             ),
             "events": self._in_thread(
-                lambda query: events(self._subject.history, _first_row(query.get("start", "0")))
+                lambda query: timeline_answer(
+                    self._subject.history, _first_row(query.get("start", "0"))
+                )
             ),
-            "conversations": self._in_thread(lambda _: conversations(self._subject.history)),
+            "conversations": self._in_thread(lambda _: conversations_answer(self._subject.history)),
             "overview": self._in_thread(
-                lambda _: overview(self._subject, self._catalog_answers.servers())
+                lambda _: overview_answer(self._subject, self._catalog_answers.servers())
             ),
         }
 
@@ -309,7 +311,7 @@ def as_shown(value: Any) -> Any:
     Control and direction marks are written out, as `\u202e`. A longer text is cut, with a mark.
     """
     if isinstance(value, str):
-        return written_out(cut(value, _MAX_SHOWN_CHARS))
+        return written_out(shortened(value, _MAX_SHOWN_CHARS))
     if isinstance(value, Mapping):
         return {as_shown(str(key)): as_shown(child) for key, child in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

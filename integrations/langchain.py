@@ -256,7 +256,7 @@ def code_tools(
         RequestError: two tools of one name, or an engine over tools that are not among them.
     """
     from ..codemode import MontySandbox, Stubs, ToolNames, run_code
-    from ..codemode.description import description
+    from ..codemode.description import run_code_description
 
     MontySandbox()  # raises where the extra is missing
     by_name = _tools_by_name(tools)
@@ -302,7 +302,9 @@ def code_tools(
             run_script,
             arun_code,
             name="run_code",
-            description=description("functions", "find_functions", extract=extract is not None),
+            description=run_code_description(
+                "functions", "find_functions", extract=extract is not None
+            ),
             handle_tool_error=True,
         ),
     ]

@@ -20,10 +20,10 @@ def is_end_message(message: str) -> bool:
     )
 
 
-def in_one_line(error: BaseException) -> str:
+def error_in_one_line(error: BaseException) -> str:
     """The message of an error, in one line, with control characters written out. For operators."""
     if isinstance(error, BaseExceptionGroup):
-        return in_one_line(error.exceptions[0])
+        return error_in_one_line(error.exceptions[0])
     if isinstance(error, TimeoutError):
         return "it did not answer in time"
     if isinstance(error, FileNotFoundError) and error.filename:

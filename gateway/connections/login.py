@@ -10,7 +10,7 @@ from mcp import Client
 from mcp.client.auth import AuthorizationCodeResult
 
 from ...errors import ConfigError
-from .connection_errors import ConsentNeeded, in_one_line
+from .connection_errors import ConsentNeeded, error_in_one_line
 from .masking import redacted
 from .oauth import LoginStorage, interactive_login_auth
 from .server_log import log_opener
@@ -67,7 +67,7 @@ async def log_in(spec: ServerSpec, show_page: Callable[[str], Awaitable[None]]) 
                     async with Client(open_transport(spec, log, lambda _: None)) as client:
                         return len((await client.list_tools()).tools)
     except Exception as error:
-        reason = redacted(in_one_line(_login_error(error)), spec)
+        reason = redacted(error_in_one_line(_login_error(error)), spec)
         raise ConfigError(f"server {spec.name!r}: the login failed: {reason}") from error
     raise ConfigError(
         f"server {spec.name!r}: nobody logged in within {_LOGIN_TIMEOUT_S:.0f} s; try again"

@@ -24,7 +24,7 @@ from ...text import terms
 from ...view import View
 from ..profiles.client_sessions import ClientSession
 from ..profiles.profile import Profile
-from ..upstream.caller import Caller, Context
+from ..upstream.caller import Caller, RequestContext
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import ServerState, UpstreamError
 from .meta_tool_definitions import ToolEffect, effect_of
@@ -172,7 +172,7 @@ class CollectedVotes:
 
 
 async def collect_votes(
-    fleet: Fleet, context: Context, client: ClientSession, query: str, catalog: Catalog
+    fleet: Fleet, context: RequestContext, client: ClientSession, query: str, catalog: Catalog
 ) -> CollectedVotes:
     """Ask the servers for their votes about a query.
 

@@ -48,7 +48,9 @@ class SearchAnswer:
     outcome: SearchOutcome
 
 
-def search(fleet: Fleet, client: ClientSession, arguments: Mapping[str, Any]) -> SearchAnswer:
+def answer_search(
+    fleet: Fleet, client: ClientSession, arguments: Mapping[str, Any]
+) -> SearchAnswer:
     """The answer of `search_tools`.
 
     Raises:
@@ -67,7 +69,7 @@ def search(fleet: Fleet, client: ClientSession, arguments: Mapping[str, Any]) ->
             names = sorted({*(tool.server or "" for tool in view.tools()), *unready})
             raise RequestError(f"server: no {server!r:.80}; use one of: {', '.join(names)}")
         view = view.limited(ids)
-    parts = find_parts(view, arguments, instructions(fleet, view))
+    parts = find_parts(view, arguments, permitted_instructions(fleet, view))
     content = search_content(view, parts, arguments.get("detail"))
     hits = [hit for part in parts for hit in part.hits]
     if server is None:
@@ -146,7 +148,7 @@ def _named_in_query_first(unready: Mapping[str, str], query: str) -> dict[str, s
     return {name: unready[name] for name in names}
 
 
-def details(
+def answer_details(
     fleet: Fleet,
     client: ClientSession,
     arguments: Mapping[str, Any],
@@ -176,7 +178,7 @@ def details(
             rows.append(row)
             continue
         tool = outcome
-        row = {"name": tool.id, **definition(tool, detail, summaries)}
+        row = {"name": tool.id, **definition_fields(tool, detail, summaries)}
         if client.profile.split_call_tool:
             row["call_with"] = CALL_TOOL_BY_EFFECT[effect_of(tool.annotations)]
         cost = _json_tokens(row)
@@ -245,7 +247,7 @@ def named_unready_server(fleet: Fleet, client: ClientSession, view: View, name: 
     return next((server for server in unready if server in prefixes), None)
 
 
-def servers(
+def answer_servers(
     fleet: Fleet, client: ClientSession, arguments: Mapping[str, Any]
 ) -> types.CallToolResult:
     """The answer of `list_servers`: a line for each server, or all about one server.
@@ -284,7 +286,7 @@ def server_rows(fleet: Fleet, client: ClientSession, view: View) -> Iterable[dic
     by_server: dict[str, list[Tool]] = {name: [] for name in fleet.upstreams}
     for tool in view.tools():
         by_server.setdefault(tool.server or "", []).append(tool)
-    texts = instructions(fleet, view)
+    texts = permitted_instructions(fleet, view)
     for name, tools in by_server.items():
         upstream = fleet.upstreams.get(name)
         pending = upstream is not None and upstream.state in (
@@ -313,7 +315,7 @@ def _topics(tools: tuple[Tool, ...]) -> str:
     return ", ".join(topics(tools)) if tools else ""
 
 
-def instructions(fleet: Fleet, view: View) -> dict[str, str]:
+def permitted_instructions(fleet: Fleet, view: View) -> dict[str, str]:
     """Server to its cleaned instructions, for each permitted server."""
     servers = {tool.server for tool in view.tools()}
     texts = {
@@ -323,7 +325,7 @@ def instructions(fleet: Fleet, view: View) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text and name in servers}
 
 
-def digest(fleet: Fleet, client: ClientSession, view: View) -> str:
+def servers_digest(fleet: Fleet, client: ClientSession, view: View) -> str:
     """Text for the description of `search_tools`: the names of all servers, then what they have.
 
     The names come first, then the operator's text. The remaining tokens go to the topics of the
@@ -377,7 +379,7 @@ def server_names(names: Iterable[str], tokens: int = MAX_DIGEST_TOKENS) -> str:
         shown -= max(1, shown // 20)
 
 
-def definition(tool: Tool, detail: str, summaries: Summaries) -> dict[str, Any]:
+def definition_fields(tool: Tool, detail: str, summaries: Summaries) -> dict[str, Any]:
     """A tool at a level of detail, as an object."""
     if detail == "full":
         fields = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import mcp.types as types
 
-from ...codemode.description import description
+from ...codemode.description import run_code_description
 from ...loaders.counting import bundled_counter
 from ..profiles.profile import (
     CALL_TOOL,
@@ -147,7 +147,7 @@ def meta_tools(
 def _run_code(with_extract: bool) -> types.Tool:
     """The definition of `run_code`. A script may do whatever its tools do."""
     signatures = f"{GET_TOOL_DETAILS} with detail=signature"
-    text = description("the tools, all servers in one", signatures, extract=with_extract)
+    text = run_code_description("the tools, all servers in one", signatures, extract=with_extract)
     script = {"type": "string", "description": "The script."}
     return _definition(RUN_CODE, "Run code", text, {"code": script}, ["code"], least_permissive([]))
 

@@ -20,13 +20,13 @@ from ...codemode.monty import MAX_RUNNING_SCRIPTS
 from ...errors import RequestError, ToolCallError
 from ...gating.verdict import CallRefusedError, Verdict
 from ...view import View
-from ..observe.gateway_events import CallRecord
+from ..observe.gateway_events import CallRecorder
 from ..observe.observer import Observer, Requester
 from ..profiles.client_sessions import ClientSession
 from ..profiles.long_results import ResultSource
-from ..relay.forwarding import relay, with_answers
+from ..relay.forwarding import relay_request, send_answering_questions
 from ..relay.resources import public_result
-from ..upstream.caller import Caller, Context
+from ..upstream.caller import Caller, RequestContext
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import UpstreamError
 from ..upstream.shown_questions import MAX_QUESTION_CHARS
@@ -61,7 +61,7 @@ class CodeMode:
         self._places = ScriptPlaces()
 
     async def run(
-        self, context: Context, client: ClientSession, params: types.CallToolRequestParams
+        self, context: RequestContext, client: ClientSession, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         """The answer of `run_code`, or a question to the client.
 
@@ -79,7 +79,7 @@ class CodeMode:
             async with self._places.place(client):
                 return await self._run_script(caller, client, code)
 
-        return await relay(
+        return await relay_request(
             self._fleet, caller, params, server="", subject=f"run_code {code}", send=send
         )
 
@@ -101,9 +101,9 @@ class CodeMode:
                 check=check_of_caller(lambda: checks.recheck(verdict)),
             )
             call_caller.question_channel = caller.question_channel
-            with checks.record_call(verdict) as call_record:
+            with checks.record_call(verdict) as call_recorder:
                 result = await self._call_tool(call_caller, tool, arguments)
-                call_record.record_result(result)
+                call_recorder.record_result(result)
             return script_value(result)
 
         async def approve(request: ApprovalRequest) -> bool:
@@ -148,7 +148,7 @@ class CodeMode:
 
         server = tool.server or ""
         try:
-            return public_result(server, await with_answers(caller, server, send))
+            return public_result(server, await send_answering_questions(caller, server, send))
         except UpstreamError as error:
             raise ToolCallError(str(error)) from None
 
@@ -259,13 +259,13 @@ class _RecordedCall:
     """One call of a script in the gateway's events."""
 
     def __init__(self, observer: Observer, requester: Requester, verdict: Verdict) -> None:
-        self._call_record = CallRecord()
+        self._call_record = CallRecorder()
         self._call_record.record_check(verdict)
         name = verdict.asked if verdict.tool is None else verdict.tool.id
         params = types.CallToolRequestParams(name=name, arguments=dict(verdict.arguments))
-        self._request = observer.request(requester, params, self._call_record)
+        self._request = observer.recorded_request(requester, params, self._call_record)
 
-    def __enter__(self) -> CallRecord:
+    def __enter__(self) -> CallRecorder:
         self._request.__enter__()
         return self._call_record
 

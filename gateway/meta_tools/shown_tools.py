@@ -62,7 +62,7 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
     if not listing.meta_tools or _understates_danger(listing.meta_tools, hidden):
         callable_later = [] if fleet.unlisted_servers else [*hidden, *_permitted_later(view)]
         hints = least_permissive([tool.annotations or {} for tool in callable_later])
-        text = answers.digest(fleet, client, view)
+        text = answers.servers_digest(fleet, client, view)
         meta = meta_tools(
             text,
             hints,

@@ -12,12 +12,12 @@ import mcp.types as types
 
 from ...catalog import Tool
 from ...gating.verdict import CallRefusedError, Verdict
-from ..observe.gateway_events import CallRecord
+from ..observe.gateway_events import CallRecorder
 from ..profiles.client_sessions import ClientSession
 from ..profiles.long_results import ResultSource
-from ..relay.forwarding import relay
+from ..relay.forwarding import relay_request
 from ..relay.resources import public_result
-from ..upstream.caller import Caller, Context, forwarded_meta
+from ..upstream.caller import Caller, RequestContext, forwarded_meta
 from ..upstream.fleet import Fleet
 from ..upstream.listed_tools import max_result_chars
 from .meta_tool_answers import named_unready_server
@@ -43,7 +43,11 @@ class ClientCall:
 
 
 async def forward_call(
-    fleet: Fleet, context: Context, client: ClientSession, call: ClientCall, call_record: CallRecord
+    fleet: Fleet,
+    context: RequestContext,
+    client: ClientSession,
+    call: ClientCall,
+    call_recorder: CallRecorder,
 ) -> types.CallToolResult | types.InputRequiredResult:
     """Forward a call to the tool's server, if it is permitted and its arguments are valid."""
     if call.via_meta_tool is not None and call.name in RESERVED_NAMES:
@@ -66,7 +70,7 @@ async def forward_call(
                 client,
                 verdict,
                 call,
-                call_record,
+                call_recorder,
                 recheck=lambda: client.app_view().recheck(verdict),
             )
     named = view.details([name])[0]
@@ -74,7 +78,7 @@ async def forward_call(
         return error_result(problem)
     verdict = await client.run_step(partial(client.check, name, call.arguments))
     if verdict.tool is None or not verdict.passed:
-        call_record.record_check(verdict)
+        call_recorder.record_check(verdict)
         return error_result(refusal_text(verdict, call.name))
     tool, ok = verdict.tool, False
     try:
@@ -84,7 +88,7 @@ async def forward_call(
             client,
             verdict,
             call,
-            call_record,
+            call_recorder,
             recheck=lambda: client.session.recheck(verdict, votes=client.votes),
         )
         ok = isinstance(result, types.CallToolResult) and not result.is_error
@@ -95,11 +99,11 @@ async def forward_call(
 
 async def _run_checked(
     fleet: Fleet,
-    context: Context,
+    context: RequestContext,
     client: ClientSession,
     verdict: Verdict,
     call: ClientCall,
-    call_record: CallRecord,
+    call_recorder: CallRecorder,
     *,
     recheck: Callable[[], Verdict],
 ) -> types.CallToolResult | types.InputRequiredResult:
@@ -108,7 +112,7 @@ async def _run_checked(
     The verdict is checked again directly before each sending, because the permissions and the
     definition may change while the server starts or a person is asked.
     """
-    call_record.record_check(verdict)
+    call_recorder.record_check(verdict)
     tool, profile = verdict.tool, client.profile
     if tool is None or not verdict.passed:
         return error_result(refusal_text(verdict, call.name))
@@ -127,13 +131,15 @@ async def _run_checked(
     server = tool.server or ""
     subject = f"{tool.id} {json.dumps(arguments, sort_keys=True)}"
     try:
-        result = await relay(fleet, caller, call.params, server=server, subject=subject, send=send)
+        result = await relay_request(
+            fleet, caller, call.params, server=server, subject=subject, send=send
+        )
     except CallRefusedError as error:
-        call_record.record_refusal(error.verdict)
+        call_recorder.record_refusal(error.verdict)
         return error_result(refusal_text(error.verdict, call.name))
     if isinstance(result, types.InputRequiredResult):
         return result
-    call_record.record_result(result)
+    call_recorder.record_result(result)
     result = public_result(server, result)
     limits = profile.result_limits(max_result_chars(fleet.listed_tools.meta(tool.id)))
     source = ResultSource(tool_ids=(tool.id,), profile_fingerprint=profile.fingerprint)

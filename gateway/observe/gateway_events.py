@@ -298,7 +298,7 @@ class ServerEvent:
         }
 
 
-class CallRecord:
+class CallRecorder:
     """Collects the check, the result and the times of one call, until `end`.
 
     Attributes:

@@ -23,7 +23,7 @@ from ..profiles.client_sessions import MAX_SESSIONS
 from ..profiles.profile import GET_TOOL_DETAILS, SEARCH_TOOLS
 from .definition_tokens import DefinitionTokens, answer_tokens, json_chars, shown_tokens
 from .gateway_events import (
-    CallRecord,
+    CallRecorder,
     CatalogEvent,
     DetailsEvent,
     ListEvent,
@@ -187,15 +187,15 @@ class Observer:
         )
 
     @contextmanager
-    def request(
-        self, requester: Requester, params: types.CallToolRequestParams, call_record: CallRecord
+    def recorded_request(
+        self, requester: Requester, params: types.CallToolRequestParams, call_recorder: CallRecorder
     ) -> Iterator[AnsweredRequest]:
         """Record a search, a request for definitions or a call, after its answer.
 
         Args:
             requester: sender of the request.
             params: parameters of the request.
-            call_record: check, result and times of the call, if the request is one.
+            call_recorder: check, result and times of the call, if the request is one.
 
         Yields:
             The request; assign its answer.
@@ -204,11 +204,11 @@ class Observer:
         try:
             yield request
         finally:
-            call_record.end()
+            call_recorder.end()
             if self._recorder is not None and request.answer is not None:
                 ms = (perf_counter() - start) * 1e3
                 self._record_request(
-                    self._recorder, requester, params, request.answer, call_record, ms
+                    self._recorder, requester, params, request.answer, call_recorder, ms
                 )
 
     def _record_request(
@@ -217,13 +217,17 @@ class Observer:
         requester: Requester,
         params: types.CallToolRequestParams,
         answer: types.CallToolResult,
-        call_record: CallRecord,
+        call_recorder: CallRecorder,
         ms: float,
     ) -> None:
-        client, verdict, search = requester.profile_name, call_record.verdict, call_record.search
+        client, verdict, search = (
+            requester.profile_name,
+            call_recorder.verdict,
+            call_recorder.search,
+        )
         if verdict is not None:
             origin = self._origin(requester)
-            self._record_later(self._record_call, record, origin, client, call_record, verdict)
+            self._record_later(self._record_call, record, origin, client, call_recorder, verdict)
         elif params.name == SEARCH_TOOLS:
             name, conversation = self._conversation(requester)
             conversation.searches += 1
@@ -235,7 +239,7 @@ class Observer:
             origin = self._origin(requester)
             self._record_later(self._record_details, record, origin, client, answer, ms)
 
-    def server(
+    def record_server_state(
         self, name: str, state: str, *, ms: float | None, tools: int, problem: str | None
     ) -> None:
         """Record that a server started, stopped or failed.
@@ -316,21 +320,23 @@ class Observer:
         record: Recorder,
         origin: EventOrigin,
         client: str,
-        call_record: CallRecord,
+        call_recorder: CallRecorder,
         verdict: Verdict,
     ) -> None:
-        tool, result = verdict.tool, call_record.result
+        tool, result = verdict.tool, call_recorder.result
         content = None
         if self._content and result is not None:
             result_json = result.model_dump(mode="json", by_alias=True, exclude_none=True)
             content = {"arguments": verdict.arguments, "result": result_json}
         record(
             RunEvent(
-                check=CallEvent.of(verdict, origin, ms=call_record.check_ms, content=self._content),
+                check=CallEvent.of(
+                    verdict, origin, ms=call_recorder.check_ms, content=self._content
+                ),
                 client=client,
                 server="" if tool is None else tool.server or "",
-                outcome=call_record.outcome,
-                run_ms=call_record.run_ms,
+                outcome=call_recorder.outcome,
+                run_ms=call_recorder.run_ms,
                 sent=json_chars(verdict.arguments),
                 received=0 if result is None else _content_characters(result),
                 content=content,

@@ -19,7 +19,13 @@ import mcp.types as types
 from mcp import MCPError
 
 from ...errors import RequestError, ShortlistError
-from ..upstream.caller import Answer, Caller, Context, Question, unsupported_reason
+from ..upstream.caller import (
+    Caller,
+    ClientAnswer,
+    RequestContext,
+    ServerQuestion,
+    unsupported_reason,
+)
 from ..upstream.fleet import Fleet
 from ..upstream.pending_calls import PENDING_PREFIX
 from ..upstream.server_connection import ServerError, UpstreamError
@@ -32,8 +38,8 @@ Reply = TypeVar("Reply")
 
 
 def with_safe_errors(
-    handler: Callable[[Context, P], Awaitable[Reply]],
-) -> Callable[[Context, P], Awaitable[Reply]]:
+    handler: Callable[[RequestContext, P], Awaitable[Reply]],
+) -> Callable[[RequestContext, P], Awaitable[Reply]]:
     """A handler whose errors are safe for clients to read.
 
     An error from a server keeps its code and data. The text of an unexpected exception is only
@@ -44,7 +50,7 @@ def with_safe_errors(
     """
 
     @wraps(handler)
-    async def answer(context: Context, params: P) -> Reply:
+    async def answer(context: RequestContext, params: P) -> Reply:
         try:
             return await handler(context, params)
         except MCPError:
@@ -75,7 +81,7 @@ R = TypeVar("R", types.CallToolResult, types.GetPromptResult, types.ReadResource
 Send = Callable[[types.InputResponses | None, str | None], Awaitable[R | types.InputRequiredResult]]
 
 
-async def relay(
+async def relay_request(
     fleet: Fleet,
     caller: Caller,
     params: types.InputResponseRequestParams,
@@ -99,7 +105,7 @@ async def relay(
         RequestError: the client cannot be asked, or answers another question.
     """
     if not caller.is_modern:
-        return await with_answers(caller, server, send)
+        return await send_answering_questions(caller, server, send)
     state, answers = params.request_state, params.input_responses
     subject = f"{server} {subject}"
     if state is not None and state.startswith(PENDING_PREFIX):
@@ -158,7 +164,7 @@ async def _send_once(
     )
 
 
-async def with_answers(caller: Caller, server: str, send: Send[R]) -> R:
+async def send_answering_questions(caller: Caller, server: str, send: Send[R]) -> R:
     """All rounds with a client that answers questions during its request.
 
     Args:
@@ -187,7 +193,7 @@ async def with_answers(caller: Caller, server: str, send: Send[R]) -> R:
     raise UpstreamError(f"server {server!r} asked {_MAX_ROUNDS} times and gave no result")
 
 
-async def _ask_client(caller: Caller, server: str, question: Question) -> Answer:
+async def _ask_client(caller: Caller, server: str, question: ServerQuestion) -> ClientAnswer:
     answer = await caller.ask(with_server_name(question, server))
     if isinstance(answer, types.ErrorData):
         raise UpstreamError(f"server {server!r}: {answer.message}")

@@ -10,7 +10,7 @@ import mcp.types as types
 from mcp.server.lowlevel import Server
 
 from ..profiles.client_sessions import ClientSession, ClientSessions, permitted_servers
-from ..upstream.caller import LOG_LEVELS, Context
+from ..upstream.caller import LOG_LEVELS, RequestContext
 from ..upstream.fleet import Fleet
 from .forwarding import with_safe_errors
 
@@ -30,7 +30,7 @@ class LogLevels:
     def __init__(
         self,
         fleet: Fleet,
-        client_of: Callable[[Context], ClientSession],
+        client_of: Callable[[RequestContext], ClientSession],
         sessions: ClientSessions,
         server: Server[Any],
     ) -> None:
@@ -43,7 +43,7 @@ class LogLevels:
         fleet.message_handlers.on_log = self._send
 
     async def _set_level(
-        self, context: Context, params: types.SetLevelRequestParams
+        self, context: RequestContext, params: types.SetLevelRequestParams
     ) -> types.EmptyResult:
         client = self._client_of(context)
         client.log_level, client.log_listener = params.level, context.session

@@ -20,10 +20,10 @@ from ...errors import RequestError
 from ...loaders.render.provider_tools import provider_name
 from ..profiles.client_sessions import ClientSession, permitted_servers
 from ..profiles.long_results import ResultSource
-from ..upstream.caller import Caller, Context, TimeLimit, forwarded_meta
+from ..upstream.caller import Caller, RequestContext, TimeLimit, forwarded_meta
 from ..upstream.fleet import Fleet
 from ..upstream.server_lists import ResourcesAndPrompts
-from .forwarding import relay, with_safe_errors
+from .forwarding import relay_request, with_safe_errors
 from .resources import Resources, public_meta, with_public_links
 
 #: Most characters of a prompt's name. Clients add a prefix.
@@ -59,7 +59,10 @@ class Prompts:
     """
 
     def __init__(
-        self, fleet: Fleet, client_of: Callable[[Context], ClientSession], server: Server[Any]
+        self,
+        fleet: Fleet,
+        client_of: Callable[[RequestContext], ClientSession],
+        server: Server[Any],
     ) -> None:
         self._fleet = fleet
         self._client_of = client_of
@@ -72,7 +75,7 @@ class Prompts:
 
     async def _list(
         self,
-        context: Context,
+        context: RequestContext,
         params: types.PaginatedRequestParams,  # noqa: ARG002
     ) -> types.ListPromptsResult:
         by_name = {
@@ -84,10 +87,10 @@ class Prompts:
         return types.ListPromptsResult(prompts=list(by_name.values()))
 
     async def _get(
-        self, context: Context, params: types.GetPromptRequestParams
+        self, context: RequestContext, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
         client = self._client_of(context)
-        server, prompt = self.locate(client, params.name)
+        server, prompt = self.locate_prompt(client, params.name)
         caller = Caller(
             context=context,
             client=client,
@@ -110,12 +113,14 @@ class Prompts:
             return await upstream.forward(request, _ANSWER_TYPE, caller)
 
         subject = f"prompt {prompt.name} {sorted((params.arguments or {}).items())}"
-        result = await relay(self._fleet, caller, params, server=server, subject=subject, send=send)
+        result = await relay_request(
+            self._fleet, caller, params, server=server, subject=subject, send=send
+        )
         if isinstance(result, types.InputRequiredResult):
             return result
         return await anyio.to_thread.run_sync(_within_limits, result, server, client)
 
-    def locate(self, client: ClientSession, name: str) -> tuple[str, types.Prompt]:
+    def locate_prompt(self, client: ClientSession, name: str) -> tuple[str, types.Prompt]:
         """The server of a prompt, and the server's definition of it.
 
         Args:
@@ -140,13 +145,13 @@ class Prompts:
         Args:
             client: session with the permissions.
             name: name that the client gave.
-            server: name of the server, from `locate`.
-            prompt: definition of the prompt, from `locate`.
+            server: name of the server, from `locate_prompt`.
+            prompt: definition of the prompt, from `locate_prompt`.
 
         Raises:
             RequestError: the client may not use it any more, or its definition has changed.
         """
-        if self.locate(client, name) != (server, prompt):
+        if self.locate_prompt(client, name) != (server, prompt):
             raise RequestError(
                 f"name: the definition of the prompt {name!r:.200} has changed; read it with "
                 "prompts/list, then try again"
@@ -205,7 +210,7 @@ class Completions:
     def __init__(
         self,
         fleet: Fleet,
-        client_of: Callable[[Context], ClientSession],
+        client_of: Callable[[RequestContext], ClientSession],
         resources: Resources,
         prompts: Prompts,
         server: Server[Any],
@@ -219,18 +224,18 @@ class Completions:
         )
 
     async def _complete(
-        self, context: Context, params: types.CompleteRequestParams
+        self, context: RequestContext, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
         client = self._client_of(context)
         reference: types.PromptReference | types.ResourceTemplateReference
         check: Callable[[], None]
         if isinstance(params.ref, types.PromptReference):
             name = params.ref.name
-            server, prompt = self._prompts.locate(client, name)
+            server, prompt = self._prompts.locate_prompt(client, name)
             reference = types.PromptReference(name=prompt.name)
             check = partial(self._prompts.require_prompt, client, name, server, prompt)
         else:
-            server, uri = self._resources.locate(client, params.ref.uri)
+            server, uri = self._resources.locate_resource(client, params.ref.uri)
             reference = types.ResourceTemplateReference(uri=uri)
             check = partial(self._resources.require_server, client, server, params.ref.uri)
         caller = Caller(context=context, client=client, check=check)

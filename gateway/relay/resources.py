@@ -22,9 +22,9 @@ from pydantic import TypeAdapter
 from ...errors import RequestError
 from ..profiles.client_sessions import ClientSession, permitted_servers
 from ..profiles.long_results import ResultSource
-from ..upstream.caller import Caller, Context, forwarded_meta
+from ..upstream.caller import Caller, RequestContext, forwarded_meta
 from ..upstream.fleet import Fleet
-from .forwarding import relay, with_safe_errors
+from .forwarding import relay_request, with_safe_errors
 
 _SCHEME, _UI_SCHEME = "shortlist://", "ui://"
 
@@ -145,7 +145,10 @@ class Resources:
     """
 
     def __init__(
-        self, fleet: Fleet, client_of: Callable[[Context], ClientSession], server: Server[Any]
+        self,
+        fleet: Fleet,
+        client_of: Callable[[RequestContext], ClientSession],
+        server: Server[Any],
     ) -> None:
         self._fleet = fleet
         self._client_of = client_of
@@ -160,7 +163,7 @@ class Resources:
 
     async def _list(
         self,
-        context: Context,
+        context: RequestContext,
         params: types.PaginatedRequestParams,  # noqa: ARG002
     ) -> types.ListResourcesResult:
         names = permitted_servers(self._fleet, self._client_of(context))
@@ -180,7 +183,7 @@ class Resources:
 
     async def _templates(
         self,
-        context: Context,
+        context: RequestContext,
         params: types.PaginatedRequestParams,  # noqa: ARG002
     ) -> types.ListResourceTemplatesResult:
         names = permitted_servers(self._fleet, self._client_of(context))
@@ -199,10 +202,10 @@ class Resources:
         )
 
     async def _read(
-        self, context: Context, params: types.ReadResourceRequestParams
+        self, context: RequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         client = self._client_of(context)
-        server, uri = self.locate(client, params.uri)
+        server, uri = self.locate_resource(client, params.uri)
         caller = Caller(
             context=context,
             client=client,
@@ -220,7 +223,7 @@ class Resources:
             request = types.ReadResourceRequest(params=server_params)
             return await upstream.forward(request, _ANSWER_TYPE, caller)
 
-        result = await relay(
+        result = await relay_request(
             self._fleet, caller, params, server=server, subject=f"read {uri}", send=send
         )
         if isinstance(result, types.InputRequiredResult):
@@ -244,7 +247,7 @@ class Resources:
         )
         return shortened
 
-    def locate(self, client: ClientSession, uri: str) -> tuple[str, str]:
+    def locate_resource(self, client: ClientSession, uri: str) -> tuple[str, str]:
         """The server of a resource, and the server's address of it.
 
         Args:
@@ -271,7 +274,7 @@ class Resources:
 
         Args:
             client: session with the permissions.
-            server: name of the server, from `locate`.
+            server: name of the server, from `locate_resource`.
             uri: address that the client gave.
 
         Raises:

@@ -19,7 +19,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from ...errors import RequestError, ShortlistError
 from ..profiles.client_sessions import ClientSession, permitted_servers
-from ..upstream.caller import Context, TimeLimit
+from ..upstream.caller import RequestContext, TimeLimit
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import Upstream, UpstreamError
 from .forwarding import with_safe_errors
@@ -27,7 +27,7 @@ from .resources import Resources, public_uri, server_and_uri
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Name of a server, and the server's ended address of a resource.
-_Resource = tuple[str, str]
+_ServerAndUri = tuple[str, str]
 #: Most resources with subscriptions, of all clients together.
 _MAX_RESOURCES = 10_000
 #: Seconds between two checks whether a server still answers.
@@ -72,7 +72,7 @@ class Subscriptions:
     def __init__(
         self,
         fleet: Fleet,
-        client_of: Callable[[Context], ClientSession],
+        client_of: Callable[[RequestContext], ClientSession],
         resources: Resources,
         server: Server[Any],
     ) -> None:
@@ -81,8 +81,8 @@ class Subscriptions:
         self._resources = resources
         self._bus = InMemorySubscriptionBus()
         self._stream = ListenHandler(self._bus)
-        self._subscriptions: dict[_Resource, _ServerSubscription] = {}
-        self._subscribers: dict[_Resource, list[_Subscriber]] = {}
+        self._subscriptions: dict[_ServerAndUri, _ServerSubscription] = {}
+        self._subscribers: dict[_ServerAndUri, list[_Subscriber]] = {}
         server.add_request_handler(
             "resources/subscribe", types.SubscribeRequestParams, with_safe_errors(self._subscribe)
         )
@@ -110,10 +110,10 @@ class Subscriptions:
                 self._end_subscription(resource, subscriber)
 
     async def _subscribe(
-        self, context: Context, params: types.SubscribeRequestParams
+        self, context: RequestContext, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
         client = self._client_of(context)
-        resource = self._resources.locate(client, params.uri)
+        resource = self._resources.locate_resource(client, params.uri)
         subscribers = self._subscribers.setdefault(resource, [])
         if not any(subscriber.client is client for subscriber in subscribers):
             subscriber = _Subscriber(client, context.session, params.uri)
@@ -126,10 +126,10 @@ class Subscriptions:
         return types.EmptyResult()
 
     async def _unsubscribe(
-        self, context: Context, params: types.UnsubscribeRequestParams
+        self, context: RequestContext, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
         client = self._client_of(context)
-        resource = self._resources.locate(client, params.uri)
+        resource = self._resources.locate_resource(client, params.uri)
         for subscriber in self._subscribers.get(resource, ()):
             if subscriber.client is client:
                 self._end_subscription(resource, subscriber)
@@ -137,7 +137,7 @@ class Subscriptions:
         return types.EmptyResult()
 
     async def _listen(
-        self, context: Context, params: types.SubscriptionsListenRequestParams
+        self, context: RequestContext, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """A stream of changes of the resources that the client may read."""
         client = self._client_of(context)
@@ -179,7 +179,7 @@ class Subscriptions:
                     client_uri = subscriber.uri if same else public_uri(server, uri)
                     await self._notify(resource, subscriber, client_uri)
 
-    async def _notify(self, resource: _Resource, subscriber: _Subscriber, uri: str) -> None:
+    async def _notify(self, resource: _ServerAndUri, subscriber: _Subscriber, uri: str) -> None:
         params = types.ResourceUpdatedNotificationParams(uri=uri)
         try:
             await subscriber.channel.send_notification(
@@ -188,12 +188,12 @@ class Subscriptions:
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._end_subscription(resource, subscriber)
 
-    def _end_subscription(self, resource: _Resource, subscriber: _Subscriber) -> None:
+    def _end_subscription(self, resource: _ServerAndUri, subscriber: _Subscriber) -> None:
         """End a client's subscription, if there is one."""
         if self._remove_subscriber(resource, subscriber):
             self._release(resource, subscriber.client)
 
-    def _remove_subscriber(self, resource: _Resource, subscriber: _Subscriber) -> bool:
+    def _remove_subscriber(self, resource: _ServerAndUri, subscriber: _Subscriber) -> bool:
         """Remove a subscription. Returns whether it existed."""
         subscribers = self._subscribers.get(resource, [])
         if subscriber not in subscribers:
@@ -203,7 +203,7 @@ class Subscriptions:
             del self._subscribers[resource]
         return True
 
-    async def _acquire(self, resource: _Resource, client: ClientSession) -> None:
+    async def _acquire(self, resource: _ServerAndUri, client: ClientSession) -> None:
         """Add a subscription to a resource. The first one subscribes at the server.
 
         Raises:
@@ -231,7 +231,7 @@ class Subscriptions:
 
     def _release(
         self,
-        resource: _Resource,
+        resource: _ServerAndUri,
         client: ClientSession,
         subscription: _ServerSubscription | None = None,
     ) -> None:
@@ -243,7 +243,7 @@ class Subscriptions:
                 del self._subscriptions[resource]
 
     async def _keep_subscribed(
-        self, resource: _Resource, subscription: _ServerSubscription
+        self, resource: _ServerAndUri, subscription: _ServerSubscription
     ) -> None:
         """Subscribe at the server, also after a lost connection, until no client is left."""
         server, _ = resource
@@ -261,7 +261,9 @@ class Subscriptions:
                 wait = min(wait * 2, _MAX_RENEWAL_WAIT_S)
         subscription.ready.set()
 
-    async def _subscribe_once(self, resource: _Resource, subscription: _ServerSubscription) -> None:
+    async def _subscribe_once(
+        self, resource: _ServerAndUri, subscription: _ServerSubscription
+    ) -> None:
         server, _ = resource
         upstream = self._fleet.upstreams.get(server)
         if upstream is None:
@@ -272,7 +274,7 @@ class Subscriptions:
         )
 
     def _subscribe_request(
-        self, upstream: Upstream, resource: _Resource, subscription: _ServerSubscription
+        self, upstream: Upstream, resource: _ServerAndUri, subscription: _ServerSubscription
     ) -> Callable[[Client, TimeLimit], Any]:
         server, uri = resource
 

@@ -23,9 +23,9 @@ from pydantic import ValidationError
 
 from .shown_questions import unreadable_reason
 
-Context = ServerRequestContext[Any, Any]
-Question = types.CreateMessageRequest | types.ListRootsRequest | types.ElicitRequest
-Answer = (
+RequestContext = ServerRequestContext[Any, Any]
+ServerQuestion = types.CreateMessageRequest | types.ListRootsRequest | types.ElicitRequest
+ClientAnswer = (
     types.CreateMessageResult
     | types.CreateMessageResultWithTools
     | types.ListRootsResult
@@ -58,7 +58,7 @@ class CallingClient(Protocol):
 class QuestionChannel(Protocol):
     """Asks a client that cannot get requests: questions are in the answers to its own requests."""
 
-    async def ask(self, question: Question) -> Answer | types.ErrorData:
+    async def ask(self, question: ServerQuestion) -> ClientAnswer | types.ErrorData:
         """The client's answer."""
 
 
@@ -84,7 +84,7 @@ class Caller:
 
     def __init__(
         self,
-        context: Context,
+        context: RequestContext,
         client: CallingClient,
         check: Callable[[], None] = _refuse_unchecked,
     ) -> None:
@@ -108,7 +108,7 @@ class Caller:
             return level if level in LOG_LEVELS else None
         return self.client.log_level
 
-    async def ask(self, question: Question) -> Answer | types.ErrorData:
+    async def ask(self, question: ServerQuestion) -> ClientAnswer | types.ErrorData:
         """Ask the client a question.
 
         Args:
@@ -121,7 +121,7 @@ class Caller:
         with self.time_limit.paused():
             return await self._send_question(question)
 
-    async def _send_question(self, question: Question) -> Answer | types.ErrorData:
+    async def _send_question(self, question: ServerQuestion) -> ClientAnswer | types.ErrorData:
         if self.question_channel is not None:
             return await self.question_channel.ask(question)
         metadata = ServerMessageMetadata(related_request_id=self.context.request_id)
@@ -179,7 +179,7 @@ class Caller:
 
 
 def unsupported_reason(
-    question: Question, capabilities: types.ClientCapabilities | None
+    question: ServerQuestion, capabilities: types.ClientCapabilities | None
 ) -> str | None:
     """Why a client cannot be asked a question; None if it can.
 
@@ -224,7 +224,7 @@ def forwarded_meta(meta: Mapping[str, Any] | None, caller: Caller) -> Any:
     return forwarded or None
 
 
-def _answer_type(question: Question) -> Any:
+def _answer_type(question: ServerQuestion) -> Any:
     if isinstance(question, types.ElicitRequest):
         return types.ElicitResult
     if isinstance(question, types.ListRootsRequest):

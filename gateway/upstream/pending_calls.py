@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 from pydantic import BaseModel
 
 from ...errors import RequestError
-from .caller import Answer, Caller, Question
+from .caller import Caller, ClientAnswer, ServerQuestion
 
 #: Prefix of the state of a request that waits here.
 PENDING_PREFIX = "held:"
@@ -36,7 +36,7 @@ _ANSWER_KEY = "question"
 class ClientQuestion:
     """A question to the client."""
 
-    question: Question
+    question: ServerQuestion
 
 
 class PendingCall:
@@ -57,8 +57,8 @@ class PendingCall:
         self.cancel_scope = anyio.CancelScope()
         self.question_token = ""
         self._question_lock = anyio.Lock()
-        self.question: Question | None = None
-        self._answer: Answer | None = None
+        self.question: ServerQuestion | None = None
+        self._answer: ClientAnswer | None = None
         self._answer_arrived = anyio.Event()
         self._outcome: BaseModel | Exception | None = None
         self._outcome_or_question = anyio.Event()
@@ -72,7 +72,7 @@ class PendingCall:
                 self._outcome = error
         self._outcome_or_question.set()
 
-    async def ask(self, question: Question) -> Answer | types.ErrorData:
+    async def ask(self, question: ServerQuestion) -> ClientAnswer | types.ErrorData:
         """Ask the client in the answer to its request, and wait for its next request."""
         async with self._question_lock:
             self._answer_arrived, self._answer = anyio.Event(), None
@@ -87,7 +87,7 @@ class PendingCall:
                 )
             return self._answer
 
-    def answer(self, caller: Caller, answer: Answer) -> None:
+    def answer(self, caller: Caller, answer: ClientAnswer) -> None:
         """Take the answer from the client's next request. That request gets the next outcome."""
         self.caller.context = caller.context
         self._answer = answer

@@ -19,7 +19,7 @@ from ...catalog.text_cleaning import written_out
 from ..connections.connection_errors import (
     PROBLEM_SENTENCES,
     ConsentNeeded,
-    in_one_line,
+    error_in_one_line,
     is_connection_end,
     is_flood,
     problem_code,
@@ -445,7 +445,7 @@ class Upstream:
             self._failures = max(self._failures, _FLOOD_FAILURE_COUNT)
         wait_s = min(_FIRST_RESTART_WAIT_S * 2 ** (self._failures - 1), _MAX_RESTART_WAIT_S)
         self._retry_at = monotonic() + wait_s
-        self.state, self.problem = ServerState.FAILED, redacted(in_one_line(error), self.spec)
+        self.state, self.problem = ServerState.FAILED, redacted(error_in_one_line(error), self.spec)
         self.problem_code = problem_code(error)
         if wants_login(error):
             self.state, self.problem = (
@@ -520,7 +520,7 @@ class Upstream:
         try:
             listing = await self._publish(client, pages)
         except (MCPError, TimeoutError, ValidationError) as error:
-            self.problem = f"its list changed and cannot be read: {in_one_line(error)}"
+            self.problem = f"its list changed and cannot be read: {error_in_one_line(error)}"
             self.problem_code = "list_unreadable"
             return last
         self.problem = None

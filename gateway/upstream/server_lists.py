@@ -24,7 +24,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
 from ...catalog.text_cleaning import DESCRIPTION_LIMIT, NAME_LIMIT
-from ..connections.connection_errors import in_one_line
+from ..connections.connection_errors import error_in_one_line
 from ..connections.openapi_server import PROBLEMS_META_KEY
 
 #: Most pages, and most entries, of one list; further ones are not read.
@@ -153,7 +153,9 @@ async def _read_pages(
         if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
             # Many servers declare resources but have no templates.
             return ()
-        reason = "it takes too long" if isinstance(error, TimeoutError) else in_one_line(error)
+        reason = (
+            "it takes too long" if isinstance(error, TimeoutError) else error_in_one_line(error)
+        )
         problems.append(f"its list of {kind} is not read to its end: {reason}")
     if len(entries) > _MAX_ENTRIES:
         problems.append(f"it lists more than {_MAX_ENTRIES:,} {kind}; the rest is left out")
@@ -537,7 +539,7 @@ class RereadingSchedule:
                     async for _ in changes:
                         self.note_change()
             except (MCPError, SubscriptionLost) as error:
-                _LOG.info("a server reports no list changes for now: %s", in_one_line(error))
+                _LOG.info("a server reports no list changes for now: %s", error_in_one_line(error))
             await anyio.sleep(wait_s)
             wait_s = min(wait_s * 2, _MAX_RELISTEN_S)
             # Changes in between were not reported.

@@ -28,8 +28,8 @@ from mcp.shared.message import SessionMessage
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter
 
-from ..connections.connection_errors import in_one_line, is_end_message
-from .caller import LOG_LEVELS, Answer, Caller, Question, TimeLimit
+from ..connections.connection_errors import error_in_one_line, is_end_message
+from .caller import LOG_LEVELS, Caller, ClientAnswer, ServerQuestion, TimeLimit
 from .safe_texts import safe_message
 from .server_lists import ToolPages
 from .shown_questions import named_question, written_out_prompt
@@ -320,7 +320,7 @@ class ServerRequests:
         try:
             await client.session.send_request(request, types.EmptyResult)
         except MCPError as error:
-            _LOG.warning("server %r: logging/setLevel: %s", self._server, in_one_line(error))
+            _LOG.warning("server %r: logging/setLevel: %s", self._server, error_in_one_line(error))
 
     async def resource_updated(self, uri: str) -> None:
         """Handle a server's message that a resource has changed."""
@@ -379,7 +379,7 @@ class ServerRequests:
             return answer
         return _mismatch_error(answer)
 
-    async def _ask(self, question: Question) -> Answer | types.ErrorData:
+    async def _ask(self, question: ServerQuestion) -> ClientAnswer | types.ErrorData:
         """Ask the client that caused the question, if it is certain which one did."""
         cause = cause_of_message()
         caller = cause.caller or self._only_client(cause)
@@ -420,7 +420,7 @@ class ServerRequests:
                     await self._handlers.on_log(self._server, params, client_id)
 
 
-def with_server_name(question: Question, server: str) -> Question:
+def with_server_name(question: ServerQuestion, server: str) -> ServerQuestion:
     """The question as a person may see it.
 
     An elicitation begins with the server's name. Invisible characters are written out, also in

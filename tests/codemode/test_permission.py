@@ -56,7 +56,7 @@ def _call(name: str, way: str) -> str:
 
 
 _CALLS = st.tuples(
-    st.sampled_from([".".join(NAMES.of(tool.id)) for tool in TOOLS]), st.sampled_from(WAYS)
+    st.sampled_from([".".join(NAMES.function_of(tool.id)) for tool in TOOLS]), st.sampled_from(WAYS)
 )
 _IDS = [tool.id for tool in TOOLS]
 _GLOBS = st.sampled_from([*_IDS, "logs/*", "issues/*", "vault/*", "*/create", "*"])
@@ -149,7 +149,7 @@ def test_tools_reached_are_a_subset_of_what_the_profile_admits(
     assert checked or result.error is None
     if result.error is None:
         # Nothing that is permitted is refused.
-        plain = {NAMES.tool(*name.split(".")).id for name, way in script if way == "plain"}
+        plain = {NAMES.tool_called(*name.split(".")).id for name, way in script if way == "plain"}
         assert plain & admitted(given_, consents) <= reached
 
 

@@ -198,26 +198,27 @@ def test_the_strategy_ranks_for_the_tool_search_of_pydantic_ai() -> None:
 
 def test_a_tool_with_the_name_of_the_search_is_refused() -> None:
     tools = FrameworkTools(None, None)
+    search = Tool("search_tools", None, "Search the tools of the workshop")
     with pytest.raises(RequestError, match="one is named 'search_tools'"):
-        tools.use([*DEFINITIONS, Tool("search_tools", None, "Search the tools of the workshop")])
+        tools.follow_tools([*DEFINITIONS, search])
 
 
 def test_only_tools_of_the_framework_are_found_and_called() -> None:
     tools = FrameworkTools(engine(), None)
-    tools.use([tool for tool in DEFINITIONS if tool.name != "send_mail"])
+    tools.follow_tools([tool for tool in DEFINITIONS if tool.name != "send_mail"])
     session = tools.session("one", None)
     offered = session.offer([("user", "send an electronic mail to a person")])
     assert "send_mail" not in {tool.name for tool in offered}
     assert "send_mail" not in session.search({"query": "send an electronic mail"})
     with pytest.raises(CallRefused):
         session.check("send_mail", MAIL)
-    tools.use(DEFINITIONS)
+    tools.follow_tools(DEFINITIONS)
     assert "send_mail" in tools.session("one", None).search({"query": "send an electronic mail"})
 
 
 def test_a_result_of_another_thread_is_kept_when_the_state_is_renewed() -> None:
     tools = FrameworkTools(engine(), State(scopes={"money"}))
-    tools.use(DEFINITIONS)
+    tools.follow_tools(DEFINITIONS)
     session = tools.session("one", None)
     session.offer([("user", "read a mail")])
     verdict, _ = session.check("read_mail", MAIL)
