@@ -87,6 +87,11 @@ class Broker:
         flows: pairs of servers between which the script must not pass data.
         approve: function that asks a person; None if nobody can be asked.
         call_limit: most calls.
+
+    Attributes:
+        calls: the calls that have ended, in the order of their end.
+        append: messages to add to the conversation: definitions of tools that were not offered
+            before.
     """
 
     def __init__(
@@ -113,7 +118,6 @@ class Broker:
         self._servers_with_data_read: set[str] = set()
         self._call_count = 0
         self.calls: list[CallRecord] = []
-        #: Messages to add to the conversation: definitions of tools that were not offered before.
         self.append: list[dict[str, Any]] = []
 
     async def call(

@@ -37,6 +37,9 @@ class TypeDefinitions:
 
     Args:
         reserved: names that may not be used.
+
+    Attributes:
+        texts: the definitions as Python, in the order in which they were added.
     """
 
     def __init__(self, reserved: frozenset[str] = frozenset()) -> None:

@@ -73,7 +73,13 @@ class Gateway:
         profile: profile of clients without a token.
         profiles: name to profile.
         observer: records events.
-        shared: state that all replicas of the gateway share; None if there is only this one.
+        shared: texts that all replicas of the gateway share; None if there is only this one.
+
+    Attributes:
+        sessions: the sessions of all clients.
+        server: the MCP server of the SDK.
+        resources, prompts, completions, subscriptions, log_levels: answer the other requests of
+            clients.
     """
 
     def __init__(
@@ -316,7 +322,7 @@ class Gateway:
         self.observer.record_server_state(
             name,
             state.value,
-            ms=upstream.started_ms if state is ServerState.STARTED else None,
+            ms=upstream.last_start_ms if state is ServerState.STARTED else None,
             tools=sum(tool.server == name for tool in self.fleet.engine.catalog),
             problem=upstream.problem,
         )

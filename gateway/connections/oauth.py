@@ -52,6 +52,11 @@ class LoginStorage:
     Args:
         spec: the server.
 
+    Attributes:
+        login: the stored login; empty if there is none.
+        provider_context: context of the SDK's provider that uses this storage. It has the metadata
+            of the authorization server.
+
     Raises:
         ConfigError: the keyring cannot be read.
     """
@@ -59,7 +64,6 @@ class LoginStorage:
     def __init__(self, spec: ServerSpec) -> None:
         self._user = f"{spec.name} {spec.url}"
         self.login = self._read()
-        #: The provider that uses this storage. It has the metadata of the authorization server.
         self.provider_context: Any = None
 
     async def get_tokens(self) -> OAuthToken | None:

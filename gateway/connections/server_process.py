@@ -246,7 +246,14 @@ class _UnrequestedLines:
 
 
 class OversizedLine:
-    """A line that is not read: its beginning, its end, its size in bytes, and why."""
+    """A line that is not read.
+
+    Args:
+        head: its first bytes.
+        tail: its last bytes.
+        size: its size in bytes.
+        problem: why it is not read, for a message.
+    """
 
     def __init__(self, head: bytes, tail: bytes, size: int, problem: str) -> None:
         self.head = head

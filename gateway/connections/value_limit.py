@@ -16,6 +16,9 @@ class ValueLimit:
     Counted are commas and the beginnings of lists and objects, outside of texts. In text that is no
     JSON, they may be counted everywhere.
 
+    Attributes:
+        values: number of values so far.
+
     Example:
         >>> limit = ValueLimit()
         >>> limit.feed(b'{"a, b": [1, 2], "c')

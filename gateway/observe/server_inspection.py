@@ -91,7 +91,7 @@ def _reports(fleet: Fleet, refused: set[str]) -> Iterable[ServerReport]:
             tokens={
                 tool.id: tokens[tool.id] for tool in fleet.engine.catalog if tool.server == name
             },
-            ms=upstream.started_ms if upstream.state is ServerState.STARTED else None,
+            ms=upstream.last_start_ms if upstream.state is ServerState.STARTED else None,
             problems=tuple(server_problems),
         )
 

@@ -40,20 +40,33 @@ _UNSUBSCRIBE_TIMEOUT_S = 2.0
 
 @dataclass(eq=False, slots=True)
 class _Subscriber:
-    """A subscription of a client of the older protocol, with the client's form of the address."""
+    """A subscription of a client of the older protocol.
+
+    Args:
+        client: the client's session.
+        session: its MCP session, which gets the notifications.
+        client_uri: the address that the client gave.
+    """
 
     client: ClientSession
-    channel: ServerSession
-    uri: str
+    session: ServerSession
+    client_uri: str
 
 
 @dataclass(eq=False, slots=True)
 class _ServerSubscription:
-    """A resource with at least one subscription, and the client of each subscription."""
+    """The subscription to a resource at its server, for at least one client.
 
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    Args:
+        cancel_scope: ends it.
+        clients: the client of each subscription.
+        first_try_ended: set when the server accepted it, or when it failed.
+        problem: why the server refused it; None if it did not.
+    """
+
+    cancel_scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     clients: list[ClientSession] = field(default_factory=list)
-    ready: anyio.Event = field(default_factory=anyio.Event)
+    first_try_ended: anyio.Event = field(default_factory=anyio.Event)
     problem: Exception | None = None
 
 
@@ -176,13 +189,13 @@ class Subscriptions:
             for subscriber in list(subscribers):
                 if server in permitted_servers(self._fleet, subscriber.client):
                     same = uri == subscribed_uri
-                    client_uri = subscriber.uri if same else public_uri(server, uri)
-                    await self._notify(resource, subscriber, client_uri)
+                    uri_for_client = subscriber.client_uri if same else public_uri(server, uri)
+                    await self._notify(resource, subscriber, uri_for_client)
 
     async def _notify(self, resource: _ServerAndUri, subscriber: _Subscriber, uri: str) -> None:
         params = types.ResourceUpdatedNotificationParams(uri=uri)
         try:
-            await subscriber.channel.send_notification(
+            await subscriber.session.send_notification(
                 types.ResourceUpdatedNotification(params=params)
             )
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -221,7 +234,7 @@ class Subscriptions:
             self._fleet.background.start_soon(self._keep_subscribed, resource, subscription)
         subscription.clients.append(client)
         try:
-            await subscription.ready.wait()
+            await subscription.first_try_ended.wait()
         except BaseException:
             self._release(resource, client, subscription)
             raise
@@ -238,7 +251,7 @@ class Subscriptions:
         subscription = subscription or self._subscriptions[resource]
         subscription.clients.remove(client)
         if not subscription.clients:
-            subscription.scope.cancel()
+            subscription.cancel_scope.cancel()
             if self._subscriptions.get(resource) is subscription:
                 del self._subscriptions[resource]
 
@@ -248,18 +261,18 @@ class Subscriptions:
         """Subscribe at the server, also after a lost connection, until no client is left."""
         server, _ = resource
         wait = _FIRST_RENEWAL_WAIT_S
-        with subscription.scope:
+        with subscription.cancel_scope:
             while True:
                 try:
                     await self._subscribe_once(resource, subscription)
                 except (UpstreamError, ShortlistError) as error:
-                    if not subscription.ready.is_set():
+                    if not subscription.first_try_ended.is_set():
                         subscription.problem = error
                         break
                     _LOG.info("server %r: a subscription was lost: %s", server, error)
                 await anyio.sleep(wait)
                 wait = min(wait * 2, _MAX_RENEWAL_WAIT_S)
-        subscription.ready.set()
+        subscription.first_try_ended.set()
 
     async def _subscribe_once(
         self, resource: _ServerAndUri, subscription: _ServerSubscription
@@ -290,7 +303,7 @@ class Subscriptions:
             if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 try:
                     async with client.listen(resource_subscriptions=[uri]) as changes:
-                        subscription.ready.set()
+                        subscription.first_try_ended.set()
                         with time_limit.paused():
                             while self._fleet.upstreams.get(server) is upstream:
                                 if await _has_ended(changes):
@@ -302,7 +315,7 @@ class Subscriptions:
             session = client.session
             request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
             await session.send_request(request, types.EmptyResult)
-            subscription.ready.set()
+            subscription.first_try_ended.set()
             try:
                 with time_limit.paused():
                     while self._fleet.upstreams.get(server) is upstream:

@@ -47,6 +47,7 @@ class PendingCall:
         subject: the requested operation.
 
     Attributes:
+        cancel_scope: stops the request at its server.
         question: the present question to the client; None while the server works.
         question_token: id of the question that cannot be guessed.
     """

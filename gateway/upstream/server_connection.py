@@ -122,6 +122,8 @@ class Upstream:
         handlers: receive messages of the server that belong to no request.
 
     Attributes:
+        state: its present state.
+        last_start_ms: milliseconds from its last start to its whole list; None before the first.
         problem: what is wrong, for operators; None if nothing is.
         problem_code: key of `PROBLEM_SENTENCES`, if there is a problem and no login is required.
         stray_lines: the last stdout lines that are not messages.
@@ -144,7 +146,7 @@ class Upstream:
         self.state = ServerState.CONFIGURED
         self.problem: str | None = None
         self.problem_code = ""
-        self.started_ms: float | None = None
+        self.last_start_ms: float | None = None
         self.stray_lines: deque[str] = deque(maxlen=_MAX_STRAY_LINES)
         self.stray_line_count = 0
         self.requests = ServerRequests(spec.name, handlers or MessageHandlers())
@@ -479,7 +481,7 @@ class Upstream:
             ):
                 listing = await self._publish(client, pages)
                 start_limit.deadline = float("inf")
-                self.started_ms = (monotonic() - start_time) * 1e3
+                self.last_start_ms = (monotonic() - start_time) * 1e3
                 self.state, self.problem = ServerState.STARTED, None
                 self._client, self._causes = client, causes
                 self._last_use = monotonic()
