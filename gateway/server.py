@@ -256,7 +256,7 @@ class Gateway:
             return await forward_call(self.fleet, context, client, call, call_recorder)
         if name == READ_RESULT:
             first, last = (*arguments.get("range", ()), None, None)[:2]
-            read = partial(client.results.read, may_read=client.may_read)
+            read = partial(client.stored_results.read, may_read=client.may_read)
             text = await anyio.to_thread.run_sync(read, arguments["id"], first, last)
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
         if name == SEARCH_TOOLS:

@@ -79,7 +79,7 @@ def answer_search(
         }
         if unready:
             content["notes"].append(unready_line(_named_in_query_first(unready, " ".join(queries))))
-    quarantined = client.views.quarantined_count(permitted)
+    quarantined = client.profile_views.quarantined_count(permitted)
     if quarantined:
         waiting = "1 tool waits" if quarantined == 1 else f"{quarantined} tools wait"
         content["notes"].append(f"{waiting} for the operator's approval (shortlist trust diff).")
@@ -116,7 +116,7 @@ def unready_servers(fleet: Fleet, client: ClientSession, view: View) -> dict[str
         for name in fleet.upstreams
         if name not in known_servers
         and (name in failed or name in fleet.unlisted_servers)
-        and client.views.permits_server(name, view)
+        and client.profile_views.permits_server(name, view)
     }
 
 
@@ -164,7 +164,7 @@ def answer_details(
     """
     view, detail = client.view(), arguments.get("detail", "full")
     summaries = shared_summaries(view.admission.index.summaries)
-    names = client.views.call_names(view.catalog)
+    names = client.profile_views.call_names(view.catalog)
     outcomes = [(name, view.details([names.resolve(name, view)])[0]) for name in arguments["names"]]
     if stubs is not None and detail == "signature":
         return _stubs(view, outcomes, stubs)
@@ -294,7 +294,7 @@ def server_rows(fleet: Fleet, client: ClientSession, view: View) -> Iterable[dic
             ServerState.FAILED,
             ServerState.AWAITING_CONSENT,
         )
-        if tools or (pending and client.views.permits_server(name, view)):
+        if tools or (pending and client.profile_views.permits_server(name, view)):
             fields = {
                 "state": "known" if upstream is None else _shown_state(upstream),
                 "tools": len(tools),

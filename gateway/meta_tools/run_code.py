@@ -98,7 +98,7 @@ class CodeMode:
             call_caller = Caller(
                 context=caller.context,
                 client=client,
-                check=check_of_caller(lambda: checks.recheck(verdict)),
+                check_before_sending=check_of_caller(lambda: checks.recheck(verdict)),
             )
             call_caller.question_channel = caller.question_channel
             with checks.record_call(verdict) as call_recorder:
@@ -330,7 +330,7 @@ def _code_answer(client: ClientSession, result: CodeResult) -> types.CallToolRes
         tools = tuple(dict.fromkeys(call.tool_id for call in result.calls if call.ok))
         text = json.dumps(whole["result"], ensure_ascii=False)
         text = f"{whole['output']}\n{text}" if whole["output"] else text
-        result_id = client.results.store(
+        result_id = client.stored_results.store(
             text, ResultSource(tool_ids=tools, profile_fingerprint=client.profile.fingerprint)
         )
         shortened["whole"] = f'read_result {{"id": "{result_id}"}}'

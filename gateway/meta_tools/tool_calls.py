@@ -59,7 +59,7 @@ async def forward_call(
         # Waits for a start. If it fails, the error says so.
         await fleet.upstreams[server].connect()
         view = client.view()
-    name = client.views.call_names(view.catalog).resolve(call.name, view)
+    name = client.profile_views.call_names(view.catalog).resolve(call.name, view)
     if call.via_meta_tool is None and fleet.listed_tools.app_only_ids:
         app_tool = _app_only_tool(client, call.name)
         if app_tool is not None:
@@ -117,7 +117,7 @@ async def _run_checked(
     if tool is None or not verdict.passed:
         return error_result(refusal_text(verdict, call.name))
 
-    caller = Caller(context=context, client=client, check=check_of_caller(recheck))
+    caller = Caller(context=context, client=client, check_before_sending=check_of_caller(recheck))
     arguments = verdict.arguments
     meta = forwarded_meta(call.params.meta, caller)
 
@@ -143,7 +143,7 @@ async def _run_checked(
     result = public_result(server, result)
     limits = profile.result_limits(max_result_chars(fleet.listed_tools.meta(tool.id)))
     source = ResultSource(tool_ids=(tool.id,), profile_fingerprint=profile.fingerprint)
-    shorten = partial(client.results.shorten, result, source, limits)
+    shorten = partial(client.stored_results.shorten, result, source, limits)
     return await client.run_step(shorten)
 
 
@@ -165,7 +165,7 @@ def check_of_caller(recheck: Callable[[], Verdict]) -> Callable[[], None]:
 def _app_only_tool(client: ClientSession, name: str) -> Tool | None:
     """The tool, if it is for user interfaces alone; None for every other tool."""
     view = client.app_view()
-    tool = view.details([client.views.call_names(view.catalog).resolve(name, view)])[0]
+    tool = view.details([client.profile_views.call_names(view.catalog).resolve(name, view)])[0]
     if not isinstance(tool, Tool) or client.view().permits(tool.id):
         return None
     return tool

@@ -96,9 +96,9 @@ class ClientSession:
     """One client's MCP session, with its permissions and its long results.
 
     Args:
-        views: makes views with the client's profile.
+        profile_views: makes views with the client's profile.
         session: the conversation: calls, state and what was shown.
-        results: the client's long results.
+        stored_results: the client's long results.
         tool_listing: how the client sees the tools; None before its first request for them.
         votes: votes of the servers about the last search, valid until the next one.
         log_level: the level that the client asked for; None if it asked for none.
@@ -110,9 +110,9 @@ class ClientSession:
         is_shared: whether the record or the results are in the database of all replicas.
     """
 
-    views: ProfileViews
+    profile_views: ProfileViews
     session: Session
-    results: SessionResults
+    stored_results: SessionResults
     tool_listing: ToolListing | None = None
     votes: Votes = field(default_factory=Votes)
     log_level: types.LoggingLevel | None = None
@@ -130,7 +130,7 @@ class ClientSession:
     @property
     def profile(self) -> Profile:
         """The client's profile at this moment."""
-        return self.views.profile
+        return self.profile_views.profile
 
     def view(self) -> View:
         """The tools that the model may use now."""
@@ -138,7 +138,7 @@ class ClientSession:
 
     def app_view(self) -> View:
         """The tools that a user interface in the client may call now."""
-        return self.views.view(self.session.state, votes=self.votes, with_app_tools=True)
+        return self.profile_views.view(self.session.state, votes=self.votes, with_app_tools=True)
 
     def check(self, name: str, arguments: object) -> Verdict:
         """The verdict on a call; see `Session.check`."""
@@ -208,14 +208,16 @@ class ClientSession:
         if text is None:
             if self.change_count:
                 # It has ended, or never began.
-                self.session = self.make_session(self.views, SessionData(id=self.session.id))
+                self.session = self.make_session(
+                    self.profile_views, SessionData(id=self.session.id)
+                )
                 self.tool_listing, self.votes, self.change_count = None, Votes(), 0
             return
         saved = json.loads(text)
         if saved["changes"] <= self.change_count:
             return
         data, _ = SessionData.from_dict(saved["session"])
-        self.session = self.make_session(self.views, data)
+        self.session = self.make_session(self.profile_views, data)
         listing = saved["listing"]
         self.tool_listing = None if listing is None else ToolListing.from_dict(listing)
         excluded, claimed = saved["votes"]
@@ -228,7 +230,7 @@ class ClientSession:
         Args:
             name: name of the server.
         """
-        return self.views.permits_server(name, self.view())
+        return self.profile_views.permits_server(name, self.view())
 
     def may_read(self, source: ResultSource) -> bool:
         """Whether a stored result from this source may be read."""
@@ -398,7 +400,7 @@ class ClientSessions:
             self._discard(client)
 
     def _discard(self, client: ClientSession) -> None:
-        client.results.clear()
+        client.stored_results.clear()
         if self.on_end is not None:
             self.on_end(client)
 
@@ -422,4 +424,4 @@ def permitted_servers(fleet: Fleet, client: ClientSession) -> list[str]:
         client: session with the permissions.
     """
     view = client.view()
-    return [name for name in fleet.upstreams if client.views.permits_server(name, view)]
+    return [name for name in fleet.upstreams if client.profile_views.permits_server(name, view)]

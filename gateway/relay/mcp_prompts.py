@@ -94,7 +94,7 @@ class Prompts:
         caller = Caller(
             context=context,
             client=client,
-            check=lambda: self.require_prompt(client, params.name, server, prompt),
+            check_before_sending=lambda: self.require_prompt(client, params.name, server, prompt),
         )
         meta = forwarded_meta(params.meta, caller)
 
@@ -176,7 +176,7 @@ def _within_limits(
     profile = client.profile
     limits = profile.result_limits()
     source = ResultSource(tool_ids=(), profile_fingerprint=profile.fingerprint, server=server)
-    limited = client.results.shorten(contents, source, limits)
+    limited = client.stored_results.shorten(contents, source, limits)
     roles: list[types.Role] = [message.role for message in result.messages]
     if limited.content is not contents.content:
         # Its parts are no longer those of the messages.
@@ -238,7 +238,7 @@ class Completions:
             server, uri = self._resources.locate_resource(client, params.ref.uri)
             reference = types.ResourceTemplateReference(uri=uri)
             check = partial(self._resources.require_server, client, server, params.ref.uri)
-        caller = Caller(context=context, client=client, check=check)
+        caller = Caller(context=context, client=client, check_before_sending=check)
         meta = forwarded_meta(params.meta, caller)
         server_params = params.model_copy(update={"ref": reference, "meta": meta})
         request = types.CompleteRequest(params=server_params)

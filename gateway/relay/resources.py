@@ -209,7 +209,7 @@ class Resources:
         caller = Caller(
             context=context,
             client=client,
-            check=lambda: self.require_server(client, server, params.uri),
+            check_before_sending=lambda: self.require_server(client, server, params.uri),
         )
         meta = forwarded_meta(params.meta, caller)
 
@@ -243,7 +243,7 @@ class Resources:
         profile = client.profile
         source = ResultSource(tool_ids=(), profile_fingerprint=profile.fingerprint, server=server)
         shortened: types.ReadResourceResult = await anyio.to_thread.run_sync(
-            client.results.shorten_read, public, source, profile.result_limits()
+            client.stored_results.shorten_read, public, source, profile.result_limits()
         )
         return shortened
 

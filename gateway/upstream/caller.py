@@ -72,11 +72,11 @@ class Caller:
     Args:
         context: context of the request.
         client: the session that it belongs to.
-        check: raises the error of a request that may not be sent. It is called each time that the
-            request is sent, after all waiting. Without it, nothing can be sent.
+        check_before_sending: raises the error of a request that may not be sent. It is called each
+            time that the request is sent, after all waiting. Without it, nothing can be sent.
 
     Attributes:
-        check: the argument `check`.
+        check_before_sending: the argument of this name.
         question_channel: asks a client of the newer protocol, which gets no requests; None for
             other clients.
         time_limit: time limit of the request at the server. It pauses during questions.
@@ -86,11 +86,11 @@ class Caller:
         self,
         context: RequestContext,
         client: CallingClient,
-        check: Callable[[], None] = _refuse_unchecked,
+        check_before_sending: Callable[[], None] = _refuse_unchecked,
     ) -> None:
         self.context = context
         self.client = client
-        self.check = check
+        self.check_before_sending = check_before_sending
         self.question_channel: QuestionChannel | None = None
         self.time_limit: TimeLimit | None = None
         self._send_lock = anyio.Lock()

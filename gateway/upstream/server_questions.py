@@ -291,7 +291,7 @@ class ServerRequests:
             await caller.progress(progress, total, safe)
 
         # There must be no wait between this check and the sending.
-        caller.check()
+        caller.check_before_sending()
         with sent_as_call_of(caller):
             answer = await client.session.send_request(
                 request, result_type, progress_callback=time_limit.with_progress(pass_progress_on)
