@@ -266,13 +266,14 @@ class FrameworkSession:
         session, shown = self.session, self.session.shown
         if shown is None:
             return []
-        ids = {provider_name(tool_id): tool_id for tool_id in shown.details}
+        shown_ids = list(shown.details)
         if session.passes_through:
-            ids = {provider_name(tool.id): tool.id for tool in session.view().tools()}
+            shown_ids = [tool.id for tool in session.view().tools()]
+        id_by_provider_name = {provider_name(tool_id): tool_id for tool_id in shown_ids}
         functions = [tool["function"] for tool in shown.rendered.tools]
         return [
             OfferedDefinition(
-                name=self.name_of(ids.get(function["name"], function["name"])),
+                name=self.name_of(id_by_provider_name.get(function["name"], function["name"])),
                 description=function["description"],
                 argument_schema=function["parameters"],
             )
