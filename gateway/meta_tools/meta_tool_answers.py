@@ -60,7 +60,8 @@ def answer_search(
     unready = unready_servers(fleet, client, permitted)
     queries, server = queries_of(arguments), arguments.get("server")
     if server in unready:
-        content: dict[str, Any] = {"tools": [], "notes": [unready_line({server: unready[server]})]}
+        note = unready_line({server: _state_and_reason(fleet, server, unready[server])})
+        content: dict[str, Any] = {"tools": [], "notes": [note]}
         outcome = SearchOutcome(tier="none", starting=len(fleet.unlisted_servers))
         return SearchAnswer(result=_answer(search_text(content), content), outcome=outcome)
     if server is not None:
@@ -78,7 +79,10 @@ def answer_search(
             name: problem for name, problem in _failed_servers(fleet).items() if name in hit_servers
         }
         if unready:
-            content["notes"].append(unready_line(_named_in_query_first(unready, " ".join(queries))))
+            named = _names_in(unready, " ".join(queries))
+            reasons = {name: _state_and_reason(fleet, name, unready[name]) for name in named}
+            others = {name: state for name, state in unready.items() if name not in reasons}
+            content["notes"].append(unready_line(reasons | others))
     quarantined = client.profile_views.quarantined_count(permitted)
     if quarantined:
         waiting = "1 tool waits" if quarantined == 1 else f"{quarantined} tools wait"
@@ -141,11 +145,19 @@ def unready_line(unready: Mapping[str, str]) -> str:
     return f"Not available now: {', '.join(shown)}" + (f" and {more} more." if more else ".")
 
 
-def _named_in_query_first(unready: Mapping[str, str], query: str) -> dict[str, str]:
-    """The servers whose names share a word with a query come first."""
+def _state_and_reason(fleet: Fleet, server: str, state: str) -> str:
+    """The state of a server, and the sentence for models about its problem if it has one."""
+    upstream = fleet.upstreams[server]
+    sentence = upstream.problem_sentence
+    if sentence is None:
+        return state
+    return f"{state}: {sentence.removeprefix(f'{upstream.problem_code}: ')}"
+
+
+def _names_in(servers: Iterable[str], query: str) -> list[str]:
+    """The servers whose names share a word with a query."""
     query_terms = frozenset(terms(query))
-    names = sorted(unready, key=lambda name: query_terms.isdisjoint(terms(name)))
-    return {name: unready[name] for name in names}
+    return [name for name in servers if not query_terms.isdisjoint(terms(name))]
 
 
 def answer_details(
@@ -174,7 +186,8 @@ def answer_details(
             row = _error_row(name, outcome)
             if (server := named_unready_server(fleet, client, view, name)) is not None:
                 state = unready_servers(fleet, client, view)[server]
-                row = {"name": name, "error": unready_line({server: state})}
+                reason = _state_and_reason(fleet, server, state)
+                row = {"name": name, "error": unready_line({server: reason})}
             rows.append(row)
             continue
         tool = outcome

@@ -52,7 +52,7 @@ _SPLIT_CALL_DESCRIPTIONS: Mapping[ToolEffect, str] = {
     ToolEffect.DESTRUCTIVE: "Call any other tool: it may destroy.",
 }
 #: Most queries of one search, and most tools in its answer.
-MAX_QUERIES, MAX_TOOLS = 8, 50
+MAX_QUERIES, MAX_TOOLS = 16, 50
 #: Arguments of `search_tools` that are not in its definition, because no model needs them: the
 #: detail of all hits, the tier of the search, and whether the structured answer has the tier that
 #: ran.
@@ -90,7 +90,7 @@ def meta_tools(
             SEARCH_TOOLS,
             "Search tools",
             "Find tools for a task, best first. Search before you say that something cannot be "
-            "done. With the signature you can call a tool at once.\n"
+            "done. With its arguments, (required; optional), you can call a tool at once.\n"
             f"{digest}".strip(),
             {
                 "query": {"type": "string", "description": _QUERY_DESCRIPTION},

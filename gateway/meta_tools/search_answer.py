@@ -26,8 +26,8 @@ _TOOLS_OF_ONE_PART, _TOOLS_OF_ALL_PARTS, _MIN_TOOLS_OF_PART = 8, 10, 3
 #: A hit is near, and is shown with its signature, if its score is at least this share of the best
 #: score. Most near hits in an answer to one part, and in each of several parts.
 _NEAR_SCORE_SHARE, _MAX_NEAR_HITS, _MAX_NEAR_HITS_OF_PART = 0.75, 4, 2
-#: Most characters of a signature, and of the summary of a hit without one.
-_MAX_SIGNATURE_CHARS, _MAX_SHORT_SUMMARY_CHARS = 300, 50
+#: Most characters of a near hit's signature, of the arguments of another tool, and of its summary.
+_MAX_SIGNATURE_CHARS, _MAX_ARGUMENT_CHARS, _MAX_SHORT_SUMMARY_CHARS = 300, 80, 50
 #: Most tools in the note about other tools of a server.
 _MAX_OTHER_TOOLS = 6
 #: Most words in the note about words of a query that no hit has.
@@ -126,7 +126,7 @@ def search_content(view: View, parts: Sequence[RequestPart], detail: str | None)
         view: the permitted tools.
         parts: the parts of the request.
         detail: level of detail of every tool; None for a signature of each near hit, and a short
-            line for the others.
+            line with the arguments for the others.
     """
     summaries = shared_summaries(view.admission.index.summaries)
     rows: list[dict[str, Any]] = []
@@ -144,8 +144,7 @@ def search_content(view: View, parts: Sequence[RequestPart], detail: str | None)
             notes.append(f"No tool fits: {part.query}" if len(parts) > 1 else _NO_TOOL_NOTE)
         if part.hits and (unmatched := unmatched_words(part.query, part.hits)):
             notes.append(f"No tool above has these words: {', '.join(unmatched)}.")
-    if len(parts) == 1 and (others := _other_tools(view, parts[0])):
-        notes.append(others)
+    notes += _other_tools(view, parts)
     labels = {"parts": [part.query for part in parts]} if len(parts) > 1 else {}
     return {**labels, "tools": rows, "notes": notes}
 
@@ -175,7 +174,7 @@ def tool_fields(tool: Tool, detail: str, summaries: Summaries) -> dict[str, str]
     Args:
         tool: the tool.
         detail: `name`, `summary`, `signature` or `full`; or `near`, for a signature of at most 300
-            characters, and `short`, for a cut summary.
+            characters, and `short`, for short arguments and a cut summary.
         summaries: summaries of the tools.
     """
     if detail == "name":
@@ -187,9 +186,12 @@ def tool_fields(tool: Tool, detail: str, summaries: Summaries) -> dict[str, str]
         return {"signature": signature(tool), "description": summary}
     if detail == "near":
         return {"signature": short_signature(tool), "description": summary}
-    if detail == "short" and len(summary) > _MAX_SHORT_SUMMARY_CHARS:
+    if detail == "summary":
+        return {"description": summary}
+    if len(summary) > _MAX_SHORT_SUMMARY_CHARS:
         summary = f"{summary[:_MAX_SHORT_SUMMARY_CHARS].rpartition(' ')[0]}..."
-    return {"description": summary}
+    arguments = _short_arguments(tool)
+    return ({"signature": arguments} if arguments else {}) | {"description": summary}
 
 
 def short_signature(tool: Tool) -> str:
@@ -201,6 +203,12 @@ def short_signature(tool: Tool) -> str:
         if len(text) <= _MAX_SIGNATURE_CHARS:
             return text
     return f"{text[: _MAX_SIGNATURE_CHARS - 4].rpartition(' ')[0]} ...)"
+
+
+def _short_arguments(tool: Tool) -> str:
+    """The arguments in at most 80 characters; empty if they need more."""
+    text = call_form(tool)
+    return text if len(text) <= _MAX_ARGUMENT_CHARS else ""
 
 
 def _near_ids(hits: Sequence[Hit], max_hits: int) -> frozenset[str]:
@@ -226,20 +234,46 @@ def _tool_terms(tool: Tool) -> frozenset[str]:
     return frozenset(terms(f"{tool.id} {embedding_text(tool)}"))
 
 
-def _other_tools(view: View, part: RequestPart) -> str:
-    """A line with other tools of the server that clearly fits; empty if there is none."""
-    if not part.hits:
+def _other_tools(view: View, parts: Sequence[RequestPart]) -> list[str]:
+    """A line for each server that clearly fits a part: its other tools, with their arguments."""
+    listed = {hit.id for part in parts for hit in part.hits}
+    selections: dict[str, list[Selection]] = {}
+    for part in parts:
+        if server := _fitting_server(part.hits):
+            selections.setdefault(server, []).append(part.selection)
+    lines = []
+    for server, server_selections in selections.items():
+        tools = {
+            tool.id: tool
+            for tool in view.tools()
+            if tool.server == server and tool.id not in listed
+        }
+        tool_ids = list(tools)
+        if len(tools) > _MAX_OTHER_TOOLS:
+            tool_ids = _best_ids(view, tool_ids, server_selections)
+        shown = [tools[tool_id] for tool_id in tool_ids[:_MAX_OTHER_TOOLS]]
+        if shown:
+            texts = (f"{tool.name}{_short_arguments(tool)}" for tool in shown)
+            lines.append(f"Other tools of {server}: {', '.join(texts)}")
+    return lines
+
+
+def _fitting_server(hits: Sequence[Hit]) -> str:
+    """The server of all near hits, or of the first one and of most hits; empty if there is none."""
+    if not hits:
         return ""
-    near_ids = _near_ids(part.hits, _MAX_NEAR_HITS)
-    near_servers = {hit.tool.server for hit in part.hits if hit.id in near_ids}
-    server = part.hits[0].tool.server
-    hits_of_server = sum(hit.tool.server == server for hit in part.hits)
-    if len(near_servers) > 1 and 2 * hits_of_server <= len(part.hits):
-        return ""
-    listed = {hit.id for hit in part.hits}
-    others = [tool.id for tool in view.tools() if tool.server == server and tool.id not in listed]
-    if len(others) > _MAX_OTHER_TOOLS:
-        ranked = view.search_among(others, part.selection, k=_MAX_OTHER_TOOLS).ranked
-        others = [hit.id for hit in ranked[:_MAX_OTHER_TOOLS]]
-    names = ", ".join(tool_id.partition("/")[2] for tool_id in others)
-    return f"Other tools of {server}: {names}" if names else ""
+    server = hits[0].tool.server
+    near_ids = _near_ids(hits, _MAX_NEAR_HITS)
+    near_servers = {hit.tool.server for hit in hits if hit.id in near_ids}
+    hit_count = sum(hit.tool.server == server for hit in hits)
+    return (server or "") if len(near_servers) == 1 or 2 * hit_count > len(hits) else ""
+
+
+def _best_ids(view: View, tool_ids: Sequence[str], selections: Sequence[Selection]) -> list[str]:
+    """The tools in the order of their best rank in one of the searches."""
+    rankings = [
+        view.search_among(tool_ids, selection, k=_MAX_OTHER_TOOLS).ranked
+        for selection in selections
+    ]
+    ranked = sorted((hit.rank, at, hit.id) for at, hits in enumerate(rankings) for hit in hits)
+    return list(dict.fromkeys(tool_id for _, _, tool_id in ranked))

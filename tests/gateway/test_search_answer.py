@@ -57,10 +57,29 @@ class TestHits:
         assert others[0].startswith("2. ")
 
     def test_a_far_hit_is_one_short_line(self, view):
-        rows = answer_of(view, query="open an issue about a bug")["tools"]
-        far = [row for row in rows if "signature" not in row]
-        assert far
-        assert all(len(row["description"]) <= 53 for row in far)
+        content = answer_of(view, query="open an issue about a bug")
+        lines = search_text(content).splitlines()[4 : len(content["tools"])]
+        assert lines
+        assert all(len(row["description"]) <= 53 for row in content["tools"][4:])
+        assert all(len(row.get("signature", "")) <= 80 for row in content["tools"][4:])
+        assert all(len(line) <= 180 for line in lines)
+
+    def test_a_tool_without_a_signature_has_its_arguments_if_they_are_short(self):
+        """Seen in use: definitions were asked for, only to see two arguments."""
+        text = {"type": "string"}
+        few = {"properties": {"path": text, "lines": {"type": "integer"}}, "required": ["path"]}
+        many = {"properties": {f"argument_number_{number}": text for number in range(9)}}
+        steps = [Tool(f"step_{name}", "plan", "Do a step.", few) for name in "abcdefgh"]
+        long_step = Tool("long_step", "plan", "Do a step, then another one.", many)
+        view = Engine.from_tools([*steps, long_step], tiers=["lexical"]).view()
+        for given in ({"query": "do a step", "k": 5}, {"queries": ["do a step", "another one"]}):
+            content = answer_of(view, **given)
+            signatures = [row.get("signature") for row in content["tools"]]
+            assert "(path: str, lines?: int)" in signatures
+            assert "(path; lines)" in signatures
+            (others,) = (note for note in content["notes"] if note.startswith("Other tools of"))
+            for name in others.removeprefix("Other tools of plan: ").split(", "):
+                assert name == "long_step" or name.endswith("(path; lines)")
 
     def test_a_long_signature_is_cut(self):
         names = [f"argument_number_{number}" for number in range(40)]
@@ -77,7 +96,7 @@ class TestHits:
         tools = [*git, Tool("send", "mail", "Send a letter.")]
         view = Engine.from_tools(tools, tiers=["lexical"]).view()
         content = answer_of(view, query="git commit", k=1)
-        assert content["notes"] == ["Other tools of git: git_status, git_add"]
+        assert content["notes"] == ["Other tools of git: git_status(), git_add()"]
 
     def test_text_and_object_carry_the_same_and_no_scores(self, view):
         content = answer_of(view, query="open an issue about a bug")
@@ -102,6 +121,33 @@ class TestParts:
         assert text.startswith(f"For: {content['parts'][0]}\n1. github/create_issue")
         assert f"For: {content['parts'][1]}\n1. slack/" in text
         assert len({row["name"] for row in content["tools"]}) == len(content["tools"]) <= 10
+
+    def test_other_tools_of_each_server_that_clearly_fits_are_named_once(self):
+        """Seen in use: servers were listed to find tools that a plan of many steps needs."""
+        path = {"properties": {"path": {"type": "string"}}, "required": ["path"]}
+        git = [
+            Tool(f"git_{name}", "git", f"{name} of the repository.", path)
+            for name in (
+                "commit",
+                "log",
+                "show",
+                "status",
+                "add",
+                "reset",
+                "diff",
+                "blame",
+                "tag",
+                "merge",
+            )
+        ]
+        mail = [Tool(f"{name}_letter", "mail", f"{name} a letter.") for name in ("send", "read")]
+        view = Engine.from_tools([*git, *mail], tiers=["lexical"]).view()
+        content = answer_of(view, queries=["git commit", "send a letter", "git log"])
+        listed = {row["name"] for row in content["tools"]}
+        (line,) = (note for note in content["notes"] if note.startswith("Other tools of "))
+        others = line.removeprefix("Other tools of git: ").split(", ")
+        assert set(others) == {f"{tool.name}(path)" for tool in git if tool.id not in listed}
+        assert line in search_text(content)
 
     def test_queries_are_answered_each(self, view):
         queries = ["create an issue", "xylophone zebra quartet"]
@@ -134,6 +180,17 @@ class TestParts:
         arguments = {"query": query, **given} if "k" in given else {"queries": [query, "rows"]}
         parts = find_parts(view, arguments, {"data": "With stamps."})
         assert parts[0].hits[0].id == "post/send_letter"
+
+    @pytest.mark.anyio
+    async def test_one_search_takes_a_plan_of_sixteen_steps(self, tmp_path):
+        """Seen in use: every plan of fourteen steps needed two searches."""
+        steps = [tool(f"step_{number}", f"Do step {number}.") for number in range(16)]
+        async with gateway_of(tmp_path, FakeServer("one", steps)) as (client, _):
+            queries = [f"do step {number}" for number in range(16)]
+            answer = await client.call_tool("search_tools", {"queries": queries})
+            assert not answer.is_error
+            found = {row["name"] for row in answer.structured_content["tools"]}
+            assert found == {f"one/step_{number}" for number in range(16)}
 
     @pytest.mark.anyio
     async def test_a_query_or_queries_must_be_given(self, tmp_path):
@@ -218,6 +275,7 @@ class TestServersThatDoNotRun:
             requests=[
                 ("search_tools", {"query": "make a presentation"}),
                 ("search_tools", {"query": "make slides", "server": "powerpoint"}),
+                ("search_tools", {"query": "make slides in powerpoint"}),
                 ("call_tool", {"name": "powerpoint/create_presentation", "arguments": {}}),
                 ("get_tool_details", {"names": ["powerpoint__create_presentation"]}),
                 ("list_servers", {}),
@@ -232,7 +290,9 @@ class TestServersThatDoNotRun:
             assert "There is no tool" not in text_of(answer)
             assert "SECRET" not in answer.model_dump_json()
         assert "Not available now: powerpoint (failed)." in text_of(answers[0])
-        assert answers[2].is_error
+        reason = "powerpoint (failed: it did not start, or its connection ended; the operator"
+        assert all(f"Not available now: {reason}" in text_of(answer) for answer in answers[1:3])
+        assert answers[3].is_error
 
     async def test_a_call_of_a_starting_one_waits(self, tmp_path):
         late = spec("sums", "-c", LATE, SERVER, "sums")
