@@ -8,7 +8,8 @@
 `CHECKOUT/.venv/bin/shortlist serve` is the gateway, so that an older build can do the same tasks.
 The model gets `RUN/TASKS.md` and calls tools with the program `RUN/ask`. `RUN/requests.jsonl` has
 every request with the text of its answer. `report` says what was solved and what it cost; with
-`--record` it writes `evals/lab/results/reader_trial.json`.
+`--record` it adds the runs to `evals/lab/results/reader_trial.json`, and replaces those with the
+same build and name.
 """
 
 from __future__ import annotations
@@ -205,30 +206,51 @@ def stop(run: Path) -> None:
             os.killpg(pid, signal.SIGKILL)
 
 
-def record(reports: list[dict[str, Any]], command: list[str]) -> Path:
-    """Write the record of all runs, a row for each build; the path of its file.
+def record(reports: list[dict[str, Any]], command: list[str], folder: Path | None = None) -> Path:
+    """Add runs to the record, which has a row for each build; the path of its file.
+
+    Recorded runs stay, also when their folders are gone. One with the same build and name as a new
+    one is replaced: later builds had runs of the same names. Each run has the time of its report.
 
     Args:
         reports: of runs on one build or more.
         command: words of the command that made them.
+        folder: where the record is; that of all records when absent.
     """
-    from shortlist.evals.lab.record import Record, provenance, write_record
+    from shortlist.evals.lab.record import (
+        RESULTS,
+        Record,
+        provenance,
+        read_record,
+        record_names,
+        write_record,
+    )
     from shortlist.evals.report import Table
 
+    folder = folder or RESULTS
+    origin = provenance(command)
+    recorded: list[dict[str, Any]] = []
+    if "reader_trial" in record_names(folder):
+        earlier = read_record("reader_trial", folder)
+        time_of_report = earlier.origin["measured"]
+        recorded = [{"reported": time_of_report, **run} for run in earlier.result["runs"]]
+    new = [{"reported": origin["measured"], **run} for run in reports]
+    runs = list({(run["commit"], run["run"]): run for run in [*recorded, *new]}.values())
     rows = []
-    for commit in dict.fromkeys(each["commit"] for each in reports):
-        runs = [each for each in reports if each["commit"] == commit]
+    for commit in dict.fromkeys(run["commit"] for run in runs):
+        runs_of_build = [run for run in runs if run["commit"] == commit]
         figures = [
-            "/".join(str(each[key]) for each in runs)
+            "/".join(str(run[key]) for run in runs_of_build)
             for key in ("solved", "requests", "characters", "characters_of_list")
         ]
         rows.append([commit, *figures])
     columns = ["build", f"solved of {len(TASKS)}", "requests", "characters of answers", "of list"]
     table = Table(columns, rows)
-    title = "Tasks that a language model did with the gateway's tools alone; a figure for each run"
-    return write_record(
-        Record("reader_trial", title, table, {"runs": reports}, provenance(command))
+    title = (
+        "Tasks that a language model did with the gateway's tools alone; a figure for each run; "
+        "the command added the last runs"
     )
+    return write_record(Record("reader_trial", title, table, {"runs": runs}, origin), folder)
 
 
 class RequestError(Exception):

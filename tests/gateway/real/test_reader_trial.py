@@ -1,4 +1,4 @@
-"""The trial's tasks can be done through the gateway, and its checks see it. By `make test-long`."""
+"""The trial's tasks can be done through the gateway, and its checks see it. Its record grows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 import shortlist
+from shortlist.evals.lab.record import read_record
 
 from .reader_tasks import TASKS, solved
-from .reader_trial import ask, prepare, report
-
-pytestmark = pytest.mark.long
+from .reader_trial import ask, prepare, record, report
 
 _CALLS = """
 filesystem/edit_file {"path": "{work}/notes/plan.txt",
@@ -67,6 +66,7 @@ def _command(name: str, run: Path) -> None:
     subprocess.run([sys.executable, "-m", module, name, str(run)], check=True, timeout=600)
 
 
+@pytest.mark.long
 def test_all_tasks_can_be_done_and_none_is_done_before(tmp_path: Path) -> None:
     run = tmp_path / "run"
     prepare(run, Path(shortlist.__file__).resolve().parent)
@@ -96,3 +96,20 @@ def test_all_tasks_can_be_done_and_none_is_done_before(tmp_path: Path) -> None:
     figures = report(run)
     assert figures["not_solved"] == []
     assert figures["solved"] == len(TASKS)
+
+
+def _report(commit: str, run: str, requests: int) -> dict[str, object]:
+    figures = {"requests": requests, "characters": 9_000, "characters_of_list": 7_000}
+    return {"run": run, "commit": commit, "solved": 14, **figures}
+
+
+def test_a_record_keeps_the_runs_of_earlier_reports(tmp_path: Path) -> None:
+    record([_report("old", "one", 47), _report("old", "two", 43)], ["report", "one"], tmp_path)
+    first = read_record("reader_trial", tmp_path)
+    reports = [_report("old", "two", 44), _report("new", "one", 33)]
+    record(reports, ["report", "two"], tmp_path)
+    second = read_record("reader_trial", tmp_path)
+    figures = [(row[0], row[1], row[2]) for row in second.table.rows]
+    assert figures == [("old", "14/14", "47/44"), ("new", "14", "33")]
+    assert second.result["runs"][0] == first.result["runs"][0]
+    assert second.result["runs"][0]["reported"] == first.origin["measured"]
