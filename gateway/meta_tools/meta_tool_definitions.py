@@ -90,7 +90,7 @@ def meta_tools(
             SEARCH_TOOLS,
             "Search tools",
             "Find tools for a task, best first. Search before you say that something cannot be "
-            "done. With its arguments, (required; optional), you can call a tool at once.\n"
+            "done. With the signature you can call a tool at once.\n"
             f"{digest}".strip(),
             {
                 "query": {"type": "string", "description": _QUERY_DESCRIPTION},
