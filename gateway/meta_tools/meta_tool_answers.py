@@ -147,9 +147,9 @@ def unready_line(unready: Mapping[str, str]) -> str:
 
 def _state_and_reason(fleet: Fleet, server: str, state: str) -> str:
     """The state of a server, and the sentence for models about its problem if it has one."""
-    upstream = fleet.upstreams[server]
-    sentence = upstream.problem_sentence
-    if sentence is None:
+    upstream = fleet.upstreams.get(server)
+    sentence = None if upstream is None else upstream.problem_sentence
+    if upstream is None or sentence is None:
         return state
     return f"{state}: {sentence.removeprefix(f'{upstream.problem_code}: ')}"
 
