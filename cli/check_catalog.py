@@ -74,9 +74,12 @@ def _collisions(catalog: Catalog) -> Check:
 
 
 def _tokens(catalog: Catalog) -> Check:
-    tax = token_tax(catalog, k=_HEAVIEST_TOOLS_SHOWN, encoding="cl100k_base")
-    details = tuple(f"{tool}: {tokens:,}" for tool, tokens in tax.heaviest(_HEAVIEST_TOOLS_SHOWN))
-    line = f"{tax.now:,} for all definitions, {tax.mean:,.0f} for one on average (cl100k_base)"
+    tax = token_tax(catalog, k=_HEAVIEST, encoding="cl100k_base")
+    details = tuple(f"{tool}: {tokens:,}" for tool, tokens in tax.heaviest(_HEAVIEST))
+    line = (
+        f"{tax.total_tokens:,} for all definitions, {tax.mean_tokens:,.0f} for one on average "
+        "(cl100k_base)"
+    )
     return Check("tokens", "ok", line, details)
 
 

@@ -81,7 +81,7 @@ class CatalogAnswers:
             names += [name for name in states if name not in names]
         servers = []
         for name in names:
-            tools, tokens = facts.tax.servers.get(name, (0, 0))
+            tools, tokens = facts.tax.server_tokens.get(name, (0, 0))
             servers.append(
                 {
                     "name": name,
@@ -97,7 +97,7 @@ class CatalogAnswers:
         return {
             "servers": sorted(servers, key=lambda server: (-server["tokens"], server["name"])),
             "tools": len(facts.catalog),
-            "tokens": facts.tax.now,
+            "tokens": facts.tax.total_tokens,
             "encoding": facts.tax.encoding,
             "collisions": [
                 {"id": clash.id, "kept_as": clash.kept_as, "identical": clash.identical}
@@ -124,15 +124,15 @@ class CatalogAnswers:
             if (server is None or (tool.server or "") == server)
             and (lowered_text in tool.id.casefold() or lowered_text in tool.description.casefold())
         ]
-        matching.sort(key=lambda tool: (-facts.tax.tools[tool.id], tool.id))
+        matching.sort(key=lambda tool: (-facts.tax.tool_tokens[tool.id], tool.id))
         return {
             "count": len(matching),
             "start": start,
             "tools": [
                 {
                     "id": tool.id,
-                    "summary": shorten(tool.description, _MAX_SUMMARY_CHARS, placeholder="…"),
-                    "tokens": facts.tax.tools[tool.id],
+                    "summary": shorten(tool.description, _SUMMARY, placeholder="…"),
+                    "tokens": facts.tax.tool_tokens[tool.id],
                     "level": flags[tool.id].level if tool.id in flags else None,
                     "twins": len(facts.twins.get(tool.id, ())),
                 }
@@ -164,7 +164,7 @@ class CatalogAnswers:
         return {
             "id": tool.id,
             "fingerprint": tool.fingerprint,
-            "tokens": facts.tax.tools[tool.id],
+            "tokens": facts.tax.tool_tokens[tool.id],
             "model_sees": _indented(
                 json.loads(definition_text(tool.name, tool.description, tool.input_schema))
             ),

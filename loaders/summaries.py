@@ -201,7 +201,7 @@ def bounded(text: str) -> str:
     return line
 
 
-def adds_nothing(summary: str, name: str) -> bool:
+def repeats_name(summary: str, name: str) -> bool:
     """Whether a summary only repeats the words of a name."""
     summary_stems = {_stem(word) for word in spaced(summary).lower().split()}
     return summary_stems - _ARTICLES <= {_stem(word) for word in spaced(name).lower().split()}

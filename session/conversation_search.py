@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from ..catalog import Tool
 from ..retrieval import Hit, Selection, StageResult, Strategy
-from .conversation import context_weight
+from .conversation import weigh_context
 from .intents import clauses
 
 if TYPE_CHECKING:
     from ..view import View
 
 Scores = NDArray[np.float64]
+"""One score for each tool of a `ScoreBoard`, (tools,)."""
 
 # What a server's best tool lends to the others of its server: steps of one job tend to live
 # together. More where the request has several parts.
@@ -31,13 +32,13 @@ _LEAST_PART_SCORE = 0.7
 # to be offered beside it. And the weight of the whole request's ranking beside the parts'.
 _SPREAD, _WHOLE_CREDIT = 0.1, 2.0
 #: Hits taken from each search before they are merged.
-DEPTH = 50
+HITS_PER_SEARCH = 50
 #: Stages of a search that put tools before all others, whatever their scores.
 _FIRST_STAGES = frozenset(("exact", "claim"))
 #: Weight of the context above which a request is judged by what it finds in context.
 _CONTEXT_LEADS = 0.3
 #: Stage under which a hit carries its place and score in the merged ranking.
-STAGE = "session"
+MERGED_STAGE = "session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +48,20 @@ class SearchResults:
     Args:
         queries: the texts searched for, the message first.
         selections: one result per query.
-        merged: all results merged into one.
-        judged: the result for the decision: of the message alone, or with context for a follow-up.
+        merged_selection: all results merged into one, best first, from which tools are offered.
+        judged_selection: the one of `selections` from which is decided whether any tool fits: of
+            the message alone, or with context for a follow-up.
         intents: parts of the message with different tools; empty for a single intent.
-        context: weight of the earlier conversation, from 0 to 1.
+        context_weight: weight of the earlier conversation, from 0 to 1.
         search_ms: milliseconds in the engine.
     """
 
     queries: tuple[str, ...]
     selections: tuple[Selection, ...]
-    merged: Selection
-    judged: Selection
+    merged_selection: Selection
+    judged_selection: Selection
     intents: tuple[str, ...]
-    context: float
+    context_weight: float
     search_ms: float
 
 
@@ -70,7 +72,7 @@ def search_message(
     *,
     tier: str | Strategy | None,
     k: int,
-    context: float | None = None,
+    context_weight: float | None = None,
     called_ids: Collection[str] = (),
 ) -> SearchResults:
     """Search for a message alone, with context, and for its parts, and merge the results.
@@ -81,10 +83,10 @@ def search_message(
         in_context: the message with its context; equal to `request` without context.
         tier: the tier or its name; None for the engine's default.
         k: number of hits needed.
-        context: weight of the search with context; computed from both searches when absent.
+        context_weight: weight of the search with context; computed from both searches when absent.
         called_ids: ids of recently called tools.
     """
-    depth = max(k, DEPTH)
+    depth = max(k, HITS_PER_SEARCH)
     parts = clauses(request)
     queries = [request]
     if in_context != request:
@@ -100,9 +102,9 @@ def search_message(
     if first_part > 1:
         scores_alone, scores_in_context = board.scores[0], board.scores[1]
         weight = (
-            context_weight(request, scores_alone.max(initial=0), scores_in_context.max(initial=0))
-            if context is None
-            else context
+            weigh_context(request, scores_alone.max(initial=0), scores_in_context.max(initial=0))
+            if context_weight is None
+            else context_weight
         )
         message_scores = (1 - weight) * scores_alone + weight * scores_in_context
         if called_ids:
@@ -167,8 +169,8 @@ def _merge_hits(
     ordered = list(dict.fromkeys([*first_ids, *(ids[row] for row in order)]))
     hits = []
     for rank, tool_id in enumerate(ordered[:limit], 1):
-        hit, place = hits_by_id[tool_id], board.places[tool_id]
-        stages = {**hit.stages, STAGE: StageResult(rank, credit[place])}
+        hit, place = hits_by_id[tool_id], board.columns[tool_id]
+        stages = {**hit.stages, MERGED_STAGE: StageResult(rank, credit[place])}
         hits.append(Hit(hit.tool, rank, scores[place], stages))
     return tuple(hits)
 
@@ -182,23 +184,28 @@ class ScoreBoard:
     Args:
         selections: at least one, of one catalog version and tier.
         depth: number of hits requested from each search.
+
+    Attributes:
+        tools: the tools found by any search.
+        columns: id of a tool to its column in `scores`.
+        scores: (searches, tools), float64.
     """
 
     def __init__(self, selections: Sequence[Selection], depth: int) -> None:
-        places: dict[str, int] = {}
+        columns: dict[str, int] = {}
         tools: list[Tool] = []
         for selection in selections:
             for hit in selection.ranked:
-                if places.setdefault(hit.id, len(tools)) == len(tools):
+                if columns.setdefault(hit.id, len(tools)) == len(tools):
                     tools.append(hit.tool)
         self.tools = tuple(tools)
-        self.places = places
+        self.columns = columns
         self.scores = np.empty((len(selections), len(tools)))
         for row, selection in enumerate(selections):
             scores = self.scores[row]
             lowest = min((hit.score for hit in selection.ranked), default=0.0)
             scores.fill(lowest if len(selection.ranked) >= depth else min(lowest, 0.0))
-            scores[[places[hit.id] for hit in selection.ranked]] = [
+            scores[[columns[hit.id] for hit in selection.ranked]] = [
                 hit.score for hit in selection.ranked
             ]
         # A tool without a server is a server of its own.
@@ -212,19 +219,19 @@ class ScoreBoard:
         )
 
     def with_server_bonus(
-        self, scores: Scores, called_ids: Collection[str], context: float
+        self, scores: Scores, called_ids: Collection[str], context_weight: float
     ) -> Scores:
         """Scores with a bonus for servers of recently called tools, (tools,).
 
         Args:
             scores: (tools,).
             called_ids: ids of the tools called lately.
-            context: weight of the earlier conversation, from 0 to 1.
+            context_weight: weight of the earlier conversation, from 0 to 1.
         """
         servers = {tool.server for tool in self.tools if tool.id in called_ids and tool.server}
         gets_bonus = [tool.server in servers and tool.id not in called_ids for tool in self.tools]
         return np.asarray(
-            scores + np.array(gets_bonus) * (_SERVER_BONUS * context * scores.max(initial=0))
+            scores + np.array(gets_bonus) * (_SERVER_BONUS * context_weight * scores.max(initial=0))
         )
 
     def with_server_cohesion(self, scores: Scores, *, parts: bool = False) -> Scores:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 #: Candidates an event names, best first.
-CANDIDATES = 20
+MAX_CANDIDATES = 20
 #: Fields of events that are no keys of their own in the JSON form, and decimals of others.
 _FIELDS_LEFT_OUT = frozenset(("origin", "refusals", "content"))
 _DIGITS = {"context": 3, "fits": 4, "timings": 3, "ms": 3}
@@ -108,7 +108,7 @@ class TurnEvent:
         tier_asked: the tier asked for.
         tier_reason: why another tier ran.
         catalog: fingerprint of the catalog version.
-        candidates: id and score of the tools considered, best first, at most `CANDIDATES`.
+        candidates: id and score of the tools considered, best first, at most `MAX_CANDIDATES`.
         offered: ids of the offered tools, best first.
         denied: number of denied tools.
         refusals: the denied tools that fit the query best.
@@ -187,7 +187,7 @@ class TurnEvent:
             ('billing/list_invoices',)
         """
         first_selection = turn.selections[0] if turn.selections else None
-        candidates = turn.ranked[:CANDIDATES]
+        candidates = turn.ranked[:MAX_CANDIDATES]
         refusals = first_selection.denied.nearest() if first_selection else ()
         stages: dict[str, float] = dict(turn.timings)
         for selection in turn.selections:
@@ -372,8 +372,8 @@ class PromptEvent:
         """
         return cls(
             origin=origin,
-            phase1_tokens=prompt.phase1_tokens,
-            phase2_tokens=prompt.phase2_tokens + prompt.working_tokens,
+            phase1_tokens=prompt.prefix_tokens,
+            phase2_tokens=prompt.promoted_tokens + prompt.line_tokens,
             changed_bytes=prompt.changed_bytes,
             rebuilt=prompt.rebuilt,
             details={tool_id: level.name.lower() for tool_id, level in prompt.details.items()},

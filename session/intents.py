@@ -3,8 +3,8 @@
 Parts are split at words and punctuation. Whether a part is an intent depends on its hits, see
 `ScoreBoard.intents`.
 
-The whole message must consist of such words. A message that asks for something and says thanks is a
-query.
+A message asks for nothing if all its words say thanks, yes, no or goodbye. A message that asks for
+something and says thanks is a query.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def clauses(text: str) -> tuple[str, ...]:
     """The parts of a message, in order; one if it cannot be split, none if it is empty.
 
     Several sentences alone are not several parts, because people often explain one need in two or
-        three. If there is a conjunction (in a dozen languages) or a colon, the message is split
-        there and at the ends of sentences. It is split at commas only in a series that ends in a
-        conjunction ("find X, gather Y and file Z"). A very short part stays with its neighbour.
+    three. If there is a conjunction (in a dozen languages) or a colon, the message is split
+    there and at the ends of sentences. It is split at commas only in a series that ends in a
+    conjunction ("find X, gather Y and file Z"). A very short part stays with its neighbour.
     """
     bare = _BLANKS.sub(" ", text).strip(_MARKS)
     if len(bare) > _MAX_CHARS:

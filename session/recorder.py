@@ -257,8 +257,10 @@ def read_events(path: str | Path) -> Iterator[dict[str, Any] | EventError]:
 
     Args:
         path: the file.
-        Yields: An event; or, for a line that is not an event (as after a crash), an error with the
-            line number.
+
+    Yields:
+        An event; or, for a line that is not an event (as after a crash), an error with the line
+        number.
 
     Raises:
         EventError: the file cannot be read.

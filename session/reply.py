@@ -78,7 +78,7 @@ class Reply:
 
     def answer(self, answers: Sequence[CallAnswer]) -> Messages:
         """The messages that answer the calls, one answer for each call, in order."""
-        return _ANSWERED[self.provider](answers)
+        return _ANSWER_WRITERS[self.provider](answers)
 
 
 def read_reply(reply: object) -> Reply:
@@ -261,10 +261,10 @@ def search_answer(format: str, call_id: str, content: SearchContent) -> Messages
     """
     renderer = renderer_for(format)
     call = ModelCall(call_id, SEARCH_TOOL.name, None, renderer.search_kind or "function")
-    return _ANSWERED[renderer.providers[0]]([CallAnswer(call, content, ok=True)])
+    return _ANSWER_WRITERS[renderer.providers[0]]([CallAnswer(call, content, ok=True)])
 
 
-_ANSWERED: Mapping[str, Callable[[Sequence[CallAnswer]], Messages]] = {
+_ANSWER_WRITERS: Mapping[str, Callable[[Sequence[CallAnswer]], Messages]] = {
     "openai": _chat_answers,
     "openai_responses": _responses_answers,
     "anthropic": _anthropic_answers,

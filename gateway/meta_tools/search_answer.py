@@ -10,10 +10,10 @@ from typing import Any
 from ...catalog import Tool
 from ...catalog.tool_document import embedding_text
 from ...errors import RequestError
-from ...loaders.detail import call_form, definition_text, signature
+from ...loaders.detail import compact_signature, definition_text, signature
 from ...loaders.summaries import Summaries, shared_summaries
 from ...retrieval import Hit, Selection
-from ...session.conversation_search import DEPTH, search_message
+from ...session.conversation_search import HITS_PER_SEARCH, search_message
 from ...session.intents import clauses
 from ...text import terms, words
 from ...view import View
@@ -74,7 +74,7 @@ def find_parts(
             view, query, instructions, k=depth, tier=tier, drop_far_hits=k is None
         )
         if len(clauses(query)) > 1:
-            results = search_message(view, query, query, tier=selection.tier, k=DEPTH)
+            results = search_message(view, query, query, tier=selection.tier, k=HITS_PER_SEARCH)
             queries = list(results.intents) or queries
         if len(queries) == 1:
             return [RequestPart(query, selection.hits[:k], selection)]
@@ -199,8 +199,8 @@ def short_signature(tool: Tool) -> str:
 
     A cut one ends in `...`: `get_tool_details` has the rest.
     """
-    for text in (signature(tool), call_form(tool)):
-        if len(text) <= _MAX_SIGNATURE_CHARS:
+    for text in (signature(tool), compact_signature(tool)):
+        if len(text) <= _SIGNATURE_CHARS:
             return text
     return f"{text[: _MAX_SIGNATURE_CHARS - 4].rpartition(' ')[0]} ...)"
 

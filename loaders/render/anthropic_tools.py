@@ -46,6 +46,6 @@ class AnthropicTools(ProviderTools):
             "messages": list(messages)
         }
 
-    def marked(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    def with_breakpoint(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
         """The tool with a cache breakpoint."""
         return {**tool, **BREAKPOINT}

@@ -16,10 +16,10 @@ from .renderer import (
     SearchContent,
     SearchKind,
     batch_texts,
-    definitions,
-    in_use,
-    lines,
-    tools_of,
+    definition_texts,
+    message_lines,
+    provider_objects,
+    text_after_prefix,
 )
 
 
@@ -32,8 +32,8 @@ class ProviderTools:
 
     name_length: ClassVar[int]
     providers: ClassVar[tuple[str, ...]]
-    defers: ClassVar[bool] = False
-    answers_define: ClassVar[bool] = False
+    defers_tools: ClassVar[bool] = False
+    answers_have_definitions: ClassVar[bool] = False
     search_kind: ClassVar[SearchKind | None] = None
 
     def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
@@ -73,23 +73,26 @@ class ProviderTools:
 
     def search_content(self, loaded: Batch, text: str) -> SearchContent:
         """Lines of the tools, and the text."""
-        return "\n".join(filter(None, (lines(loaded), text)))
+        return "\n".join(filter(None, (message_lines(loaded), text)))
 
-    def marked(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    def with_breakpoint(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
         """The last tool of the list, with a cache breakpoint if the provider needs one."""
         return tool
 
     def render(self, layout: Layout) -> RenderedPrompt:
         """Tools, the system prompt, and a message for each batch with lines of text."""
-        tools = [*tools_of(layout.resident), *tools_of(layout.promoted)]
+        tools = [*provider_objects(layout.prefix_tools), *provider_objects(layout.promoted)]
         texts = batch_texts(layout.batches)
-        resident, promoted = definitions(layout.resident), definitions(layout.promoted)
+        prefix_tools, promoted = (
+            definition_texts(layout.prefix_tools),
+            definition_texts(layout.promoted),
+        )
         return RenderedPrompt(
-            self.system(layout.text, layout.in_use),
-            [*tools[:-1], *map(self.marked, tools[-1:])],
+            self.system(layout.text, layout.in_use_text),
+            [*tools[:-1], *map(self.with_breakpoint, tools[-1:])],
             tuple([self.message(text)] for text in texts),
-            "\n".join((*resident, layout.text)),
-            (*resident, *promoted, layout.text, *in_use(layout), *texts),
+            "\n".join((*prefix_tools, layout.text)),
+            (*prefix_tools, *promoted, layout.text, *text_after_prefix(layout), *texts),
         )
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from shortlist import demo
 from shortlist.catalog import Catalog, Tool
-from shortlist.loaders.detail import call_form
+from shortlist.loaders.detail import compact_signature
 from shortlist.loaders.pool import PoolLevel, group, lines_of_servers, lines_of_tools
 from shortlist.loaders.summaries import Summaries
 
@@ -52,7 +52,7 @@ def test_a_line_tells_what_a_call_takes(tools):
     assert taken.text == "".join(block.text(PoolLevel.ARGUMENTS) for block in blocks)
     assert taken.ids == {tool.id for tool in tools}
     for tool in tools:
-        assert f" {tool.name}{call_form(tool)}\n" in taken.text
+        assert f" {tool.name}{compact_signature(tool)}\n" in taken.text
     assert taken.text.count("/ (") == len({tool.server for tool in tools})
 
 

@@ -12,9 +12,9 @@ from shortlist.loaders.summaries import (
     SUMMARY_TOKENS,
     Summaries,
     SummaryRow,
-    adds_nothing,
     bounded,
     read_rows,
+    repeats_name,
     summarize,
 )
 
@@ -70,7 +70,7 @@ def test_of_the_demo_they_are_short_and_different(demo, counter):
     ],
 )
 def test_what_repeats_the_name_adds_nothing(summary, name, nothing):
-    assert adds_nothing(summary, name) is nothing
+    assert repeats_name(summary, name) is nothing
 
 
 @settings(max_examples=150, deadline=None)
