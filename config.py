@@ -275,7 +275,7 @@ class SessionConfig(Section):
 
 def _default_tiers() -> dict[str, TierConfig]:
     """The built-in tiers without a reranker. Validation adds `rerank` if one is set."""
-    return {name: TierConfig(**tier) for name, tier in offered_tiers(reranks=False).items()}
+    return {name: TierConfig(**tier) for name, tier in offered_tiers(has_reranker=False).items()}
 
 
 def _chosen_tier(name: str, among: Sequence[str]) -> dict[str, Any]:
@@ -365,7 +365,7 @@ class Config(Section):
     @classmethod
     def _complete_tiers(cls, tiers: Any, info: ValidationInfo) -> Any:
         # A reranker whose setting is wrong is not among the data.
-        reranks = info.data.get("reranker", DEFAULT_RERANKER) is not None
+        has_reranker = info.data.get("reranker", DEFAULT_RERANKER) is not None
         if isinstance(tiers, list | tuple):
             if unknown := [name for name in tiers if name not in list(BUILT_IN_TIERS)]:
                 raise ValueError(
@@ -380,7 +380,7 @@ class Config(Section):
                 else tier
                 for name, tier in tiers.items()
             }
-            all_tiers = {**offered_tiers(reranks=reranks), **changed}
+            all_tiers = {**offered_tiers(has_reranker=has_reranker), **changed}
             return {name: _with_source(tier, all_tiers) for name, tier in all_tiers.items()}
         return tiers
 
@@ -414,13 +414,13 @@ class Config(Section):
         for name, tier in self.tiers.items():
             if tier.strategy == "model":
                 self._check_source(name, tier)
-            if tier.reranker == DEFAULT_RERANKER and not self.reranks:
+            if tier.reranker == DEFAULT_RERANKER and not self.has_reranker:
                 raise ValueError(f"tiers.{name}: {RERANKER_MISSING}")
         self._check_fallbacks()
 
     def _check_fallbacks(self) -> None:
         # A list of tiers may leave out a built-in one that another falls back to.
-        known = dict.fromkeys([*self.tiers, *offered_tiers(reranks=self.reranks)])
+        known = dict.fromkeys([*self.tiers, *offered_tiers(has_reranker=self.has_reranker)])
         for name in self.tiers:
             passed: list[str] = []
             step: str | None = name
@@ -439,7 +439,9 @@ class Config(Section):
 
     def _hint(self, missing: str) -> str:
         """What to do where a tier is missing because no reranker is set."""
-        return f". {RERANK}: {RERANKER_MISSING}" if missing == RERANK and not self.reranks else ""
+        return (
+            f". {RERANK}: {RERANKER_MISSING}" if missing == RERANK and not self.has_reranker else ""
+        )
 
     def _check_source(self, name: str, tier: TierConfig) -> None:
         source = tier.arguments()["source"]
@@ -456,7 +458,7 @@ class Config(Section):
             )
 
     @property
-    def reranks(self) -> bool:
+    def has_reranker(self) -> bool:
         """Whether the setting `reranker` is set, which the tier `rerank` needs."""
         return self.reranker is not None
 

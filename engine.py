@@ -82,7 +82,9 @@ class Engine:
         self._folder = None if wait else folder
         self._save_lock = GuardedLock("engine")
         config = builder.config
-        self._tiers = Tiers(builder.strategies(), config.default_tier, reranks=config.reranks)
+        self._tiers = Tiers(
+            builder.strategies(), config.default_tier, has_reranker=config.has_reranker
+        )
         self._gatekeeper = Gatekeeper(config.gate)
         # The searcher and the decider are for one encoder, which is known once it is loaded.
         self._encoder: str | None = None
@@ -107,7 +109,7 @@ class Engine:
         self._trusted_ages = build.trusted_ages
         self._quarantine = Quarantine(quarantined)
         self._publish(index, flags=builder.flags(self._catalog))
-        if index.provisional:
+        if index.is_provisional:
             self._background.start()
         else:
             self._build = None
@@ -332,9 +334,9 @@ class Engine:
         with self._version_lock:
             total = len(self._catalog)
             # An empty catalog has nothing to wait for.
-            remaining = 0 if self._index.is_whole(self._catalog) else max(1, self._remaining)
+            remaining = 0 if self._index.is_built_over(self._catalog) else max(1, self._remaining)
         encoded = max(0, total - remaining)
-        return BuildProgress(total, encoded, self._background.error, self._index.encoded)
+        return BuildProgress(total, encoded, self._background.error, self._index.encoded_count)
 
     def wait(self, timeout_s: float | None = None) -> BuildProgress:
         """Wait until the newest catalog is built, or the build fails; see `build_progress`.
@@ -574,13 +576,13 @@ class Engine:
             trusted_ages = self._builder.trusted_ages(catalog)
             flags = self._builder.flags(catalog, self._quarantine.flags)
             index = self._index.showing(catalog)
-            is_whole = index.is_whole(catalog)
-            if not is_whole and not wait and (index.provisional or not index.built):
+            is_whole = index.is_built_over(catalog)
+            if not is_whole and not wait and (index.is_provisional or not index.built_tools):
                 # No tier finds more yet than a first version does.
                 build = self._builder.begin(catalog, index, self._partial_vectors(), trusted_ages)
                 index = self._builder.make_provisional(build)
             else:
-                index = replace(index, encoded=0)
+                index = replace(index, encoded_count=0)
             self._trusted_ages = trusted_ages
             self._publish(index, reasons, flags, catalog=catalog)
         if is_whole:
@@ -627,7 +629,7 @@ class Engine:
         with self._build_lock:
             index = self._index
             rank = partial(search_many_with, self._builder, self._searcher, index)
-            tier, _ = self._tiers.requested(None)
+            tier, _ = self._tiers.find_tier(None)
             report, learned = learn(index, usage, tier=tier, rank_queries=rank)
             if learned is not None:
                 self._use_learned(learned)
@@ -902,7 +904,7 @@ class Engine:
         with self._build_lock:
             with self._version_lock:
                 index, catalog = self._index, self._catalog
-            if index.is_whole(catalog):
+            if index.is_built_over(catalog):
                 self._build = None
                 return False
             build = self._build
@@ -919,7 +921,7 @@ class Engine:
             with self._update_lock:
                 # An update may have come since: what it removed stays removed.
                 self._publish(finished.showing(self._catalog))
-                has_more = not self._index.is_whole(self._catalog)
+                has_more = not self._index.is_built_over(self._catalog)
             return_freed_memory()
             return has_more
 
@@ -937,7 +939,7 @@ class Engine:
             with self._version_lock:
                 index, catalog = self._index, self._catalog
             # A change of this engine is written first.
-            if not index.is_whole(catalog) or not self._builder.newer_in_database(index):
+            if not index.is_built_over(catalog) or not self._builder.newer_in_database(index):
                 return False
             build = self._builder.connect(index)
             newest = self._builder.finish(build)
@@ -1004,7 +1006,7 @@ class Engine:
             self._quarantine = self._quarantine.replaced(reasons, flags)
             if catalog is not None:
                 self._catalog = catalog
-                self._remaining = index.pending
+                self._remaining = index.pending_count
 
 
 def _as_catalog(tools: Tools) -> Catalog:

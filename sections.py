@@ -55,13 +55,13 @@ BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
 """Settings of the built-in tiers by name, the better behind the cheaper; see `TierConfig`."""
 
 
-def offered_tiers(*, reranks: bool) -> dict[str, Mapping[str, Any]]:
+def offered_tiers(*, has_reranker: bool) -> dict[str, Mapping[str, Any]]:
     """Settings of the built-in tiers that a configuration has by default.
 
     Args:
-        reranks: whether the top-level `reranker` is set.
+        has_reranker: whether the top-level `reranker` is set.
     """
-    return {name: tier for name, tier in BUILT_IN_TIERS.items() if reranks or name != RERANK}
+    return {name: tier for name, tier in BUILT_IN_TIERS.items() if has_reranker or name != RERANK}
 
 
 AUTO = "auto"

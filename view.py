@@ -243,7 +243,7 @@ class View:
         )
         if not decide:
             return search(k=k)
-        limit = self._searcher.count(k)
+        limit = self._searcher.hit_count(k)
         selection = search(k=max(limit, 1 if self.decider is None else DEPTH))
         decision = judge_selection(self.decider, selection, self.admission.permitted_count)
         # Where the threshold dropped every hit, the search has abstained already.

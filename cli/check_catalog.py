@@ -8,7 +8,7 @@ from pathlib import Path
 from ..catalog import Catalog, ReadResult
 from ..enrichment.library import Library
 from ..loaders.token_tax import token_tax
-from ..retrieval.search.twins import LIKENESS, near_twins
+from ..retrieval.search.twins import TWIN_JACCARD, near_twins
 from ..retrieval.usage import LearnedChange
 from ..trust import Flag
 from .check import Check, Status
@@ -120,8 +120,8 @@ def _names(catalog: Catalog) -> Check:
 
 def _twins(catalog: Catalog) -> Check:
     details = tuple(", ".join(ids) for ids in near_twins(tuple(catalog)))
-    what = f"of tools that share {LIKENESS:.0%} of their words"
-    return _check_of_details("near twins", "warn", details, "group", what)
+    what = f"of tools that share {TWIN_JACCARD:.0%} of their words"
+    return _counted("near twins", "warn", details, "group", what)
 
 
 def _cleaned(catalog: Catalog) -> Check:

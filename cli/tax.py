@@ -79,7 +79,7 @@ def tax(
         write_json(tax_json(result, top))
         return
     parts: list[Any] = [server_table(result), ""]
-    if top and result.tools:
+    if top and result.tool_tokens:
         parts += [tool_table(result, top), ""]
     show(*parts, before_and_after(result), how_counted(result))
 

@@ -269,7 +269,7 @@ def _check_tier(name: str, tiers: Collection[str], config: Config) -> None:
     from ..sections import RERANK, RERANKER_MISSING
 
     if name not in tiers:
-        if name == RERANK and not config.reranks:
+        if name == RERANK and not config.has_reranker:
             raise typer.BadParameter(f"tier {name!r}: {RERANKER_MISSING}")
         raise typer.BadParameter(f"no tier {name!r}; use one of: {', '.join(tiers)}")
 

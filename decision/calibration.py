@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RequestError
-from ..retrieval.search.answer import split_at
+from ..retrieval.search.answer import split_at_threshold
 from ..retrieval.selection import Selection
 from ..retrieval.usage import UsageEvent
 from .classifier import Classifier
@@ -85,8 +85,8 @@ class Example:
             group: see the class.
         """
         hits = selection.ranked[:DEPTH]
-        always_kept = {hit.id for hit in split_at(np.inf, hits)[0]}
-        never_kept = {hit.id for hit in split_at(-np.inf, hits)[1]}
+        always_kept = {hit.id for hit in split_at_threshold(np.inf, hits)[0]}
+        never_kept = {hit.id for hit in split_at_threshold(-np.inf, hits)[1]}
         scores = [
             np.inf if hit.id in always_kept else -np.inf if hit.id in never_kept else hit.score
             for hit in hits

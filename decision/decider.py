@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..catalog.text_file import read_text_file
 from ..errors import ConfigError
-from ..retrieval.search.answer import FINAL
+from ..retrieval.search.answer import STAGES_ABOVE_THRESHOLD
 from ..retrieval.selection import Hit, Selection
 from .classifier import Classifier, sigmoid
 from .measurements import DEPTH, MEASUREMENTS, measure
@@ -272,7 +272,7 @@ class Decider:
         odds = self.vector_odds(selection.vector)
         measured = measure_answer(selection.query, selection.ranked[:DEPTH], odds)
         fits = model.probability(measured)
-        final = any(not FINAL.isdisjoint(hit.stages) for hit in selection.hits)
+        final = any(not STAGES_ABOVE_THRESHOLD.isdisjoint(hit.stages) for hit in selection.hits)
         if fits >= model.abstain_below or final:
             return Decision(abstained=False, fits=fits)
         reason = (

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import EvaluationError, RequestError
-from ..retrieval.ranking_metrics import QUALITY
+from ..retrieval.ranking_metrics import QUALITY_METRICS
 
-COMPARED = (*QUALITY, "abstain_precision", "abstain_recall")
+COMPARED = (*QUALITY_METRICS, "abstain_precision", "abstain_recall")
 """Metrics for minimum values and baselines. Times are excluded, because they vary."""
 
 Figures = Mapping[str, Mapping[str, float | None]]

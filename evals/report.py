@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from ..retrieval.ranking_metrics import QUALITY
+from ..retrieval.ranking_metrics import QUALITY_METRICS
 from .dataset import RowProblem
 from .regression import MetricChange
 from .runner import QueryOutcome, Summary, group_by, summarise
@@ -123,13 +123,13 @@ def quality_table(summaries: Mapping[str, Summary], *, intervals: bool = True) -
     rows: list[tuple[Cell, ...]] = []
     for tier, summary in summaries.items():
         cells: list[Cell] = [tier]
-        for metric in QUALITY:
+        for metric in QUALITY_METRICS:
             ends = summary.intervals.get(metric) if intervals else None
             cells.append(_percent(summary.values[metric], ends))
         cells.extend(_percent(summary.values[metric]) for metric in abstention)
         cells.extend(_milliseconds(summary.values[f"p{share}_ms"]) for share in (50, 95))
         rows.append(tuple(cells))
-    columns = ("tier", *QUALITY, *abstention.values(), "p50 ms", "p95 ms")
+    columns = ("tier", *QUALITY_METRICS, *abstention.values(), "p50 ms", "p95 ms")
     return Table(columns, tuple(rows))
 
 

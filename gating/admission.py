@@ -87,12 +87,12 @@ class Admission:
         return self._allowed.unmatched
 
     @property
-    def failures(self) -> tuple[VoterFailure, ...]:
+    def voter_failures(self) -> tuple[VoterFailure, ...]:
         """Votes that do not count, with the reason."""
         return self._votes.failures + self._claims[1]
 
     @property
-    def claimed(self) -> tuple[int, ...]:
+    def claimed_rows(self) -> tuple[int, ...]:
         """Rows of the permitted tools that their server claimed, in order."""
         return self._claims[0]
 
@@ -269,7 +269,7 @@ class Admission:
         """
         text = name if isinstance(name, str) else repr(name)
         text = text[:ID_LIMIT]
-        rows = self.index.by_id(
+        rows = self.index.rows_in_id_order(
             np.ones(len(self.index.tools), np.bool_) if self.mask is None else self.mask
         )
         tools = [self.index.tools[row] for row in rows.tolist()]
@@ -299,9 +299,9 @@ class Admission:
             return Denials()
         visible = self.visible
         if visible is None:
-            return Denials(self.index.by_id(~self.mask), self._refusal_of_row, nearest)
+            return Denials(self.index.rows_in_id_order(~self.mask), self._refusal_of_row, nearest)
         # The nearest rows of a query can be rows that the caller must not know of.
-        return Denials(self.index.by_id(~self.mask & visible), self._refusal_of_row)
+        return Denials(self.index.rows_in_id_order(~self.mask & visible), self._refusal_of_row)
 
     @cached_property
     def _claims(self) -> tuple[tuple[int, ...], tuple[VoterFailure, ...]]:
@@ -345,12 +345,12 @@ class Admission:
         if mask is None:
             return frozenset()
         tools = self.index.tools
-        return frozenset(tools[row].id for row in self.index.by_id(~mask).tolist())
+        return frozenset(tools[row].id for row in self.index.rows_in_id_order(~mask).tolist())
 
     def _reachable_rows(self) -> Mask | None:
         """The rows that some state may permit."""
         mask: Mask | None = None
-        present = self.index.names.present
+        present = self.index.names.present_rows
         quarantined = self._quarantine.mask(self.index)
         for limit in (present, self.visible, self._allowed.mask, quarantined):
             if limit is not None:

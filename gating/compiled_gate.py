@@ -99,13 +99,13 @@ class CompiledGate:
         if condition not in self._unlocking_by_condition:
             unlocking_rows = condition.unlocked_by(self)
             self._unlocking_by_condition[condition] = (
-                None if unlocking_rows is None else self.by_id(unlocking_rows)
+                None if unlocking_rows is None else self.rows_in_id_order(unlocking_rows)
             )
         return self._unlocking_by_condition[condition]
 
-    def by_id(self, mask: Mask) -> Rows:
+    def rows_in_id_order(self, mask: Mask) -> Rows:
         """Rows of a mask, in order of tool id: rows themselves may be in any order."""
-        return self.names.by_id(mask)
+        return self.names.rows_in_id_order(mask)
 
     def after_call(self, state: State, tool_id: str) -> State:
         """The state after a call of this tool, with the milestones that rules say it reaches."""

@@ -15,10 +15,10 @@ from ..catalog.tool_document import embedding_text
 from ..models import Encoder
 from ..processes import paused_gc
 from ..retrieval.backends.protocols import LexicalSearch
-from ..retrieval.catalog_index import Index, rows_of
+from ..retrieval.catalog_index import Index
 from ..retrieval.example_queries import ExampleQueries, moved_to_queries
 from ..retrieval.id_lookup import Names
-from ..retrieval.store.vectors import MOVED, Vectors, text_key
+from ..retrieval.store.vectors import MOVED_KEY, Vectors, text_key
 from ..retrieval.usage import LearnedChange
 from .background import at_low_priority
 from .stages import Stages, rows_with_queries
@@ -48,12 +48,12 @@ class Build:
         lexical: the lexical stage, if it was saved.
         dense_folder: folder of the saved dense stage, for the case that nothing has to be encoded.
         learned: what usage taught; left out of an index with another encoder.
-        queries_source: hash of the rows and pins that decided on `queries`.
+        example_queries_hash: hash of the rows and pins that decided on `queries`.
         trusted_ages: trusted tools and the ages of their pins, see `Builder.trusted_ages`.
 
     Attributes:
         catalog: the version.
-        encoded: number of texts of tools that were encoded.
+        encoded_count: number of texts of tools that were encoded.
         learned: what usage taught; may be replaced before the build ends.
     """
 
@@ -69,23 +69,23 @@ class Build:
         lexical: LexicalSearch | None = None,
         dense_folder: Path | None = None,
         learned: LearnedChange | None = None,
-        queries_source: str = "",
+        example_queries_hash: str = "",
         trusted_ages: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.catalog = catalog
         self.trusted_ages = trusted_ages
-        self.encoded = 0
+        self.encoded_count = 0
         self._stages = stages
-        self._tools = rows_of(catalog)
+        self._tools = catalog.in_id_order
         self._queries = queries
-        self._queries_source = queries_source
-        self._beside_searches = previous is not None and bool(previous.built)
+        self._example_queries_hash = example_queries_hash
+        self._beside_searches = previous is not None and bool(previous.built_tools)
         self._lexical = lexical
         self._dense_folder = dense_folder
         self.learned = self._saved_learned = learned
         self._names = Names.of(self._tools)
-        if previous is not None and previous.built == self._tools:
-            if previous.tools == self._tools and previous.names.present is None:
+        if previous is not None and previous.built_tools == self._tools:
+            if previous.tools == self._tools and previous.names.present_rows is None:
                 # Rules compiled over it are used again.
                 self._names = previous.names
             if previous.example_queries == queries:
@@ -136,7 +136,7 @@ class Build:
                 values = encoder.encode(texts, progress=report_progress)
             keys = tuple(self._keys[row] for row in rows)
             del self._pending.rows[: len(rows)]
-            self.encoded += len(rows)
+            self.encoded_count += len(rows)
         elif tool_ids:
             values = _encode_means(encoder, [self._queries[tool_id] for tool_id in tool_ids])
             keys = tuple(self._queries[tool_id].key for tool_id in tool_ids)
@@ -164,7 +164,7 @@ class Build:
             dense = self._stages.make_dense(self._tools, self._queries, vectors, learned, folder)
             index = replace(index, dense=dense, vectors=vectors, learned=learned)
         static = self._stages.make_static(self._tools, self._queries, index.vectors, index.learned)
-        return replace(index, static=static, encoded=self.encoded)
+        return replace(index, static=static, encoded_count=self.encoded_count)
 
     @paused_gc()
     def provisional_index(self) -> Index:
@@ -182,8 +182,8 @@ class Build:
             static=static,
             vectors=vectors,
             learned=self.learned,
-            provisional=True,
-            pending=len(self._tools),
+            is_provisional=True,
+            pending_count=len(self._tools),
         )
 
     def vectors_so_far(self) -> Vectors | None:
@@ -209,7 +209,7 @@ class Build:
             lexical,
             rerankers=self._stages.make_rerankers(self._tools),
             example_queries=self._queries,
-            queries_source=self._queries_source,
+            example_queries_hash=self._example_queries_hash,
         )
 
     def _find_pending(self, encoder: Encoder) -> _PendingTexts:
@@ -264,12 +264,12 @@ class Build:
         values[moved_rows] = moved_to_queries(values[means_end:], values[means_start:means_end])
         tool_keys = list(self._keys)
         for row in moved_rows.tolist():
-            tool_keys[row] = MOVED
+            tool_keys[row] = MOVED_KEY
         return Vectors(values, (*tool_keys, *mean_keys, *moved_keys), encoder.fingerprint)
 
     def _progress_reporter(self, progress: Progress | None) -> Callable[[int], None]:
         """Progress as an encoder reports it, made into (texts encoded, texts to encode)."""
-        encoded, total = self.encoded, self._to_encode
+        encoded, total = self.encoded_count, self._to_encode
 
         def report(further: int) -> None:
             nonlocal encoded
@@ -313,8 +313,8 @@ def _tool_keys(tools: Sequence[Tool], previous: Index | None) -> list[bytes]:
     """Hash of the text of each tool; taken from the previous version for tools that it has."""
     earlier_keys: dict[int, bytes] = {}
     if previous is not None and previous.dense is not None and previous.vectors is not None:
-        tools_and_keys = zip(map(id, previous.built), previous.vectors.keys, strict=False)
-        earlier_keys = {tool: key for tool, key in tools_and_keys if key != MOVED}
+        tools_and_keys = zip(map(id, previous.built_tools), previous.vectors.keys, strict=False)
+        earlier_keys = {tool: key for tool, key in tools_and_keys if key != MOVED_KEY}
     return [earlier_keys.get(id(tool)) or text_key(embedding_text(tool)) for tool in tools]
 
 
@@ -322,7 +322,7 @@ def _encode_means(
     encoder: Encoder, queries_of_tools: Sequence[ExampleQueries]
 ) -> NDArray[np.float32]:
     """The mean vector of the queries of each tool, shape (m, dim)."""
-    texts = [text for queries in queries_of_tools for text in queries.to_encode]
-    ends = np.cumsum([len(queries.to_encode) for queries in queries_of_tools])
+    texts = [text for queries in queries_of_tools for text in queries.texts_to_encode]
+    ends = np.cumsum([len(queries.texts_to_encode) for queries in queries_of_tools])
     vectors = encoder.encode(texts, query=True)
     return np.stack([part.mean(axis=0) for part in np.split(vectors, ends[:-1])])

@@ -24,9 +24,9 @@ from ..gating.votes import without_voting_tools
 from ..models.loading import static_encoder
 from ..processes import paused_gc
 from ..retrieval import Strategy
-from ..retrieval.catalog_index import Index, rows_of
+from ..retrieval.catalog_index import Index
 from ..retrieval.example_queries import ExampleQueries
-from ..retrieval.learning import DEPTH
+from ..retrieval.learning import RANKS_MEASURED
 from ..retrieval.search.searcher import Searcher
 from ..retrieval.search.twins import Copies, Twins
 from ..retrieval.store.vectors import Vectors
@@ -119,7 +119,7 @@ class Builder:
 
     def newer_in_database(self, index: Index) -> bool:
         """Whether the database has another version of the catalog than an index."""
-        if self._stored is None or index.joint is None:
+        if self._stored is None or index.joint_search is None:
             return False
         return self._stored.is_newer(index)
 
@@ -143,11 +143,11 @@ class Builder:
             rematch_all: whether unchanged tools get their example queries anew too.
         """
         catalog = without_voting_tools(catalog)
-        tools = rows_of(catalog)
+        tools = catalog.in_id_order
         trusted_ages = self.trusted_ages(catalog) if trusted_ages is None else trusted_ages
         unchanged = set()
         if previous is not None and not trusted_ages and not rematch_all:
-            unchanged = set(map(id, previous.built))
+            unchanged = set(map(id, previous.built_tools))
         new_tools = [tool for tool in tools if id(tool) not in unchanged]
         queries = self._match_queries(new_tools, trusted_ages)
         if previous is not None:
@@ -165,7 +165,7 @@ class Builder:
                 catalog,
                 queries,
                 previous=previous,
-                queries_source=self._queries_source(trusted_ages),
+                example_queries_hash=self._example_queries_hash(trusted_ages),
                 trusted_ages=trusted_ages,
             )
         if vectors is None and previous is not None:
@@ -178,7 +178,7 @@ class Builder:
             earlier_vectors=vectors,
             previous=previous,
             learned=learned,
-            queries_source=self._queries_source(trusted_ages),
+            example_queries_hash=self._example_queries_hash(trusted_ages),
             trusted_ages=trusted_ages,
         )
 
@@ -203,25 +203,25 @@ class Builder:
         return StoredBuild(
             self._stored,
             catalog,
-            self._match_queries(rows_of(catalog), trusted_ages),
+            self._match_queries(catalog.in_id_order, trusted_ages),
             numbers=numbers,
-            queries_source=self._queries_source(trusted_ages),
+            example_queries_hash=self._example_queries_hash(trusted_ages),
             trusted_ages=trusted_ages,
         )
 
     @paused_gc()
     def finish(self, build: AnyBuild) -> Index:
         """The index of a build that has nothing left to encode."""
-        return replace(build.index(), missing=self._stages.models.missing)
+        return replace(build.index(), missing_stages=self._stages.models.missing_stages)
 
     @paused_gc()
     def make_provisional(self, build: AnyBuild) -> Index:
         """The index of a build that has not begun to encode."""
-        index, missing = build.provisional_index(), self._stages.models.missing
-        if index.provisional:
+        index, missing = build.provisional_index(), self._stages.models.missing_stages
+        if index.is_provisional:
             waiting = ModelError(f"encoder: has {build.remaining:,} tools to read first")
             missing = {**missing, "dense": waiting}
-        return replace(index, missing=missing)
+        return replace(index, missing_stages=missing)
 
     def with_learned(self, index: Index, learned: LearnedChange | None) -> Index:
         """An index over the same tools with learned adjustments, or without.
@@ -232,8 +232,8 @@ class Builder:
         if index.vectors is None or index.dense is None:
             raise ConfigError("learning changes vectors, but no tier uses vectors")
         queries = index.example_queries
-        dense = self._stages.make_dense(index.built, queries, index.vectors, learned)
-        static = self._stages.make_static(index.built, queries, index.vectors, learned)
+        dense = self._stages.make_dense(index.built_tools, queries, index.vectors, learned)
+        static = self._stages.make_static(index.built_tools, queries, index.vectors, learned)
         return replace(index, dense=dense, static=static, learned=learned)
 
     @paused_gc()
@@ -274,13 +274,13 @@ class Builder:
             files = ", ".join(map(str, self._missing_files))
             _LOG.warning("%s: gone; the example queries in the saved index are used", files)
             self._saved_queries = saved.example_queries
-        tools = rows_of(catalog)
+        tools = catalog.in_id_order
         trusted_ages = self.trusted_ages(catalog)
-        queries_source = self._queries_source(trusted_ages)
+        example_queries_hash = self._example_queries_hash(trusted_ages)
         if (
             is_saved_catalog
             and saved.vectors is not None
-            and saved.settings.get("example_queries") == queries_source
+            and saved.settings.get("example_queries") == example_queries_hash
         ):
             queries = saved.example_queries
         else:
@@ -303,11 +303,11 @@ class Builder:
             lexical=lexical,
             dense_folder=dense_folder,
             learned=saved.learned,
-            queries_source=queries_source,
+            example_queries_hash=example_queries_hash,
             trusted_ages=trusted_ages,
         )
 
-    def _queries_source(self, trusted_ages: Mapping[str, int]) -> str:
+    def _example_queries_hash(self, trusted_ages: Mapping[str, int]) -> str:
         """Hash of what decides on example queries: the rows, and the ages of pins."""
         rows = self.example_queries.fingerprint
         ages = canonical_json(dict(trusted_ages)).encode("utf-8", "replace")
@@ -348,7 +348,7 @@ class Builder:
             )
         settings = {
             **self._stages.settings(),
-            "example_queries": index.queries_source,
+            "example_queries": index.example_queries_hash,
             "config": self.config.remembered(),
         }
         if provider_tools:
@@ -359,14 +359,14 @@ class Builder:
             settings,
             None if self.trust is None else self.trust.to_dict(index.catalog),
             quarantined,
-            lexical=partial(self._stages.build_lexical, index.built, index.example_queries),
+            lexical=partial(self._stages.build_lexical, index.built_tools, index.example_queries),
         )
 
     def encoder_of(self, index: Index) -> str | None:
         """Fingerprint of the encoder of an index, also while it waits for that; None without."""
         if index.encoder is not None:
             return index.encoder.fingerprint
-        waits = index.provisional and self._stages.models.encoder_is_bundled
+        waits = index.is_provisional and self._stages.models.encoder_is_bundled
         return static_encoder().teacher if waits else None
 
     def flags(
@@ -437,7 +437,7 @@ def search_many_with(
     index = builder.with_learned(index, learned)
     everything = Gatekeeper(Gate()).admission(index, Quarantine())
     selections = (
-        searcher.search(everything, query, k=DEPTH, vector=vector)
+        searcher.search(everything, query, k=RANKS_MEASURED, vector=vector)
         for query, vector in zip(queries, vectors, strict=True)
     )
     return [

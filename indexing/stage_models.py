@@ -28,7 +28,7 @@ class StageModels:
     Attributes:
         guards: name of a reranker to the guard that records its failures.
         encoder_guard: guard of the encoder.
-        missing: stage to why it is left out, if `on_missing` is "degrade".
+        missing_stages: stage to why it is left out, if `on_missing` is "degrade".
 
     Raises:
         ModelError: a model that a tier names is missing, unless `on_missing` is "degrade".
@@ -54,7 +54,7 @@ class StageModels:
                 raise ConfigError(f"reranker: two objects have the name {name!r}; give them others")
         self.guards = {name: Guard() for name in self._rerankers}
         self.encoder_guard = Guard()
-        self.missing: dict[str, Exception] = {}
+        self.missing_stages: dict[str, Exception] = {}
         self._check()
 
     def encoder(self) -> Encoder:
@@ -118,14 +118,14 @@ class StageModels:
             except (ModelError, MissingExtraError) as error:
                 if not degrade:
                     raise _with_advice(f"reranker {spec!r}", error) from error
-                self.guards[name].failed(error)
+                self.guards[name].note_failure(error)
         needs_encoder = any("dense" in tier.retrievers for tier in self._config.tiers.values())
         if needs_encoder and degrade:
             try:
                 self.encoder()
             except (ModelError, MissingExtraError) as error:
                 # Without an encoder there are no vectors, so the tiers go without the stage.
-                self.missing["dense"] = error
+                self.missing_stages["dense"] = error
 
     def _model(self, key: str, load: Callable[[], Any]) -> Any:
         with self._lock:

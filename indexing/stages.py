@@ -53,7 +53,7 @@ class Stages:
             registry.load("dense", config.dense.backend) if "dense" in stages else None
         )
         self.models = models
-        if "dense" in models.missing:
+        if "dense" in models.missing_stages:
             self._dense = None
         self.has_dense = self._dense is not None
         self._has_static = "static" in stages
@@ -169,7 +169,9 @@ class Stages:
         def mean_of(queries: ExampleQueries) -> NDArray[np.float32]:
             if queries.mean is not None and queries.mean.model == static.teacher:
                 return queries.mean.values
-            mean: NDArray[np.float32] = static.lifted(queries.to_encode, query=True).mean(axis=0)
+            mean: NDArray[np.float32] = static.lifted(queries.texts_to_encode, query=True).mean(
+                axis=0
+            )
             return mean
 
         values = _vectors_of_keys(

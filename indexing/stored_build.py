@@ -19,7 +19,7 @@ from ..config import Config
 from ..errors import ConfigError
 from ..models.loading import static_encoder
 from ..retrieval.backends.tantivy_settings import DEFAULT_BOOSTS
-from ..retrieval.catalog_index import DenseStage, Documents, Index, rows_of
+from ..retrieval.catalog_index import DenseStage, Documents, Index
 from ..retrieval.example_queries import ExampleQueries, moved_to_queries
 from ..retrieval.id_lookup import Names
 from ..retrieval.postgres.database import Database
@@ -122,8 +122,10 @@ class StoredStages:
             previous: a version whose definitions are not read again.
         """
         known: dict[int, Tool] = {}
-        if previous is not None and isinstance(previous.joint, StoredSearch):
-            known = dict(zip(previous.joint.rows.numbers.tolist(), previous.built, strict=True))
+        if previous is not None and isinstance(previous.joint_search, StoredSearch):
+            known = dict(
+                zip(previous.joint_search.rows.numbers.tolist(), previous.built_tools, strict=True)
+            )
         stored = self.catalog.read(known)
         known |= {
             number: Tool.from_saved(json.loads(definition))
@@ -135,7 +137,9 @@ class StoredStages:
 
     def is_newer(self, index: Index) -> bool:
         """Whether the database has another version of the catalog than an index."""
-        present = index.joint.version if isinstance(index.joint, StoredSearch) else None
+        present = (
+            index.joint_search.version if isinstance(index.joint_search, StoredSearch) else None
+        )
         return self.catalog.version() != present
 
     def documents(
@@ -209,7 +213,7 @@ class StoredBuild:
         numbers: where its definitions are, if the catalog was read from the database. Nothing is
             written then.
         previous: the version that is searched now.
-        queries_source: hash of the rows and pins that decided on `queries`.
+        example_queries_hash: hash of the rows and pins that decided on `queries`.
         trusted_ages: trusted tools and the ages of their pins, see `Builder.trusted_ages`.
 
     Attributes:
@@ -226,17 +230,17 @@ class StoredBuild:
         *,
         numbers: StoredNumbers | None = None,
         previous: Index | None = None,
-        queries_source: str = "",
+        example_queries_hash: str = "",
         trusted_ages: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.catalog = catalog
         self.trusted_ages = trusted_ages
-        self.encoded = 0
+        self.encoded_count = 0
         self.learned: LearnedChange | None = None
         self._stored = stored
         self._queries = queries
-        self._queries_source = queries_source
-        self._tools = rows_of(catalog)
+        self._example_queries_hash = example_queries_hash
+        self._tools = catalog.in_id_order
         self._to_encode: int | None = None
         self._numbers = self._write(previous) if numbers is None else numbers
         self._names = Names.of(self._tools)
@@ -273,21 +277,27 @@ class StoredBuild:
                 return None
             # Another worker has taken them.
             sleep(_POLL_S)
-        self.encoded += count
+        self.encoded_count += count
         if progress is not None and count:
-            progress(min(self.encoded, self._to_encode), self._to_encode)
+            progress(min(self.encoded_count, self._to_encode), self._to_encode)
         return Vectors(np.empty((0, 0), np.float32), (), "")
 
     def index(self) -> Index:
         """The whole index."""
-        index = self.provisional_index()
+        index = self.is_provisional_index()
         if not self._stored.has_dense:
             return index
         stored = self._stored
         search = StoredVectorIndex(self._search, stored.dense_model())
         models = stored.stages.models
         dense = DenseStage(search, None, models.encoder(), models.encoder_guard)
-        return replace(index, dense=dense, encoded=self.encoded, provisional=False, pending=0)
+        return replace(
+            index,
+            dense=dense,
+            encoded_count=self.encoded_count,
+            is_provisional=False,
+            pending_count=0,
+        )
 
     def provisional_index(self) -> Index:
         """The index without a dense stage; tiers that need one fall back."""
@@ -306,9 +316,9 @@ class StoredBuild:
             static=static,
             rerankers=stored.stages.make_rerankers(self._tools),
             example_queries=self._queries,
-            queries_source=self._queries_source,
-            provisional=stored.has_dense,
-            pending=len(self._tools) if stored.has_dense else 0,
+            example_queries_hash=self._example_queries_hash,
+            is_provisional=stored.has_dense,
+            pending_count=len(self._tools) if stored.has_dense else 0,
             joint=self._search,
         )
 
@@ -340,15 +350,16 @@ class StoredBuild:
         numbers: dict[str, int] = {}
         version: int | None = None
         servers: set[str] | None = None
-        if previous is not None and isinstance(previous.joint, StoredSearch):
-            version = previous.joint.version
-            stored_numbers = previous.joint.rows.numbers.tolist()
+        if previous is not None and isinstance(previous.joint_search, StoredSearch):
+            version = previous.joint_search.version
+            stored_numbers = previous.joint_search.rows.numbers.tolist()
             numbers = {
-                tool.id: number for tool, number in zip(previous.built, stored_numbers, strict=True)
+                tool.id: number
+                for tool, number in zip(previous.built_tools, stored_numbers, strict=True)
             }
             if bool(previous.example_queries) == bool(self._queries):
                 servers = _changed_servers(
-                    previous.built, previous.example_queries, self._tools, self._queries
+                    previous.built_tools, previous.example_queries, self._tools, self._queries
                 )
         tools = [tool for tool in self.catalog if servers is None or (tool.server or "") in servers]
         documents = self._stored.documents(tools, self._queries, self.catalog)
@@ -385,7 +396,7 @@ class StoredBuild:
 
     def _example_texts(self, tool: Tool) -> tuple[str, ...]:
         queries = self._queries.get(tool.id)
-        return () if queries is None else queries.to_encode
+        return () if queries is None else queries.texts_to_encode
 
 
 AnyBuild = Build | StoredBuild

@@ -15,7 +15,6 @@ from ..catalog import Catalog, Tool
 from ..enrichment.library import Library
 from ..loaders.detail import definition_text
 from ..loaders.token_tax import TokenTax, token_tax
-from ..retrieval.catalog_index import rows_of
 from ..retrieval.search.twins import Twins, near_twins
 from ..trust import Flag, Pins
 from ..trust.plain_form import plain, sentences, visible
@@ -251,8 +250,8 @@ class CatalogAnswers:
         }
 
 
-def _compute_facts(catalog: Catalog) -> CatalogFacts:
-    tools = rows_of(catalog)
+def _facts_of(catalog: Catalog) -> CatalogFacts:
+    tools = catalog.in_id_order
     groups = [tuple(tools[row].id for row in rows) for rows in Twins.of(tools).groups()]
     groups += near_twins(tools)
     twins: dict[str, tuple[str, ...]] = {}

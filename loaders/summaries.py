@@ -98,7 +98,7 @@ class Summaries:
         self._by_fingerprint: dict[str, str] = {}
         self._by_id: dict[str, str] = {}
         for row in rows:
-            if line := bounded(row.summary):
+            if line := bounded_summary(row.summary):
                 if row.fingerprint is None:
                     self._by_id[row.id] = line
                 else:
@@ -155,8 +155,8 @@ def summarize(tool: Tool) -> str:
         for sentence in plain_sentences(text):
             # A single word is a heading, in scripts with spaces.
             if (" " in sentence or not sentence.isascii()) and not _ADVICE.match(sentence):
-                return bounded(_shorten(sentence))
-    return bounded(spaced(tool.name) or tool.name)
+                return bounded_summary(_shorten(sentence))
+    return bounded_summary(spaced(tool.name) or tool.name)
 
 
 _cached_summary = lru_cache(_CACHED_SUMMARIES)(summarize)
@@ -182,7 +182,7 @@ def plain_sentences(description: str) -> Iterator[str]:
                 yield plain
 
 
-def bounded(text: str) -> str:
+def bounded_summary(text: str) -> str:
     """A text as one visible line of at most `SUMMARY_TOKENS` tokens, cut between words.
 
     Args:

@@ -59,7 +59,7 @@ class Index:
         catalog: the tools that can be found.
         tools: tools by row, as they are shown. A row whose tool was removed since the build keeps
             its last definition; `names` leaves it out.
-        built: tools by row, as the stages were built over them.
+        built_tools: tools by row, as the stages were built over them.
         names: rows of the tools by id and name.
         lexical: the lexical index, or None when no tier needs it.
         dense: the dense stage; None when no tier needs it, or while a first build has not encoded
@@ -67,39 +67,39 @@ class Index:
         static: the static stage, or None when no tier needs it.
         rerankers: the rerank stages by name.
         example_queries: tool id to the example queries of the tool, see `Documents`.
-        queries_source: hash of the rows and pins that decided on `example_queries`.
+        example_queries_hash: hash of the rows and pins that decided on `example_queries`.
         vectors: vectors by text; with a dense stage, arranged as `Vectors.of_tools` says.
-        encoded: how many tools had to be encoded to make this index.
-        provisional: whether the dense stage is still to come: the first version of an engine that
-            answers before its tools are encoded.
-        pending: number of tools that wait for the next version: all tools of a provisional one;
-            otherwise those that are new, and not found yet, or changed.
+        encoded_count: how many tools had to be encoded to make this index.
+        is_provisional: whether the dense stage is still to come: the first version of an engine
+            that answers before its tools are encoded.
+        pending_count: number of tools that wait for the next version: all tools of a provisional
+            one; otherwise those that are new, and not found yet, or changed.
         learned: the learned adjustments of the dense index, or None.
-        missing: stage name to why there is no such stage now.
+        missing_stages: stage name to why there is no such stage now.
         twins: tools that say nearly the same; None where nobody asked for them.
         copies: the copies among the tools, and their originals.
-        joint: searches several stages at once; None where each is searched alone.
+        joint_search: searches several stages at once; None where each is searched alone.
     """
 
     catalog: Catalog
     tools: tuple[Tool, ...]
-    built: tuple[Tool, ...]
+    built_tools: tuple[Tool, ...]
     names: Names
     lexical: LexicalSearch | None = None
     dense: DenseStage | None = None
     static: StaticRetriever | None = None
     rerankers: Mapping[str, RerankStage] = field(default_factory=dict)
     example_queries: Mapping[str, ExampleQueries] = field(default_factory=dict)
-    queries_source: str = ""
+    example_queries_hash: str = ""
     vectors: Vectors | None = None
-    encoded: int = 0
-    provisional: bool = False
-    pending: int = 0
+    encoded_count: int = 0
+    is_provisional: bool = False
+    pending_count: int = 0
     learned: LearnedChange | None = None
-    missing: Mapping[str, Exception] = field(default_factory=dict)
+    missing_stages: Mapping[str, Exception] = field(default_factory=dict)
     twins: Twins | None = None
     copies: Copies = field(default_factory=Copies)
-    joint: JointSearch | None = None
+    joint_search: JointSearch | None = None
 
     @cached_property
     def retrievers(self) -> Mapping[str, Retriever]:
@@ -118,7 +118,7 @@ class Index:
         """Fingerprint and the user's summary, for each tool that has one among example queries."""
         return tuple(
             (tool.fingerprint, queries.summary)
-            for tool in self.built
+            for tool in self.built_tools
             if (queries := self.example_queries.get(tool.id)) is not None and queries.summary
         )
 
@@ -137,25 +137,25 @@ class Index:
         """The encoder's vectors of the tools, shape (n, dim); None without a dense stage."""
         if self.dense is None or self.vectors is None:
             return None
-        return self.vectors.of_tools(len(self.built))
+        return self.vectors.of_tools(len(self.built_tools))
 
-    def by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
+    def rows_in_id_order(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
         """The rows of a mask that have a tool, in order of tool id, shape (m,)."""
-        return self.names.by_id(mask)
+        return self.names.rows_in_id_order(mask)
 
-    def named(self, text: str) -> Sequence[int]:
+    def rows_named(self, text: str) -> Sequence[int]:
         """Rows whose id or name is exactly `text`, or else but for letter case, or as words."""
-        return self.names.named(text)
+        return self.names.rows_named(text)
 
     @property
     def is_as_built(self) -> bool:
         """Whether it shows just the tools that its stages were built over."""
-        return self.names.present is None and self.tools == self.built
+        return self.names.present_rows is None and self.tools == self.built_tools
 
-    def is_whole(self, catalog: Catalog) -> bool:
+    def is_built_over(self, catalog: Catalog) -> bool:
         """Whether all stages were built, over just these tools in any order."""
-        whole = not self.provisional and len(catalog) == len(self.built)
-        return whole and rows_of(catalog) == self.built
+        whole = not self.is_provisional and len(catalog) == len(self.built_tools)
+        return whole and catalog.in_id_order == self.built_tools
 
     def showing(self, catalog: Catalog) -> Index:
         """The same stages over a newer catalog, until the next one is built.
@@ -166,7 +166,7 @@ class Index:
         if catalog is self.catalog:
             return self
         newest = {tool.id: tool for tool in catalog}
-        built = {tool.id: tool for tool in self.built}
+        built = {tool.id: tool for tool in self.built_tools}
         present = np.array([tool_id in newest for tool_id in built], np.bool_)
         tools = tuple(newest.get(tool.id, tool) for tool in self.tools)
         shown = tuple(tool for tool in catalog if tool.id in built)
@@ -179,7 +179,7 @@ class Index:
         has_changed = any(
             tool is not earlier for tool, earlier in zip(tools, self.tools, strict=True)
         )
-        if has_changed or not present.all() or names.present is not None:
+        if has_changed or not present.all() or names.present_rows is not None:
             names = Names.of(tools, None if present.all() else present)
         waiting = sum(
             (earlier := built.get(tool.id)) is not tool and earlier != tool for tool in catalog
@@ -189,7 +189,7 @@ class Index:
             catalog=catalog_shown,
             tools=tools,
             names=names,
-            pending=len(catalog) if self.provisional else waiting,
+            pending_count=len(catalog) if self.is_provisional else waiting,
         )
 
 
@@ -243,8 +243,3 @@ class Documents(Sequence[Mapping[str, str]]):
             else:
                 document["all"] += f" {queries.text}"
         return document
-
-
-def rows_of(catalog: Catalog) -> tuple[Tool, ...]:
-    """The tools of a catalog by row: in order of id."""
-    return catalog.in_id_order

@@ -14,7 +14,7 @@ from ..catalog import Tool
 from ..text import spaced
 
 # Before a name that reads like an id; no name has a line break.
-_NAME = "\n"
+_NAME_MARK = "\n"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,19 +26,19 @@ class Names:
 
     Args:
         rows: tool id to its row.
-        exact: id or name to the rows that have it.
-        folded: the same without regard to letter case, for ids and names that are not in `exact`
-            in this form already.
-        spelled: name of several words to the rows that have it, as people write it: `list files`
-            and `disk list files` for `disk/list_files` and `disk/listFiles`.
-        present: mask of the rows that have a tool, shape (n,); None for all rows.
+        by_name: id or name to the rows that have it.
+        by_folded_name: the same without regard to letter case, for ids and names that are not in
+            `by_name` in this form already.
+        by_spoken_name: name of several words to the rows that have it, as people write it: `list
+            files` and `disk list files` for `disk/list_files` and `disk/listFiles`.
+        present_rows: mask of the rows that have a tool, shape (n,); None for all rows.
     """
 
     rows: dict[str, int]
-    exact: dict[str, list[int]]
-    folded: dict[str, list[int]]
-    spelled: dict[str, list[int]]
-    present: NDArray[np.bool_] | None = None
+    by_name: dict[str, list[int]]
+    by_folded_name: dict[str, list[int]]
+    by_spoken_name: dict[str, list[int]]
+    present_rows: NDArray[np.bool_] | None = None
 
     @classmethod
     def of(cls, tools: Sequence[Tool], present: NDArray[np.bool_] | None = None) -> Self:
@@ -57,11 +57,11 @@ class Names:
                 table.setdefault(name, []).append(row)
         return names
 
-    def by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
+    def rows_in_id_order(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
         """The rows of a mask that have a tool, in order of tool id, shape (m,)."""
-        return np.flatnonzero(mask if self.present is None else mask & self.present)
+        return np.flatnonzero(mask if self.present_rows is None else mask & self.present_rows)
 
-    def named(self, text: str) -> Sequence[int]:
+    def rows_named(self, text: str) -> Sequence[int]:
         """Rows whose id or name is exactly `text`, or else but for letter case, or as words.
 
         A name with a slash counts only where no id reads so: nothing *named* like the id of another
@@ -69,27 +69,29 @@ class Names:
         """
         name = name_in_query(text)
         folded = name.casefold()
-        for prefix in ("", _NAME):
-            if rows := self.exact.get(prefix + name):
+        for prefix in ("", _NAME_MARK):
+            if rows := self.by_name.get(prefix + name):
                 return rows
-            same_folded = (table.get(prefix + folded, ()) for table in (self.exact, self.folded))
+            same_folded = (
+                table.get(prefix + folded, ()) for table in (self.by_name, self.by_folded_name)
+            )
             if all_rows := sorted({row for rows in same_folded for row in rows}):
                 return all_rows
-        return self.spelled.get(_as_words(name), ())
+        return self.by_spoken_name.get(_as_words(name), ())
 
     def _entries(self, tool: Tool) -> Iterator[tuple[dict[str, list[int]], str]]:
         name = tool.name
         if "/" in name and name != tool.id:
-            name = _NAME + name
+            name = _NAME_MARK + name
         for key in {tool.id, name}:
-            yield self.exact, key
+            yield self.by_name, key
             if (folded := key.casefold()) != key:
-                yield self.folded, folded
+                yield self.by_folded_name, folded
         if "/" not in name:
             # With the server's name too, so that a stranger's `github_search` never comes alone.
             for key in {_as_words(name), _as_words(tool.id)}:
                 if " " in key:
-                    yield self.spelled, key
+                    yield self.by_spoken_name, key
 
 
 def _as_words(name: str) -> str:

@@ -13,15 +13,15 @@ from ..errors import RequestError
 from .backends.exact import ExactIndex
 from .catalog_index import Index
 from .ranking_metrics import Judgement, bootstrap_interval, hit_at, recall_at
-from .usage import LearnedChange, UsageEvent, families, numbered
+from .usage import LearnedChange, UsageEvent, family_numbers, numbers_of_texts
 
 #: Parts that events and tools are dealt into; each is held out once.
-PARTS = 5
+FOLD_COUNT = 5
 #: Ranks that the metrics look at.
-DEPTH = 10
+RANKS_MEASURED = 10
 METRICS = ("hit@1", "recall@10")
 #: Held-out requests, of each kind, below which nothing can be said.
-LEAST = 20
+MIN_HELD_OUT = 20
 _RESAMPLES = 2_000
 
 
@@ -51,16 +51,16 @@ def folds(
     Args:
         queries: the requests.
         relevant: rows of the tools of each, at least one.
-        family: family of each row, see `usage.families`.
+        family: family of each row, see `usage.family_numbers`.
 
     Yields:
-        `PARTS` folds.
+        `FOLD_COUNT` folds.
     """
     random = np.random.default_rng(0)
-    event_part = random.integers(PARTS, size=len(queries))[numbered(queries)]
-    tool_part = random.integers(PARTS, size=len(family))[family]
+    event_part = random.integers(FOLD_COUNT, size=len(queries))[numbers_of_texts(queries)]
+    tool_part = random.integers(FOLD_COUNT, size=len(family))[family]
     parts_of_events = [np.unique(tool_part[rows]) for rows in relevant]
-    for part in range(PARTS):
+    for part in range(FOLD_COUNT):
         outside = np.array([part not in parts for parts in parts_of_events], np.bool_)
         inside = np.array(
             [len(parts) == 1 and parts[0] == part for parts in parts_of_events], np.bool_
@@ -76,7 +76,7 @@ def folds(
 
 def scores(judgement: Judgement) -> NDArray[np.float64]:
     """The `METRICS` of each request, shape (n, 2)."""
-    return np.column_stack([hit_at(judgement, 1), recall_at(judgement, DEPTH)])
+    return np.column_stack([hit_at(judgement, 1), recall_at(judgement, RANKS_MEASURED)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +145,10 @@ def rejection_reason(seen: Comparison, unseen: Comparison) -> str | None:
     """
     kinds = (("with events", seen), ("without events", unseen))
     for name, kind in kinds:
-        if kind.events < LEAST:
+        if kind.events < MIN_HELD_OUT:
             return (
-                f"too few events: {kind.events} held-out requests of tools {name}, {LEAST} are "
-                "needed to tell; record more"
+                f"too few events: {kind.events} held-out requests of tools {name}, {MIN_HELD_OUT} "
+                "are needed to tell; record more"
             )
     for name, kind in kinds:
         for metric, change, low, high in zip(
@@ -257,7 +257,7 @@ def learn(
         raise RequestError(f"events: none of {len(events)} names a tool of the catalog")
     texts, relevant = [text for text, _ in usable_events], [rows for _, rows in usable_events]
     queries, model = index.encoder.encode(texts, query=True), index.vectors.model
-    family = families(index.tools)
+    family = family_numbers(index.tools)
     pairs, choices = _pairs_with_rivals(queries, relevant, base, family)
 
     def learn_from(part: NDArray[np.int64]) -> LearnedChange:
@@ -268,9 +268,9 @@ def learn(
     def measure(learned: LearnedChange | None, part: NDArray[np.int64]) -> NDArray[np.float64]:
         rankings = rank_queries(learned, [texts[event] for event in part.tolist()], queries[part])
         served = [relevant[event] for event in part.tolist()]
-        hits = np.zeros((len(part), DEPTH), np.bool_)
+        hits = np.zeros((len(part), RANKS_MEASURED), np.bool_)
         for place, rows in enumerate(rankings):
-            hits[place, : len(rows)] = np.isin(rows, served[place])[:DEPTH]
+            hits[place, : len(rows)] = np.isin(rows, served[place])[:RANKS_MEASURED]
         return scores(Judgement(hits, np.array([len(rows) for rows in served])))
 
     seen_measurements: list[_Measurement] = []
@@ -322,7 +322,7 @@ def _pairs_with_rivals(
         queries: the requests, shape (n, dim), L2-normalised.
         relevant: rows of the tools that served each.
         base: the encoder's vectors of the tools, shape (tools, dim).
-        family: family of each tool, see `usage.families`.
+        family: family of each tool, see `usage.family_numbers`.
 
     Returns:
         Position of each pair's request, shape (p,); rows of its tool and then of the rivals, twins

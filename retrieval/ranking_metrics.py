@@ -93,12 +93,12 @@ def reciprocal_rank(judgement: Judgement) -> NDArray[np.float64]:
     return np.where(judgement.is_relevant.any(axis=1), 1.0 / (first_place + 1), 0.0)
 
 
-QUALITY = ("hit@1", "hit@3", "recall@5", "recall@10", "complete@10", "ndcg@10", "mrr")
+QUALITY_METRICS = ("hit@1", "hit@3", "recall@5", "recall@10", "complete@10", "ndcg@10", "mrr")
 """The ranking metrics every report carries, in the order it carries them."""
 
 
 def quality(judgement: Judgement) -> NDArray[np.float64]:
-    """Every metric of `QUALITY` for every query, (queries, metrics)."""
+    """Every metric of `QUALITY_METRICS` for every query, (queries, metrics)."""
     return np.column_stack(
         (
             hit_at(judgement, 1),

@@ -17,7 +17,7 @@ from ..gating.verdict import Verdict
 from ..loaders.prompt import ModelSearchResult
 from ..loaders.render import renderer_for
 from ..processes import GuardedLock
-from ..retrieval.query import bounded
+from ..retrieval.query import bounded_query
 from ..sections import AUTO
 from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
@@ -371,7 +371,7 @@ class Session:
             >>> session.search("get the forecast").answer
             [{'type': 'tool_reference', 'tool_name': 'weather__get_forecast'}]
         """
-        query = bounded(query).strip()
+        query = bounded_query(query).strip()
         if not isinstance(call_id, str | None) or call_id == "":
             raise RequestError(f"call_id: the id of the model's call, not {call_id!r:.80}")
         if call_id is not None and self.format is None:
@@ -955,7 +955,7 @@ class Session:
             k=k,
             settings=self.settings,
             prompt=prompt,
-            context=context,
+            context_weight=context,
             called_ids=() if asked_by_model else self._data.history.called_ids,
             answered=called_id is not None,
         )

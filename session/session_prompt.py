@@ -329,7 +329,7 @@ def denied_ids(view: View) -> frozenset[str]:
     index, mask = view.admission.index, view.admission.mask
     if mask is None:
         return frozenset()
-    return frozenset(index.tools[row].id for row in index.by_id(~mask).tolist())
+    return frozenset(index.tools[row].id for row in index.rows_in_id_order(~mask).tolist())
 
 
 class _PermittedRows(NamedTuple):

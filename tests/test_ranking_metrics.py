@@ -31,7 +31,9 @@ def test_metrics_agree_with_trec_eval(cases: list[tuple[list[str], set[str]]]) -
     measures = {"success.1,3", "recall.5,10", "ndcg_cut.10", "recip_rank"}
     expected = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(runs)
     judgement = ranking_metrics.judge([r for r, _ in cases], [w for _, w in cases], depth=DEPTH)
-    found = dict(zip(ranking_metrics.QUALITY, ranking_metrics.quality(judgement).T, strict=True))
+    found = dict(
+        zip(ranking_metrics.QUALITY_METRICS, ranking_metrics.quality(judgement).T, strict=True)
+    )
     names = {
         "hit@1": "success_1",
         "hit@3": "success_3",

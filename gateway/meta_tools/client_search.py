@@ -163,7 +163,7 @@ class CollectedVotes:
         Args:
             view: a view with these votes.
         """
-        for row in view.admission.claimed[:1]:
+        for row in view.admission.claimed_rows[:1]:
             tool = view.admission.tools[row]
             arguments = self.claim_arguments.get((tool.server or "", tool.name))
             if arguments is not None and effect_of(tool.annotations) is ToolEffect.READ:

@@ -107,7 +107,7 @@ class TantivyIndex:
         If there are fewer than `depth`, all other rows share no term and would score 0.
         """
         ranking = self._search(text, depth, allowed)
-        return replace(ranking, rest=0.0) if len(ranking) < depth else ranking
+        return replace(ranking, max_other_score=0.0) if len(ranking) < depth else ranking
 
     def _search(self, text: str, depth: int, allowed: NDArray[np.bool_] | None) -> Ranking:
         query = self._query(text)

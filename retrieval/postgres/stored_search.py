@@ -242,7 +242,7 @@ class StoredSearch:
             ranking = self.rows.ranking(numbers[places == place], scores[places == place], depth)
             if isinstance(search, TermSearch) and len(ranking) < depth:
                 # All other tools share no term with the query.
-                ranking = replace(ranking, rest=0.0)
+                ranking = replace(ranking, max_other_score=0.0)
             rankings.append(ranking)
         return rankings
 

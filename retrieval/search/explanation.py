@@ -129,7 +129,7 @@ def _reason(
 ) -> str:
     if refusal is not None:
         return f"denied: {refusal.reason}"
-    if rank is not None and rank <= run.k and row in index.named(run.query.text):
+    if rank is not None and rank <= run.k and row in index.rows_named(run.query.text):
         return "the request is exactly its name or id"
     if rank is None:
         places_by_stage = [

@@ -71,7 +71,7 @@ class ModelRerank:
         self._time_each.record((perf_counter() - start) * 1e3 / len(rows))
         return Ranking.best(rows, scores, len(rows))
 
-    def affordable(self, run: Run, rows: NDArray[np.int64]) -> int:
+    def affordable_count(self, run: Run, rows: NDArray[np.int64]) -> int:
         """How many of the rows can be scored before the run's deadline, by the measured cost."""
         if run.deadline is None or not len(rows):
             return len(rows)

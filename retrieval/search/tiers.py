@@ -19,15 +19,15 @@ class Tiers:
     Args:
         strategies: tier name to strategy.
         default: tier of a search that names none.
-        reranks: whether a reranker is set, which the built-in tier `rerank` needs.
+        has_reranker: whether a reranker is set, which the built-in tier `rerank` needs.
     """
 
     def __init__(
-        self, strategies: Mapping[str, Strategy], default: str, *, reranks: bool = True
+        self, strategies: Mapping[str, Strategy], default: str, *, has_reranker: bool = True
     ) -> None:
         self._strategies = strategies
         self._default = default
-        self._reranks = reranks
+        self._reranks = has_reranker
         self._best = next(
             (name for name in reversed([*BUILT_IN_TIERS]) if name in strategies), default
         )
@@ -38,7 +38,7 @@ class Tiers:
         """The names of the tiers."""
         return tuple(self._strategies)
 
-    def requested(self, tier: str | Strategy | None) -> tuple[str, Strategy]:
+    def find_tier(self, tier: str | Strategy | None) -> tuple[str, Strategy]:
         """Name and strategy of the requested tier.
 
         Raises:
@@ -68,7 +68,9 @@ class Tiers:
 
         This alone decides which tier a request gets. A tier is left out where its encoder or its
         reranker fails, is missing or not loaded yet, or where what it took here lately is more than
-        the time left. `auto` begins with the best tier.
+        the time left. `auto` begins with the best tier. If a reranker runs out of time, the results
+        of the stages before it are used: as the tier that has exactly these stages, or as `TIER
+        without reranker`.
 
         Returns:
             The ranking, the name of the tier that ran, and why if that was not asked for by name.
@@ -76,8 +78,6 @@ class Tiers:
         Raises:
             ModelError, MissingExtraError, BudgetExceeded: no tier of the chain can run.
 
-        If a reranker runs out of time, the results of the stages before it are used: as the tier
-            that has exactly these stages, or as `TIER without reranker`.
         """
         name = requested
         if requested == AUTO and AUTO not in self._strategies:
@@ -98,7 +98,7 @@ class Tiers:
                     ranking = self._rank_measured(run, name, strategy)
                 return ranking, name, "; ".join(reasons) or None
             except (ModelError, MissingExtraError, BudgetExceeded) as error:
-                reached = run.reached if isinstance(error, BudgetExceeded) else None
+                reached = run.before_rerank if isinstance(error, BudgetExceeded) else None
                 fallback_strategy = self._strategies.get(fallback or "")
                 if reached is not None and not _has_same_retrieval(strategy, fallback_strategy):
                     reasons.append(f"{name}: {error}")
@@ -131,13 +131,13 @@ class Tiers:
         The time is that of the retrievers: a reranker adapts to the time left by itself, and what
         a request waited for others says nothing of the tier.
         """
-        start, others_ms, reached = perf_counter(), _other_ms(run), run.reached
+        start, others_ms, reached = perf_counter(), _other_ms(run), run.before_rerank
         finished = False
         try:
             ranking = strategy.rank(run)
             finished = True
         except BudgetExceeded as error:
-            finished = run.reached is not reached
+            finished = run.before_rerank is not reached
             if not finished and not isinstance(error, StageBusy):
                 self._times[name].record_unfinished((perf_counter() - start) * 1e3)
             raise

@@ -33,7 +33,7 @@ from shortlist.evals.lab.library import HeldOut, Written, build, chosen, read_pr
 from shortlist.indexing import stage_models
 from shortlist.indexing.builder import Builder
 from shortlist.models import load_encoder
-from shortlist.retrieval.example_queries import LENGTH, ExampleQueries
+from shortlist.retrieval.example_queries import MOVED_LENGTH, ExampleQueries
 from shortlist.trust import Pins, Trust
 
 
@@ -185,7 +185,7 @@ class TestSearch:
         assert index.static is not None
         lengths = np.linalg.norm(index.static.values, axis=1)
         row = index.rows["github/create_issue"]
-        assert lengths[row] == pytest.approx(LENGTH**2, abs=1e-4)
+        assert lengths[row] == pytest.approx(MOVED_LENGTH**2, abs=1e-4)
         np.testing.assert_allclose(np.delete(lengths, row), 1, atol=1e-4)
 
     def mean_of_issue(
@@ -215,16 +215,16 @@ class TestSearch:
     ) -> None:
         encoder = load_encoder()
         queries, made = self.mean_of_issue(small, "bundled", monkeypatch)
-        assert not set(queries.to_encode) & set(self.asked)
-        mean = encoder.encode(queries.to_encode, query=True).mean(axis=0)
+        assert not set(queries.texts_to_encode) & set(self.asked)
+        mean = encoder.encode(queries.texts_to_encode, query=True).mean(axis=0)
         np.testing.assert_allclose(made, mean, atol=0.005)
 
     def test_another_encoder_encodes_them(
         self, small: Library, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         queries, made = self.mean_of_issue(small, "static", monkeypatch)
-        assert set(queries.to_encode) <= set(self.asked)
-        mean = load_encoder("static").encode(queries.to_encode, query=True).mean(axis=0)
+        assert set(queries.texts_to_encode) <= set(self.asked)
+        mean = load_encoder("static").encode(queries.texts_to_encode, query=True).mean(axis=0)
         np.testing.assert_allclose(made, mean)
 
     def test_own_rows_come_first_and_are_joined(self, small: Library) -> None:

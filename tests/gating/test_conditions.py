@@ -41,12 +41,11 @@ from shortlist.gating.condition_kinds import (
     Predicate,
     Scope,
 )
-from shortlist.retrieval.catalog_index import rows_of
 from shortlist.retrieval.id_lookup import Names
 
 from .conftest import small_catalog
 
-TOOLS = rows_of(Catalog(small_catalog()))
+TOOLS = Catalog(small_catalog()).in_id_order
 NAMES = Names.of(TOOLS)
 ROWS = NAMES.rows
 

@@ -29,11 +29,10 @@ from shortlist.gating import (
 )
 from shortlist.gating.declaration import read_gate
 from shortlist.gating.matcher import DEFAULTS, Matcher, hints
-from shortlist.retrieval.catalog_index import rows_of
 
 from .conftest import make_engine, small_catalog
 
-TOOLS = rows_of(Catalog(small_catalog()))
+TOOLS = Catalog(small_catalog()).in_id_order
 SCOPE = requires_scope("s")
 DECLARED = """
 [gate]
