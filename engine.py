@@ -254,10 +254,10 @@ class Engine:
         """
         changes = Config.of(config, settings)
         saved_config = saved_settings(folder_of(folder)).get("config", {})
-        merged, replaced = changes.over(saved_config)
+        merged, replaced = changes.merged_with_saved(saved_config)
         if replaced:
             _LOG.info("%s: given in place of saved settings: %s", folder, ", ".join(replaced))
-        same_files = merged.remembered().get("index") == saved_config.get("index")
+        same_files = merged.settings_to_save().get("index") == saved_config.get("index")
         builder = Builder(merged, files_may_be_gone=same_files)
         catalog = None if tools is None else _as_catalog(tools)
         build, saved = builder.open(folder, catalog)
@@ -677,7 +677,7 @@ class Engine:
         """
         with self._version_lock:
             index, quarantine = self._index, self._quarantine
-        keeper = self._gatekeeper.joined(rules)
+        keeper = self._gatekeeper.with_rules(rules)
         admission = keeper.admission(index, quarantine, state, allowed, votes)
         return View(admission, self._searcher, self._decider)
 
@@ -887,7 +887,9 @@ class Engine:
             raise RequestError(f"state: a State, not {type(state).__name__}")
         if not isinstance(tool_id, str):
             raise RequestError(f"tool_id: an id, not {type(tool_id).__name__}")
-        return self._gatekeeper.joined(rules).compiled_gate(self._index).after_call(state, tool_id)
+        return (
+            self._gatekeeper.with_rules(rules).compiled_gate(self._index).after_call(state, tool_id)
+        )
 
     @property
     def problems(self) -> tuple[Problem, ...]:

@@ -27,7 +27,7 @@ from .settings import explain, problem
 DEFAULT_RERANKER = "default"
 """The reranker of a tier that stands for the top-level setting."""
 
-RERANK = "rerank"
+RERANK_TIER = "rerank"
 """The built-in tier that exists only if the top-level setting `reranker` is set."""
 
 RERANKER_MISSING = (
@@ -46,7 +46,7 @@ BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
     },
     "embed": {"retrievers": ("dense",), "fallback": "fast"},
     "hybrid": {"retrievers": ("lexical", "dense"), "fallback": "fast"},
-    RERANK: {
+    RERANK_TIER: {
         "retrievers": ("lexical", "dense"),
         "reranker": DEFAULT_RERANKER,
         "fallback": "hybrid",
@@ -61,10 +61,12 @@ def offered_tiers(*, has_reranker: bool) -> dict[str, Mapping[str, Any]]:
     Args:
         has_reranker: whether the top-level `reranker` is set.
     """
-    return {name: tier for name, tier in BUILT_IN_TIERS.items() if has_reranker or name != RERANK}
+    return {
+        name: tier for name, tier in BUILT_IN_TIERS.items() if has_reranker or name != RERANK_TIER
+    }
 
 
-AUTO = "auto"
+AUTO_TIER = "auto"
 """Name that stands for the best tier that fits a request's time budget."""
 
 
@@ -195,10 +197,10 @@ class RerankerConfig(ModelSection):
     kind = "reranker"
 
 
-COMMAND = "command"
+COMMAND_RERANKER = "command"
 """Name of the reranker that runs a shell command. No saved index may choose it."""
 
-OBJECT = "object"
+OBJECT_KEY = "object"
 """Key of the JSON form of a setting that is an object: `{"object": name}`."""
 
 
@@ -215,13 +217,13 @@ def model_name(choice: object) -> str:
 
 def _dump_object(value: Any, handler: SerializerFunctionWrapHandler) -> Any:
     is_plain = value is None or isinstance(value, str | BaseModel)
-    if isinstance(value, RerankerConfig) and value.name == COMMAND:
+    if isinstance(value, RerankerConfig) and value.name == COMMAND_RERANKER:
         is_plain = False
-    return handler(value) if is_plain else {OBJECT: object_name(value)}
+    return handler(value) if is_plain else {OBJECT_KEY: object_name(value)}
 
 
 #: Writes an object as `{"object": name}`, and every other setting as pydantic does.
-DUMPED = WrapSerializer(_dump_object)
+AS_JSON_NAME = WrapSerializer(_dump_object)
 
 
 def checked_model(section: type[ModelSection], protocol: type, value: Any) -> Any:

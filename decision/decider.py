@@ -17,8 +17,8 @@ from ..errors import ConfigError
 from ..retrieval.search.answer import STAGES_ABOVE_THRESHOLD
 from ..retrieval.selection import Hit, Selection
 from .classifier import Classifier, sigmoid
-from .measurements import DEPTH, MEASUREMENTS, measure
-from .personal import any_keeps
+from .measurements import HITS_MEASURED, MEASUREMENTS, measure
+from .personal import any_keeps_what_is_said
 
 OFF, BUNDLED = "off", "bundled"
 MIN_TOOLS = 10
@@ -141,11 +141,11 @@ def measure_answer(
 
     Args:
         query: the query.
-        hits: its hits, best first, at most `DEPTH`.
+        hits: its hits, best first, at most `HITS_MEASURED`.
         odds: the result of `Decider.vector_odds`; None if the vector is not known.
     """
     measured = measure(query, hits) | dict(odds or {})
-    if measured.pop(PERSONAL, 0.0) > 0 and any_keeps(hits):
+    if measured.pop(PERSONAL, 0.0) > 0 and any_keeps_what_is_said(hits):
         measured[KEPT] = 1.0
     return measured
 
@@ -259,8 +259,8 @@ class Decider:
         """Decide whether any tool of an answer fits.
 
         Args:
-            selection: the answer, with `measurements.DEPTH` (20) hits if possible. The models of
-                wording and of personal sentences read its vector.
+            selection: the answer, with `measurements.HITS_MEASURED` (20) hits if possible. The
+                models of wording and of personal sentences read its vector.
         """
         model = self.tiers.get(selection.tier)
         if model is None or not selection.ranked:
@@ -270,7 +270,7 @@ class Decider:
             )
         # The models were fitted to answers from which no threshold had dropped hits.
         odds = self.vector_odds(selection.vector)
-        measured = measure_answer(selection.query, selection.ranked[:DEPTH], odds)
+        measured = measure_answer(selection.query, selection.ranked[:HITS_MEASURED], odds)
         fits = model.probability(measured)
         final = any(not STAGES_ABOVE_THRESHOLD.isdisjoint(hit.stages) for hit in selection.hits)
         if fits >= model.abstain_below or final:
@@ -316,7 +316,8 @@ def judge_selection(decider: Decider | None, selection: Selection, permitted: in
 
     Args:
         decider: judges the answer; None if the decision is off.
-        selection: the answer, with `measurements.DEPTH` (20) hits if the catalog has so many tools.
+        selection: the answer, with `measurements.HITS_MEASURED` (20) hits if the catalog has so
+            many tools.
         permitted: number of tools that the search was permitted to find.
     """
     if decider is None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..catalog import Catalog, Tool, read_tools
 from ..errors import CatalogError, EvaluationError
-from ..sections import RERANK
+from ..sections import RERANK_TIER
 from .dataset import LabelledQuery, RowProblem
 from .report import Cell, Table, rounded
 from .runner import QueryOutcome, Summary, measure, summarise, tier_method
@@ -306,9 +306,9 @@ def table(methods: Mapping[str, Mapping[str, Summary]]) -> Table:
             _pair(_percent(by_pool[column])) if column in by_pool else None for column in columns
         ]
         rows.append((method, *cells))
-    if RERANK not in methods:
+    if RERANK_TIER not in methods:
         # No reranker is bundled: this row needs one in the configuration.
-        rows.append((RERANK, *("not run" for _ in columns)))
+        rows.append((RERANK_TIER, *("not run" for _ in columns)))
     counts = next(iter(methods.values()), {})
     rows.append(
         ("queries", *(counts[column].queries if column in counts else None for column in columns))

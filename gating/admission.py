@@ -358,7 +358,7 @@ class Admission:
         return mask
 
     def _permitted_rows(self) -> Mask | None:
-        mask = self._evaluation.catalog.admitted(self._evaluation.truths)
+        mask = self._evaluation.catalog.permitted_rows(self._evaluation.truths)
         reachable = self._reachable_rows()
         if reachable is not None:
             mask = reachable if mask is None else mask & reachable

@@ -32,17 +32,18 @@ class CompiledGate:
 
     Attributes:
         rows: tool id to row.
-        nodes: every condition with the places of its parts in this list, parts first.
-        places: each condition's place in `nodes`.
+        conditions: every condition with the places of its parts in this list, parts first.
+        condition_places: each condition's place in `conditions`.
         demands: rules with a condition that concern some tool: the rule, the condition's place in
-            `nodes`, and the rows that the rule's selectors match exactly or folded.
-        idle: rules that concern no tool, with the part that has no effect: `condition` or
+            `conditions`, and the rows that the rule's selectors match exactly or folded.
+        idle_rules: rules that concern no tool, with the part that has no effect: `condition` or
             `provides`.
         providers: (kind, name) of what calls provide, to the rows that provide it.
-        members: for each set of the state the names that conditions look up, and their places.
-        fixed: truths that no state changes, with their places.
-        evaluated: the other conditions, parts first, with their places and the places of their
-            parts.
+        looked_up_names: for each set of the state the names that conditions look up, and their
+            places.
+        fixed_truths: truths that no state changes, with their places.
+        evaluated_conditions: the other conditions, parts first, with their places and the places of
+            their parts.
     """
 
     def __init__(self, gate: Gate, tools: Sequence[Tool], names: Names) -> None:
@@ -50,20 +51,20 @@ class CompiledGate:
         self.tools = tools
         self.names = names
         self.rows: Mapping[str, int] = names.rows
-        self.nodes: list[tuple[Condition, tuple[int, ...]]] = []
-        self.places: dict[Condition, int] = {}
+        self.conditions: list[tuple[Condition, tuple[int, ...]]] = []
+        self.condition_places: dict[Condition, int] = {}
         self.demands: list[tuple[Rule, int, Mask]] = []
-        self.idle: list[tuple[Rule, str]] = []
+        self.idle_rules: list[tuple[Rule, str]] = []
         self.providers: dict[tuple[str, str], Mask] = {}
-        self.members: dict[str, list[tuple[str, int]]] = {}
-        self.fixed: list[tuple[int, Truth]] = []
-        self.evaluated: list[tuple[Condition, int, tuple[int, ...]]] = []
-        self._spared: dict[int, Mask] = {}
+        self.looked_up_names: dict[str, list[tuple[str, int]]] = {}
+        self.fixed_truths: list[tuple[int, Truth]] = []
+        self.evaluated_conditions: list[tuple[Condition, int, tuple[int, ...]]] = []
+        self._unconcerned_rows: dict[int, Mask] = {}
         self._unlocking_by_condition: dict[Condition, Rows | None] = {}
         self._matcher = Matcher(tools)
         for rule in gate.rules:
             self._add(rule)
-        for condition, place in self.places.items():
+        for condition, place in self.condition_places.items():
             self._sort(condition, place)
         self._matcher.release()
 
@@ -71,14 +72,14 @@ class CompiledGate:
         """The gate's conditions in a state."""
         return GateEvaluation(self, state)
 
-    def admitted(self, truths: Sequence[Truth]) -> Mask | None:
+    def permitted_rows(self, truths: Sequence[Truth]) -> Mask | None:
         """Rows that all rules permit, shape (n,); None for all rows."""
         admitted: Mask | None = None
-        for place, spared in self._spared.items():
+        for place, unconcerned in self._unconcerned_rows.items():
             holds = truths[place][0]
             if holds is True:
                 continue
-            passing = spared if holds is False else spared | holds
+            passing = unconcerned if holds is False else unconcerned | holds
             admitted = passing if admitted is None else admitted & passing
         return admitted
 
@@ -137,14 +138,16 @@ class CompiledGate:
             if mask.any():
                 place = self._place(rule.condition)
                 self.demands.append((rule, place, mask))
-                spared = self._spared.get(place)
-                self._spared[place] = ~mask if spared is None else spared & ~mask
+                unconcerned = self._unconcerned_rows.get(place)
+                self._unconcerned_rows[place] = (
+                    ~mask if unconcerned is None else unconcerned & ~mask
+                )
             else:
-                self.idle.append((rule, "condition"))
+                self.idle_rules.append((rule, "condition"))
         if rule.provides is not None:
             mask = self._matcher.rows_of_rule(rule)
             if not mask.any():
-                self.idle.append((rule, "provides"))
+                self.idle_rules.append((rule, "provides"))
             for kind in KINDS_PROVIDED:
                 for name in getattr(rule.provides, kind):
                     provider_rows = self.providers.get((kind, name))
@@ -153,21 +156,21 @@ class CompiledGate:
                     )
 
     def _place(self, condition: Condition) -> int:
-        if condition not in self.places:
+        if condition not in self.condition_places:
             parts = tuple(self._place(part) for part in condition.composed_of())
-            self.places[condition] = len(self.nodes)
-            self.nodes.append((condition, parts))
-        return self.places[condition]
+            self.condition_places[condition] = len(self.conditions)
+            self.conditions.append((condition, parts))
+        return self.condition_places[condition]
 
     def _sort(self, condition: Condition, place: int) -> None:
         """Record how a condition is evaluated: looked up, fixed for the catalog, or evaluated."""
-        if (member := condition.member()) is not None:
+        if (member := condition.state_member()) is not None:
             state_field, name = member
-            self.members.setdefault(state_field, []).append((name, place))
-        elif (truth := condition.fixed(self)) is not None:
-            self.fixed.append((place, truth))
+            self.looked_up_names.setdefault(state_field, []).append((name, place))
+        elif (truth := condition.fixed_truth(self)) is not None:
+            self.fixed_truths.append((place, truth))
         else:
-            self.evaluated.append((condition, place, self.nodes[place][1]))
+            self.evaluated_conditions.append((condition, place, self.conditions[place][1]))
         for pattern in condition.patterns():
             # Now, while the matcher has its tables.
             self.rows_matching(pattern, folded=True)
@@ -189,16 +192,16 @@ class GateEvaluation:
         self.catalog = catalog
         self.state = state
         self.errors: dict[Condition, str] = {}
-        self.truths: list[Truth] = [NO] * len(catalog.nodes)
+        self.truths: list[Truth] = [NO] * len(catalog.conditions)
         truths = self.truths
-        for state_field, names in catalog.members.items():
+        for state_field, names in catalog.looked_up_names.items():
             names_in_state = getattr(state, state_field)
             for name, place in names:
                 if name in names_in_state:
                     truths[place] = YES
-        for place, truth in catalog.fixed:
+        for place, truth in catalog.fixed_truths:
             truths[place] = truth
-        for condition, place, parts in catalog.evaluated:
+        for condition, place, parts in catalog.evaluated_conditions:
             if parts:
                 truths[place] = condition.combine([truths[part] for part in parts])
             else:

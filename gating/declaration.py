@@ -181,8 +181,8 @@ def _ineffective_rules(compiled: CompiledGate) -> Iterator[Problem]:
         "condition": "it concerns no tool of the catalog",
         "provides": "what it provides, no tool of the catalog provides (letter case counts here)",
     }
-    silent = {rule for rule, part in compiled.idle if part == "condition"}
-    for rule, part in compiled.idle:
+    silent = {rule for rule, part in compiled.idle_rules if part == "condition"}
+    for rule, part in compiled.idle_rules:
         if part == "condition" or rule not in silent:
             yield Problem("concerns_nothing", rule.described(), reasons[part], "warning")
 
@@ -191,7 +191,7 @@ def _missing_call_problems(compiled: CompiledGate) -> Iterator[Problem]:
     """Conditions that cannot hold, because the catalog lacks the tool whose call they need."""
     reported: set[Pattern] = set()
     for rule, place, _ in compiled.demands:
-        patterns = _missing_calls(compiled, compiled.nodes[place][0])
+        patterns = _missing_calls(compiled, compiled.conditions[place][0])
         if patterns and patterns[0] not in reported:
             reported.add(patterns[0])
             yield Problem(

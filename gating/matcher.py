@@ -15,17 +15,19 @@ from .condition import Mask
 from .rules import Rule
 from .state import Scalar, json_key
 
+#: Numbers of rows, shape (m,).
 Rows = NDArray[np.intp]
+#: Text to the rows of the tools that have it.
 _Table = dict[str, list[int]]
 #: Globs of requests whose rows are remembered.
-_GRANTED = 64
+_CACHED_GLOBS = 64
 
 
 class Matcher:
     """Masks over the rows of a catalog version for patterns, annotations and rules.
 
     Patterns that grant match exactly. Patterns that deny match exactly or folded, which ignores
-        letter case and character width (see `pattern.fold`).
+    letter case and character width (see `pattern.fold`).
 
     Args:
         tools: tools of the version, in order of row.
@@ -67,7 +69,7 @@ class Matcher:
                 rows = np.flatnonzero(self._granting.matching(Pattern(glob)))
             except ConfigError:
                 rows = np.empty(0, np.intp)
-            if len(self._granted) >= _GRANTED:
+            if len(self._granted) >= _CACHED_GLOBS:
                 self._granted.clear()
             # Requests repeat their globs.
             self._granted[glob] = rows
@@ -103,7 +105,7 @@ class Matcher:
 
     def _rows_with_annotation(self, name: str, value: Scalar) -> Mask:
         if self._hints is None:
-            self._hints = [hints(tool.annotations) for tool in self._tools]
+            self._hints = [with_default_hints(tool.annotations) for tool in self._tools]
         values = [annotations.get(name) for annotations in self._hints]
         # In JSON, true is not 1.
         is_bool = isinstance(value, bool)
@@ -111,8 +113,8 @@ class Matcher:
         return np.array(matches, np.bool_)
 
     def _rows_of_servers(self, globs: tuple[Pattern, ...], folded: bool) -> Mask:
-        mask = self._exact.served(globs)
-        return mask | self._folded.served(globs) if folded else mask
+        mask = self._exact.rows_of_servers(globs)
+        return mask | self._folded.rows_of_servers(globs) if folded else mask
 
     def _texts_for(self, pattern: Pattern) -> _Texts:
         """The folded texts that still have to be tried after an exact match."""
@@ -181,7 +183,7 @@ class _Texts:
                 mask[rows[text]] = True
         return mask
 
-    def served(self, globs: Sequence[Pattern]) -> Mask:
+    def rows_of_servers(self, globs: Sequence[Pattern]) -> Mask:
         """Rows of the servers that one of the globs matches, shape (n,)."""
         mask = np.zeros(len(self._tools), np.bool_)
         for server, rows in self._table("server").items():
@@ -209,7 +211,7 @@ class _Texts:
 READ_ONLY, DESTRUCTIVE = "readOnlyHint", "destructiveHint"
 IDEMPOTENT, OPEN_WORLD = "idempotentHint", "openWorldHint"
 #: Model Context Protocol, schema 2025-06-18, ToolAnnotations.
-DEFAULTS: Mapping[str, bool] = {
+HINT_DEFAULTS: Mapping[str, bool] = {
     READ_ONLY: False,
     DESTRUCTIVE: True,
     IDEMPOTENT: False,
@@ -217,12 +219,14 @@ DEFAULTS: Mapping[str, bool] = {
 }
 
 
-def hints(annotations: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def with_default_hints(annotations: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Annotations in which missing and non-boolean hints have their default values.
 
     `destructiveHint` is true by default, but false for a read-only tool that does not set it.
     """
     values = annotations or {}
-    declared = {name: value for name in DEFAULTS if isinstance(value := values.get(name), bool)}
-    defaults = {**DEFAULTS, DESTRUCTIVE: not declared.get(READ_ONLY, DEFAULTS[READ_ONLY])}
+    declared = {
+        name: value for name in HINT_DEFAULTS if isinstance(value := values.get(name), bool)
+    }
+    defaults = {**HINT_DEFAULTS, DESTRUCTIVE: not declared.get(READ_ONLY, HINT_DEFAULTS[READ_ONLY])}
     return {**values, **defaults, **declared}

@@ -10,12 +10,12 @@ import numpy as np
 
 from ..retrieval.refusal import Refusal
 from .compiled_gate import GateEvaluation
-from .condition import REFUSALS, Condition, Mask, Values, simple_conditions
+from .condition import REFUSAL_KINDS, Condition, Mask, Values, simple_conditions
 from .condition_kinds import After, AllOf, AnyOf, Not, Several
 from .matcher import Rows
 
 #: Tools named as leading to another, at most.
-UNLOCKING = 5
+MAX_UNLOCKING_IDS = 5
 _HIDDEN = "a tool that you may not use"
 
 
@@ -70,7 +70,7 @@ class Reasons:
         failing: dict[Condition, list[str]] = {}
         for number in demands:
             rule, place, _ = compiled.demands[number]
-            failing.setdefault(compiled.nodes[place][0], []).append(rule.described())
+            failing.setdefault(compiled.conditions[place][0], []).append(rule.described())
         lack = _lack_of_all([self._find_lack(condition, row) for condition in failing])
         unmet = dict.fromkeys(lack.conditions)
         # What exactly went wrong is for whoever reads the detail, not for the model.
@@ -144,12 +144,16 @@ class Reasons:
 
     def _ids(self, rows: Rows | None) -> tuple[str, ...]:
         tools = self._evaluation.catalog.tools
-        return () if rows is None else tuple(tools[row].id for row in rows[:UNLOCKING].tolist())
+        return (
+            ()
+            if rows is None
+            else tuple(tools[row].id for row in rows[:MAX_UNLOCKING_IDS].tolist())
+        )
 
     def _refusal_kind(self, condition: Condition) -> str:
         if self._unanswered(condition):
             return "predicate_error"
-        return min((part.refusal for part in simple_conditions(condition)), key=REFUSALS.index)
+        return min((part.refusal for part in simple_conditions(condition)), key=REFUSAL_KINDS.index)
 
     def _unanswered(self, condition: Condition) -> list[Condition]:
         """Its simple conditions whose evaluation failed."""
@@ -170,7 +174,7 @@ class Reasons:
         return self._unlocking_by_condition[condition]
 
     def _condition_holds(self, condition: Condition, row: int) -> bool:
-        place = self._evaluation.catalog.places[condition]
+        place = self._evaluation.catalog.condition_places[condition]
         return _value_at(self._evaluation.truths[place][0], row)
 
 
@@ -178,7 +182,7 @@ def _lack_of_all(lacks: list[_Lack]) -> _Lack:
     """The reasons if all conditions are required."""
     unlocking_rows = [lack.unlocking_rows for lack in lacks]
     return _Lack(
-        max((lack.kind for lack in lacks), key=REFUSALS.index),
+        max((lack.kind for lack in lacks), key=REFUSAL_KINDS.index),
         _conditions(lacks),
         None if any(rows is None for rows in unlocking_rows) else _union_of_rows(unlocking_rows),
     )
@@ -187,7 +191,7 @@ def _lack_of_all(lacks: list[_Lack]) -> _Lack:
 def _lack_of_any(lacks: list[_Lack]) -> _Lack:
     """The reasons if one condition is enough."""
     return _Lack(
-        min((lack.kind for lack in lacks), key=REFUSALS.index),
+        min((lack.kind for lack in lacks), key=REFUSAL_KINDS.index),
         _conditions(lacks),
         _union_of_rows(lack.unlocking_rows for lack in lacks),
     )

@@ -349,7 +349,7 @@ class Builder:
         settings = {
             **self._stages.settings(),
             "example_queries": index.example_queries_hash,
-            "config": self.config.remembered(),
+            "config": self.config.settings_to_save(),
         }
         if provider_tools:
             settings["provider_tools"] = [dict(tool) for tool in provider_tools]

@@ -13,7 +13,14 @@ from ..models.checked_models import CheckedEncoder, CheckedReranker
 from ..models.loading import check_model
 from ..models.picking_reranker import PickingReranker
 from ..retrieval.search.stage_guard import Guard
-from ..sections import COMMAND, OBJECT, EncoderConfig, RerankerConfig, Section, model_name
+from ..sections import (
+    COMMAND_RERANKER,
+    OBJECT_KEY,
+    EncoderConfig,
+    RerankerConfig,
+    Section,
+    model_name,
+)
 from .configured_tiers import chosen_reranker
 
 
@@ -74,7 +81,7 @@ class StageModels:
         """Name of the encoder in the configuration; `object` for an object."""
         choice = self._config.encoder
         if not isinstance(choice, str | EncoderConfig):
-            return OBJECT
+            return OBJECT_KEY
         return self._config.model_arguments(choice)[0]
 
     def reranker(self, name: str) -> Reranker:
@@ -89,7 +96,7 @@ class StageModels:
         choice = self._rerankers[name]
         if not isinstance(choice, str | RerankerConfig):
             return isinstance(choice, PickingReranker)
-        return isinstance(choice, RerankerConfig) and choice.name == COMMAND
+        return isinstance(choice, RerankerConfig) and choice.name == COMMAND_RERANKER
 
     def _configured_encoder(self) -> Encoder:
         choice = self._config.encoder

@@ -284,7 +284,7 @@ class StoredBuild:
 
     def index(self) -> Index:
         """The whole index."""
-        index = self.is_provisional_index()
+        index = self.provisional_index()
         if not self._stored.has_dense:
             return index
         stored = self._stored
@@ -319,7 +319,7 @@ class StoredBuild:
             example_queries_hash=self._example_queries_hash,
             is_provisional=stored.has_dense,
             pending_count=len(self._tools) if stored.has_dense else 0,
-            joint=self._search,
+            joint_search=self._search,
         )
 
     def vectors_so_far(self) -> None:

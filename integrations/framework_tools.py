@@ -258,7 +258,7 @@ class FrameworkSession:
         """
         verdict = self.session.check(tool_id_of_name(self._engine, name) or name, arguments)
         if not verdict.passed or verdict.tool is None:
-            raise CallRefused(verdict.named(self.name_of).text)
+            raise CallRefused(verdict.with_model_names(self.name_of).text)
         return verdict, verdict.tool
 
     def _offered(self) -> list[OfferedDefinition]:

@@ -300,7 +300,7 @@ class CallEvent:
         if verdict.tool is not None:
             tool = verdict.tool.id
         else:
-            tool = _printable_name(verdict.asked) if refusal is None else refusal.label
+            tool = _printable_name(verdict.called_name) if refusal is None else refusal.label
         details: dict[str, Any] = {"got": [problem.got for problem in verdict.problems]}
         if refusal is not None:
             details |= _quotes([refusal])

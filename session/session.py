@@ -18,7 +18,7 @@ from ..loaders.prompt import ModelSearchResult
 from ..loaders.render import renderer_for
 from ..processes import GuardedLock
 from ..retrieval.query import bounded_query
-from ..sections import AUTO
+from ..sections import AUTO_TIER
 from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
 from .recorder import recorder_for
@@ -119,7 +119,7 @@ class Session:
         data: SessionData | None = None,
         schemas: DefinitionSource | None = None,
     ) -> None:
-        if isinstance(settings.tier, str) and settings.tier not in (AUTO, *engine.tiers):
+        if isinstance(settings.tier, str) and settings.tier not in (AUTO_TIER, *engine.tiers):
             tiers = ", ".join(engine.tiers)
             raise RequestError(f"session.tier: no tier {settings.tier!r}; use one of: {tiers}")
         data = SessionData() if data is None else data
@@ -884,7 +884,7 @@ class Session:
         waiting = self._data.history.waiting_calls
         name = call
         if isinstance(call, Verdict):
-            name = call.tool.id if call.passed and call.tool is not None else call.asked
+            name = call.tool.id if call.passed and call.tool is not None else call.called_name
         if isinstance(name, str):
             candidates = [name]
             if self._tools.prompt is not None and waiting[name] < 1:

@@ -167,7 +167,11 @@ class SessionPrompt:
             problems = (
                 argument_problems(CALL_TOOL.input_schema, values) if problem is None else (problem,)
             )
-            return Verdict("invalid", name, problems=problems, renamed=True) if problems else None
+            return (
+                Verdict("invalid", name, problems=problems, has_model_name=True)
+                if problems
+                else None
+            )
         if name == SEARCH_TOOL.name:
             reason = "the tools for this turn are loaded already; call one of those you were shown"
             return Verdict("denied", name, refusal=Refusal(name, "not_allowed", reason))

@@ -261,7 +261,7 @@ class _RecordedCall:
     def __init__(self, observer: Observer, requester: Requester, verdict: Verdict) -> None:
         self._call_record = CallRecorder()
         self._call_record.record_check(verdict)
-        name = verdict.asked if verdict.tool is None else verdict.tool.id
+        name = verdict.called_name if verdict.tool is None else verdict.tool.id
         params = types.CallToolRequestParams(name=name, arguments=dict(verdict.arguments))
         self._request = observer.recorded_request(requester, params, self._call_record)
 

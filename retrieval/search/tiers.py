@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from time import perf_counter
 
 from ...errors import MissingExtraError, ModelError, RequestError
-from ...sections import AUTO, BUILT_IN_TIERS, RERANK, RERANKER_MISSING
+from ...sections import AUTO_TIER, BUILT_IN_TIERS, RERANK_TIER, RERANKER_MISSING
 from ..query import Ranking
 from .query_run import BudgetExceeded, Run, StageBusy, Strategy
 from .time_estimate import TimeEstimate
@@ -53,13 +53,13 @@ class Tiers:
                     "and `fallback`"
                 )
             return type(tier).__name__, tier
-        if tier == AUTO and tier not in self._strategies:
-            return AUTO, self._strategies[self._best]
+        if tier == AUTO_TIER and tier not in self._strategies:
+            return AUTO_TIER, self._strategies[self._best]
         if tier not in self._strategies:
-            if tier == RERANK and not self._reranks:
+            if tier == RERANK_TIER and not self._reranks:
                 raise RequestError(f"tier {tier!r}: {RERANKER_MISSING}")
             raise RequestError(
-                f"tier: no {tier!r}; use one of: {', '.join(self._strategies)}, {AUTO}"
+                f"tier: no {tier!r}; use one of: {', '.join(self._strategies)}, {AUTO_TIER}"
             )
         return tier, self._strategies[tier]
 
@@ -80,11 +80,11 @@ class Tiers:
 
         """
         name = requested
-        if requested == AUTO and AUTO not in self._strategies:
+        if requested == AUTO_TIER and AUTO_TIER not in self._strategies:
             name = self._best
         reasons: list[str] = []
         if name != requested:
-            reasons.append(f"{AUTO} -> {name}: {self._describe_time(name, run)}")
+            reasons.append(f"{AUTO_TIER} -> {name}: {self._describe_time(name, run)}")
         while True:
             fallback = strategy.fallback
             try:

@@ -90,7 +90,7 @@ class TestDenying:
         compiled = CompiledGate(Gate([Rule(SCOPE, tools=glob)]), tools, Names.of(tools))
         exact, folded = (compiled.rows_matching(Pattern(glob), folded=one) for one in (False, True))
         assert not (exact & ~folded).any()
-        mask = compiled.admitted(compiled.evaluate(State()).truths)
+        mask = compiled.permitted_rows(compiled.evaluate(State()).truths)
         assert (~folded).tolist() == ([True] * len(tools) if mask is None else mask.tolist())
 
     @settings(deadline=None, max_examples=200)
