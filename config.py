@@ -686,8 +686,8 @@ def _check_objects(saved: Mapping[str, Any]) -> None:
             if value.keys() == {OBJECT_KEY}:
                 setting = place.partition(".")[0]
                 raise ConfigError(
-                    f"{place}: the index was saved with the object {value[OBJECT_KEY]!r:.200}; pass "
-                    f"it again, {setting}=..., or another setting in its place"
+                    f"{place}: the index was saved with the object {value[OBJECT_KEY]!r:.200}; "
+                    f"pass it again, {setting}=..., or another setting in its place"
                 )
             waiting += [(f"{place}.{name}", inner) for name, inner in value.items()]
 

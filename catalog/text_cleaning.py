@@ -85,7 +85,7 @@ def _mark_runs() -> re.Pattern[str]:
     return re.compile(f"([{marks}][{marks}]{{{MARKS_LIMIT - 1}}})[{marks}\u200c\u200d]+")
 
 
-class Notes:
+class CleaningNotes:
     """Records what cleaning removed from one tool, in order."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class Notes:
         return (*self._lines, f"and {self._more} more") if self._more else tuple(self._lines)
 
 
-def clean(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
+def clean(text: str, field: str, notes: CleaningNotes, limit: int | None = None) -> str:
     """The text without invisible characters, in NFC, at most `limit` characters. Idempotent.
 
     Args:
@@ -127,7 +127,7 @@ def clean(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
     return text
 
 
-def clean_line(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
+def clean_line(text: str, field: str, notes: CleaningNotes, limit: int | None = None) -> str:
     """The same for a one-line text: trimmed, with spaces for tabs and newlines."""
     if (limit is None or len(text) <= limit) and _PLAIN_LINE.fullmatch(text):
         return text
@@ -157,7 +157,7 @@ def _code_point(match: re.Match[str]) -> str:
     return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
 
 
-def _strip(text: str, field: str, notes: Notes) -> str:
+def _strip(text: str, field: str, notes: CleaningNotes) -> str:
     counts: Counter[str] = Counter()
     recomposed = False
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..catalog import Catalog, Tool, read_tools
-from ..catalog.text_file import FILE_BYTES, open_file
+from ..catalog.text_file import MAX_FILE_BYTES, open_file
 from ..errors import EvaluationError
 
 _CONTEXT = 600
@@ -181,7 +181,7 @@ def file_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         EvaluationError: it cannot be read.
     """
     try:
-        with open_file(path, 4 * FILE_BYTES, error=EvaluationError) as lines:
+        with open_file(path, 4 * MAX_FILE_BYTES, error=EvaluationError) as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield number, line

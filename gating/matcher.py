@@ -173,13 +173,13 @@ class _Texts:
         """Rows that a pattern matches, shape (n,)."""
         mask = np.zeros(len(self._tools), np.bool_)
         kinds: list[str] = []
-        if pattern.by_id(self._is_folded):
+        if pattern.matches_ids(self._is_folded):
             kinds += ["id", "qualified"]
-        if pattern.by_name:
+        if pattern.matches_names:
             kinds += ["name", "plain_id"]
         for kind in kinds:
             rows = self._table(kind)
-            for text in pattern.fitting(rows, folded=self._is_folded):
+            for text in pattern.matching_texts(rows, folded=self._is_folded):
                 mask[rows[text]] = True
         return mask
 
@@ -187,7 +187,7 @@ class _Texts:
         """Rows of the servers that one of the globs matches, shape (n,)."""
         mask = np.zeros(len(self._tools), np.bool_)
         for server, rows in self._table("server").items():
-            if any(glob.fits(server, folded=self._is_folded) for glob in globs):
+            if any(glob.matches(server, folded=self._is_folded) for glob in globs):
                 mask[rows] = True
         return mask
 

@@ -165,7 +165,7 @@ class Rule:
         if self.server is not None and not any(glob.denies(server) for glob in self.server):
             return False
         return self.tools is None or any(
-            pattern.by_name or Pattern(pattern.text.rpartition("/")[0] or "*").denies(server)
+            pattern.matches_names or Pattern(pattern.text.rpartition("/")[0] or "*").denies(server)
             for pattern in self.tools
         )
 

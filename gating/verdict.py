@@ -108,7 +108,8 @@ class Verdict:
             return f"{self.refusal.label} may not be used now: {reason}. {_advice(self.refusal)}"
         listed = ", ".join(self.nearest)
         if self.ambiguous:
-            return f"Several tools are named {self.called_name!r}. Call one by its full name: {listed}."
+            advice = f"Call one by its full name: {listed}."
+            return f"Several tools are named {self.called_name!r}. {advice}"
         advice = f"Nearest: {listed}." if listed else "Call one of the tools that you were shown."
         return f"There is no tool {self.called_name!r}. {advice}"
 

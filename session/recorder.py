@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
-from ..catalog.text_file import OWNER_ONLY, open_file
+from ..catalog.text_file import OWNER_ONLY_MODE, open_file
 from ..errors import EventError, RequestError
 from .event import CallEvent, Event, EventOrigin, PromptEvent, TurnEvent
 
@@ -199,7 +199,7 @@ class JsonLines:
         self.path = Path(path)
         self._lock = Lock()
         try:
-            self._file = os.open(self.path, os.O_APPEND | os.O_CREAT | os.O_RDWR, OWNER_ONLY)
+            self._file = os.open(self.path, os.O_APPEND | os.O_CREAT | os.O_RDWR, OWNER_ONLY_MODE)
             self._end_last_line()
         except (OSError, ValueError) as error:
             raise EventError(f"{self.path}: cannot be opened for events: {error}") from error

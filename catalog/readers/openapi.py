@@ -10,7 +10,7 @@ from ...errors import CatalogError, ToolError
 from ..operation import METHODS
 from ..schema import References
 from ..tool import Tool
-from .openapi_request import Endpoint, annotations_of, prose, read_request
+from .openapi_request import Endpoint, annotations_of, read_request, stripped_text
 from .reader import Document, Entry, object_at, short_value
 
 REFERENCE_DEPTH = 5
@@ -260,7 +260,7 @@ class OpenApiReader:
         definition = object_at(call.definition, method)
         operation_id = definition.get("operationId")
         name = operation_id if operation_id is not None else _derived_name(method, path)
-        texts = (prose(definition.get(key)) for key in ("summary", "description"))
+        texts = (stripped_text(definition.get(key)) for key in ("summary", "description"))
         lines = [text for text in dict.fromkeys(texts) if text]
         is_deprecated = definition.get("deprecated") is True
         tags = definition.get("tags")

@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 #: Keys of OpenAPI without a meaning for a request.
-_DROPPED = frozenset(("xml", "discriminator", "externalDocs"))
-_MAPS = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
-_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
-_SINGLE = (
+_DROPPED_KEYS = frozenset(("xml", "discriminator", "externalDocs"))
+_MAP_KEYS = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
+_LIST_KEYS = ("allOf", "anyOf", "oneOf", "prefixItems")
+_SINGLE_SCHEMA_KEYS = (
     "items additionalProperties not if then else contains propertyNames unevaluatedItems "
     "unevaluatedProperties"
 ).split()
 #: A schema without these keys is the same in a request.
-_CONVERTED = _DROPPED.union(
-    _MAPS, _LISTS, _SINGLE, "required nullable exclusiveMinimum exclusiveMaximum".split()
+_KEYS_TO_CONVERT = _DROPPED_KEYS.union(
+    _MAP_KEYS,
+    _LIST_KEYS,
+    _SINGLE_SCHEMA_KEYS,
+    "required nullable exclusiveMinimum exclusiveMaximum".split(),
 )
 #: Keys of a schema that is nothing but an object with properties.
-_PLAIN = frozenset(
+_PLAIN_KEYS = frozenset(
     "type properties required title description example examples deprecated default $comment "
     "additionalProperties allOf".split()
 )
@@ -92,12 +95,12 @@ def _converted(
         outer_read_only: read-only properties of the schemas that this one is a branch of.
         is_part: whether it is a part of `allOf`. Its read-only properties are in `outer_read_only`.
     """
-    if not isinstance(schema, dict) or _CONVERTED.isdisjoint(schema):
+    if not isinstance(schema, dict) or _KEYS_TO_CONVERT.isdisjoint(schema):
         return schema
     read_only = outer_read_only if is_part else outer_read_only | _read_only_names(schema)
     copy: dict[str, Any] = {}
     for key, value in schema.items():
-        if key in _DROPPED:
+        if key in _DROPPED_KEYS:
             continue
         if key == "properties" and isinstance(value, dict):
             copy[key] = {
@@ -105,15 +108,15 @@ def _converted(
                 for name, child in value.items()
                 if not _is_read_only(child)
             }
-        elif key in _MAPS and isinstance(value, dict):
+        elif key in _MAP_KEYS and isinstance(value, dict):
             copy[key] = {name: _converted(child, is_version_30) for name, child in value.items()}
-        elif key in _LISTS and isinstance(value, list):
+        elif key in _LIST_KEYS and isinstance(value, list):
             # A branch of these describes the same object; an item of a tuple does not.
             names = frozenset() if key == "prefixItems" else read_only
             copy[key] = [
                 _converted(child, is_version_30, names, is_part=key == "allOf") for child in value
             ]
-        elif key in _SINGLE:
+        elif key in _SINGLE_SCHEMA_KEYS:
             names = read_only if key in ("not", "if", "then", "else") else frozenset()
             copy[key] = _converted(value, is_version_30, names)
         elif key == "required" and isinstance(value, list):
@@ -174,7 +177,7 @@ def _version_30_converted(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(schema: Any) -> tuple[dict[str, Any], list[str]] | None:
-    if not isinstance(schema, dict) or not schema.keys() <= _PLAIN:
+    if not isinstance(schema, dict) or not schema.keys() <= _PLAIN_KEYS:
         return None
     if schema.get("type", "object") != "object" or schema.get("additionalProperties", False):
         return None

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...errors import CatalogError, ToolError
-from ..schema import freeze
-from ..text_cleaning import Notes
+from ..schema import canonical_bytes
+from ..text_cleaning import CleaningNotes
 from ..tool import Tool
 from .reader import Document, Entry, first_object, object_at, object_fields, refuse_foreign_schema
 
@@ -42,7 +42,7 @@ class XlamReader:
             for position, function in enumerate(functions):
                 where = f"{place}.tools[{position}]"
                 try:
-                    content = freeze(function, "function", Notes())
+                    content = canonical_bytes(function, "function", CleaningNotes())
                 except ToolError:  # reading it as a tool will say what is wrong
                     content = where.encode()
                 if content not in contents:
@@ -123,7 +123,7 @@ _TYPES: dict[str, dict[str, Any]] = {
 }
 _LISTS = frozenset({"list", "array", "tuple", "set", "frozenset", "sequence", "iterable"})
 _TOKEN = re.compile(r"[A-Za-z_][\w.]*|\S")
-_DEPTH = 8
+_MAX_DEPTH = 8
 
 
 def to_schema(annotation: str) -> tuple[dict[str, Any], bool]:
@@ -171,7 +171,7 @@ class _Parser:
     def _arguments(self, depth: int) -> list[dict[str, Any]]:
         """Types up to the closing bracket. Beyond the maximum depth they are skipped."""
         arguments: list[dict[str, Any]] = []
-        if depth > _DEPTH:
+        if depth > _MAX_DEPTH:
             self._at = len(self._tokens)
         while self._at < len(self._tokens) and not self._accept("]"):
             if self._accept("["):

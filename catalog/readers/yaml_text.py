@@ -19,7 +19,7 @@ _STRING_TAG = "tag:yaml.org,2002:str"
 _DIGITS = 400
 
 
-def integer(text: str, base: int = 10) -> int:
+def bounded_integer(text: str, base: int = 10) -> int:
     """A whole number.
 
     One with more than 400 digits is replaced by another that is too large as well.
@@ -129,7 +129,7 @@ def _plain(text: str) -> Any:
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
     if _INTEGER.fullmatch(text):
-        return integer(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+        return bounded_integer(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
     if _FLOAT.fullmatch(text):
         return float(text)
     return text

@@ -15,7 +15,7 @@ import anyio
 import mcp.types as types
 
 from ...catalog import Catalog, Tool
-from ...catalog.pattern import granted
+from ...catalog.pattern import any_grants
 from ...catalog.tool_document import embedding_text
 from ...gating import Votes
 from ...gating.votes import VOTING_TOOL, Ballot, Vote, Voters
@@ -205,22 +205,22 @@ async def collect_votes(
             )
             for name in voting_servers
         },
-        trusted=[name for name in voting_servers if granted(name, profile.vote_claims)],
+        trusted=[name for name in voting_servers if any_grants(name, profile.vote_claims)],
     )
     votes = await voters.collect(query, catalog)
     callable_claims = {
-        (server, tool): arguments
-        for (server, tool), arguments in claim_arguments.items()
-        if granted(server, profile.vote_calls)
+        (server, tool): claim
+        for (server, tool), claim in arguments.items()
+        if any_grants(server, profile.vote_calls)
     }
     return CollectedVotes(votes, callable_claims)
 
 
 def _may_vote(fleet: Fleet, profile: Profile, server: str) -> bool:
     return (
-        server in fleet.listed_tools.voting_servers
-        and granted(server, profile.vote_servers)
-        and profile.matches_server(server)
+        server in fleet.listed.voters
+        and any_grants(server, profile.vote_servers)
+        and profile.names_server(server)
         and server in fleet.upstreams
         and fleet.upstreams[server].state is ServerState.STARTED
     )
