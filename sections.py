@@ -22,7 +22,7 @@ from pydantic_core import InitErrorDetails
 
 from . import registry
 from .errors import ConfigError
-from .settings import explain, problem
+from .settings import setting_error, setting_errors
 
 DEFAULT_RERANKER = "default"
 """The reranker of a tier that stands for the top-level setting."""
@@ -97,7 +97,7 @@ class Section(BaseModel):
         try:
             section = handler(values)
         except ValidationError as error:
-            problems += explain(error, cls.model_fields)
+            problems += setting_errors(error, cls.model_fields)
         if section is None or problems:
             raise ValidationError.from_exception_data(cls.__name__, problems)
         return section
@@ -155,13 +155,13 @@ class PartSection(Section):
         try:
             settings = registry.arguments(cls.kind, spec, part_values, also=cls.model_fields)
         except ConfigError as error:
-            return section_values, [problem((cls.chooser,), str(error))]
+            return section_values, [setting_error((cls.chooser,), str(error))]
         except ValidationError as error:
-            return section_values, explain(error, ())
+            return section_values, setting_errors(error, ())
         if clash := set(settings) & set(cls.model_fields):
             message = f"{cls.kind} {spec!r}: every section has the keys {', '.join(sorted(clash))}"
             return section_values, [
-                problem((cls.chooser,), f"{message}; its settings need other names")
+                setting_error((cls.chooser,), f"{message}; its settings need other names")
             ]
         _, implied = registry.resolve(cls.kind, spec)
         return {

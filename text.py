@@ -47,7 +47,7 @@ _STOP_WORDS = """
 """.split()
 
 
-def fold(text: str) -> str:
+def without_accents(text: str) -> str:
     """The text in compatibility form (NFKC), without Latin, Greek and Cyrillic accents.
 
     Marks that carry meaning (Indic vowels, kana voicing) stay.
@@ -69,7 +69,7 @@ def split_identifier(word: str) -> list[str]:
     return _PART.findall(word)
 
 
-def spaced(text: str) -> str:
+def identifiers_as_words(text: str) -> str:
     """The text with identifiers written as separate words."""
     return " ".join(part for word in _split(text) for part in split_identifier(word) or (word,))
 
@@ -78,13 +78,13 @@ def _bigrams(run: str) -> list[str]:
     return [run] if len(run) == 1 else [run[i : i + 2] for i in range(len(run) - 1)]
 
 
-def words(text: str) -> list[str]:
+def lower_words(text: str) -> list[str]:
     """Lower-case words of `text` before stemming, in order, with repetitions.
 
     An identifier gives its parts. If letter case or digits split it, it gives the whole word too,
     so that `GitHub` matches `github` and `git`. Scripts without spaces give bigrams.
     """
-    text = fold(text)
+    text = without_accents(text)
     if "'" in text or "\u2019" in text:
         text = _CONTRACTION.sub("", text)
     lower_words: list[str] = []
@@ -123,6 +123,6 @@ def analyzer() -> TextAnalyzer:
     )
 
 
-def terms(text: str) -> list[str]:
+def search_terms(text: str) -> list[str]:
     """Search terms of `text`, in order, with repetitions."""
-    return analyzer().analyze(" ".join(words(text)))
+    return analyzer().analyze(" ".join(lower_words(text)))

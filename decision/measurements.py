@@ -14,7 +14,7 @@ from functools import lru_cache
 from ..catalog import Tool
 from ..catalog.tool_document import LEXICAL_FIELDS
 from ..retrieval.selection import Hit
-from ..text import terms
+from ..text import search_terms
 
 #: Hits a model reads, of which lists are measured over the first `HITS_COMPARED`.
 HITS_MEASURED = 20
@@ -40,7 +40,7 @@ def measure(query: str, hits: Sequence[Hit]) -> dict[str, float]:
         query: the query.
         hits: hits, best first; `HITS_MEASURED` of them if the catalog has as many tools.
     """
-    query_terms = dict.fromkeys(terms(query))
+    query_terms = dict.fromkeys(search_terms(query))
     count = len(query_terms) or 1
     words = query.split()
     listed = slice(HITS_COMPARED)
@@ -127,12 +127,12 @@ def _inverse_of_first(ranks: Sequence[int]) -> float:
 
 @lru_cache(_CACHED_TOOLS)
 def _text_terms(tool: Tool) -> frozenset[str]:
-    return frozenset(terms(LEXICAL_FIELDS["text"](tool)))
+    return frozenset(search_terms(LEXICAL_FIELDS["text"](tool)))
 
 
 @lru_cache(_CACHED_TOOLS)
 def _name_terms(tool: Tool) -> tuple[frozenset[str], frozenset[str]]:
-    return frozenset(terms(tool.name)), frozenset(terms(tool.server or ""))
+    return frozenset(search_terms(tool.name)), frozenset(search_terms(tool.server or ""))
 
 
 def _covered(tool: Tool, query_terms: dict[str, None]) -> int:

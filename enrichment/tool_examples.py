@@ -92,7 +92,7 @@ class ExampleQueryMatcher:
                 stale.append(row)
         summary = next((row.summary for row in fresh if row.summary), "")
         if library_match is not None:
-            (fresh if library_match.exact else stale).append(library_match.row)
+            (fresh if library_match.is_same_definition else stale).append(library_match.row)
         rows = fresh or stale
         if not rows:
             return None

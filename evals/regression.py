@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import EvaluationError, RequestError
 from ..retrieval.ranking_metrics import QUALITY_METRICS
 
-COMPARED = (*QUALITY_METRICS, "abstain_precision", "abstain_recall")
+COMPARED_METRICS = (*QUALITY_METRICS, "abstain_precision", "abstain_recall")
 """Metrics for minimum values and baselines. Times are excluded, because they vary."""
 
 Figures = Mapping[str, Mapping[str, float | None]]
@@ -50,8 +50,10 @@ def parse_floor(text: str) -> Floor:
     metric, separator, value = text.partition("=")
     if not separator:
         raise RequestError(f"--min {text!r}: write METRIC=VALUE, such as recall@10=0.9")
-    if metric not in COMPARED:
-        raise RequestError(f"--min {text!r}: no such metric; use one of: {', '.join(COMPARED)}")
+    if metric not in COMPARED_METRICS:
+        raise RequestError(
+            f"--min {text!r}: no such metric; use one of: {', '.join(COMPARED_METRICS)}"
+        )
     try:
         least = float(value)
     except ValueError as error:
@@ -151,7 +153,7 @@ def compare(before: Figures, now: Figures) -> list[MetricChange]:
             tier, metric, before.get(tier, nothing).get(metric), now.get(tier, nothing).get(metric)
         )
         for tier in dict.fromkeys((*now, *before))
-        for metric in COMPARED
+        for metric in COMPARED_METRICS
     ]
 
 

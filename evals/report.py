@@ -50,7 +50,7 @@ def to_json(result: EvaluationResult) -> dict[str, Any]:
     """The JSON form: fractions from 0 to 1, milliseconds, None where a metric is undefined.
 
     Keys besides `tools`, `queries` and `tiers`: always `intervals`; `by`, `malformed` and `ran_as`
-        (queries that another tier answered) only if they are not empty.
+    (queries that another tier answered) only if they are not empty.
     """
     figures: dict[str, Any] = {
         "tools": result.tools,
@@ -76,7 +76,7 @@ def to_json(result: EvaluationResult) -> dict[str, Any]:
         }
     if result.malformed:
         figures["malformed"] = list(map(asdict, result.malformed))
-    if replaced := ran_as(result.outcomes):
+    if replaced := replaced_tiers(result.outcomes):
         figures["ran_as"] = replaced
     return figures
 
@@ -89,7 +89,7 @@ def rounded(summary: Summary) -> dict[str, float | None]:
     }
 
 
-def ran_as(outcomes: Outcomes) -> dict[str, dict[str, int]]:
+def replaced_tiers(outcomes: Outcomes) -> dict[str, dict[str, int]]:
     """Requested tier -> the tier that ran instead and why -> number of queries.
 
     Empty if there are none.
@@ -97,7 +97,7 @@ def ran_as(outcomes: Outcomes) -> dict[str, dict[str, int]]:
     replaced = {}
     for tier, tier_outcomes in outcomes.items():
         reasons = Counter(
-            f"{outcome.answer.ran}: {outcome.answer.reason}"
+            f"{outcome.answer.tier_run}: {outcome.answer.reason}"
             for outcome in tier_outcomes
             if outcome.answer.reason is not None
         )

@@ -24,12 +24,12 @@ class Answer:
 
     Args:
         ids: best first; empty when it abstained.
-        ran: the tier that ran, if the method has tiers.
+        tier_run: the tier that ran, if the method has tiers.
         reason: why another tier ran than the requested one, or None.
     """
 
     ids: tuple[str, ...]
-    ran: str | None = None
+    tier_run: str | None = None
     reason: str | None = None
 
 

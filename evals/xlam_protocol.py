@@ -32,12 +32,12 @@ from .xlam_rows import XlamRow
 if TYPE_CHECKING:
     from ..engine import Engine
 
-SAMPLE = 400
+SAMPLE_SIZE = 400
 """Default number of queries per pool size."""
 
-PADDED = (50, 100, 200, 300, 1000)
-WHOLE = "all"
-NATIVE = {"2-5": range(2, 6), "6-15": range(6, 16)}
+PADDED_SIZES = (50, 100, 200, 300, 1000)
+WHOLE_CATALOG = "all"
+OWN_LIST_SIZES = {"2-5": range(2, 6), "6-15": range(6, 16)}
 BUCKETS = {"50-200": ("50", "100", "200"), "200+": ("200", "300")}
 
 PUBLISHED: Mapping[str, Mapping[str, tuple[float, float]]] = {
@@ -125,7 +125,7 @@ class _Functions:
 
 
 def prepare(
-    rows: Iterable[XlamRow | RowProblem], *, sample: int = SAMPLE, seed: int = 0
+    rows: Iterable[XlamRow | RowProblem], *, sample: int = SAMPLE_SIZE, seed: int = 0
 ) -> XlamSet:
     """Draw queries and build their pools in one pass over the rows.
 
@@ -138,7 +138,7 @@ def prepare(
         EvaluationError: no row is usable.
     """
     functions = _Functions()
-    native = {bucket: _Sample(sample, seed) for bucket in NATIVE}
+    native = {bucket: _Sample(sample, seed) for bucket in OWN_LIST_SIZES}
     anywhere = _Sample(sample, seed)
     malformed: list[RowProblem] = []
     count = 0
@@ -153,7 +153,7 @@ def prepare(
             malformed.append(RowProblem("tools", row.number, str(error)))
             continue
         anywhere.offer(drawn)
-        for bucket, sizes in NATIVE.items():
+        for bucket, sizes in OWN_LIST_SIZES.items():
             if len(drawn.own) in sizes:
                 native[bucket].offer(drawn)
     if not functions.tools:
@@ -166,7 +166,7 @@ def prepare(
     ]
     pools.extend(_padded(anywhere.rows(), catalog, seed))
     everywhere = tuple(_query(row, None) for row in anywhere.rows())
-    pools.append(XlamPool(WHOLE, everywhere))
+    pools.append(XlamPool(WHOLE_CATALOG, everywhere))
     filled = tuple(pool for pool in pools if pool.queries)
     return XlamSet(catalog, filled, count, tuple(malformed), sample, seed)
 
@@ -192,7 +192,7 @@ def _query(row: _Drawn, pool: tuple[str, ...] | None) -> LabelledQuery:
 
 
 def _padded(rows: Sequence[_Drawn], catalog: Catalog, seed: int) -> list[XlamPool]:
-    sizes = [size for size in PADDED if size < len(catalog)]
+    sizes = [size for size in PADDED_SIZES if size < len(catalog)]
     queries: dict[int, list[LabelledQuery]] = {size: [] for size in sizes}
     for row in rows:
         own_names = {catalog.get(tool_id).name.casefold() for tool_id in row.own}
@@ -295,7 +295,9 @@ def table(methods: Mapping[str, Mapping[str, Summary]]) -> Table:
     """
     measured_pools = {pool for by_pool in methods.values() for pool in by_pool}
     columns = [
-        pool for pool in (*NATIVE, *map(str, PADDED), WHOLE, *BUCKETS) if pool in measured_pools
+        pool
+        for pool in (*OWN_LIST_SIZES, *map(str, PADDED_SIZES), WHOLE_CATALOG, *BUCKETS)
+        if pool in measured_pools
     ]
     rows: list[tuple[Cell, ...]] = [
         (f"{method}, published", *(_pair(cells.get(column)) for column in columns))

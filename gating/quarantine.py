@@ -99,7 +99,7 @@ class Quarantine:
         flag = self.flags.get(tool_id)
         if flag is not None and flag.level == "quarantine":
             code, sentence = flag.code, flag.sentence
-            if flag.in_id:
+            if flag.is_about_id:
                 # Who made up the id wrote what a model would read here.
                 public_id = f"quarantined-{sha256(tool_id.encode()).hexdigest()[:12]}"
         return Refusal(tool_id, "quarantined", sentence, (), {"code": code}, shown=public_id)

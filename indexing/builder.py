@@ -263,7 +263,7 @@ class Builder:
 
     def _begin_from(self, saved: SavedVersion, catalog: Catalog | None) -> Build:
         if self.trust is not None:
-            self.trust.recall(saved.catalog, saved.screening)
+            self.trust.use_saved_findings(saved.catalog, saved.screening)
         catalog = without_voting_tools(saved.catalog if catalog is None else catalog)
         is_saved_catalog = (
             catalog is saved.catalog or catalog.fingerprint == saved.catalog.fingerprint

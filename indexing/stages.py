@@ -169,15 +169,15 @@ class Stages:
         def mean_of(queries: ExampleQueries) -> NDArray[np.float32]:
             if queries.mean is not None and queries.mean.model == static.teacher:
                 return queries.mean.values
-            mean: NDArray[np.float32] = static.lifted(queries.texts_to_encode, query=True).mean(
-                axis=0
-            )
+            mean: NDArray[np.float32] = static.encode_for_teacher(
+                queries.texts_to_encode, query=True
+            ).mean(axis=0)
             return mean
 
         values = _vectors_of_keys(
             vectors,
             [text_key(embedding_text(tool)) for tool in tools],
-            lambda rows: static.lifted([embedding_text(tools[row]) for row in rows]),
+            lambda rows: static.encode_for_teacher([embedding_text(tools[row]) for row in rows]),
             static.teacher_dim,
         )
         queries_of_tools = [queries[tool.id] for tool in tools if tool.id in queries]

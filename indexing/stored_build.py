@@ -191,7 +191,11 @@ class StoredStages:
             encoder = self.stages.models.encoder()
             dense = _moved(encoder.encode(texts), tool_texts, partial(encoder.encode, query=True))
         elif self.lifts:
-            dense = _moved(static.lifted(texts), tool_texts, partial(static.lifted, query=True))
+            dense = _moved(
+                static.encode_for_teacher(texts),
+                tool_texts,
+                partial(static.encode_for_teacher, query=True),
+            )
         else:
             return {self.static_model(): static.encode(texts)} if self.has_static else {}
         values = {self.dense_model(): dense}

@@ -17,8 +17,8 @@ from ..loaders.detail import definition_text
 from ..loaders.token_tax import TokenTax, token_tax
 from ..retrieval.search.twins import Twins, near_twins
 from ..trust import Flag, Pins
-from ..trust.plain_form import plain, sentences, visible
-from ..trust.scan import texts
+from ..trust.plain_form import plain_form, sentences, without_disguises
+from ..trust.scan import texts_of_tool
 from .subject import Subject
 
 #: Tools of one page of a list.
@@ -291,13 +291,10 @@ def _marked_fields(tool: Tool, flag: Flag | None) -> list[dict[str, Any]]:
         where = finding.where.removesuffix(" (encoded)")
         quotes.setdefault(where, []).append((finding.code, " ".join(finding.text.split())))
     fields = []
-    for field in texts(tool):
+    for field in texts_of_tool(tool):
         quoted = quotes.get(field.where, [])
         marked = [
-            {
-                "text": sentence,
-                "codes": _codes_quoting(sentence, quoted, identifier=field.identifier),
-            }
+            {"text": sentence, "codes": _codes(sentence, quoted, is_identifier=field.is_name)}
             for sentence in sentences(field.text)
         ]
         if quoted and not any(sentence["codes"] for sentence in marked):
@@ -307,11 +304,9 @@ def _marked_fields(tool: Tool, flag: Flag | None) -> list[dict[str, Any]]:
     return fields
 
 
-def _codes_quoting(
-    sentence: str, quoted: Iterable[tuple[str, str]], *, identifier: bool
-) -> list[str]:
+def _codes(sentence: str, quoted: Iterable[tuple[str, str]], *, is_identifier: bool) -> list[str]:
     """The rules whose quote is this sentence."""
-    text = " ".join(plain(visible(sentence, identifier=identifier)).split())
+    text = " ".join(plain_form(without_disguises(sentence, is_identifier=is_identifier)).split())
     return sorted(
         {
             code

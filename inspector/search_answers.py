@@ -10,7 +10,7 @@ from ..catalog import Tool
 from ..retrieval.example_queries import ExampleQueries
 from ..retrieval.search.explanation import Explanation
 from ..retrieval.selection import Hit, Selection
-from ..text import terms, words
+from ..text import lower_words, search_terms
 from ..view import View
 from .subject import HOW_TO_NAME_EXAMPLES_FILE, Subject
 
@@ -160,10 +160,10 @@ def matching_words(query: str, tool: Tool, examples: ExampleQueries | None) -> l
         ),
         "examples": "" if examples is None else examples.text,
     }
-    terms_by_part = {part: set(terms(text)) for part, text in parts.items()}
+    terms_by_part = {part: set(search_terms(text)) for part, text in parts.items()}
     matches: dict[str, dict[str, Any]] = {}
-    for word in words(query):
-        for term in terms(word):
+    for word in lower_words(query):
+        for term in search_terms(word):
             matches.setdefault(
                 term,
                 {

@@ -13,7 +13,7 @@ from ..catalog import Tool
 from ..catalog.text_cleaning import CleaningNotes, clean_line
 from ..catalog.text_file import read_text_file
 from ..errors import SummaryError
-from ..text import spaced
+from ..text import identifiers_as_words
 from .counting import bundled_counter
 
 SUMMARY_TOKENS = 60
@@ -156,7 +156,7 @@ def summarize(tool: Tool) -> str:
             # A single word is a heading, in scripts with spaces.
             if (" " in sentence or not sentence.isascii()) and not _ADVICE.match(sentence):
                 return bounded_summary(_shorten(sentence))
-    return bounded_summary(spaced(tool.name) or tool.name)
+    return bounded_summary(identifiers_as_words(tool.name) or tool.name)
 
 
 _cached_summary = lru_cache(_CACHED_SUMMARIES)(summarize)
@@ -203,8 +203,10 @@ def bounded_summary(text: str) -> str:
 
 def repeats_name(summary: str, name: str) -> bool:
     """Whether a summary only repeats the words of a name."""
-    summary_stems = {_stem(word) for word in spaced(summary).lower().split()}
-    return summary_stems - _ARTICLES <= {_stem(word) for word in spaced(name).lower().split()}
+    summary_stems = {_stem(word) for word in identifiers_as_words(summary).lower().split()}
+    return summary_stems - _ARTICLES <= {
+        _stem(word) for word in identifiers_as_words(name).lower().split()
+    }
 
 
 def _split_sentences(paragraph: str) -> Iterator[str]:

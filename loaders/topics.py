@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from ..catalog import Tool
-from ..text import spaced
+from ..text import identifiers_as_words
 
 TOPICS = 6
 """Maximum number of topics."""
@@ -92,8 +92,8 @@ def _phrases(single: Counter[str], pairs: Counter[tuple[str, str]]) -> list[tupl
 
 def _objects(tool: Tool) -> list[str]:
     """The words of a name that are neither verbs nor words of the server's name."""
-    server_stems = {_stem(word) for word in spaced(tool.server or "").lower().split()}
-    words = spaced(tool.name).lower().split()
+    server_stems = {_stem(word) for word in identifiers_as_words(tool.server or "").lower().split()}
+    words = identifiers_as_words(tool.name).lower().split()
     name_words = [
         word[:_MAX_LETTERS]
         for position, word in enumerate(words)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..catalog import Catalog, Tool
 from ..catalog.tool_document import lexical_document
 from ..models import Encoder
-from ..text import words
+from ..text import lower_words
 from .backends.protocols import DenseSearch, JointSearch, LexicalSearch, Retriever
 from .example_queries import ExampleQueries
 from .id_lookup import Names
@@ -238,7 +238,7 @@ class Documents(Sequence[Mapping[str, str]]):
         if self._example_queries and "all" in document:
             queries = self._example_queries.get(tool.id)
             if queries is None:
-                distinct = " ".join(dict.fromkeys(words(document["all"])))
+                distinct = " ".join(dict.fromkeys(lower_words(document["all"])))
                 document["all"] += f" {distinct} {distinct}"
             else:
                 document["all"] += f" {queries.text}"

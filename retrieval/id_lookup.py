@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
-from ..text import spaced
+from ..text import identifiers_as_words
 
 # Before a name that reads like an id; no name has a line break.
 _NAME_MARK = "\n"
@@ -98,7 +98,7 @@ def _as_words(name: str) -> str:
     """The words of a name, in lower case, with a blank between."""
     if name.isascii() and name.islower() and name.replace("_", "").isalpha():
         return name.replace("_", " ")
-    return spaced(name).casefold()
+    return identifiers_as_words(name).casefold()
 
 
 def name_in_query(text: str) -> str:

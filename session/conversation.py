@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import RequestError
 from ..retrieval.query import MAX_QUERY_CHARS
-from ..text import terms, words
+from ..text import lower_words, search_terms
 
 #: Messages kept, the newest.
 MAX_MESSAGES = 12
@@ -153,9 +153,9 @@ def weigh_context(request: str, alone: float, in_context: float) -> float:
         alone: best score of the search for it.
         in_context: best score of the search with context.
     """
-    distinct_terms = len(set(terms(request)))
+    distinct_terms = len(set(search_terms(request)))
     gain = 0.0 if in_context <= 0 else (in_context - alone) / in_context
-    density = distinct_terms / max(len(words(request)), 1)
+    density = distinct_terms / max(len(lower_words(request)), 1)
     evidence = (
         _TERMS_WEIGHT * math.log1p(distinct_terms)
         + _GAIN_WEIGHT * gain

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from ..text import fold, terms
+from ..text import search_terms, without_accents
 
 #: Parts a request is taken apart into at most; each costs an encoding.
 MAX_CLAUSES = 6
@@ -90,7 +90,7 @@ def _join_short(pieces: list[str]) -> list[str]:
 
 
 def _is_short(part: str) -> bool:
-    return len(set(terms(part))) < _MIN_TERMS
+    return len(set(search_terms(part))) < _MIN_TERMS
 
 
 # Asks for nothing whatever was said before.
@@ -149,7 +149,7 @@ def asks_nothing(request: str, before: str) -> bool:
     """
     if len(request) > 120:
         return False
-    bare = fold(request.replace("\u2019", "").replace("'", "")).casefold()
+    bare = without_accents(request.replace("\u2019", "").replace("'", "")).casefold()
     request_words = _WORD.findall(bare)
     if not request_words or len(request_words) > _MAX_WORDS:
         return False

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..config import SessionConfig
 from ..decision.decider import judge_selection
 from ..retrieval import Hit
-from ..text import terms
+from ..text import search_terms
 from ..view import View
 from .conversation import Conversation
 from .conversation_search import SearchResults, search_message
@@ -135,7 +135,7 @@ def _stands_apart(request: str, fit_probability: float | None) -> bool:
     """
     probability = min(max(1e-4 if fit_probability is None else fit_probability, 1e-4), 1 - 1e-4)
     evidence = (
-        _TERMS_WEIGHT * math.log1p(len(set(terms(request))))
+        _TERMS_WEIGHT * math.log1p(len(set(search_terms(request))))
         + _LETTERS_WEIGHT * math.log1p(len(request))
         + _FITS_WEIGHT * math.log(probability / (1 - probability))
         + _INTERCEPT

@@ -25,7 +25,7 @@ SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Code of a flag to its fixed sentence, which models and events may see."""
 _LOG: Final = logging.getLogger("shortlist.trust")
-_OF_THE_ID: Final = frozenset(("server", "name", "id"))
+_ID_FIELDS: Final = frozenset(("server", "name", "id"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ class Flag:
         return SENTENCES[self.code]
 
     @property
-    def in_id(self) -> bool:
+    def is_about_id(self) -> bool:
         """Whether the id itself has the finding, so that the id must not be shown."""
-        return any(finding.where in _OF_THE_ID for finding in self.findings)
+        return any(finding.where in _ID_FIELDS for finding in self.findings)
 
     @property
     def reasons(self) -> tuple[str, ...]:

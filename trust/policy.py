@@ -120,7 +120,7 @@ class Trust:
             },
         }
 
-    def recall(self, catalog: Catalog, saved: Mapping[str, Any] | None) -> None:
+    def use_saved_findings(self, catalog: Catalog, saved: Mapping[str, Any] | None) -> None:
         """Use the findings in the result of `to_dict`, unless another scanner version wrote them.
 
         Raises:

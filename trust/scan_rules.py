@@ -1,8 +1,8 @@
 """The rules of the scan: combinations of concepts that mean quarantine, or only a warning.
 
-Concepts are regular expressions over the plain form (see `plain`): lower case, no backticks, blanks
-for `_`, `-` and `.` inside words. Each takes linear time: repetitions are bounded, and neighbouring
-parts never match the same text.
+Concepts are regular expressions over the plain form (see `plain_form`): lower case, no backticks,
+blanks for `_`, `-` and `.` inside words. Each takes linear time: repetitions are bounded, and
+neighbouring parts never match the same text.
 """
 
 from __future__ import annotations
@@ -384,36 +384,43 @@ class ScanRule:
     Args:
         code: short, stable name.
         level: `quarantine` or `warn`.
-        needs: concepts that must all occur within `span` sentences.
+        needs: concepts that must all occur within `sentence_count` sentences.
         unless: concepts that make the passage harmless.
-        span: number of sentences that count as close together.
-        opening: whether the first sentence of a description counts, which says what the tool does.
-        slot: whether only descriptions of arguments count.
-        encoded: whether only decoded text counts.
+        sentence_count: number of sentences that count as close together.
+        reads_first_sentence: whether the first sentence of a description counts, which says what
+            the tool does.
+        arguments_only: whether only descriptions of arguments count.
+        decoded_only: whether only decoded text counts.
     """
 
     code: str
     level: Level
     needs: tuple[str, ...]
     unless: tuple[str, ...] = ()
-    span: int = 1
-    opening: bool = True
-    slot: bool = False
-    encoded: bool = False
+    sentence_count: int = 1
+    reads_first_sentence: bool = True
+    arguments_only: bool = False
+    decoded_only: bool = False
 
 
 RULES: Final = (
-    ScanRule("moves_secrets", "quarantine", ("key_file", "before_use", "give"), span=3),
+    ScanRule("moves_secrets", "quarantine", ("key_file", "before_use", "give"), sentence_count=3),
     ScanRule(
-        "moves_secrets", "quarantine", ("key_file", "read", "give"), ("example",), opening=False
+        "moves_secrets",
+        "quarantine",
+        ("key_file", "read", "give"),
+        ("example",),
+        reads_first_sentence=False,
     ),
-    ScanRule("moves_secrets", "quarantine", ("key_file", "contents"), ("example",), slot=True),
+    ScanRule(
+        "moves_secrets", "quarantine", ("key_file", "contents"), ("example",), arguments_only=True
+    ),
     ScanRule(
         "moves_secrets",
         "quarantine",
         ("key_file", "contents", "hand_over"),
         ("example",),
-        opening=False,
+        reads_first_sentence=False,
     ),
     ScanRule("moves_secrets", "quarantine", ("secret", "known_to_model", "give", "always")),
     ScanRule(
@@ -430,9 +437,15 @@ RULES: Final = (
     ScanRule("moves_secrets", "quarantine", ("leak_prompt",), ("guard", "example")),
     ScanRule("copies_results", "quarantine", ("copy", "ship", "outside"), ("guard", "example")),
     ScanRule(
-        "moves_conversation", "quarantine", ("chat", "hand_over", "pretext"), opening=False, span=2
+        "moves_conversation",
+        "quarantine",
+        ("chat", "hand_over", "pretext"),
+        reads_first_sentence=False,
+        sentence_count=2,
     ),
-    ScanRule("moves_conversation", "quarantine", ("chat", "given", "pretext"), opening=False),
+    ScanRule(
+        "moves_conversation", "quarantine", ("chat", "given", "pretext"), reads_first_sentence=False
+    ),
     ScanRule("moves_conversation", "quarantine", ("chat", "ship", "outside"), ("guard", "example")),
     ScanRule(
         "moves_conversation", "quarantine", ("user_data", "ship", "outside"), ("guard", "example")
@@ -443,7 +456,7 @@ RULES: Final = (
     ScanRule("imitates_system", "quarantine", ("model_markup",), ("example", "guard")),
     ScanRule("imitates_system", "quarantine", ("system_line",), ("example",)),
     ScanRule("imitates_system", "quarantine", ("hidden_comment",), ("example",)),
-    ScanRule("misuses_other_tools", "quarantine", ("any_tool", "key_file"), span=2),
+    ScanRule("misuses_other_tools", "quarantine", ("any_tool", "key_file"), sentence_count=2),
     ScanRule("misuses_other_tools", "quarantine", ("any_tool", "send", "mail")),
     ScanRule("misuses_other_tools", "quarantine", ("any_tool", "chat", "give")),
     ScanRule("misuses_other_tools", "quarantine", ("other_tool", "redirect"), ("example",)),
@@ -451,13 +464,13 @@ RULES: Final = (
         "misuses_other_tools", "quarantine", ("other_tool", "always", "address"), ("example",)
     ),
     ScanRule("misuses_other_tools", "quarantine", ("send", "always", "mail"), ("example",)),
-    ScanRule("misuses_other_tools", "quarantine", ("takes_over",), ("example",), span=2),
+    ScanRule("misuses_other_tools", "quarantine", ("takes_over",), ("example",), sentence_count=2),
     ScanRule("hidden_text", "quarantine", ("hidden_order",), ("guard", "example")),
     ScanRule("hidden_text", "quarantine", ("terminal_codes",)),
-    ScanRule("hidden_text", "quarantine", ("shell",), encoded=True),
-    ScanRule("hidden_text", "quarantine", ("chat", "give"), encoded=True),
-    ScanRule("hidden_text", "quarantine", ("key_file",), encoded=True),
-    ScanRule("hidden_text", "quarantine", ("address", "send"), encoded=True),
+    ScanRule("hidden_text", "quarantine", ("shell",), decoded_only=True),
+    ScanRule("hidden_text", "quarantine", ("chat", "give"), decoded_only=True),
+    ScanRule("hidden_text", "quarantine", ("key_file",), decoded_only=True),
+    ScanRule("hidden_text", "quarantine", ("address", "send"), decoded_only=True),
     ScanRule("speaks_of_injection", "warn", ("hide",)),
     ScanRule("speaks_of_injection", "warn", ("override",)),
     ScanRule("speaks_of_injection", "warn", ("model_markup",)),

@@ -20,7 +20,7 @@ from ...catalog.tool_document import embedding_text
 from ...gating import Votes
 from ...gating.votes import VOTING_TOOL, Ballot, Vote, Voters
 from ...retrieval import Hit, Selection
-from ...text import terms
+from ...text import search_terms
 from ...view import View
 from ..profiles.client_sessions import ClientSession
 from ..profiles.profile import Profile
@@ -51,22 +51,20 @@ def servers_by_instructions(
     Returns:
         Server and number of words, most words first.
     """
-    query_words = frozenset(terms(query))
-    words = {
-        server: query_words & _instruction_terms(text) for server, text in instructions.items()
-    }
-    server_counts = Counter(word for server_words in words.values() for word in server_words)
-    unique_words = frozenset(word for word, count in server_counts.items() if count == 1)
-    if unique_words:
-        unique_words = unique_words.difference(*(terms(text) for text in hit_texts))
-    counts = {server: len(server_words & unique_words) for server, server_words in words.items()}
+    query_words = frozenset(search_terms(query))
+    words = {server: query_words & _terms_of(text) for server, text in instructions.items()}
+    servers_with = Counter(word for server_words in words.values() for word in server_words)
+    unique = frozenset(word for word, servers in servers_with.items() if servers == 1)
+    if unique:
+        unique = unique.difference(*(search_terms(text) for text in tool_texts))
+    counts = {server: len(server_words & unique) for server, server_words in words.items()}
     ranked = sorted(counts, key=lambda server: (-counts[server], server))
     return [(server, counts[server]) for server in ranked if counts[server]]
 
 
 @lru_cache(512)
-def _instruction_terms(text: str) -> frozenset[str]:
-    return frozenset(terms(text))
+def _terms_of(text: str) -> frozenset[str]:
+    return frozenset(search_terms(text))
 
 
 #: Most tools added for a server that only matched by its instructions.

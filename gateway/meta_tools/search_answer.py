@@ -15,7 +15,7 @@ from ...loaders.summaries import Summaries, shared_summaries
 from ...retrieval import Hit, Selection
 from ...session.conversation_search import HITS_PER_SEARCH, search_message
 from ...session.intents import clauses
-from ...text import terms, words
+from ...text import lower_words, search_terms
 from ...view import View
 from .client_search import find_tools
 from .meta_tool_definitions import MAX_TOOLS
@@ -219,19 +219,16 @@ def _near_ids(hits: Sequence[Hit], max_hits: int) -> frozenset[str]:
 
 def unmatched_words(query: str, hits: Iterable[Hit]) -> list[str]:
     """The words of a query that no hit has, if these are most of its words."""
-    hit_terms = frozenset[str]().union(*(_tool_terms(hit.tool) for hit in hits))
-    terms_by_word = {word: frozenset(terms(word)) for word in dict.fromkeys(words(query))}
-    # Stop words have no terms.
-    terms_by_word = {word: word_terms for word, word_terms in terms_by_word.items() if word_terms}
-    unmatched = [
-        word for word, word_terms in terms_by_word.items() if word_terms.isdisjoint(hit_terms)
-    ]
-    return unmatched[:_MAX_UNMATCHED_WORDS] if 2 * len(unmatched) > len(terms_by_word) else []
+    text_terms = frozenset[str]().union(*(_terms_of(hit.tool) for hit in hits))
+    stems = {word: frozenset(search_terms(word)) for word in dict.fromkeys(lower_words(query))}
+    unmatched = [word for word, stem in stems.items() if stem and stem.isdisjoint(text_terms)]
+    word_count = sum(bool(stem) for stem in stems.values())
+    return unmatched[:_NAMED_WORDS] if 2 * len(unmatched) > word_count else []
 
 
 @lru_cache(4_096)
-def _tool_terms(tool: Tool) -> frozenset[str]:
-    return frozenset(terms(f"{tool.id} {embedding_text(tool)}"))
+def _terms_of(tool: Tool) -> frozenset[str]:
+    return frozenset(search_terms(f"{tool.id} {embedding_text(tool)}"))
 
 
 def _other_tools(view: View, parts: Sequence[RequestPart]) -> list[str]:

@@ -14,7 +14,7 @@ import tantivy
 from numpy.typing import NDArray
 
 from ...errors import ConfigError, StoreError
-from ...text import ANALYZER, analyzer, terms, words
+from ...text import ANALYZER, analyzer, lower_words, search_terms
 from ..query import Ranking
 from .tantivy_settings import TantivySettings
 
@@ -144,7 +144,7 @@ class TantivyIndex:
                     tantivy.Query.term_query(self._schema, field, term, "freq"), boost
                 ),
             )
-            for term in list(dict.fromkeys(terms(text)))[:MAX_TERMS]
+            for term in list(dict.fromkeys(search_terms(text)))[:MAX_TERMS]
             for field, boost in self._boosts.items()
         ]
         return tantivy.Query.boolean_query(clauses) if clauses else None
@@ -184,7 +184,7 @@ def _open_for_search(index: tantivy.Index) -> tantivy.Index:
 
 
 def _analysed(document: Mapping[str, str]) -> dict[str, str]:
-    return {name: " ".join(words(text)) for name, text in document.items() if text}
+    return {name: " ".join(lower_words(text)) for name, text in document.items() if text}
 
 
 def _fill(

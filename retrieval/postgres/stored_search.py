@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...errors import ConfigError, StoreError
 from ...models import Encoder
-from ...text import terms
+from ...text import search_terms
 from ..query import Query, Ranking
 from .database import Database
 from .stored_catalog import FIELD_NUMBERS
@@ -77,7 +77,7 @@ class TermSearch:
         exact: bool,  # noqa: ARG002 - always is
     ) -> tuple[str, dict[str, Any]] | None:
         """The statement, with its parameters; None if no tool can be found."""
-        asked = list(dict.fromkeys(terms(self.text)))[:MAX_TERMS]
+        asked = list(dict.fromkeys(search_terms(self.text)))[:MAX_TERMS]
         if not asked:
             return None
         # Materialized, so that the logarithm is computed once a term and not once a posting. OFFSET

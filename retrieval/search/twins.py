@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...catalog import Tool
-from ...text import spaced
+from ...text import identifiers_as_words
 from ..query import Ranking
 
 TWIN_COSINE = 0.9
@@ -168,7 +168,7 @@ def extra_row_count(copies: Copies) -> int:
 
 
 def _normalised(name: str) -> str:
-    return " ".join(_WORD.findall(spaced(name).casefold()))
+    return " ".join(_WORD.findall(identifiers_as_words(name).casefold()))
 
 
 def _comparison_keys(tool: Tool) -> tuple[int, ...]:
@@ -286,4 +286,6 @@ def connected_groups(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
 
 def words_of_tool(tool: Tool) -> frozenset[str]:
     """The words of a tool's name and description, without letter case."""
-    return frozenset(_WORD.findall(f"{spaced(tool.name)} {tool.description}".casefold()))
+    return frozenset(
+        _WORD.findall(f"{identifiers_as_words(tool.name)} {tool.description}".casefold())
+    )

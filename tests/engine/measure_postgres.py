@@ -51,10 +51,10 @@ def measure(dsn: str, tools: Sequence[Tool], queries: Sequence[str]) -> None:
     """Print the times of one catalog."""
     static = static_encoder()
     encoder = Encoder.of(
-        static.lifted,
+        static.encode_for_teacher,
         dim=static.teacher_dim,
         name="lifted",
-        embed_query=lambda texts: static.lifted(texts, query=True),
+        embed_query=lambda texts: static.encode_for_teacher(texts, query=True),
     )
 
     def config(tenant: str) -> Config:

@@ -17,11 +17,11 @@ from shortlist.catalog import Catalog
 from shortlist.enrichment import ExampleQueryMatcher, ExampleQueryRow
 from shortlist.enrichment import tool_examples as module
 from shortlist.enrichment.library import (
-    FOLDER,
-    LEAST,
-    NUMBERS,
-    ROWS,
-    WORDS,
+    LIBRARY_FOLDER,
+    MAX_WORDS,
+    MIN_SIMILARITY,
+    NUMBERS_FILE,
+    ROWS_FILE,
     Library,
     _row_of_package,
     first_words,
@@ -92,7 +92,7 @@ class TestRecognition:
         for server in ("github", "my-code", None):
             found = small.find(_of(ISSUE, server))
             assert found is not None
-            assert (found.row.tool, found.exact) == ("github/create_issue", True)
+            assert (found.row.tool, found.is_same_definition) == ("github/create_issue", True)
             assert found.row.queries == REQUESTS["github/create_issue"]
 
     @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ class TestRecognition:
     ) -> None:
         found = small.find(tool("create_issue", "gh", description, *parameters))
         assert found is not None
-        assert not found.exact or parameters == ("owner", "repo", "title", "body")
+        assert not found.is_same_definition or parameters == ("owner", "repo", "title", "body")
 
     @pytest.mark.parametrize(
         "other",
@@ -136,7 +136,7 @@ class TestRecognition:
         assert small.find(tool("read_page", "x", PAGE.description, "anything")) is not None
         near = "Read the text of one page of a wiki in markdown or plain form"
         words, other = first_words(PAGE.description), first_words(near)
-        assert similarity(words, frozenset(), other, frozenset(), named=True) >= LEAST
+        assert similarity(words, frozenset(), other, frozenset(), named=True) >= MIN_SIMILARITY
         assert small.find(tool("read_page", "x", near)) is None
 
     def test_a_tool_that_names_no_product_has_to_agree_in_more_words(self, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ class TestRecognition:
     @given(st.text(max_size=200))
     def test_any_description_has_words(self, text: str) -> None:
         words = first_words(text)
-        assert len(words) <= WORDS
+        assert len(words) <= MAX_WORDS
         assert all(0 < word < 2**16 for word in words)
 
 
@@ -305,7 +305,7 @@ class TestBuilding:
         rows = [written(ISSUE), written(PAGE, known=False)]
         for name in "ab":
             build(chosen(reversed(rows), HeldOut([], [])), load_encoder(), tmp_path / name)
-        for name in (ROWS, NUMBERS):
+        for name in (ROWS_FILE, NUMBERS_FILE):
             assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
     def test_tools_of_evaluation_sets_and_repeated_definitions_are_left_out(self) -> None:
@@ -332,7 +332,7 @@ def test_parameters_of_composed_schemas() -> None:
 
 class TestShipped:
     def test_every_row_is_one_of_the_library(self) -> None:
-        lines = (FOLDER / ROWS).read_text(encoding="utf-8").splitlines()
+        lines = (LIBRARY_FOLDER / ROWS_FILE).read_text(encoding="utf-8").splitlines()
         rows = [ExampleQueryRow.model_validate_json(line) for line in lines]
         assert [_row_of_package(json.loads(line)) for line in lines] == rows
         ids = [row.tool for row in rows]
@@ -340,14 +340,14 @@ class TestShipped:
         assert {row.source for row in rows} == {"library"}
         assert all(line.startswith('{"tool": "') for line in lines)
         assert all(2 <= len(row.queries) <= 4 for row in rows)
-        with np.load(FOLDER / NUMBERS) as numbers:
+        with np.load(LIBRARY_FOLDER / NUMBERS_FILE) as numbers:
             assert len(numbers["vectors"]) == len(numbers["words"]) == len(rows)
             assert str(numbers["model"]) == load_encoder().fingerprint
 
     def test_its_vectors_are_those_of_its_requests(self) -> None:
-        with np.load(FOLDER / NUMBERS) as numbers:
+        with np.load(LIBRARY_FOLDER / NUMBERS_FILE) as numbers:
             vectors = numbers["vectors"] * numbers["scales"][:, None]
-        lines = (FOLDER / ROWS).read_text(encoding="utf-8").splitlines()
+        lines = (LIBRARY_FOLDER / ROWS_FILE).read_text(encoding="utf-8").splitlines()
         for place in range(0, len(lines), max(1, len(lines) // 20)):
             row = ExampleQueryRow.model_validate_json(lines[place])
             mean = load_encoder().encode(list(row.queries), query=True).mean(axis=0)
@@ -365,7 +365,7 @@ class TestShipped:
         assert found.row.tool == "github/create_issue"
 
     def test_nothing_in_it_would_be_quarantined(self) -> None:
-        lines = (FOLDER / ROWS).read_text(encoding="utf-8").splitlines()
+        lines = (LIBRARY_FOLDER / ROWS_FILE).read_text(encoding="utf-8").splitlines()
         rows = [ExampleQueryRow.model_validate_json(line) for line in lines]
         said = [
             Tool(str(place), "library", "\n\n".join((row.when, row.not_, *row.queries)))
