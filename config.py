@@ -115,8 +115,8 @@ class TierConfig(PartSection):
             the threshold of the calibration that `decision` names, if it has one.
     """
 
-    kind = "strategy"
-    chooser = "strategy"
+    part_kind = "strategy"
+    name_field = "strategy"
     strategy: str = "pipeline"
     retrievers: tuple[str, ...] = Field(min_length=1)
     fusion: FusionChoice | None = None
@@ -446,7 +446,7 @@ class Config(Section):
         )
 
     def _check_source(self, name: str, tier: TierConfig) -> None:
-        source = tier.arguments()["source"]
+        source = tier.part_arguments()["source"]
         usable = [other for other, values in self.tiers.items() if values.reranker is None]
         if source not in usable:
             raise ValueError(
@@ -542,7 +542,7 @@ class Config(Section):
             return choice, {"threads": self.threads}
         if not isinstance(choice, ModelSection):
             raise ConfigError(f"{choice!r:.200}: an object cannot be loaded by name")
-        settings = choice.arguments()
+        settings = choice.part_arguments()
         return choice.name, {**settings, "threads": settings.get("threads") or self.threads}
 
     @classmethod

@@ -128,16 +128,16 @@ class PartSection(Section):
 
     model_config = ConfigDict(extra="allow", frozen=True)
     #: Kind of the part in the registry, and the field that names it.
-    kind: ClassVar[str]
-    chooser: ClassVar[str]
+    part_kind: ClassVar[str]
+    name_field: ClassVar[str]
 
-    def arguments(self) -> dict[str, Any]:
+    def part_arguments(self) -> dict[str, Any]:
         """Settings of the part, as keyword arguments."""
         return dict(self.model_extra or {})
 
-    def saved(self) -> dict[str, Any]:
+    def saved_form(self) -> dict[str, Any]:
         """JSON form of what a saved index depends on: the part and its settings."""
-        model = registry.settings_model(self.kind, getattr(self, self.chooser))
+        model = registry.settings_model(self.part_kind, getattr(self, self.name_field))
         search_only: frozenset[str] = getattr(model, "search_only", frozenset())
         return self.model_dump(mode="json", exclude=set(search_only))
 
@@ -149,21 +149,23 @@ class PartSection(Section):
         part_values = {
             str(key): value for key, value in values.items() if key not in section_values
         }
-        spec = section_values.get(cls.chooser, cls.model_fields[cls.chooser].default)
+        spec = section_values.get(cls.name_field, cls.model_fields[cls.name_field].default)
         if not isinstance(spec, str):
             return section_values, []
         try:
-            settings = registry.arguments(cls.kind, spec, part_values, also=cls.model_fields)
+            settings = registry.arguments(cls.part_kind, spec, part_values, also=cls.model_fields)
         except ConfigError as error:
-            return section_values, [setting_error((cls.chooser,), str(error))]
+            return section_values, [setting_error((cls.name_field,), str(error))]
         except ValidationError as error:
             return section_values, setting_errors(error, ())
         if clash := set(settings) & set(cls.model_fields):
-            message = f"{cls.kind} {spec!r}: every section has the keys {', '.join(sorted(clash))}"
+            message = (
+                f"{cls.part_kind} {spec!r}: every section has the keys {', '.join(sorted(clash))}"
+            )
             return section_values, [
-                setting_error((cls.chooser,), f"{message}; its settings need other names")
+                setting_error((cls.name_field,), f"{message}; its settings need other names")
             ]
-        _, implied = registry.resolve(cls.kind, spec)
+        _, implied = registry.resolve(cls.part_kind, spec)
         return {
             **section_values,
             **{key: settings[key] for key in settings if key in part_values or key not in implied},
@@ -177,7 +179,7 @@ class ModelSection(PartSection):
         name: spec of the model, see `registry`; every other key is a setting of it.
     """
 
-    chooser = "name"
+    name_field = "name"
     name: str
 
     def __str__(self) -> str:
@@ -188,13 +190,13 @@ class ModelSection(PartSection):
 class EncoderConfig(ModelSection):
     """An encoder with settings, see `ModelSection`."""
 
-    kind = "encoder"
+    part_kind = "encoder"
 
 
 class RerankerConfig(ModelSection):
     """A reranker with settings, see `ModelSection`."""
 
-    kind = "reranker"
+    part_kind = "reranker"
 
 
 COMMAND_RERANKER = "command"
@@ -260,8 +262,8 @@ class LexicalConfig(PartSection):
         backend: name of a lexical index; every other key is a setting of it (`tantivy`: boosts).
     """
 
-    kind = "lexical"
-    chooser = "backend"
+    part_kind = "lexical"
+    name_field = "backend"
     backend: str = "tantivy"
 
 
@@ -273,8 +275,8 @@ class DenseConfig(PartSection):
             size; every other key is a setting of it (`hnswlib`: links, build_ef, search_ef).
     """
 
-    kind = "dense"
-    chooser = "backend"
+    part_kind = "dense"
+    name_field = "backend"
     backend: str = "exact"
 
 
@@ -286,6 +288,6 @@ class FusionConfig(PartSection):
             `rrf`: k, weights).
     """
 
-    kind = "fusion"
-    chooser = "method"
+    part_kind = "fusion"
+    name_field = "method"
     method: str = "linear"

@@ -30,7 +30,7 @@ SCHEMA_VALUES = 50_000
 INTEGER_BITS = 1024
 """Maximum bits of an integer: the range of a double, which most JSON parsers support."""
 
-_PROSE = frozenset({"description", "title", "$comment"})
+_PROSE_KEYS = frozenset({"description", "title", "$comment"})
 _NEEDS_CLEANING = re.compile(r"\\[ubfr]|[^\x20-\x7e]")
 
 #: Keys, in small letters without marks, under which people put the schema of the arguments.
@@ -118,7 +118,7 @@ def _check(root: dict[Any, Any], field: str) -> bool:
             elif kind is str:
                 if len(child) > DESCRIPTION_LIMIT:
                     overlong = True
-                    size += DESCRIPTION_LIMIT if key in _PROSE else len(child)
+                    size += DESCRIPTION_LIMIT if key in _PROSE_KEYS else len(child)
                 else:
                     size += len(child)
             elif isinstance(child, dict | list | tuple):
@@ -149,7 +149,7 @@ def _not_json(value: object) -> str:
 def _cleaned(value: Any, field: str, key: str, notes: CleaningNotes) -> Any:
     """A copy with every string cleaned. Recursive, so only for values that passed `_check`."""
     if isinstance(value, str):
-        return clean(value, field, notes, DESCRIPTION_LIMIT if key in _PROSE else None)
+        return clean(value, field, notes, DESCRIPTION_LIMIT if key in _PROSE_KEYS else None)
     if isinstance(value, dict):
         copy: dict[str, Any] = {}
         for name, child in value.items():

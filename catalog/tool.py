@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 TAGS_LIMIT = 64
 """Tags kept for one tool."""
 #: Fields of a row besides the name.
-_OPTIONAL = (
+_OPTIONAL_FIELDS = (
     "server description input_schema id title output_schema annotations tags operation"
 ).split()
 #: What `to_saved` leaves out.
-_UNSET = {"server": None, "title": None, "tags": (), "cleaned": ()} | {
+_DEFAULT_VALUES = {"server": None, "title": None, "tags": (), "cleaned": ()} | {
     "_output_schema": None,
     "_annotations": None,
     "_operation": None,
@@ -230,7 +230,7 @@ class Tool:
             )
             tool = row["name"] if isinstance(row["name"], str) else None
             raise ToolError(field="input_schema", reason=reason, tool=tool)
-        optional = {field: row[field] for field in _OPTIONAL if row.get(field) is not None}
+        optional = {field: row[field] for field in _OPTIONAL_FIELDS if row.get(field) is not None}
         return cls(row["name"], **optional)
 
     @classmethod
@@ -294,7 +294,7 @@ class Tool:
             >>> Tool.from_saved(tool.to_saved()) == tool
             True
         """
-        values = {**_UNSET, **row}
+        values = {**_DEFAULT_VALUES, **row}
         if values["server"] is not None:
             values["server"] = sys.intern(values["server"])
         for field in ("tags", "cleaned"):

@@ -69,7 +69,7 @@ def read_catalog_and_quarantined(
             set(saved.quarantined),
         )
     trust = Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
-    trust.recall(catalog, screening)
+    trust.use_saved_findings(catalog, screening)
     with quarantine_as_notes():
         flags = trust.flags(catalog)
         warn_of_quarantine(flags, {})

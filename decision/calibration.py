@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DEFAULT_LOST_SHARE = 0.0275
 """Default share of queries with a right tool on which the decision may abstain."""
 #: Parts of the examples, of which each is measured once by what was fitted to the others.
-FOLDS = 5
+FOLD_COUNT = 5
 #: Examples of each kind that every part needs for fitting.
 _MIN_PER_PART = 2
 #: Precision of the weights of a logistic model; of 1 to 300, it found the most queries that no tool
@@ -385,7 +385,7 @@ def cross_validate(
     if all(example.served for example in examples):
         measured, measured_part = [*examples, *negatives], part
     offers: list[_Offer] = []
-    for fold in range(FOLDS):
+    for fold in range(FOLD_COUNT):
         model = fit(
             _select(examples, of_examples != fold), _select(negatives, of_negatives != fold)
         )
@@ -400,14 +400,16 @@ def measure_fitted(examples: Sequence[Example], model: TierModel, *, k: int) -> 
     return _report([_offer(model, example, k) for example in examples], k)
 
 
-def parts_of(examples: Sequence[Example], count: int = FOLDS) -> NDArray[np.int64]:
+def parts_of(examples: Sequence[Example], count: int = FOLD_COUNT) -> NDArray[np.int64]:
     """The part of each example, shape (n,); examples of one group are in the same part."""
     _, groups = np.unique([example.group for example in examples], return_inverse=True)
     parts = np.arange(groups.max(initial=-1) + 1) % count
     return np.random.default_rng(0).permutation(parts)[groups]
 
 
-def check_parts(examples: Sequence[Example], part: NDArray[np.int64], count: int = FOLDS) -> None:
+def check_parts(
+    examples: Sequence[Example], part: NDArray[np.int64], count: int = FOLD_COUNT
+) -> None:
     """Check that every part has enough examples of both kinds.
 
     Raises:
@@ -441,7 +443,7 @@ def _fits_held_out(examples: Sequence[Example], reranker: str | None) -> NDArray
     part = parts_of(examples)
     check_parts(examples, part)
     fits = np.empty(len(examples))
-    for fold in range(FOLDS):
+    for fold in range(FOLD_COUNT):
         model = _logistic(_select(examples, part != fold), reranker)
         for number in np.flatnonzero(part == fold).tolist():
             fits[number] = model.probability(examples[number].measured)

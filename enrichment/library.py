@@ -35,7 +35,9 @@ MIN_COMMON_UNNAMED = 10
 
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_STOP = frozenset("the and for with from that this are you your can will use used using".split())
+_STOP_WORDS = frozenset(
+    "the and for with from that this are you your can will use used using".split()
+)
 
 
 class LibraryMatch(NamedTuple):
@@ -125,7 +127,7 @@ class Library:
         """Numbers of rows by name of tool; the rows are only read where a name is found."""
         places: dict[str, list[int]] = defaultdict(list)
         for place, line in enumerate(self._lines):
-            tool_id = line[len(_START) : line.index('"', len(_START))]
+            tool_id = line[len(_LINE_START) : line.index('"', len(_LINE_START))]
             places[tool_id.rpartition("/")[2]].append(place)
         return dict(places)
 
@@ -154,7 +156,7 @@ class Library:
         )
 
 
-_START = '{"tool": "'
+_LINE_START = '{"tool": "'
 
 
 def _row_of_package(row: dict[str, Any]) -> ExampleQueryRow:
@@ -196,7 +198,7 @@ def first_words(description: str) -> frozenset[int]:
     hashes: dict[int, None] = {}
     for word in _WORD.findall(_HUMP.sub(" ", description[:2_000])):
         short = word.lower()[:LETTERS_A_WORD]
-        if len(short) > 2 and short not in _STOP:
+        if len(short) > 2 and short not in _STOP_WORDS:
             hashes[zlib.crc32(short.encode("utf-8", "replace")) % 65_535 + 1] = None
             if len(hashes) == MAX_WORDS:
                 break

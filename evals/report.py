@@ -13,7 +13,7 @@ from .dataset import RowProblem
 from .regression import MetricChange
 from .runner import QueryOutcome, Summary, group_by, summarise
 
-_DIGITS = 6
+_DECIMALS = 6
 
 Outcomes = Mapping[str, Sequence[QueryOutcome]]
 """tier -> outcomes."""
@@ -58,7 +58,7 @@ def to_json(result: EvaluationResult) -> dict[str, Any]:
         "tiers": {tier: rounded(summary) for tier, summary in result.summaries.items()},
         "intervals": {
             tier: {
-                metric: [round(end, _DIGITS) for end in ends]
+                metric: [round(end, _DECIMALS) for end in ends]
                 for metric, ends in summary.intervals.items()
             }
             for tier, summary in result.summaries.items()
@@ -84,7 +84,7 @@ def to_json(result: EvaluationResult) -> dict[str, Any]:
 def rounded(summary: Summary) -> dict[str, float | None]:
     """A summary's values, rounded for JSON."""
     return {
-        metric: None if value is None else round(value, _DIGITS)
+        metric: None if value is None else round(value, _DECIMALS)
         for metric, value in summary.values.items()
     }
 
@@ -158,7 +158,7 @@ def differences(changes: Sequence[MetricChange]) -> dict[str, dict[str, float | 
         if change.before is not None or change.now is not None:
             difference = change.difference
             by_tier.setdefault(change.tier, {})[change.metric] = (
-                None if difference is None else round(difference, _DIGITS)
+                None if difference is None else round(difference, _DECIMALS)
             )
     return by_tier
 

@@ -142,7 +142,7 @@ def _qualified(tool: Tool) -> str | None:
     return None if name == tool.id else name
 
 
-_TEXTS: Mapping[str, Callable[[Tool], str | None]] = {
+_TEXT_OF_KIND: Mapping[str, Callable[[Tool], str | None]] = {
     "id": lambda tool: tool.id,
     "qualified": _qualified,
     "name": lambda tool: tool.name,
@@ -204,7 +204,7 @@ class _Texts:
         self, kind: str, tools: Sequence[Tool], rows: Iterable[int]
     ) -> list[tuple[int, str]]:
         """Rows with their text of a kind, for the tools that have one."""
-        form, text_of = fold if self._is_folded else str, _TEXTS[kind]
+        form, text_of = fold if self._is_folded else str, _TEXT_OF_KIND[kind]
         return [(row, form(text)) for row in rows if (text := text_of(tools[row])) is not None]
 
 

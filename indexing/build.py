@@ -26,7 +26,7 @@ from .stages import Stages, rows_with_queries
 Progress = Callable[[int, int], None]
 """Called with (tools encoded, tools to encode)."""
 
-CHUNK = 64
+TEXTS_A_STEP = 64
 """Texts that are encoded in one step: a background build is stopped, and saved, between them."""
 
 
@@ -124,7 +124,7 @@ class Build:
         encoder = self._stages.models.encoder()
         if self._pending is None:
             self._pending = self._find_pending(encoder)
-        rows, tool_ids = self._pending.rows[:CHUNK], self._pending.tool_ids[:CHUNK]
+        rows, tool_ids = self._pending.rows[:TEXTS_A_STEP], self._pending.tool_ids[:TEXTS_A_STEP]
         if rows:
             texts = [embedding_text(self._tools[row]) for row in rows]
             report_progress = self._progress_reporter(progress)

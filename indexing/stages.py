@@ -62,9 +62,9 @@ class Stages:
         """The settings of the stages. A saved stage with other settings is built again."""
         settings = {}
         if self._lexical is not None:
-            settings["lexical"] = self._config.lexical.saved()
+            settings["lexical"] = self._config.lexical.saved_form()
         if self._dense is not None:
-            settings["dense"] = self._config.dense.saved()
+            settings["dense"] = self._config.dense.saved_form()
         return settings
 
     def build_lexical(
@@ -111,7 +111,7 @@ class Stages:
             folder: folder in which the same stage was saved; built when absent.
         """
         values = _searched_values(tools, queries, vectors, learned)
-        arguments = self._config.dense.arguments()
+        arguments = self._config.dense.part_arguments()
         index = (
             self._dense.build(values, **arguments)
             if folder is None
@@ -209,7 +209,7 @@ class Stages:
 
     def _lexical_arguments(self) -> dict[str, Any]:
         # A backend that has no boosts as a setting still gets them: they say which fields to index.
-        return {"boosts": DEFAULT_BOOSTS, **self._config.lexical.arguments()}
+        return {"boosts": DEFAULT_BOOSTS, **self._config.lexical.part_arguments()}
 
 
 def _candidate(tool: Tool) -> str:

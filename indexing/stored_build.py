@@ -35,7 +35,7 @@ from ..retrieval.search.static_retriever import StaticRetriever
 from ..retrieval.store.vectors import Vectors, text_key
 from ..retrieval.usage import LearnedChange
 from ..text import ANALYZER
-from .build import CHUNK, Build, Progress
+from .build import TEXTS_A_STEP, Build, Progress
 from .stages import Stages
 
 Floats = NDArray[np.float32]
@@ -71,7 +71,7 @@ class StoredStages:
         if config.index.dsn is None:
             raise ConfigError("index.dsn: missing; backend 'postgres' needs a connection string")
         names = {stage for tier in config.tiers.values() for stage in tier.retrievers}
-        boosts = {"boosts": DEFAULT_BOOSTS, **config.lexical.arguments()}["boosts"]
+        boosts = {"boosts": DEFAULT_BOOSTS, **config.lexical.part_arguments()}["boosts"]
         self.boosts = {field: boost for field, boost in boosts.items() if boost > 0}
         self.has_lexical = "lexical" in names
         self.has_static = "static" in names
@@ -275,7 +275,9 @@ class StoredBuild:
             self._to_encode = vectors.waiting(model)
         if not self._to_encode:
             return None
-        count = vectors.encode_waiting(model, CHUNK, partial(self._stored.values, encoded=True))
+        count = vectors.encode_waiting(
+            model, TEXTS_A_STEP, partial(self._stored.values, encoded=True)
+        )
         if not count:
             if not vectors.waiting_of(model, self._stored.catalog.tenant_number()):
                 return None

@@ -81,7 +81,7 @@ class ToolRecord(NamedTuple):
         return record
 
 
-_BLANK = ToolRecord()
+_NEW_TOOL = ToolRecord()
 
 
 def _without_shown(record: ToolRecord) -> ToolRecord:
@@ -108,7 +108,7 @@ class ToolHistory:
 
     def record_of(self, tool_id: str) -> ToolRecord:
         """The record of a tool; a blank one for a tool that is new to the conversation."""
-        return self._records.get(tool_id, _BLANK)
+        return self._records.get(tool_id, _NEW_TOOL)
 
     @property
     def active(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from .counting import bundled_counter
 from .detail import Detail
 from .pool import PoolLevel
 from .prompt_layout import Batch, Layout, ToolEntry
-from .render.renderer import HEADING, Renderer, write_entry
+from .render.renderer import BATCH_HEADING, Renderer, write_entry
 from .summaries import Summaries
 
 REBUILT_SHARE = 0.75
@@ -80,7 +80,7 @@ class Placer:
         self._renderer = renderer
         self._summaries = summaries
         self._budget = budget
-        self._heading = bundled_counter().count(HEADING)
+        self._heading = bundled_counter().count(BATCH_HEADING)
         self._turn_budget = turn_budget
 
     def tokens(self, layout: Layout) -> int:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from ..catalog import Tool
 from ..text import identifiers_as_words
 
-TOPICS = 6
+MAX_TOPICS = 6
 """Maximum number of topics."""
 _MAX_LETTERS = 24
 _STOP_WORDS = frozenset(
@@ -85,7 +85,7 @@ def _phrases(single: Counter[str], pairs: Counter[tuple[str, str]]) -> list[tupl
         if used.isdisjoint(phrase):
             phrases[phrase] = None
             used.update(phrase)
-        if len(phrases) == TOPICS:
+        if len(phrases) == MAX_TOPICS:
             break
     return list(phrases)
 

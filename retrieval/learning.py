@@ -175,17 +175,17 @@ def _points(share: float) -> str:
 #: In place of a rival, where a request has fewer.
 _NO_TOOL = -1
 #: Tools that a tool has to beat in training: a few dozen hard ones say most of what all would.
-_RIVALS = 24
+_RIVAL_COUNT = 24
 #: Nearest tools that rivals are chosen from; the others serve the request or are twins.
-_NEAREST = 64
+_NEAREST_COUNT = 64
 _TEMPERATURE = 0.05
 #: Few events make few steps, so that they change little. More of them, or more steps, help tools
 #: with events and harm the others (ADR 7).
-_EPOCHS, _STEPS, _BATCH = 10, 64, 64
+_EPOCHS, _MAX_STEPS, _MIN_BATCH = 10, 64, 64
 # Adam (Kingma and Ba 2015) with a shorter memory of squares, as the steps are few.
-_RATE, _MOMENTUM, _SQUARES = 1e-3, 0.9, 0.99
+_LEARNING_RATE, _MOMENTUM, _SQUARES_DECAY = 1e-3, 0.9, 0.99
 #: Held-out requests of each kind in a fold that are searched for the report.
-_MEASURED = 500
+_MAX_MEASURED = 500
 
 #: Rows that a tier places first, for each request: of the index with this change, or without any.
 RankQueries = Callable[
@@ -281,7 +281,7 @@ def learn(
             (seen_measurements, fold.seen),
             (unseen_measurements, fold.unseen),
         ):
-            part = _spread(held_out, _MEASURED)
+            part = _spread(held_out, _MAX_MEASURED)
             groups = family[[relevant[event][0] for event in part.tolist()]]
             measurements.append((measure(None, part), measure(learned, part), groups))
     seen, unseen = _compare(seen_measurements), _compare(unseen_measurements)
@@ -330,11 +330,11 @@ def _pairs_with_rivals(
     """
     dense = ExactIndex(base)
     pairs = np.repeat(np.arange(len(queries)), [len(rows) for rows in relevant])
-    choices = np.full((len(pairs), 1 + _RIVALS), _NO_TOOL, np.int64)
+    choices = np.full((len(pairs), 1 + _RIVAL_COUNT), _NO_TOOL, np.int64)
     choices[:, 0] = np.concatenate(relevant)
     for event, (query, served) in enumerate(zip(queries, relevant, strict=True)):
-        near = dense.search(query, _NEAREST).rows
-        rivals = near[~np.isin(family[near], family[served])][:_RIVALS]
+        near = dense.search(query, _NEAREST_COUNT).rows
+        rivals = near[~np.isin(family[near], family[served])][:_RIVAL_COUNT]
         choices[pairs == event, 1 : 1 + len(rivals)] = rivals
     return pairs, choices
 
@@ -354,13 +354,13 @@ def _train_change(
     """
     change = np.zeros((base.shape[1], base.shape[1]), np.float32)
     mean, square = np.zeros_like(change), np.zeros_like(change)
-    random, batch_size = np.random.default_rng(0), max(_BATCH, len(choices) // 20)
+    random, batch_size = np.random.default_rng(0), max(_MIN_BATCH, len(choices) // 20)
     batches = [
         positions[start : start + batch_size]
         for positions in (random.permutation(len(choices)) for _ in range(_EPOCHS))
         for start in range(0, len(positions), batch_size)
     ]
-    for step, batch in enumerate(batches[:_STEPS], start=1):
+    for step, batch in enumerate(batches[:_MAX_STEPS], start=1):
         is_tool = choices[batch] != _NO_TOOL
         batch_queries, tools = queries[batch], base[np.where(is_tool, choices[batch], 0)]
         scores = np.matmul(tools, (batch_queries + batch_queries @ change)[:, :, None])[:, :, 0]
@@ -371,7 +371,7 @@ def _train_change(
         pushed = np.matmul(odds[:, None, :].astype(np.float32), tools)[:, 0]
         slope = batch_queries.T @ pushed / (len(batch) * _TEMPERATURE)
         mean += (1 - _MOMENTUM) * (slope - mean)
-        square += (1 - _SQUARES) * (slope * slope - square)
-        scale = np.sqrt(square / (1 - _SQUARES**step)) + 1e-6
-        change -= (_RATE / (1 - _MOMENTUM**step)) * mean / scale
+        square += (1 - _SQUARES_DECAY) * (slope * slope - square)
+        scale = np.sqrt(square / (1 - _SQUARES_DECAY**step)) + 1e-6
+        change -= (_LEARNING_RATE / (1 - _MOMENTUM**step)) * mean / scale
     return change

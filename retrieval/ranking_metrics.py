@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 RESAMPLES = 1000
 """Bootstrap resamples: the usual count at which a 95 % interval's ends move in the third digit."""
 
-_BLOCK = 4_000_000
+_CELLS_A_BLOCK = 4_000_000
 """Cells of the resampling matrix held at a time (32 MB), so that 60,000 queries stay cheap."""
 
 
@@ -150,7 +150,7 @@ def bootstrap_interval(
     rng = np.random.default_rng(seed)
     even = np.full(units, 1.0 / units)
     means = np.empty((resamples, values.shape[1]))
-    block = max(1, _BLOCK // units)
+    block = max(1, _CELLS_A_BLOCK // units)
     for start in range(0, resamples, block):
         stop = min(start + block, resamples)
         drawn = rng.multinomial(units, even, size=stop - start)

@@ -23,20 +23,20 @@ Scores = NDArray[np.float64]
 
 # What a server's best tool lends to the others of its server: steps of one job tend to live
 # together. More where the request has several parts.
-_COHESION, _COHESION_OF_PARTS = 0.2, 0.5
+_SERVER_SHARE, _SERVER_SHARE_OF_PARTS = 0.2, 0.5
 # What a server called lately lends to its tools that were not, times the weight of the context.
 _SERVER_BONUS = 0.1
 # A part must be answered at least this well against the whole request to be an intent.
-_LEAST_PART_SCORE = 0.7
+_MIN_PART_SHARE = 0.7
 # Spread of a tool's credit, as a share of the best score: how near to the best one a tool must be
 # to be offered beside it. And the weight of the whole request's ranking beside the parts'.
-_SPREAD, _WHOLE_CREDIT = 0.1, 2.0
+_CREDIT_SPREAD, _MESSAGE_CREDIT = 0.1, 2.0
 #: Hits taken from each search before they are merged.
 HITS_PER_SEARCH = 50
 #: Stages of a search that put tools before all others, whatever their scores.
-_FIRST_STAGES = frozenset(("exact", "claim"))
+_STAGES_RANKED_FIRST = frozenset(("exact", "claim"))
 #: Weight of the context above which a request is judged by what it finds in context.
-_CONTEXT_LEADS = 0.3
+_MIN_LEADING_WEIGHT = 0.3
 #: Stage under which a hit carries its place and score in the merged ranking.
 MERGED_STAGE = "session"
 
@@ -113,12 +113,12 @@ def search_message(
     ranking = (
         board.credit_for_intents(message_scores, intents)
         if intents
-        else board.with_server_cohesion(message_scores)
+        else board.with_server_share(message_scores)
     )
     if intents:
         # The request's best tool keeps its place; the parts share those below it.
         ranking[np.argmax(message_scores)] = 1.0
-    main = selections[1] if weight > _CONTEXT_LEADS else selections[0]
+    main = selections[1] if weight > _MIN_LEADING_WEIGHT else selections[0]
     sources = [main, *(selection for selection in selections if selection is not main)]
     hits = _merge_hits(board, ranking, message_scores, sources, selections[0], depth)
     return SearchResults(
@@ -159,7 +159,7 @@ def _merge_hits(
         for hit in selection.ranked:
             hits_by_id.setdefault(hit.id, hit)
     first_ids = [
-        hit.id for hit in message_selection.hits if not _FIRST_STAGES.isdisjoint(hit.stages)
+        hit.id for hit in message_selection.hits if not _STAGES_RANKED_FIRST.isdisjoint(hit.stages)
     ]
     ids = [tool.id for tool in board.tools]
     credit, scores = ranking.tolist(), message_scores.tolist()
@@ -234,13 +234,13 @@ class ScoreBoard:
             scores + np.array(gets_bonus) * (_SERVER_BONUS * context_weight * scores.max(initial=0))
         )
 
-    def with_server_cohesion(self, scores: Scores, *, parts: bool = False) -> Scores:
+    def with_server_share(self, scores: Scores, *, parts: bool = False) -> Scores:
         """Scores plus a share of the best score of the tool's server, (tools,)."""
         if not len(scores):
             return scores
         best = np.full(int(self._servers.max()) + 1, -np.inf)
         np.maximum.at(best, self._servers, scores)
-        share = _COHESION_OF_PARTS if parts else _COHESION
+        share = _SERVER_SHARE_OF_PARTS if parts else _SERVER_SHARE
         return np.asarray(scores + share * best[self._servers])
 
     def intents(self, message_scores: Scores, parts: Sequence[int]) -> list[int]:
@@ -256,7 +256,7 @@ class ScoreBoard:
         intent_rows: list[int] = []
         best_rows: set[int] = set()
         for part in parts if self.tools else ():
-            if self.scores[part].max(initial=0.0) < _LEAST_PART_SCORE * message_scores.max(
+            if self.scores[part].max(initial=0.0) < _MIN_PART_SHARE * message_scores.max(
                 initial=0.0
             ):
                 continue
@@ -272,15 +272,15 @@ class ScoreBoard:
         Each intent distributes its weight over its hits: the closer to its best score, the larger
         the share. The ranking of the whole message takes part too.
         """
-        credit = _WHOLE_CREDIT * _distribute_credit(
-            self.with_server_cohesion(message_scores, parts=True)
+        credit = _MESSAGE_CREDIT * _distribute_credit(
+            self.with_server_share(message_scores, parts=True)
         )
         for intent in intents:
             scores = self._blend_with_message(intent, message_scores)
-            credit = credit + _distribute_credit(
-                self.with_server_cohesion(scores, parts=True)
-            ) / len(intents)
-        return np.asarray(credit / (_WHOLE_CREDIT + 1.0))
+            credit = credit + _distribute_credit(self.with_server_share(scores, parts=True)) / len(
+                intents
+            )
+        return np.asarray(credit / (_MESSAGE_CREDIT + 1.0))
 
     def _blend_with_message(self, part: int, message_scores: Scores) -> Scores:
         """The scores of a part, with a share of the scores of the whole message."""
@@ -291,5 +291,5 @@ def _distribute_credit(scores: Scores) -> Scores:
     best_score = scores.max(initial=0.0)
     if best_score < np.finfo(np.float32).tiny:
         return np.full(len(scores), 1.0 / max(len(scores), 1))
-    weights = np.exp((scores - best_score) / (_SPREAD * best_score))
+    weights = np.exp((scores - best_score) / (_CREDIT_SPREAD * best_score))
     return np.asarray(weights / weights.sum())

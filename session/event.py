@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_CANDIDATES = 20
 #: Fields of events that are no keys of their own in the JSON form, and decimals of others.
 _FIELDS_LEFT_OUT = frozenset(("origin", "refusals", "content"))
-_DIGITS = {"context": 3, "fits": 4, "timings": 3, "ms": 3}
+_DECIMALS = {"context": 3, "fits": 4, "timings": 3, "ms": 3}
 #: Characters of a name that a model made up.
 _NAME_CHARACTERS = 200
 
@@ -232,7 +232,7 @@ class TurnEvent:
         return _event_form(
             self,
             candidates=[
-                {"id": tool_id, "score": short(score)} for tool_id, score in self.candidates
+                {"id": tool_id, "score": rounded(score)} for tool_id, score in self.candidates
             ],
             denied={
                 "count": self.denied,
@@ -396,20 +396,20 @@ class Event(Protocol):
     def to_dict(self) -> dict[str, Any]: ...  # noqa: D102
 
 
-def short(value: float | None, digits: int = 6) -> float | None:
+def rounded(value: float | None, digits: int = 6) -> float | None:
     """A number for JSON: rounded; None if it is infinite or not a number."""
     return None if value is None or not math.isfinite(value) else round(value, digits)
 
 
-def plain(value: Any, digits: int) -> Any:
+def json_value(value: Any, digits: int) -> Any:
     """A field in its JSON form; numbers in it are rounded."""
     if isinstance(value, DeniedTool):
         return value.to_dict()
     if isinstance(value, Mapping):
-        return {key: plain(item, digits) for key, item in value.items()}
+        return {key: json_value(item, digits) for key, item in value.items()}
     if isinstance(value, tuple):
-        return [plain(item, digits) for item in value]
-    return short(value, digits) if isinstance(value, float) else value
+        return [json_value(item, digits) for item in value]
+    return rounded(value, digits) if isinstance(value, float) else value
 
 
 def _event_form(event: TurnEvent | CallEvent | PromptEvent, **replaced: Any) -> dict[str, Any]:
@@ -417,8 +417,8 @@ def _event_form(event: TurnEvent | CallEvent | PromptEvent, **replaced: Any) -> 
     form = {"kind": event.kind, **event.origin.to_dict()}
     for event_field in fields(event):
         if event_field.name not in _FIELDS_LEFT_OUT:
-            form[event_field.name] = plain(
-                getattr(event, event_field.name), _DIGITS.get(event_field.name, 6)
+            form[event_field.name] = json_value(
+                getattr(event, event_field.name), _DECIMALS.get(event_field.name, 6)
             )
     content = getattr(event, "content", None)
     return form | replaced | ({} if content is None else {"content": dict(content)})

@@ -94,7 +94,7 @@ def _is_short(part: str) -> bool:
 
 
 # Asks for nothing whatever was said before.
-_ENDING = frozenset(
+_ENDING_WORDS = frozenset(
     """
     thanks thank thx thankyou cheers appreciated danke dankeschon merci gracias grazie obrigado
     obrigada bedankt dank tack takk kiitos dzieki dziekuje спасибо благодарю 谢谢 謝謝 多谢 谢谢你
@@ -105,7 +105,7 @@ _ENDING = frozenset(
     """.split()
 )
 # Asks for nothing, unless something was just offered: then it is a yes.
-_ASSENT = frozenset(
+_ASSENT_WORDS = frozenset(
     """
     yes yeah yep yup sure ok okay k fine good great perfect nice cool awesome lovely excellent
     brilliant wonderful super right alright gotcha noted understood beautiful interesting sweet
@@ -113,7 +113,7 @@ _ASSENT = frozenset(
     tak dobrze да хорошо отлично 好 好的 好吧 可以 行 はい 了解 네 좋아요 evet tamam نعم
     """.split()
 )
-_FILLING = frozenset(
+_FILLING_WORDS = frozenset(
     """
     a all an and but cool dear for got help i im is it its just know lot much my needed night now
     of
@@ -123,7 +123,7 @@ _FILLING = frozenset(
     nuit dia noche hoch makes sense see quick
     """.split()
 )
-_REFUSED = re.compile(
+_REFUSAL = re.compile(
     r"(?:never ?mind|forget (?:it|that|about it)|not now|leave it(?: be)?|(?:it )?doesnt matter|"
     r"dont (?:bother|do (?:it|that|anything))|let me think(?: about it)?|no need|vergiss es|"
     r"lass (?:es|gut sein)|schon gut|laisse tomber|pas maintenant|dejalo|olvidalo|no importa|"
@@ -153,14 +153,19 @@ def asks_nothing(request: str, before: str) -> bool:
     request_words = _WORD.findall(bare)
     if not request_words or len(request_words) > _MAX_WORDS:
         return False
-    if _REFUSED.search(" ".join(request_words)):
+    if _REFUSAL.search(" ".join(request_words)):
         return True
-    if not all(word in _ENDING or word in _ASSENT or word in _FILLING for word in request_words):
+    if not all(
+        word in _ENDING_WORDS or word in _ASSENT_WORDS or word in _FILLING_WORDS
+        for word in request_words
+    ):
         return False
-    if any(word in _ENDING for word in request_words):
+    if any(word in _ENDING_WORDS for word in request_words):
         # "No thanks", but also "oh, yes" to an offer.
-        return not (_contains_offer(before) and any(word in _ASSENT for word in request_words))
-    return any(word in _ASSENT for word in request_words) and not _contains_offer(before)
+        return not (
+            _contains_offer(before) and any(word in _ASSENT_WORDS for word in request_words)
+        )
+    return any(word in _ASSENT_WORDS for word in request_words) and not _contains_offer(before)
 
 
 def _contains_offer(before: str) -> bool:

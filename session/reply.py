@@ -15,7 +15,7 @@ from ..loaders.render.renderer import SearchContent
 Messages = list[dict[str, Any]]
 CallKind: TypeAlias = Literal["function", "custom", "search"]
 
-_ACCEPTED = (
+_ACCEPTED_REPLIES = (
     "a reply of OpenAI's chat completions or responses, or of Anthropic's messages, as the object "
     "of the provider's package or as a dict; of a stream, its final object"
 )
@@ -103,7 +103,7 @@ def read_reply(reply: object) -> Reply:
             if isinstance(content, list) and "tool_calls" not in value:
                 return _anthropic_reply(content, value.get("stop_reason") == "pause_turn")
             return _chat_reply(value)
-    raise RequestError(f"reply: {_ACCEPTED}; not {type(reply).__name__}")
+    raise RequestError(f"reply: {_ACCEPTED_REPLIES}; not {type(reply).__name__}")
 
 
 def _plain(reply: object) -> object:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..loaders.schemas import DefinitionSource
 
 #: Replies with calls to one message of the user that are handled by default.
-STEPS = 30
+DEFAULT_STEPS = 30
 #: Tools that a search of the model finds at most, without the setting `k`.
 SEARCH_HITS = 5
 _NOTHING_FITS = (
@@ -604,7 +604,7 @@ class Session:
             )
 
     def handle(
-        self, reply: object, run: Run, *, steps: int = STEPS, parallel: bool = True
+        self, reply: object, run: Run, *, steps: int = DEFAULT_STEPS, parallel: bool = True
     ) -> list[dict[str, Any]]:
         """Do what a model's reply asks for: check its calls, run those that pass, and answer.
 
@@ -651,7 +651,7 @@ class Session:
         return messages if handler is None else handler.handle()
 
     async def ahandle(
-        self, reply: object, run: Run, *, steps: int = STEPS, parallel: bool = True
+        self, reply: object, run: Run, *, steps: int = DEFAULT_STEPS, parallel: bool = True
     ) -> list[dict[str, Any]]:
         """`handle` for event loops. Async functions run in the loop, others in threads.
 

@@ -11,16 +11,16 @@ from typing import Any, Final, Literal
 Level = Literal["quarantine", "warn"]
 
 HIDDEN_INSTRUCTION: Final = "hidden_instruction"
-CHANGED: Final = "definition_changed"
-UNUSUAL: Final = "strong_wording"
+DEFINITION_CHANGED: Final = "definition_changed"
+STRONG_WORDING: Final = "strong_wording"
 
 SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
     {
         HIDDEN_INSTRUCTION: "It waits for an operator's approval: its definition may hide "
         "instructions.",
-        CHANGED: "It waits for an operator's approval: its definition changed since it was "
-        "accepted.",
-        UNUSUAL: "It is offered: its definition is worded strongly.",
+        DEFINITION_CHANGED: "It waits for an operator's approval: its definition changed since it "
+        "was accepted.",
+        STRONG_WORDING: "It is offered: its definition is worded strongly.",
     }
 )
 """Code of a flag to its fixed sentence, which models and events may see."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..catalog import Catalog, Tool
 from ..errors import PinsError, StoreError
-from .flag import CHANGED, HIDDEN_INSTRUCTION, UNUSUAL, Finding, Flag, quarantined
+from .flag import DEFINITION_CHANGED, HIDDEN_INSTRUCTION, STRONG_WORDING, Finding, Flag, quarantined
 from .pins import Pins
 from .scan import scan
 
@@ -168,8 +168,8 @@ def _build_flag(findings: tuple[Finding, ...], change: str) -> Flag:
     if _hides_instructions(findings):
         return Flag("quarantine", HIDDEN_INSTRUCTION, findings, change)
     if change:
-        return Flag("quarantine", CHANGED, findings, change)
-    return Flag("warn", UNUSUAL, findings)
+        return Flag("quarantine", DEFINITION_CHANGED, findings, change)
+    return Flag("warn", STRONG_WORDING, findings)
 
 
 def _hides_instructions(findings: tuple[Finding, ...]) -> bool:

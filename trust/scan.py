@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from ..catalog import Tool
 from .flag import Finding
 from .plain_form import decoded_passages, plain_form, without_disguises
-from .scan_rules import BLOCK, CONCEPTS, ORDERS, REACHING_ORDERS, RULES, ScanRule
+from .scan_rules import CONCEPTS, ORDERS, PROMPT_BLOCK, REACHING_ORDERS, RULES, ScanRule
 
 _END: Final = re.compile(r"(?<=[.!?;])['\")\]]?\s+|\n+|(?<=[。！？；])")
 # A first sentence without a full stop, and one more line that is not its continuation.
@@ -152,7 +152,7 @@ class _Passages:
         """Numbers of the sentences that open a block of instructions in markup of a prompt."""
         if "<" not in self._words:
             return
-        for match in islice(BLOCK.finditer(self._words), _MAX_BLOCKS):
+        for match in islice(PROMPT_BLOCK.finditer(self._words), _MAX_BLOCKS):
             close = f"</{match[1] or match[2]}>"
             end = self._words.find(close, match.end(), match.end() + _MAX_BLOCK_CHARS)
             orders = ORDERS if match[1] else REACHING_ORDERS

@@ -26,7 +26,9 @@ _GIVE = (
     r"transmit|submit|share|report|mirror|copy|encode|leak|exfiltrate|return|fill|place|paste|"
     r"write|store|use)"
 )
-_ORDERS = r"(?:instructions?|prompts?|guidelines?|directions?|directives?|guardrails?|safeguards?)"
+_ORDER_NOUNS = (
+    r"(?:instructions?|prompts?|guidelines?|directions?|directives?|guardrails?|safeguards?)"
+)
 _MAIL = r"[\w+]{1,64}@(?:[\w\-]{1,63}[. ]){1,5}[a-z]{2,}"
 
 _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
@@ -140,11 +142,11 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
         r"\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|bypass|do not follow|don't follow|stop "
         r"following) (?:\w+ ){0,2}(?:previous|prior|earlier|above|preceding|all|other|original|"
         r"your|"
-        rf"system|safety|developer|user(?:'s)?|any|the|whatever) (?:\w+ )?(?:{_ORDERS}|"
+        rf"system|safety|developer|user(?:'s)?|any|the|whatever) (?:\w+ )?(?:{_ORDER_NOUNS}|"
         rf"system prompt)\b|"
         r"\b(?:override|supersede|replace)s? (?:all |any )?(?:of )?(?:the |your )?(?:previous|"
         r"prior|"
-        rf"earlier|your|all other|user's) (?:\w+ )?{_ORDERS}\b|"
+        rf"earlier|your|all other|user's) (?:\w+ )?{_ORDER_NOUNS}\b|"
         r"\b(?:ignore|disregard|overrule) (?:what(?:ever)? )?(?:the |any )?user(?:'s)? "
         r"(?:\w+ )?(?:said|says|asks?|asked|wants?|wish(?:es)?|request(?:s|ed)?|preferences?|"
         r"objections?|instructions?|intent)\b|"
@@ -160,7 +162,7 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
         r"(?:is|are)\b|\bfrom (?:now|this point) (?:on|onwards?|forward),? (?:you|act|respond|"
         r"ignore|"
         r"do not|treat|behave)\b|\btakes? (?:precedence|priority) over (?:all |any |your |the )?"
-        rf"(?:\w+ )?(?:{_ORDERS}|user)\b|"
+        rf"(?:\w+ )?(?:{_ORDER_NOUNS}|user)\b|"
         r"\b(?:act|behave|respond|answer|operate) (?:as|like) (?:an? )?(?:\w+ )?(?:unrestricted|"
         r"unfiltered|uncensored|jailbroken)\b|\byou have no (?:\w+ )?(?:restrictions|limitations|"
         r"guidelines)\b|\b(?:disable|bypass|suspend|ignore|forget|override|drop) (?:all )?(?:of "
@@ -359,7 +361,7 @@ class Concept:
         return re.compile(self.words)
 
 
-BLOCK: Final = re.compile(
+PROMPT_BLOCK: Final = re.compile(
     r"<(?:(hidden|secret|system|admin|assistant|developer)|(important|critical|urgent|mandatory))>"
 )
 """Opens a block that imitates markup of a prompt. Honest definitions use the second kind too."""

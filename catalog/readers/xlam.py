@@ -104,7 +104,7 @@ def _schema(parameters: Any) -> dict[str, Any]:
     )
 
 
-_TYPES: dict[str, dict[str, Any]] = {
+_SCHEMA_OF_TYPE: dict[str, dict[str, Any]] = {
     "str": {"type": "string"},
     "string": {"type": "string"},
     "int": {"type": "integer"},
@@ -121,7 +121,7 @@ _TYPES: dict[str, dict[str, Any]] = {
     "date": {"type": "string", "format": "date"},
     "datetime": {"type": "string", "format": "date-time"},
 }
-_LISTS = frozenset({"list", "array", "tuple", "set", "frozenset", "sequence", "iterable"})
+_LIST_TYPES = frozenset({"list", "array", "tuple", "set", "frozenset", "sequence", "iterable"})
 _TOKEN = re.compile(r"[A-Za-z_][\w.]*|\S")
 _MAX_DEPTH = 8
 
@@ -157,7 +157,7 @@ class _Parser:
     def _type(self, depth: int) -> dict[str, Any]:
         name = self._next().rpartition(".")[2].lower()
         arguments = self._arguments(depth + 1) if self._accept("[") else []
-        if name in _LISTS:
+        if name in _LIST_TYPES:
             kinds = [argument for argument in arguments if argument]
             items = {"items": _any_of(kinds)} if kinds else {}
             unique = {"uniqueItems": True} if name in ("set", "frozenset") else {}
@@ -166,7 +166,7 @@ class _Parser:
             return _any_of(arguments)
         if name == "optional":
             return arguments[0] if arguments else {}
-        return dict(_TYPES.get(name, {}))
+        return dict(_SCHEMA_OF_TYPE.get(name, {}))
 
     def _arguments(self, depth: int) -> list[dict[str, Any]]:
         """Types up to the closing bracket. Beyond the maximum depth they are skipped."""

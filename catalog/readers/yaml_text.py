@@ -16,7 +16,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _STRING_TAG = "tag:yaml.org,2002:str"
 
 
-_DIGITS = 400
+_MAX_DIGITS = 400
 
 
 def bounded_integer(text: str, base: int = 10) -> int:
@@ -26,7 +26,7 @@ def bounded_integer(text: str, base: int = 10) -> int:
 
     Python refuses to parse thousands of digits, and the whole document would fail.
     """
-    return int(text, base) if len(text) <= _DIGITS else 10**_DIGITS
+    return int(text, base) if len(text) <= _MAX_DIGITS else 10**_MAX_DIGITS
 
 
 def parse_yaml(text: str) -> Any:

@@ -16,7 +16,7 @@ from ...gating import Refusal
 from ...loaders.counting import bundled_counter
 from ...loaders.detail import signature
 from ...loaders.summaries import Summaries, shared_summaries
-from ...loaders.topics import TOPICS, topics
+from ...loaders.topics import MAX_TOPICS, topics
 from ...text import search_terms
 from ...view import View
 from ..observe.gateway_events import SearchOutcome
@@ -344,7 +344,7 @@ def servers_digest(fleet: Fleet, client: ClientSession, view: View) -> str:
     lines = [line for line in (names, operator) if line]
     remaining = limit - count("\n".join(lines))
     topic_lines: list[str] = []
-    for topic_count in range(TOPICS, 0, -1):
+    for topic_count in range(MAX_TOPICS, 0, -1):
         topic_lines = [
             f"{row['name']}: {', '.join(row['topics'].split(', ')[:topic_count])}"
             for row in rows

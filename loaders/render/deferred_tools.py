@@ -37,7 +37,7 @@ SEARCH_TOOL: Final = Tool(
     },
 )
 """The search that a model may call. Its definition never changes."""
-_QUERY = "tools for this turn"
+_QUERY_SHOWN = "tools for this turn"
 
 
 class _DeferredTools(ProviderTools):
@@ -111,7 +111,7 @@ class AnthropicToolSearch(_DeferredTools, AnthropicTools):
             "type": "tool_use",
             "id": identity,
             "name": SEARCH_TOOL.name,
-            "input": {"query": _QUERY},
+            "input": {"query": _QUERY_SHOWN},
         }
         content = self.search_content(batch, "")
         result = {"type": "tool_result", "tool_use_id": identity, "content": content}
@@ -170,7 +170,7 @@ class OpenAIToolSearch(_DeferredTools, OpenAIResponsesTools):
             "call_id": call_id,
             "execution": "client",
             "status": "completed",
-            "arguments": {"query": _QUERY},
+            "arguments": {"query": _QUERY_SHOWN},
         }
         output = search_output(call_id, _namespaces(batch))
         text = message_lines(batch)

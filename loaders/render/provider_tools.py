@@ -101,9 +101,9 @@ OPENAI_LENGTH = 64
 ANTHROPIC_LENGTH = 128
 """Maximum length of a tool name in the Anthropic API: ^[a-zA-Z0-9_-]{1,128}$."""
 
-_PLAIN = re.compile(r"[A-Za-z0-9_-]+(?:[/ ][A-Za-z0-9_-]+)*")
-_OTHER = re.compile(r"[^A-Za-z0-9-]+")
-_DIGITS = 20
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_-]+(?:[/ ][A-Za-z0-9_-]+)*")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9-]+")
+_HASH_DIGITS = 20
 """Hexadecimal digits of the hash, 80 bits: nobody finds a second id with the same ones."""
 
 
@@ -119,10 +119,10 @@ def provider_name(tool_id: str, length: int = OPENAI_LENGTH) -> str:
         tool_id: any text.
         length: maximum number of characters.
     """
-    if _PLAIN.fullmatch(tool_id) and "__" not in tool_id and "--" not in tool_id:
+    if _PLAIN_ID.fullmatch(tool_id) and "__" not in tool_id and "--" not in tool_id:
         plain = tool_id.replace("/", "__").replace(" ", "--")
         if "___" not in plain and "---" not in plain and len(plain) <= length:
             return plain
-    digest = sha256(tool_id.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
-    readable = _OTHER.sub("_", tool_id).strip("_")[: length - _DIGITS - 3].rstrip("_")
+    digest = sha256(tool_id.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
+    readable = _NOT_IN_NAMES.sub("_", tool_id).strip("_")[: length - _HASH_DIGITS - 3].rstrip("_")
     return f"{readable or 'tool'}___{digest}"

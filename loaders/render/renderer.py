@@ -15,7 +15,7 @@ from ..prompt_layout import Batch, Layout, RenderedTool, ToolEntry
 
 _CACHED_ENTRIES = 32_768
 """Maximum number of cached entries: four levels of 4,096 tools in two formats."""
-HEADING = "Tools loaded:\n"
+BATCH_HEADING = "Tools loaded:\n"
 """Stands before the lines of each batch that travels in a message."""
 
 SearchKind: TypeAlias = Literal["function", "search"]
@@ -143,7 +143,7 @@ def deferred_entry(renderer: Renderer, tool: Tool) -> ToolEntry:
 def message_lines(entries: Iterable[ToolEntry]) -> str:
     """Entries as the text of a message; "" for none."""
     texts = [entry.text for entry in entries if entry.tool is None]
-    return f"{HEADING}{chr(10).join(texts)}\n" if texts else ""
+    return f"{BATCH_HEADING}{chr(10).join(texts)}\n" if texts else ""
 
 
 def provider_objects(entries: Iterable[ToolEntry]) -> list[Mapping[str, Any]]:

@@ -24,8 +24,8 @@ MAX_TERMS = 96
 # query; otherwise hits are read on until enough of them are admitted.
 _MASK_CLAUSE_SHARE = 100
 _MASK_CLAUSE_ROWS = 512
-_RESERVE = 8
-_ROW = "row"
+_EXTRA_HITS = 8
+_ROW_FIELD = "row"
 _WRITER_BYTES = 128_000_000
 
 
@@ -121,14 +121,14 @@ class TantivyIndex:
             return Ranking.empty()
         if admitted <= min(_MASK_CLAUSE_ROWS, total // _MASK_CLAUSE_SHARE):
             rows = np.flatnonzero(allowed).tolist()
-            mask = tantivy.Query.term_set_query(self._schema, _ROW, rows)
+            mask = tantivy.Query.term_set_query(self._schema, _ROW_FIELD, rows)
             clause = tantivy.Query.const_score_query(mask, 0.0)
             query = tantivy.Query.boolean_query(
                 [(tantivy.Occur.Must, query), (tantivy.Occur.Must, clause)]
             )
             return self._collect(query, min(depth, total))
         # As many hits as hold enough admitted ones if these are spread evenly, and a reserve.
-        limit = min(total, depth * total // admitted + depth // 4 + _RESERVE)
+        limit = min(total, depth * total // admitted + depth // 4 + _EXTRA_HITS)
         while True:
             ranking = self._collect(query, limit)
             inside = allowed[ranking.rows]
@@ -153,7 +153,7 @@ class TantivyIndex:
         """The best rows. The index is one segment, so that the first of equal rows are found."""
         hits = self._searcher.search(query, limit, count=False).hits
         rows = np.array(
-            self._searcher.fast_field_values(_ROW, [address for _, address in hits]), np.int64
+            self._searcher.fast_field_values(_ROW_FIELD, [address for _, address in hits]), np.int64
         )
         scores = np.array([score for score, _ in hits], np.float32)
         order = np.lexsort((rows, -scores))
@@ -171,7 +171,7 @@ def _schema(fields: Iterable[str]) -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     for name in fields:
         builder.add_text_field(name, tokenizer_name=ANALYZER, index_option="freq")
-    builder.add_unsigned_field(_ROW, indexed=True, fast=True)
+    builder.add_unsigned_field(_ROW_FIELD, indexed=True, fast=True)
     return builder.build()
 
 
@@ -201,7 +201,7 @@ def _fill(
 
 def _entry(row: int, fields: Mapping[str, str], indexed_fields: Container[str]) -> tantivy.Document:
     entry = tantivy.Document()
-    entry.add_unsigned(_ROW, row)
+    entry.add_unsigned(_ROW_FIELD, row)
     for name, text in fields.items():
         if text and name in indexed_fields:
             entry.add_text(name, text)

@@ -27,8 +27,8 @@ of exact copies under another server nine in ten reach it."""
 CONTAINED_SHARE = 0.9
 """Share of the shorter definition's words that a longer one of the same name repeats."""
 # Larger groups are compared with neighbours only: a stranger may give any number of tools one name.
-_ALL_PAIRS = 128
-_NEIGHBOURS = 32
+_MAX_FULLY_COMPARED = 128
+_NEIGHBOURS_COMPARED = 32
 _MAX_EXTRA_ROWS = 20
 _WORD = re.compile(r"\w+")
 
@@ -200,12 +200,12 @@ def _twin_pairs(
 
 
 def _pairs_to_compare(rows: Sequence[int]) -> Iterable[tuple[int, int]]:
-    if len(rows) <= _ALL_PAIRS:
+    if len(rows) <= _MAX_FULLY_COMPARED:
         return combinations(rows, 2)
     return (
         (first, second)
         for place, first in enumerate(rows)
-        for second in rows[place + 1 : place + 1 + _NEIGHBOURS]
+        for second in rows[place + 1 : place + 1 + _NEIGHBOURS_COMPARED]
     )
 
 
