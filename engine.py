@@ -57,6 +57,15 @@ class Engine:
     changes its catalog: a search uses one version. It belongs to the process that made it: in a
     fork of that process its methods raise `ProcessError`.
 
+    Args:
+        builder: builds, opens and saves the indexes, with the settings of a Config.
+        build: the build of the first version, begun by `builder`.
+        quarantined: tool id to an operator's reason; empty when absent.
+        folder: folder of the saved version that `build` begins from; None for a new index.
+        provider_tools: tools that the model's provider runs.
+        progress: called with (tools encoded, tools to encode).
+        wait: whether to return only when all tools are encoded.
+
     Example:
         >>> from shortlist import Engine, Tool
         >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])

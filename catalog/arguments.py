@@ -346,6 +346,10 @@ class _Steps:
 
     Args:
         size: characters of the whole instance, as an upper limit.
+
+    Attributes:
+        remaining: steps that are left; the check stops below 0.
+        instance_steps: steps of comparing the whole instance, or writing it into an error.
     """
 
     def __init__(self, size: int) -> None:
@@ -549,7 +553,12 @@ def _pattern(pattern: Any, instance: Any) -> bool:
 
 
 class _SafePattern(NamedTuple):
-    """A pattern that takes at most `length ** degree` steps on a text."""
+    """A pattern that takes at most `length ** degree` steps on a text.
+
+    Attributes:
+        compiled: the pattern.
+        degree: number of repetitions without a fixed count, one more if it may start anywhere.
+    """
 
     compiled: re.Pattern[str]
     degree: int

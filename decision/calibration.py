@@ -452,6 +452,14 @@ def _fits_held_out(examples: Sequence[Example], reranker: str | None) -> NDArray
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
+    """What a model offers for one example.
+
+    Args:
+        example: the measured answer.
+        abstained: whether no hit is offered.
+        offered: whether each hit is offered, shape (n,).
+    """
+
     example: Example
     abstained: bool
     offered: NDArray[np.bool_]

@@ -20,7 +20,12 @@ Figures = Mapping[str, Mapping[str, float | None]]
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The minimum value of a metric, for every measured tier."""
+    """The minimum value of a metric, for every measured tier.
+
+    Args:
+        metric: name of the metric.
+        least: the minimum, from 0 to 1.
+    """
 
     metric: str
     least: float

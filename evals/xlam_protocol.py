@@ -51,7 +51,12 @@ PUBLISHED: Mapping[str, Mapping[str, tuple[float, float]]] = {
 
 @dataclass(frozen=True, slots=True)
 class XlamPool:
-    """The queries of one pool size, each restricted to its own pool (None: every function)."""
+    """The queries of one pool size.
+
+    Args:
+        name: the size, such as `50`, the range of sizes, or `all` for every function.
+        queries: the queries, each restricted to its own pool; None as pool stands for all.
+    """
 
     name: str
     queries: tuple[LabelledQuery, ...]
@@ -80,6 +85,15 @@ class XlamSet:
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
+    """A row that may be drawn.
+
+    Args:
+        number: where it is in the file, counted from 1.
+        query: the request.
+        own: ids of the functions in its own list.
+        relevant: ids of those that were called.
+    """
+
     number: int
     query: str
     own: tuple[str, ...]
@@ -87,7 +101,12 @@ class _Drawn:
 
 
 class _Sample:
-    """The rows that a seed favours most, however many pass: bounded, and independent of order."""
+    """The rows that a seed favours most, however many pass: bounded, and independent of order.
+
+    Args:
+        size: maximum number of rows.
+        seed: seed of the sample.
+    """
 
     def __init__(self, size: int, seed: int) -> None:
         self._size, self._seed = size, seed
@@ -106,7 +125,11 @@ class _Sample:
 
 
 class _Functions:
-    """Distinct functions in order of appearance, each as a tool with a unique id."""
+    """Distinct functions in order of appearance, each as a tool with a unique id.
+
+    Attributes:
+        tools: id to tool.
+    """
 
     def __init__(self) -> None:
         self._ids: dict[tuple[str, str], str] = {}

@@ -35,7 +35,14 @@ from .state import Scalar, State, is_scalar, json_key
 
 @dataclass(frozen=True, slots=True)
 class _StateMember(Condition):
-    """The agent's state has a name in one of its sets."""
+    """The agent's state has a name in one of its sets.
+
+    Args:
+        name: the name.
+
+    Attributes:
+        state_field: the set, a field of `State`.
+    """
 
     name: str
     state_field: ClassVar[str]
@@ -133,6 +140,13 @@ class Fact(Condition):
 
     JSON: a name, or a table of name and equals. Values are compared as JSON compares them: the
     number 1 is not the truth value `true`.
+
+    Args:
+        name: name of the fact.
+        equals: the value that it must have; None if any value but false is enough.
+
+    Attributes:
+        comparison_key: `equals` as `json_key` gives it; None without a value.
     """
 
     key = "fact"
@@ -187,6 +201,13 @@ class Annotation(Condition):
     The hints of MCP (`readOnlyHint`, `destructiveHint`, `idempotentHint` and `openWorldHint`) have
     their default values if a server leaves them out. Annotations come from the server: use such a
     condition only for servers you trust.
+
+    Args:
+        name: name of the annotation.
+        value: the value that it must have.
+
+    Attributes:
+        comparison_key: `value` as `json_key` gives it.
     """
 
     key = "annotation"
@@ -264,7 +285,15 @@ class Predicate(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Several(Condition):
-    """Several conditions combined by "and" or "or"."""
+    """Several conditions combined by "and" or "or".
+
+    Args:
+        parts: the conditions, at least one.
+
+    Attributes:
+        joining_word: stands between the parts in a description.
+        negated_joining_word: stands between the negated parts.
+    """
 
     parts: tuple[Condition, ...]
     joining_word: ClassVar[str]

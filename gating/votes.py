@@ -183,7 +183,12 @@ def without_voting_tools(catalog: Catalog) -> Catalog:
 
 @dataclass(frozen=True, slots=True)
 class _OwnTools:
-    """The tools of a server by id and name."""
+    """The tools of a server by id and name.
+
+    Args:
+        names: names of its tools, in the catalog's order.
+        ids: name or id to the ids of the tools that have it.
+    """
 
     names: list[str]
     ids: dict[str, list[str]]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -280,12 +281,16 @@ class Build:
         return report
 
 
-class _PendingTexts:
-    """Texts to encode: those of tools, by row, and example queries, by id of their tool."""
+class _PendingTexts(NamedTuple):
+    """Texts that are still to be encoded.
 
-    def __init__(self, rows: list[int], tool_ids: list[str]) -> None:
-        self.rows = rows
-        self.tool_ids = tool_ids
+    Attributes:
+        rows: rows of the tools whose own text has no vector.
+        tool_ids: ids of the tools whose example queries have no mean vector.
+    """
+
+    rows: list[int]
+    tool_ids: list[str]
 
 
 def _vectors_by_key(

@@ -169,6 +169,9 @@ class ServerBlock:
         server: name of the server; "" for tools without one.
         tools: its tools, ordered by id.
         summaries: summaries of the tools.
+
+    Attributes:
+        text: function of a `PoolLevel` above search; returns the lines of that level. Cached.
     """
 
     def __init__(self, server: str, tools: tuple[Tool, ...], summaries: Summaries) -> None:
@@ -288,6 +291,8 @@ class Lines(NamedTuple):
 
 
 class _CountedText(NamedTuple):
+    """A text with the number of its tokens."""
+
     text: str
     tokens: int
 

@@ -52,9 +52,9 @@ class TurnChoice(NamedTuple):
     Attributes:
         definition_ids: ids of the tools that get their definition, in order.
         scores: id to score, for those of them that were found in this turn.
-        new: ids of the tools that get their definition from this turn on.
-        lines: ids of all tools found in this turn, best first. Those without a definition may get a
-            line.
+        new_ids: ids of the tools that get their definition from this turn on.
+        line_ids: ids of all tools found in this turn, best first. Those without a definition may
+            get a line.
     """
 
     definition_ids: Sequence[str]

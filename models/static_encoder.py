@@ -184,6 +184,10 @@ class _WordIds(dict[str, list[int]]):
     """Token ids of words. Texts of one kind share most of their words, and each is tokenised once.
 
     The tokenizer (BERT's) splits a text at white space and around punctuation.
+
+    Args:
+        tokenizer: the tokenizer, without padding.
+        max_tokens: maximum token ids of a text, special tokens included.
     """
 
     def __init__(self, tokenizer: Tokenizer, max_tokens: int) -> None:

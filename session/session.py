@@ -97,6 +97,11 @@ class Session:
         data: state of the session; empty by default.
         schemas: loads definitions that the catalog lacks.
 
+    Attributes:
+        id: names the session in events.
+        settings: how tools are found and shown.
+        format: the provider's format; None renders nothing.
+
     Raises:
         RequestError: there is no such tier or format.
         UnknownToolError: a tool of the setting `pinned` is not in the catalog.

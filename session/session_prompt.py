@@ -55,6 +55,9 @@ class SessionPrompt:
         history: what the model has seen.
         schemas: where definitions come from, in place of the catalog.
         saved: result of `to_dict`, to continue from, with the ids `denied` when it was made.
+
+    Attributes:
+        shown: the prompt as it was rendered last; None before the first turn.
     """
 
     def __init__(
@@ -340,6 +343,10 @@ class _PermittedRows(NamedTuple):
     """The rows that a view permits, to see whether another one permits the same.
 
     A view is not kept: it has a whole version of the index.
+
+    Attributes:
+        names: the names of the catalog version, which stand for it.
+        mask: permitted rows, shape (n,); None for all.
     """
 
     names: Names

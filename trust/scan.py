@@ -121,7 +121,11 @@ def _rule_findings(fields: list[Text]) -> list[Finding]:
 
 
 class _Passages:
-    """Texts in plain form, cut into numbered sentences, with the concepts in each."""
+    """Texts in plain form, cut into numbered sentences, with the concepts in each.
+
+    Args:
+        fields: the texts of a definition, without disguises.
+    """
 
     def __init__(self, fields: list[Text]) -> None:
         self._fields = fields
@@ -297,7 +301,7 @@ def _texts_inside(root: dict[str, Any], field: str) -> Iterator[Text]:
         if isinstance(value, dict):
             names = [key for key in value if key not in _SCHEMA_KEYWORDS]
             if names:
-                yield _joined_text(names, path, describes_argument, identifier=True)
+                yield _joined_text(names, path, describes_argument, is_name=True)
             for key, child in value.items():
                 if isinstance(child, str):
                     if child not in _SCHEMA_KEYWORDS:
@@ -314,7 +318,7 @@ def _texts_inside(root: dict[str, Any], field: str) -> Iterator[Text]:
 
 
 def _joined_text(
-    strings: list[str], path: str, describes_argument: bool, *, identifier: bool = False
+    strings: list[str], path: str, describes_argument: bool, *, is_name: bool = False
 ) -> Text:
     text = " ".join(strings)
-    return Text(path, text, identifier, describes_argument, len(text) > _LONG_LIST_CHARS)
+    return Text(path, text, is_name, describes_argument, len(text) > _LONG_LIST_CHARS)

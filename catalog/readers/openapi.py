@@ -196,6 +196,14 @@ _DEPRECATED = "deprecated"
 
 
 class _Operation(NamedTuple):
+    """An operation that is not read yet: the value of an `Entry`.
+
+    Attributes:
+        definition: the operation as the document has it.
+        endpoint: where it is in the document.
+        expansion: the budget that all operations of the document share.
+    """
+
     definition: Any
     endpoint: Endpoint
     expansion: Expansion

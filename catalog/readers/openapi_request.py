@@ -55,6 +55,16 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Parameter:
+    """A parameter of an operation.
+
+    Args:
+        place: where its value goes: path, query, header or cookie.
+        name: its name in the document.
+        required: whether a call needs it.
+        encoding: how its value is written there.
+        schema: JSON Schema of its value.
+    """
+
     place: Place
     name: str
     required: bool

@@ -141,7 +141,11 @@ def to_schema(annotation: str) -> tuple[dict[str, Any], bool]:
 
 
 class _Parser:
-    """Recursive descent over `name[arguments] | ...`, bounded in depth."""
+    """Recursive descent over `name[arguments] | ...`, bounded in depth.
+
+    Args:
+        tokens: names and single characters, in order.
+    """
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens

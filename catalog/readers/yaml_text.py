@@ -55,7 +55,12 @@ def parse_yaml(text: str) -> Any:
 
 
 class _Builder:
-    """Builds the value from events, with a stack of open containers and their pending keys."""
+    """Builds the value from events, with a stack of open containers and their pending keys.
+
+    Attributes:
+        root: the value so far.
+        documents: number of documents begun.
+    """
 
     def __init__(self) -> None:
         self.root: Any = None

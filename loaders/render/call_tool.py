@@ -45,6 +45,10 @@ class MessageRenderer:
     Args:
         provider: whose shape the system prompt, the messages and the listed tools take.
         listed: the tools of the list.
+
+    Attributes:
+        providers: names of the providers whose replies fit the format.
+        search_kind: how the model calls the search; None if it has none.
     """
 
     name_length: ClassVar[int | None] = None

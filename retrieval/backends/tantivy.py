@@ -34,6 +34,11 @@ class TantivyIndex:
 
     Fields contain analysed text, so that documents and queries have the same analysis. A query is a
     disjunction of terms: user input is never parsed.
+
+    Args:
+        index: the index, opened for searches.
+        boosts: field name to its weight in the sum, above 0.
+        documents: what was indexed; for an index opened from disk, its folder.
     """
 
     Settings = TantivySettings
@@ -45,7 +50,6 @@ class TantivyIndex:
         documents: Sequence[Mapping[str, str]] | Path,
     ) -> None:
         self._boosts = boosts
-        #: What was indexed; for an index opened from disk, its folder.
         self._documents = documents
         self._schema = index.schema
         self._searcher = index.searcher()

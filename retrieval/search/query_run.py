@@ -70,6 +70,11 @@ class Run:
         missing_stages: stage name to why it could not be made.
         extra_rows: rows beyond `k` that a lone retriever gives, see `twins.extra_row_count`.
         joint_search: searches several stages at once; None where each is searched alone.
+
+    Attributes:
+        rankings: stage name to its ranking, for the stages that ran.
+        timings: stage name to its milliseconds, in the order they ran.
+        before_rerank: the ranking that was handed to a reranker, in its order before; None without.
     """
 
     query: Query
@@ -82,7 +87,6 @@ class Run:
     joint_search: JointSearch | None = None
     rankings: dict[str, Ranking] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
-    #: What was handed to a reranker, in the order it had before.
     before_rerank: Ranking | None = None
     _depths: dict[str, int] = field(default_factory=dict)
 
