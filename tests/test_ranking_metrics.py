@@ -96,7 +96,7 @@ def test_interval_has_the_width_theory_gives() -> None:
 def test_blocks_of_resampling_do_not_change_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.random.default_rng(1).random((50, 2))
     whole = ranking_metrics.bootstrap_interval(values, resamples=100)
-    monkeypatch.setattr(ranking_metrics, "_BLOCK", 350)
+    monkeypatch.setattr(ranking_metrics, "_CELLS_A_BLOCK", 350)
     np.testing.assert_array_equal(ranking_metrics.bootstrap_interval(values, resamples=100), whole)
 
 

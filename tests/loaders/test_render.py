@@ -31,7 +31,7 @@ def layout_of(style: str, tools: list[Tool]) -> Layout:
     entries = [write(tool, level, "Do it") for tool, level in zip(tools[2:], levels, strict=False)]
     resident = tuple(write(tool, Detail.FULL, "") for tool in tools[:2])
     renderer = renderer_for(style)
-    deferred = tuple(deferred_entry(renderer, tool) for tool in tools if renderer.defers)
+    deferred = tuple(deferred_entry(renderer, tool) for tool in tools if renderer.defers_tools)
     layout = Layout("Be brief.", "The pool.\n", resident, deferred=deferred)
     return layout.promote(entries[:4]).promote(entries[4:])
 
