@@ -6,13 +6,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 from ...errors import ToolError
 from ..operation import Operation, RequestArgument, is_media_type, may_set_header, template_names
 from ..parameter_styles import PARAMETER_PLACES, STYLES, Encoding, Place, default_encoding
 from ..request_body import FORM_TYPE, MULTIPART_TYPE, RequestBody, bare_media_type, is_json
-from .openapi_schema import binary_as_base64, convert_request_schema, is_binary, plain_properties
+from .openapi_schema import (
+    SchemaCopier,
+    binary_as_base64,
+    convert_request_schema,
+    is_binary,
+    plain_properties,
+)
 from .reader import short_value
 
 _BODY_ARGUMENT = "body"
@@ -21,18 +27,6 @@ _MAX_ENTRIES = 100
 _MAX_ADDRESS_CHARS = 2_000
 _ENCODING_KEYS = ("style", "explode", "allowReserved")
 _BASE64_SCHEMA = {"type": "string", "contentEncoding": "base64"}
-
-
-class Schemas(Protocol):
-    """Reads the schemas of one operation, with references replaced."""
-
-    def target(self, value: Any, field: str) -> dict[str, Any]:
-        """The object itself, or the target of its `$ref`."""
-        ...
-
-    def schema(self, value: Any, field: str) -> dict[str, Any]:
-        """A copy of a schema that needs no other part of the document."""
-        ...
 
 
 class Endpoint(NamedTuple):
@@ -73,7 +67,7 @@ class _Parameter:
 
 
 def read_request(
-    definition: Mapping[str, Any], endpoint: Endpoint, schemas: Schemas
+    definition: Mapping[str, Any], endpoint: Endpoint, schemas: SchemaCopier
 ) -> tuple[dict[str, Any], Operation]:
     """JSON Schema of an operation's arguments, and its request.
 
@@ -125,7 +119,7 @@ def annotations_of(method: str) -> dict[str, Any]:
 
 
 def _parameters(
-    definition: Mapping[str, Any], endpoint: Endpoint, schemas: Schemas
+    definition: Mapping[str, Any], endpoint: Endpoint, schemas: SchemaCopier
 ) -> list[_Parameter]:
     """The parameters of an operation. Its own replace those of its path."""
     own = definition.get("parameters")
@@ -150,7 +144,7 @@ def _parameters(
     return list(parameters.values())
 
 
-def _parameter(value: Any, field: str, schemas: Schemas, is_version_30: bool) -> _Parameter:
+def _parameter(value: Any, field: str, schemas: SchemaCopier, is_version_30: bool) -> _Parameter:
     row = schemas.target(value, field)
     name, place = row.get("name"), row.get("in")
     if not isinstance(name, str):
@@ -203,7 +197,7 @@ def _argument_names(parameters: list[_Parameter]) -> list[str]:
 
 
 def _body(
-    definition: Mapping[str, Any], endpoint: Endpoint, schemas: Schemas, taken: frozenset[str]
+    definition: Mapping[str, Any], endpoint: Endpoint, schemas: SchemaCopier, taken: frozenset[str]
 ) -> tuple[RequestBody, dict[str, Any], list[str]]:
     """The body, the properties of its arguments, and the names of those that a call needs."""
     declared = schemas.target(definition["requestBody"], "requestBody")
