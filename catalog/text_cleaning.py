@@ -135,6 +135,16 @@ def clean_line(text: str, field: str, notes: CleaningNotes, limit: int | None = 
     return clean(text, field, notes, limit).translate(_ONE_LINE).strip()
 
 
+def visible_line(text: str, limit: int | None = None) -> str:
+    """`clean_line` without notes, for texts of which nobody asks what was removed.
+
+    Args:
+        text: any string, lone surrogates included.
+        limit: maximum number of characters; None for no limit.
+    """
+    return clean_line(text, "", CleaningNotes(), limit)
+
+
 def written_out(text: str) -> str:
     r"""The text with every character that cleaning would remove written out, such as `\u202e`.
 

@@ -20,6 +20,7 @@ from .text_cleaning import (
     CleaningNotes,
     clean,
     clean_line,
+    visible_line,
 )
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Tool:
             hints = _frozen(annotations, "annotations", notes)
             call = None if operation is None else _frozen_operation(operation, notes)
         except ToolError as error:
-            visible = clean_line(raw_name, "", CleaningNotes(), NAME_LIMIT) if raw_name else None
+            visible = visible_line(raw_name, NAME_LIMIT) if raw_name else None
             raise ToolError(field=error.field, reason=error.reason, tool=visible) from None
         words = canonical_json([name, server, clean_title or None, text, groups]).encode()
         self._set(

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from ..catalog import Catalog, Tool
-from ..catalog.text_cleaning import CleaningNotes, clean_line
+from ..catalog.text_cleaning import visible_line
 from ..errors import ConfigError
 from ..retrieval.selection import VoterFailure
 
@@ -246,9 +246,7 @@ async def _ask_voter(voter: Voter, ballot: Ballot) -> Sequence[object]:
 
 def _clean_reason(text: object) -> str:
     """A server's text, cleaned and shortened to one line for operators."""
-    return clean_line(str(text)[: 2 * _MAX_REASON_CHARS], "reason", CleaningNotes())[
-        :_MAX_REASON_CHARS
-    ]
+    return visible_line(str(text)[: 2 * _MAX_REASON_CHARS])[:_MAX_REASON_CHARS]
 
 
 def _retrieve_exception(task: asyncio.Future[Sequence[object]]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..catalog import Tool
-from ..catalog.text_cleaning import CleaningNotes, clean_line
+from ..catalog.text_cleaning import visible_line
 from ..catalog.text_file import read_text_file
 from ..errors import SummaryError
 from ..text import identifiers_as_words
@@ -188,9 +188,7 @@ def bounded_summary(text: str) -> str:
     Args:
         text: any text.
     """
-    line = re.sub(r"\s+", " ", clean_line(text[: 4 * _MAX_CHARACTERS], "", CleaningNotes()))[
-        :_MAX_CHARACTERS
-    ]
+    line = re.sub(r"\s+", " ", visible_line(text[: 4 * _MAX_CHARACTERS]))[:_MAX_CHARACTERS]
     line = line.strip()
     if len(line.encode()) <= SUMMARY_TOKENS:  # a token takes at least a byte
         return line

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from ..catalog.text_cleaning import CleaningNotes, clean_line
+from ..catalog.text_cleaning import visible_line
 from ..retrieval import Hit
 from ..retrieval.refusal import Refusal
 
@@ -438,4 +438,4 @@ def _quotes(refusals: Iterable[Refusal]) -> dict[str, Any]:
 
 def _printable_name(name: str) -> str:
     """A name from a model, made safe for a log and a terminal."""
-    return clean_line(str(name)[:_NAME_CHARACTERS], "", CleaningNotes())
+    return visible_line(str(name)[:_NAME_CHARACTERS])

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ...errors import CatalogError, ToolError
 from ..schema import misnamed_schema_key
-from ..text_cleaning import NAME_LIMIT, CleaningNotes, clean_line
+from ..text_cleaning import NAME_LIMIT, visible_line
 from ..tool import Tool
 
 _SCHEMA_KEYS = {"inputSchema": "mcp", "input_schema": "anthropic", "parameters": "openai"}
@@ -184,7 +184,7 @@ def refuse_foreign_schema(value: dict[str, Any], field: str, own: tuple[str, ...
 
 def folded_server_name(server: str) -> str:
     """A server's name for comparison: cleaned, ignoring letter case and character width."""
-    line = clean_line(server[: 4 * NAME_LIMIT], "server", CleaningNotes())
+    line = visible_line(server[: 4 * NAME_LIMIT])
     return unicodedata.normalize("NFKC", line).casefold()
 
 
