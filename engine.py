@@ -17,7 +17,7 @@ from .config import Config
 from .decision.decider import decider_for
 from .errors import RequestError
 from .gating import Gate, State, Votes
-from .gating.declaration import Problem
+from .gating.declaration import RuleProblem
 from .gating.gatekeeper import Gatekeeper
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
@@ -102,20 +102,20 @@ class Engine:
         # The newest catalog, and the build of its index while that is not done.
         self._catalog = build.catalog
         self._build: AnyBuild | None = build
-        self._remaining = build.remaining
+        self._tools_to_encode = build.tools_to_encode
         # One thread at a time builds, and one replaces the newest catalog. A request reads, and a
         # change replaces, the version and its quarantine together.
         self._build_lock = GuardedLock("engine")
         self._update_lock = GuardedLock("engine")
         self._version_lock = GuardedLock("engine")
         self._background = BackgroundBuild(WeakMethod(self._step))
-        if wait or not builder.waits_for_model:
+        if wait or not builder.build_runs_model:
             while build.encode_some(progress) is not None:
                 pass
             index = builder.finish(build)
         else:
             index = builder.make_provisional(build)
-        self._trusted_ages = build.trusted_ages
+        self._trusted_pin_ages = build.trusted_pin_ages
         self._quarantine = Quarantine(quarantined)
         self._publish(index, flags=builder.flags(self._catalog))
         if index.is_provisional:
@@ -343,8 +343,10 @@ class Engine:
         with self._version_lock:
             total = len(self._catalog)
             # An empty catalog has nothing to wait for.
-            remaining = 0 if self._index.is_built_over(self._catalog) else max(1, self._remaining)
-        encoded = max(0, total - remaining)
+            tools_to_encode = (
+                0 if self._index.is_built_over(self._catalog) else max(1, self._tools_to_encode)
+            )
+        encoded = max(0, total - tools_to_encode)
         return BuildProgress(total, encoded, self._background.error, self._index.encoded_count)
 
     def wait(self, timeout_s: float | None = None) -> BuildProgress:
@@ -539,7 +541,7 @@ class Engine:
             with self._version_lock:
                 index, catalog = self._index, self._catalog
             build = self._builder.begin(
-                catalog, index, self._partial_vectors(), self._trusted_ages, rematch_all=True
+                catalog, index, self._partial_vectors(), self._trusted_pin_ages, rematch_all=True
             )
             while build.encode_some() is not None:
                 pass
@@ -579,20 +581,22 @@ class Engine:
     ) -> None:
         """Use another catalog, made of the newest one; see `replace`."""
         reasons = None if quarantined is None else Quarantine(quarantined).reasons
-        wait = (self._wait if wait is None else wait) or not self._builder.waits_for_model
+        wait = (self._wait if wait is None else wait) or not self._builder.build_runs_model
         with self._update_lock, paused_gc():
             catalog = without_voting_tools(change(self._catalog))
-            trusted_ages = self._builder.trusted_ages(catalog)
+            trusted_pin_ages = self._builder.trusted_pin_ages(catalog)
             flags = self._builder.flags(catalog, self._quarantine.flags)
             index = self._index.showing(catalog)
             is_whole = index.is_built_over(catalog)
             if not is_whole and not wait and (index.is_provisional or not index.built_tools):
                 # No tier finds more yet than a first version does.
-                build = self._builder.begin(catalog, index, self._partial_vectors(), trusted_ages)
+                build = self._builder.begin(
+                    catalog, index, self._partial_vectors(), trusted_pin_ages
+                )
                 index = self._builder.make_provisional(build)
             else:
                 index = replace(index, encoded_count=0)
-            self._trusted_ages = trusted_ages
+            self._trusted_pin_ages = trusted_pin_ages
             self._publish(index, reasons, flags, catalog=catalog)
         if is_whole:
             return
@@ -901,7 +905,7 @@ class Engine:
         )
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[RuleProblem, ...]:
         """Problems of the gate's rules with the present catalog; empty if there are none."""
         return self._gatekeeper.problems(self._index)
 
@@ -921,10 +925,10 @@ class Engine:
             build = self._build
             if build is None or build.catalog is not catalog:
                 build = self._build = self._builder.begin(
-                    catalog, index, self._partial_vectors(), self._trusted_ages
+                    catalog, index, self._partial_vectors(), self._trusted_pin_ages
                 )
             encoded = build.encode_some(progress)
-            self._remaining = build.remaining
+            self._tools_to_encode = build.tools_to_encode
             if encoded is not None:
                 self._save_vectors(encoded)
                 return True
@@ -958,7 +962,7 @@ class Engine:
                 if self._catalog is not catalog:
                     return False
                 flags = self._builder.flags(build.catalog, self._quarantine.flags)
-                self._trusted_ages = build.trusted_ages
+                self._trusted_pin_ages = build.trusted_pin_ages
                 self._publish(newest, flags=flags, catalog=build.catalog)
             self._database_build = build
         return True
@@ -1008,7 +1012,7 @@ class Engine:
             flags: decided by trust; absent ones stay as they are.
             catalog: the newest catalog.
         """
-        index = self._builder.rank_copies_behind(index, self._trusted_ages)
+        index = self._builder.with_copies_ranked_behind(index, self._trusted_pin_ages)
         self._gatekeeper.compiled_gate(index)
         scoring = self._scoring_parts(self._builder.encoder_of(index))
         with self._version_lock:
@@ -1017,7 +1021,7 @@ class Engine:
             self._quarantine = self._quarantine.replaced(reasons, flags)
             if catalog is not None:
                 self._catalog = catalog
-                self._remaining = index.pending_count
+                self._tools_to_encode = index.pending_count
 
 
 def _as_catalog(tools: Tools) -> Catalog:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,20 @@ from .state import Scalar, State
 
 _LOG = logging.getLogger(__name__)
 _ERROR_TEXT = 200
+
+
+class Demand(NamedTuple):
+    """A rule with a condition that concerns some tool.
+
+    Attributes:
+        rule: the rule.
+        condition_place: place of its condition in `CompiledGate.conditions`.
+        mask: rows that the rule's selectors match exactly or folded, shape (n,).
+    """
+
+    rule: Rule
+    condition_place: int
+    mask: Mask
 
 
 class CompiledGate:
@@ -34,8 +49,7 @@ class CompiledGate:
         rows: tool id to row.
         conditions: every condition with the places of its parts in this list, parts first.
         condition_places: each condition's place in `conditions`.
-        demands: rules with a condition that concern some tool: the rule, the condition's place in
-            `conditions`, and the rows that the rule's selectors match exactly or folded.
+        demands: the rules with a condition that concern some tool, in the gate's order.
         idle_rules: rules that concern no tool, with the part that has no effect: `condition` or
             `provides`.
         providers: (kind, name) of what calls provide, to the rows that provide it.
@@ -53,7 +67,7 @@ class CompiledGate:
         self.rows: Mapping[str, int] = names.rows
         self.conditions: list[tuple[Condition, tuple[int, ...]]] = []
         self.condition_places: dict[Condition, int] = {}
-        self.demands: list[tuple[Rule, int, Mask]] = []
+        self.demands: list[Demand] = []
         self.idle_rules: list[tuple[Rule, str]] = []
         self.providers: dict[tuple[str, str], Mask] = {}
         self.looked_up_names: dict[str, list[tuple[str, int]]] = {}
@@ -127,9 +141,9 @@ class CompiledGate:
         row = self.rows.get(tool_id)
         return row is not None and any(
             part.reads_calls or part.provided_by() in self.providers
-            for rule, _, mask in self.demands
-            if mask[row] and rule.condition is not None
-            for part in simple_conditions(rule.condition)
+            for demand in self.demands
+            if demand.mask[row] and demand.rule.condition is not None
+            for part in simple_conditions(demand.rule.condition)
         )
 
     def _add(self, rule: Rule) -> None:
@@ -137,7 +151,7 @@ class CompiledGate:
             mask = self._matcher.rows_of_rule(rule, folded=True)
             if mask.any():
                 place = self._place(rule.condition)
-                self.demands.append((rule, place, mask))
+                self.demands.append(Demand(rule, place, mask))
                 unconcerned = self._unconcerned_rows.get(place)
                 self._unconcerned_rows[place] = (
                     ~mask if unconcerned is None else unconcerned & ~mask

@@ -12,7 +12,7 @@ from ..processes import GuardedLock
 from ..retrieval.catalog_index import Index
 from .admission import Admission, Allowed
 from .compiled_gate import CompiledGate
-from .declaration import Problem, catalog_problems, rule_problems
+from .declaration import RuleProblem, catalog_problems, rule_problems
 from .quarantine import Quarantine
 from .rules import Gate
 from .state import State
@@ -23,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 _CACHED_GATES = 64
 
 
-_Compiled = tuple[CompiledGate, tuple[Problem, ...]]
+_Compiled = tuple[CompiledGate, tuple[RuleProblem, ...]]
 
 
 class Gatekeeper:
@@ -59,7 +59,7 @@ class Gatekeeper:
         """The gate compiled for a catalog version, once. Problems of the rules are logged."""
         return self._compiled_for(index)[0]
 
-    def problems(self, index: Index) -> tuple[Problem, ...]:
+    def problems(self, index: Index) -> tuple[RuleProblem, ...]:
         """The problems of the rules with a catalog version."""
         return self._compiled_for(index)[1]
 

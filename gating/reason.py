@@ -55,13 +55,14 @@ class Reasons:
         compiled, truths = self._evaluation.catalog, self._evaluation.truths
         failing = tuple(
             number
-            for number, (_, place, mask) in enumerate(compiled.demands)
-            if mask[row] and not _value_at(truths[place][0], row)
+            for number, demand in enumerate(compiled.demands)
+            if demand.mask[row] and not _value_at(truths[demand.condition_place][0], row)
         )
         if failing in self._cached:
             return replace(self._cached[failing], tool_id=compiled.tools[row].id)
         refusal = self._build_refusal(row, failing)
-        if all(isinstance(truths[compiled.demands[number][1]][0], bool) for number in failing):
+        places = (compiled.demands[number].condition_place for number in failing)
+        if all(isinstance(truths[place][0], bool) for place in places):
             self._cached[failing] = refusal
         return refusal
 
@@ -69,8 +70,9 @@ class Reasons:
         compiled = self._evaluation.catalog
         failing: dict[Condition, list[str]] = {}
         for number in demands:
-            rule, place, _ = compiled.demands[number]
-            failing.setdefault(compiled.conditions[place][0], []).append(rule.described())
+            demand = compiled.demands[number]
+            condition = compiled.conditions[demand.condition_place][0]
+            failing.setdefault(condition, []).append(demand.rule.described())
         lack = _lack_of_all([self._find_lack(condition, row) for condition in failing])
         unmet = dict.fromkeys(lack.conditions)
         # What exactly went wrong is for whoever reads the detail, not for the model.

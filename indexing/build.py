@@ -50,7 +50,7 @@ class Build:
         dense_folder: folder of the saved dense stage, for the case that nothing has to be encoded.
         learned: what usage taught; left out of an index with another encoder.
         example_queries_hash: hash of the rows and pins that decided on `queries`.
-        trusted_ages: trusted tools and the ages of their pins, see `Builder.trusted_ages`.
+        trusted_pin_ages: trusted tools and the ages of their pins, see `Builder.trusted_pin_ages`.
 
     Attributes:
         catalog: the version.
@@ -71,10 +71,10 @@ class Build:
         dense_folder: Path | None = None,
         learned: LearnedChange | None = None,
         example_queries_hash: str = "",
-        trusted_ages: Mapping[str, int] = MappingProxyType({}),
+        trusted_pin_ages: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.catalog = catalog
-        self.trusted_ages = trusted_ages
+        self.trusted_pin_ages = trusted_pin_ages
         self.encoded_count = 0
         self._stages = stages
         self._tools = catalog.in_id_order
@@ -104,7 +104,7 @@ class Build:
         self._pending: _PendingTexts | None = None
 
     @property
-    def remaining(self) -> int:
+    def tools_to_encode(self) -> int:
         """Number of tools to encode; all of them until the encoder is loaded."""
         if not self._stages.has_dense:
             return 0
@@ -155,7 +155,7 @@ class Build:
         if self._stages.has_dense:
             vectors = self._arrange_vectors()
             vectors_are_saved = vectors is self._earlier_vectors
-            if learned is not None and learned.model != vectors.model:
+            if learned is not None and learned.encoder_fingerprint != vectors.encoder_fingerprint:
                 learned = None
             folder = None
             if vectors_are_saved and learned is self._saved_learned:
@@ -191,8 +191,8 @@ class Build:
         """All vectors of texts, the earlier ones and those of this build, for another build."""
         if not self._added:
             return self._earlier_vectors
-        model = self._added[0].model
-        if self._earlier_vectors is None or self._earlier_vectors.model != model:
+        model = self._added[0].encoder_fingerprint
+        if self._earlier_vectors is None or self._earlier_vectors.encoder_fingerprint != model:
             return Vectors.joined(self._added)
         return Vectors.joined([self._earlier_vectors, *self._added])
 
@@ -219,7 +219,10 @@ class Build:
         Vectors of another encoder are dropped. Means that were saved with example queries are added
         to the vectors of this build.
         """
-        if self._earlier_vectors is not None and self._earlier_vectors.model != encoder.fingerprint:
+        if (
+            self._earlier_vectors is not None
+            and self._earlier_vectors.encoder_fingerprint != encoder.fingerprint
+        ):
             self._earlier_vectors, self._is_arranged = None, False
         if self._is_arranged:
             return _PendingTexts([], [])
@@ -237,7 +240,7 @@ class Build:
             if queries is None or queries.key in keys_with_vector:
                 continue
             keys_with_vector.add(queries.key)
-            if queries.mean is not None and queries.mean.model == encoder.fingerprint:
+            if queries.mean is not None and queries.mean.encoder_fingerprint == encoder.fingerprint:
                 saved_means.append((queries.key, queries.mean.values))
             else:
                 pending.tool_ids.append(tool.id)

@@ -105,9 +105,9 @@ class Builder:
         return strategies(self.config)
 
     @property
-    def waits_for_model(self) -> bool:
+    def build_runs_model(self) -> bool:
         """Whether a build runs a model, so that a version without it is worth having first."""
-        return self._stages.has_dense and self._stages.models.spec != "static"
+        return self._stages.has_dense and self._stages.models.encoder_spec != "static"
 
     def follow(self, refresh: WeakMethod[Callable[[], bool]]) -> Follower | None:
         """What calls a method when other engines change the catalog; None in process."""
@@ -129,7 +129,7 @@ class Builder:
         catalog: Catalog,
         previous: Index | None = None,
         vectors: Vectors | None = None,
-        trusted_ages: Mapping[str, int] | None = None,
+        trusted_pin_ages: Mapping[str, int] | None = None,
         *,
         rematch_all: bool = False,
     ) -> AnyBuild:
@@ -139,17 +139,19 @@ class Builder:
             catalog: the version.
             previous: the version that is searched now.
             vectors: vectors by text; by default those of `previous`.
-            trusted_ages: see `trusted_ages`; read now when absent.
+            trusted_pin_ages: see `trusted_pin_ages`; read now when absent.
             rematch_all: whether unchanged tools get their example queries anew too.
         """
         catalog = without_voting_tools(catalog)
         tools = catalog.in_id_order
-        trusted_ages = self.trusted_ages(catalog) if trusted_ages is None else trusted_ages
+        trusted_pin_ages = (
+            self.trusted_pin_ages(catalog) if trusted_pin_ages is None else trusted_pin_ages
+        )
         unchanged = set()
-        if previous is not None and not trusted_ages and not rematch_all:
+        if previous is not None and not trusted_pin_ages and not rematch_all:
             unchanged = set(map(id, previous.built_tools))
         new_tools = [tool for tool in tools if id(tool) not in unchanged]
-        queries = self._match_queries(new_tools, trusted_ages)
+        queries = self._match_queries(new_tools, trusted_pin_ages)
         if previous is not None:
             earlier = previous.example_queries
             queries |= {
@@ -165,8 +167,8 @@ class Builder:
                 catalog,
                 queries,
                 previous=previous,
-                example_queries_hash=self._example_queries_hash(trusted_ages),
-                trusted_ages=trusted_ages,
+                example_queries_hash=self._example_queries_hash(trusted_pin_ages),
+                trusted_pin_ages=trusted_pin_ages,
             )
         if vectors is None and previous is not None:
             vectors = previous.vectors
@@ -178,8 +180,8 @@ class Builder:
             earlier_vectors=vectors,
             previous=previous,
             learned=learned,
-            example_queries_hash=self._example_queries_hash(trusted_ages),
-            trusted_ages=trusted_ages,
+            example_queries_hash=self._example_queries_hash(trusted_pin_ages),
+            trusted_pin_ages=trusted_pin_ages,
         )
 
     @paused_gc()
@@ -199,14 +201,14 @@ class Builder:
 
         catalog, numbers = self._stored.read(previous)
         catalog = without_voting_tools(catalog)
-        trusted_ages = self.trusted_ages(catalog)
+        trusted_pin_ages = self.trusted_pin_ages(catalog)
         return StoredBuild(
             self._stored,
             catalog,
-            self._match_queries(catalog.in_id_order, trusted_ages),
+            self._match_queries(catalog.in_id_order, trusted_pin_ages),
             numbers=numbers,
-            example_queries_hash=self._example_queries_hash(trusted_ages),
-            trusted_ages=trusted_ages,
+            example_queries_hash=self._example_queries_hash(trusted_pin_ages),
+            trusted_pin_ages=trusted_pin_ages,
         )
 
     @paused_gc()
@@ -219,7 +221,7 @@ class Builder:
         """The index of a build that has not begun to encode."""
         index, missing = build.provisional_index(), self._stages.models.missing_stages
         if index.is_provisional:
-            waiting = ModelError(f"encoder: has {build.remaining:,} tools to read first")
+            waiting = ModelError(f"encoder: has {build.tools_to_encode:,} tools to read first")
             missing = {**missing, "dense": waiting}
         return replace(index, missing_stages=missing)
 
@@ -275,8 +277,8 @@ class Builder:
             _LOG.warning("%s: gone; the example queries in the saved index are used", files)
             self._saved_queries = saved.example_queries
         tools = catalog.in_id_order
-        trusted_ages = self.trusted_ages(catalog)
-        example_queries_hash = self._example_queries_hash(trusted_ages)
+        trusted_pin_ages = self.trusted_pin_ages(catalog)
+        example_queries_hash = self._example_queries_hash(trusted_pin_ages)
         if (
             is_saved_catalog
             and saved.vectors is not None
@@ -284,7 +286,7 @@ class Builder:
         ):
             queries = saved.example_queries
         else:
-            queries = self._match_queries(tools, trusted_ages)
+            queries = self._match_queries(tools, trusted_pin_ages)
         lexical = dense_folder = None
         arranged = False
         if is_saved_catalog and queries == saved.example_queries:
@@ -304,20 +306,20 @@ class Builder:
             dense_folder=dense_folder,
             learned=saved.learned,
             example_queries_hash=example_queries_hash,
-            trusted_ages=trusted_ages,
+            trusted_pin_ages=trusted_pin_ages,
         )
 
-    def _example_queries_hash(self, trusted_ages: Mapping[str, int]) -> str:
+    def _example_queries_hash(self, trusted_pin_ages: Mapping[str, int]) -> str:
         """Hash of what decides on example queries: the rows, and the ages of pins."""
         rows = self.example_queries.fingerprint
-        ages = canonical_json(dict(trusted_ages)).encode("utf-8", "replace")
-        return digest((rows.encode(), ages)) if trusted_ages else rows
+        ages = canonical_json(dict(trusted_pin_ages)).encode("utf-8", "replace")
+        return digest((rows.encode(), ages)) if trusted_pin_ages else rows
 
     def _match_queries(
-        self, tools: Sequence[Tool], trusted_ages: Mapping[str, int]
+        self, tools: Sequence[Tool], trusted_pin_ages: Mapping[str, int]
     ) -> dict[str, ExampleQueries]:
         """Tool id to example queries; those that only a saved index has, if their file is gone."""
-        matched = self.example_queries.match_all(tools, trusted_ages)
+        matched = self.example_queries.match_all(tools, trusted_pin_ages)
         saved = {
             tool.id: self._saved_queries[tool.id]
             for tool in tools
@@ -367,7 +369,7 @@ class Builder:
         if index.encoder is not None:
             return index.encoder.fingerprint
         waits = index.is_provisional and self._stages.models.encoder_is_bundled
-        return static_encoder().teacher if waits else None
+        return static_encoder().teacher_fingerprint if waits else None
 
     def flags(
         self, catalog: Catalog, previous: Mapping[str, Flag] | None = None
@@ -389,7 +391,7 @@ class Builder:
         warn_of_quarantine(flags, previous or {})
         return flags
 
-    def trusted_ages(self, catalog: Catalog) -> Mapping[str, int]:
+    def trusted_pin_ages(self, catalog: Catalog) -> Mapping[str, int]:
         """The tools that are approved or pinned as they are, and the ages of their pins.
 
         No younger copy ranks before them, or has their example queries.
@@ -400,19 +402,19 @@ class Builder:
         trust = self.config.trust
         if self.trust is None or not (trust.approved or trust.pins is not None):
             return {}
-        return self.trust.trusted_ages(catalog)
+        return self.trust.trusted_pin_ages(catalog)
 
-    def rank_copies_behind(self, index: Index, trusted_ages: Mapping[str, int]) -> Index:
+    def with_copies_ranked_behind(self, index: Index, trusted_pin_ages: Mapping[str, int]) -> Index:
         """The index in which copies of other servers' tools rank behind these tools.
 
         Args:
             index: any version.
-            trusted_ages: tools and the ages of their pins, see `trusted_ages`.
+            trusted_pin_ages: tools and the ages of their pins, see `trusted_pin_ages`.
         """
-        if len({trusted_ages.get(tool.id) for tool in index.tools}) < 2:
+        if len({trusted_pin_ages.get(tool.id) for tool in index.tools}) < 2:
             return replace(index, copies=Copies())
         twins = index.twins or Twins.of(index.tools, index.tool_vectors)
-        copies = Copies.of(index.tools, twins.copies(index.tools, trusted_ages))
+        copies = Copies.of(index.tools, twins.copies(index.tools, trusted_pin_ages))
         return replace(index, twins=twins, copies=copies)
 
 

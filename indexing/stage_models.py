@@ -74,10 +74,10 @@ class StageModels:
     @property
     def encoder_is_bundled(self) -> bool:
         """Whether the encoder is the one that the static tables were trained for."""
-        return self.spec in ("bundled", DEFAULT_ENCODER)
+        return self.encoder_spec in ("bundled", DEFAULT_ENCODER)
 
     @property
-    def spec(self) -> str:
+    def encoder_spec(self) -> str:
         """Name of the encoder in the configuration; `object` for an object."""
         choice = self._config.encoder
         if not isinstance(choice, str | EncoderConfig):
@@ -91,7 +91,7 @@ class StageModels:
         )
         return reranker
 
-    def picks(self, name: str) -> bool:
+    def picks_from_all(self, name: str) -> bool:
         """Whether a reranker picks from all candidates at once; see `PickingReranker`."""
         choice = self._rerankers[name]
         if not isinstance(choice, str | RerankerConfig):

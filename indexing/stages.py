@@ -138,9 +138,12 @@ class Stages:
         if not self._has_static:
             return None
         static = static_encoder()
-        if vectors is not None and vectors.model in (static.teacher, static.fingerprint):
+        if vectors is not None and vectors.encoder_fingerprint in (
+            static.teacher_fingerprint,
+            static.fingerprint,
+        ):
             values = _searched_values(tools, queries, vectors, learned)
-            if vectors.model == static.teacher:
+            if vectors.encoder_fingerprint == static.teacher_fingerprint:
                 # Vectors of tools with example queries are shorter than 1.
                 values = static.project(values, keep_lengths=bool(queries))
         else:
@@ -163,11 +166,14 @@ class Stages:
         if not self._has_static or not self.models.encoder_is_bundled:
             return self.make_static(tools, queries, None, None)
         static = static_encoder()
-        if vectors is not None and vectors.model != static.teacher:
+        if vectors is not None and vectors.encoder_fingerprint != static.teacher_fingerprint:
             vectors = None
 
         def mean_of(queries: ExampleQueries) -> NDArray[np.float32]:
-            if queries.mean is not None and queries.mean.model == static.teacher:
+            if (
+                queries.mean is not None
+                and queries.mean.encoder_fingerprint == static.teacher_fingerprint
+            ):
                 return queries.mean.values
             mean: NDArray[np.float32] = static.encode_for_teacher(
                 queries.texts_to_encode, query=True
@@ -202,7 +208,7 @@ class Stages:
 
         stages = {}
         for name, guard in self.models.guards.items():
-            picks = self.models.picks(name)
+            picks = self.models.picks_from_all(name)
             load = partial(self.models.reranker, name)
             stages[name] = ModelRerank(load, entries if picks else texts, guard, reads_all=picks)
         return stages

@@ -95,7 +95,7 @@ class StoredStages:
         """Number of the encoder in the database; loads the encoder unless it is the bundled one."""
         if self.lifts:
             static = static_encoder()
-            return self._number(static.teacher, static.teacher_dim)
+            return self._number(static.teacher_fingerprint, static.teacher_dim)
         encoder = self.stages.models.encoder()
         return self._number(encoder.fingerprint, encoder.dim)
 
@@ -105,9 +105,9 @@ class StoredStages:
         They depend on what they are made of: vectors of the encoder, or the texts.
         """
         static = static_encoder()
-        if self.has_dense and self.stages.models.spec == "static":
+        if self.has_dense and self.stages.models.encoder_spec == "static":
             return self.dense_model()
-        source = f"of {static.teacher}" if self.has_dense and self.lifts else "of texts"
+        source = f"of {static.teacher_fingerprint}" if self.has_dense and self.lifts else "of texts"
         return self._number(f"{static.fingerprint} {source}", static.dim)
 
     def _number(self, fingerprint: str, dim: int) -> int:
@@ -218,7 +218,7 @@ class StoredBuild:
             written then.
         previous: the version that is searched now.
         example_queries_hash: hash of the rows and pins that decided on `queries`.
-        trusted_ages: trusted tools and the ages of their pins, see `Builder.trusted_ages`.
+        trusted_pin_ages: trusted tools and the ages of their pins, see `Builder.trusted_pin_ages`.
 
     Attributes:
         catalog: the version.
@@ -235,10 +235,10 @@ class StoredBuild:
         numbers: StoredNumbers | None = None,
         previous: Index | None = None,
         example_queries_hash: str = "",
-        trusted_ages: Mapping[str, int] = MappingProxyType({}),
+        trusted_pin_ages: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.catalog = catalog
-        self.trusted_ages = trusted_ages
+        self.trusted_pin_ages = trusted_pin_ages
         self.encoded_count = 0
         self.learned: LearnedChange | None = None
         self._stored = stored
@@ -250,7 +250,7 @@ class StoredBuild:
         self._names = Names.of(self._tools)
 
     @property
-    def remaining(self) -> int:
+    def tools_to_encode(self) -> int:
         """Number of texts to encode, of all tenants."""
         if not self._stored.has_dense:
             return 0

@@ -75,7 +75,7 @@ class StaticEncoder:
         tokenizer: folder of the teacher's tokenizer.
 
     Attributes:
-        teacher: fingerprint of the encoder whose vectors `project` takes.
+        teacher_fingerprint: fingerprint of the encoder whose vectors `project` takes.
         teacher_dim: length of that encoder's vectors.
 
     Raises:
@@ -90,7 +90,7 @@ class StaticEncoder:
         self._folder = folder
         try:
             settings = json.loads((folder / "static.json").read_text(encoding="utf-8"))
-            self.teacher = str(settings["teacher"])
+            self.teacher_fingerprint = str(settings["teacher"])
             self._max_tokens = int(settings["max_tokens"])
             tables = {
                 name: np.load(folder / f"{name}.npy", mmap_mode="r" if "rows" in name else None)

@@ -24,11 +24,11 @@ class QueryMean(NamedTuple):
     """The mean of the vectors of some queries, made beforehand.
 
     Args:
-        model: fingerprint of the encoder.
+        encoder_fingerprint: fingerprint of the encoder.
         values: shape (dim,).
     """
 
-    model: str
+    encoder_fingerprint: str
     values: NDArray[np.float32]
 
 

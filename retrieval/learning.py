@@ -256,7 +256,7 @@ def learn(
     if not usable_events:
         raise RequestError(f"events: none of {len(events)} names a tool of the catalog")
     texts, relevant = [text for text, _ in usable_events], [rows for _, rows in usable_events]
-    queries, model = index.encoder.encode(texts, query=True), index.vectors.model
+    queries, model = index.encoder.encode(texts, query=True), index.vectors.encoder_fingerprint
     family = family_numbers(index.tools)
     pairs, choices = _pairs_with_rivals(queries, relevant, base, family)
 

@@ -86,12 +86,12 @@ class LearnedChange:
 
     Args:
         matrix: a vector v becomes v + map v, L2-normalised; shape (dim, dim).
-        model: fingerprint of the encoder.
+        encoder_fingerprint: fingerprint of the encoder.
         events: how many events it was learned from.
     """
 
     matrix: NDArray[np.float32]
-    model: str
+    encoder_fingerprint: str
     events: int
 
     def vectors(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -108,7 +108,7 @@ class LearnedChange:
     def save(self, file: Path) -> None:
         """Write it to a new file."""
         with file.open("wb") as content:
-            np.savez(content, map=self.matrix, model=self.model, events=self.events)
+            np.savez(content, map=self.matrix, model=self.encoder_fingerprint, events=self.events)
 
     @classmethod
     def load(cls, file: Path) -> Self:

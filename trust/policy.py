@@ -42,13 +42,13 @@ class Trust:
         self._pins = pins
         self._approved = frozenset(approved)
         self._cached_findings: _Findings = {}
-        # What `trusted_ages` read, for the `flags` of the same version: one decision, one reading.
+        # What `trusted_pin_ages` read, for the `flags` of the same version: one decision.
         self._last_pins: tuple[Catalog, Pins] | None = None
 
     def flags(self, catalog: Catalog) -> dict[str, Flag]:
         """Tool id to its flag, in the order of the catalog. Most tools have none.
 
-        If `trusted_ages` was called for the same catalog, the same pins are used.
+        If `trusted_pin_ages` was called for the same catalog, the same pins are used.
 
         Args:
             catalog: the tools; about 0.2 ms each the first time a definition is seen.
@@ -76,7 +76,7 @@ class Trust:
         """Tool id to the fixed sentence of its flag, for each tool that is quarantined."""
         return {id_: flag.sentence for id_, flag in quarantined(self.flags(catalog)).items()}
 
-    def trusted_ages(self, catalog: Catalog) -> dict[str, int]:
+    def trusted_pin_ages(self, catalog: Catalog) -> dict[str, int]:
         """Each tool that is approved, or whose definition equals its pin, and the age of its pin.
 
         Of two such tools that say the same, the one with the lower age is the original. A tool that

@@ -66,15 +66,18 @@ class Twins:
         """Rows that are twins of one another or of a third, ascending; the largest group first."""
         return connected_groups(self.pairs)
 
-    def copies(self, tools: Sequence[Tool], trusted_ages: Mapping[str, int]) -> dict[int, _Rows]:
+    def copies(
+        self, tools: Sequence[Tool], trusted_pin_ages: Mapping[str, int]
+    ) -> dict[int, _Rows]:
         """Row of each copy to the rows of its originals.
 
         Args:
             tools: tools by row.
-            trusted_ages: ids of trusted tools, and the ages of their pins. Of two twins the trusted
-                one, or the one with the lower age, is the original. With equal ages, none is.
+            trusted_pin_ages: ids of trusted tools, and the ages of their pins. Of two twins the
+                trusted one, or the one with the lower age, is the original. With equal ages, none
+                is.
         """
-        ages = [trusted_ages.get(tool.id, inf) for tool in tools]
+        ages = [trusted_pin_ages.get(tool.id, inf) for tool in tools]
         rows_of_originals: dict[int, set[int]] = {}
         for first, second in self.pairs:
             for copy, original in ((first, second), (second, first)):

@@ -26,12 +26,12 @@ class Vectors:
     Args:
         values: shape (n, dim).
         keys: hash of the text of each row, see `text_key`; `MOVED_KEY` where there is none.
-        model: fingerprint of the encoder.
+        encoder_fingerprint: fingerprint of the encoder.
     """
 
     values: NDArray[np.float32]
     keys: tuple[bytes, ...]
-    model: str
+    encoder_fingerprint: str
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -41,7 +41,7 @@ class Vectors:
         return cls(
             np.concatenate([part.values for part in parts]),
             tuple(key for part in parts for key in part.keys),
-            parts[0].model,
+            parts[0].encoder_fingerprint,
         )
 
     @cached_property
@@ -110,8 +110,8 @@ class Vectors:
             except (OSError, ValueError, KeyError, EOFError, BadZipFile):
                 continue  # these texts are encoded again
             reference = parts[0] if parts else added
-            if (added.model, added.values.shape[1:]) == (
-                reference.model,
+            if (added.encoder_fingerprint, added.values.shape[1:]) == (
+                reference.encoder_fingerprint,
                 reference.values.shape[1:],
             ):
                 parts.append(added)
@@ -135,7 +135,7 @@ class Vectors:
         keys = np.frombuffer(b"".join(self.keys), np.uint8).reshape(-1, 16)
         try:
             with unfinished.open("wb") as file:
-                np.savez(file, values=self.values, keys=keys, model=self.model)
+                np.savez(file, values=self.values, keys=keys, model=self.encoder_fingerprint)
             unfinished.chmod(mode & 0o666)
             unfinished.rename(folder / f"{number:06d}.npz")
         except BaseException:

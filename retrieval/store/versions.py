@@ -337,7 +337,7 @@ def _write(
         "format": STORE_FORMAT,
         "catalog": index.catalog.fingerprint,
         "tools": len(index.catalog),
-        "model": index.vectors.model if index.vectors else None,
+        "model": index.vectors.encoder_fingerprint if index.vectors else None,
         "settings": settings,
         "files": {
             path.relative_to(version).as_posix(): {

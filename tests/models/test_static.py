@@ -38,7 +38,7 @@ def test_tables_are_small() -> None:
 
 
 def test_tables_belong_to_the_bundled_encoder(encoder: StaticEncoder) -> None:
-    assert encoder.teacher == load_encoder(DEFAULT_ENCODER).fingerprint
+    assert encoder.teacher_fingerprint == load_encoder(DEFAULT_ENCODER).fingerprint
 
 
 @pytest.mark.parametrize("query", [True, False])
