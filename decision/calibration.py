@@ -84,7 +84,7 @@ class Example:
             odds: the result of `Decider.vector_odds`; None if unknown.
             group: see the class.
         """
-        hits = selection.ranked[:HITS_MEASURED]
+        hits = selection.hits_and_dropped[:HITS_MEASURED]
         always_kept = {hit.id for hit in split_at_threshold(np.inf, hits)[0]}
         never_kept = {hit.id for hit in split_at_threshold(-np.inf, hits)[1]}
         scores = [

@@ -54,7 +54,7 @@ class Decision:
     @classmethod
     def unjudged(cls, selection: Selection, reason: str) -> Self:
         """No decision, with the reason. Abstains only if the search found no tool."""
-        if selection.ranked:
+        if selection.hits_and_dropped:
             return cls(abstained=False, reason=reason)
         return cls(abstained=True, reason="the search found no tool")
 
@@ -263,14 +263,14 @@ class Decider:
                 models of wording and of personal sentences read its vector.
         """
         model = self.tiers.get(selection.tier)
-        if model is None or not selection.ranked:
+        if model is None or not selection.hits_and_dropped:
             tier = selection.tier
             return Decision.unjudged(
                 selection, self.unfit.get(tier, f"tier {tier!r} has no calibration")
             )
         # The models were fitted to answers from which no threshold had dropped hits.
         odds = self.vector_odds(selection.vector)
-        measured = measure_answer(selection.query, selection.ranked[:HITS_MEASURED], odds)
+        measured = measure_answer(selection.query, selection.hits_and_dropped[:HITS_MEASURED], odds)
         fits = model.probability(measured)
         final = any(not STAGES_ABOVE_THRESHOLD.isdisjoint(hit.stages) for hit in selection.hits)
         if fits >= model.abstain_below or final:

@@ -26,6 +26,7 @@ from ..retrieval.store.vectors import Vectors, text_key
 from ..retrieval.usage import LearnedChange
 from .stage_models import StageModels
 
+#: Tool id to the example queries of the tool.
 Queries = Mapping[str, ExampleQueries]
 #: Characters of a tool's text that a language model picks by.
 _SUMMARY_CHARS = 300

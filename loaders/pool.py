@@ -1,4 +1,4 @@
-"""The pool (phase 1): lines that list the available tools within a token budget."""
+"""The pool: lines that list the available tools within a token budget."""
 
 from __future__ import annotations
 

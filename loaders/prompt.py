@@ -162,10 +162,10 @@ class Prompt:
         catalog: one version; `update` takes a newer one.
         format: a name in `FORMATS`, or a renderer.
         operator: text that comes first.
-        pool: writes phase 1; by default a shared writer. With a working set, that writer shows call
-            signatures of all tools if they fit in the working set's tokens, otherwise the number of
-            tools.
-        schemas: loads definitions for phase 2; by default from the catalog.
+        pool: writes the pool; by default a shared writer. With a working set, that writer shows
+            call signatures of all tools if they fit in the working set's tokens, otherwise the
+            number of tools.
+        schemas: loads full definitions; by default from the catalog.
         schema_budget: token budget of all promoted tools together.
         turn_budget: token budget of a turn, besides its first definition and the signatures of the
             others; None for no limit. New tokens are not in the provider's cache and cost some ten
@@ -293,7 +293,7 @@ class Prompt:
         Args:
             catalog: the newer version.
             withheld: ids that are neither shown nor promoted now.
-            pool: writes phase 1 from now on; the same writer when absent.
+            pool: writes the pool from now on; the same writer when absent.
             unreachable: ids of tools that are never permitted.
         """
         if pool is not None:

@@ -1,4 +1,4 @@
-"""Phase 2: full definitions of the chosen tools, from the catalog or another place, in time."""
+"""Full definitions of the chosen tools, from the catalog or another place, within a timeout."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..catalog import Tool
 from ..retrieval import Hit, Selection, StageResult, Strategy
 from .conversation import weigh_context
-from .intents import clauses
+from .intents import parts_of_message
 
 if TYPE_CHECKING:
     from ..view import View
@@ -33,7 +33,8 @@ _MIN_PART_SHARE = 0.7
 _CREDIT_SPREAD, _MESSAGE_CREDIT = 0.1, 2.0
 #: Hits taken from each search before they are merged.
 HITS_PER_SEARCH = 50
-#: Stages of a search that put tools before all others, whatever their scores.
+#: Stages of a search that put tools before all others, whatever their scores: the message is the
+#: tool's id or name, or the tool's server claims the turn with a vote.
 _STAGES_RANKED_FIRST = frozenset(("exact", "claim"))
 #: Weight of the context above which a request is judged by what it finds in context.
 _MIN_LEADING_WEIGHT = 0.3
@@ -87,7 +88,7 @@ def search_message(
         called_ids: ids of recently called tools.
     """
     depth = max(k, HITS_PER_SEARCH)
-    parts = clauses(request)
+    parts = parts_of_message(request)
     queries = [request]
     if in_context != request:
         queries.append(in_context)
@@ -156,7 +157,7 @@ def _merge_hits(
     """The merged hits. Tools named in the message and claimed tools stay first."""
     hits_by_id: dict[str, Hit] = {}
     for selection in sources:
-        for hit in selection.ranked:
+        for hit in selection.hits_and_dropped:
             hits_by_id.setdefault(hit.id, hit)
     first_ids = [
         hit.id for hit in message_selection.hits if not _STAGES_RANKED_FIRST.isdisjoint(hit.stages)
@@ -195,7 +196,7 @@ class ScoreBoard:
         columns: dict[str, int] = {}
         tools: list[Tool] = []
         for selection in selections:
-            for hit in selection.ranked:
+            for hit in selection.hits_and_dropped:
                 if columns.setdefault(hit.id, len(tools)) == len(tools):
                     tools.append(hit.tool)
         self.tools = tuple(tools)
@@ -203,10 +204,10 @@ class ScoreBoard:
         self.scores = np.empty((len(selections), len(tools)))
         for row, selection in enumerate(selections):
             scores = self.scores[row]
-            lowest = min((hit.score for hit in selection.ranked), default=0.0)
-            scores.fill(lowest if len(selection.ranked) >= depth else min(lowest, 0.0))
-            scores[[columns[hit.id] for hit in selection.ranked]] = [
-                hit.score for hit in selection.ranked
+            lowest = min((hit.score for hit in selection.hits_and_dropped), default=0.0)
+            scores.fill(lowest if len(selection.hits_and_dropped) >= depth else min(lowest, 0.0))
+            scores[[columns[hit.id] for hit in selection.hits_and_dropped]] = [
+                hit.score for hit in selection.hits_and_dropped
             ]
         # A tool without a server is a server of its own.
         names: dict[tuple[str | None, str | None], int] = {}

@@ -14,7 +14,7 @@ import re
 from ..text import search_terms, without_accents
 
 #: Parts a request is taken apart into at most; each costs an encoding.
-MAX_CLAUSES = 6
+MAX_PARTS = 6
 #: Characters beyond which a request is a document, not a list of wishes, and stays whole.
 _MAX_CHARS = 1_000
 # Distinct terms a part needs: below that it is the end of its neighbour.
@@ -46,7 +46,7 @@ _BLANKS = re.compile(r"[^\S\n]+")
 _COMMA = re.compile(r"(,\s+)")
 
 
-def clauses(text: str) -> tuple[str, ...]:
+def parts_of_message(text: str) -> tuple[str, ...]:
     """The parts of a message, in order; one if it cannot be split, none if it is empty.
 
     Several sentences alone are not several parts, because people often explain one need in two or
@@ -74,7 +74,7 @@ def clauses(text: str) -> tuple[str, ...]:
     if not several:
         return (bare,) if bare else ()
     trimmed = (part.strip(_MARKS) for part in merged)
-    return tuple(part for part in trimmed if part)[:MAX_CLAUSES]
+    return tuple(part for part in trimmed if part)[:MAX_PARTS]
 
 
 def _join_short(pieces: list[str]) -> list[str]:

@@ -121,8 +121,12 @@ def find_tools(
         return selection
     best_server = matching_servers[0]
     tools = [tool for tool in view.tools() if tool.server == best_server]
-    tool_ids = (tool.id for tool in tools)
-    added = view.search_among(tool_ids, selection, k=_MAX_ADDED_TOOLS).ranked
+    added_count = min(_ADDED_TOOLS, k // 2 if selection.hits else k)
+    if not added_count:
+        return selection
+    added = view.search_among(
+        (tool.id for tool in tools), selection, k=added_count
+    ).hits_and_dropped
     if not added:
         added = tuple(Hit(tool, rank=0, score=0.0, stages={}) for tool in tools[:_MAX_ADDED_TOOLS])
     first_hits = selection.hits[: k - len(added)]

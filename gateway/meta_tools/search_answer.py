@@ -14,7 +14,7 @@ from ...loaders.detail import compact_signature, definition_text, signature
 from ...loaders.summaries import Summaries, shared_summaries
 from ...retrieval import Hit, Selection
 from ...session.conversation_search import HITS_PER_SEARCH, search_message
-from ...session.intents import clauses
+from ...session.intents import parts_of_message
 from ...text import lower_words, search_terms
 from ...view import View
 from .client_search import find_tools
@@ -73,7 +73,7 @@ def find_parts(
         selection = find_tools(
             view, query, instructions, k=depth, tier=tier, drop_far_hits=k is None
         )
-        if len(clauses(query)) > 1:
+        if len(parts_of_message(query)) > 1:
             results = search_message(view, query, query, tier=selection.tier, k=HITS_PER_SEARCH)
             queries = list(results.intents) or queries
         if len(queries) == 1:
@@ -259,18 +259,15 @@ def _fitting_server(hits: Sequence[Hit]) -> str:
     """The server of all near hits, or of the first one and of most hits; empty if there is none."""
     if not hits:
         return ""
-    server = hits[0].tool.server
-    near_ids = _near_ids(hits, _MAX_NEAR_HITS)
-    near_servers = {hit.tool.server for hit in hits if hit.id in near_ids}
-    hit_count = sum(hit.tool.server == server for hit in hits)
-    return (server or "") if len(near_servers) == 1 or 2 * hit_count > len(hits) else ""
-
-
-def _best_ids(view: View, tool_ids: Sequence[str], selections: Sequence[Selection]) -> list[str]:
-    """The tools in the order of their best rank in one of the searches."""
-    rankings = [
-        view.search_among(tool_ids, selection, k=_MAX_OTHER_TOOLS).ranked
-        for selection in selections
-    ]
-    ranked = sorted((hit.rank, at, hit.id) for at, hits in enumerate(rankings) for hit in hits)
-    return list(dict.fromkeys(tool_id for _, _, tool_id in ranked))
+    near_ids = _near_ids(part.hits, _NEAR_HITS)
+    near_servers = {hit.tool.server for hit in part.hits if hit.id in near_ids}
+    server = part.hits[0].tool.server
+    if len(near_servers) > 1 and 2 * servers[server] <= len(part.hits):
+        return ""
+    listed = {hit.id for hit in part.hits}
+    others = [tool.id for tool in view.tools() if tool.server == server and tool.id not in listed]
+    if len(others) > _OTHER_TOOLS:
+        ranked = view.search_among(others, part.selection, k=_OTHER_TOOLS).hits_and_dropped
+        others = [hit.id for hit in ranked[:_OTHER_TOOLS]]
+    names = ", ".join(tool_id.partition("/")[2] for tool_id in others)
+    return f"Other tools of {server}: {names}" if names else ""
