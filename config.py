@@ -635,7 +635,7 @@ def resolve_paths(settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             return changed(value, name=partial(model, kind=kind), model=partial(model, kind=kind))
         if not isinstance(value, str):
             return value
-        name = registry.resolve(kind, value)[1].get("model", "")
+        name = registry.resolve(kind, value).settings.get("model", "")
         if not name or name in bundled_names():
             return value
         is_path = name.startswith(".") or _from(folder, name).is_dir()

@@ -165,10 +165,10 @@ class PartSection(Section):
             return section_values, [
                 setting_error((cls.name_field,), f"{message}; its settings need other names")
             ]
-        _, implied = registry.resolve(cls.part_kind, spec)
+        in_spec = registry.resolve(cls.part_kind, spec).settings
         return {
             **section_values,
-            **{key: settings[key] for key in settings if key in part_values or key not in implied},
+            **{key: settings[key] for key in settings if key in part_values or key not in in_spec},
         }, []
 
 

@@ -75,9 +75,9 @@ def check_model(kind: str, spec: str, **settings: Any) -> bool:
         ModelError: there is no such model, or it cannot be downloaded.
         MissingExtraError: the spec needs an optional dependency that is not installed.
     """
-    name, own = registry.resolve(kind, spec)
-    model = {**own, **settings}.get("model")
-    if name != "onnx" or model is None:
+    resolved = registry.resolve(kind, spec)
+    model = {**resolved.settings, **settings}.get("model")
+    if resolved.name != "onnx" or model is None:
         return False
     find_model_files(model, kind)
     return True

@@ -214,8 +214,10 @@ class Searcher:
             run,
             ranking,
             row,
-            (name, tier_run, fallback_reason),
             refusal,
+            tier=tier_run,
+            tier_asked=name,
+            tier_reason=fallback_reason,
             dropped=drop_reason,
         )
 
