@@ -79,7 +79,7 @@ class CompiledGate:
         for rule in gate.rules:
             self._add(rule)
         for condition, place in self.condition_places.items():
-            self._sort(condition, place)
+            self._classify(condition, place)
         self._matcher.release()
 
     def evaluate(self, state: State) -> GateEvaluation:
@@ -88,14 +88,14 @@ class CompiledGate:
 
     def permitted_rows(self, truths: Sequence[Truth]) -> Mask | None:
         """Rows that all rules permit, shape (n,); None for all rows."""
-        admitted: Mask | None = None
+        permitted: Mask | None = None
         for place, unconcerned in self._unconcerned_rows.items():
             holds = truths[place][0]
             if holds is True:
                 continue
             passing = unconcerned if holds is False else unconcerned | holds
-            admitted = passing if admitted is None else admitted & passing
-        return admitted
+            permitted = passing if permitted is None else permitted & passing
+        return permitted
 
     def rows_matching(self, pattern: Pattern, *, folded: bool = False) -> Mask:
         """Rows a pattern matches, shape (n,); see `Matcher.rows_matching`."""
@@ -114,13 +114,9 @@ class CompiledGate:
         if condition not in self._unlocking_by_condition:
             unlocking_rows = condition.unlocked_by(self)
             self._unlocking_by_condition[condition] = (
-                None if unlocking_rows is None else self.rows_in_id_order(unlocking_rows)
+                None if unlocking_rows is None else self.names.rows_in_id_order(unlocking_rows)
             )
         return self._unlocking_by_condition[condition]
-
-    def rows_in_id_order(self, mask: Mask) -> Rows:
-        """Rows of a mask, in order of tool id: rows themselves may be in any order."""
-        return self.names.rows_in_id_order(mask)
 
     def after_call(self, state: State, tool_id: str) -> State:
         """The state after a call of this tool, with the milestones that rules say it reaches."""
@@ -176,7 +172,7 @@ class CompiledGate:
             self.conditions.append((condition, parts))
         return self.condition_places[condition]
 
-    def _sort(self, condition: Condition, place: int) -> None:
+    def _classify(self, condition: Condition, place: int) -> None:
         """Record how a condition is evaluated: looked up, fixed for the catalog, or evaluated."""
         if (member := condition.state_member()) is not None:
             state_field, name = member

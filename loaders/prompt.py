@@ -241,7 +241,7 @@ class Prompt:
         # one more tool, which is always there.
         lines = working_set is not None or self._pool_writer.top is PoolLevel.ARGUMENTS
         self._lists_call_tool = (
-            lines and self._renderer.name_length is not None and CALL_TOOL.id not in catalog
+            lines and self._renderer.max_name_length is not None and CALL_TOOL.id not in catalog
         )
         limit = int(context_tokens * pass_through_share)
         self.shows_whole_catalog = costs_at_most(catalog, limit, withheld=self.withheld)
@@ -376,7 +376,7 @@ class Prompt:
         Raises:
             UnknownToolError: no tool in the prompt has it.
         """
-        length = self._renderer.name_length
+        length = self._renderer.max_name_length
         shown = [entry.tool_id for entry in (*self._layout.prefix_tools, *self._layout.promoted)]
         for tool_id in (*shown, *self.history.answered_ids):
             if name == self._name_for_model(tool_id):
@@ -512,7 +512,7 @@ class Prompt:
 
     def _name_for_model(self, tool_id: str) -> str:
         """The name by which the model calls a tool."""
-        length = self._renderer.name_length
+        length = self._renderer.max_name_length
         return tool_id if length is None else provider_name(tool_id, length)
 
     def _render_turn(

@@ -261,7 +261,7 @@ def search_answer(format: str, call_id: str, content: SearchContent) -> Messages
     """
     renderer = renderer_for(format)
     call = ModelCall(call_id, SEARCH_TOOL.name, None, renderer.search_kind or "function")
-    return _ANSWER_WRITERS[renderer.providers[0]]([CallAnswer(call, content, ok=True)])
+    return _ANSWER_WRITERS[renderer.reply_providers[0]]([CallAnswer(call, content, ok=True)])
 
 
 _ANSWER_WRITERS: Mapping[str, Callable[[Sequence[CallAnswer]], Messages]] = {

@@ -850,7 +850,7 @@ class Session:
         if not isinstance(steps, int) or steps < 1:
             raise RequestError(f"steps: a number from 1, not {steps!r:.80}")
         read = read_reply(reply)
-        own = None if self.format is None else renderer_for(self.format).providers
+        own = None if self.format is None else renderer_for(self.format).reply_providers
         if own is not None and read.provider not in own:
             raise RequestError(
                 f"reply: of {read.provider}, but the session has the format {self.format!r}"

@@ -18,8 +18,8 @@ class AnthropicTools(ProviderTools):
     `anthropic_call_tool` avoid that.
     """
 
-    name_length: ClassVar[int] = ANTHROPIC_LENGTH
-    providers: ClassVar[tuple[str, ...]] = ("anthropic",)
+    max_name_length: ClassVar[int] = ANTHROPIC_LENGTH
+    reply_providers: ClassVar[tuple[str, ...]] = ("anthropic",)
 
     def tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         """A tool."""

@@ -47,17 +47,17 @@ class MessageRenderer:
         listed: the tools of the list.
 
     Attributes:
-        providers: names of the providers whose replies fit the format.
+        reply_providers: names of the providers whose replies fit the format.
         search_kind: how the model calls the search; None if it has none.
     """
 
-    name_length: ClassVar[int | None] = None
+    max_name_length: ClassVar[int | None] = None
     defers_tools: ClassVar[bool] = False
     answers_have_definitions: ClassVar[bool] = True
 
     def __init__(self, provider: ProviderTools, *listed: Tool) -> None:
         self._provider = provider
-        self.providers = provider.providers
+        self.reply_providers = provider.reply_providers
         tools = [provider.tool(tool.name, tool.description, tool.input_schema) for tool in listed]
         self._definitions = list(map(compact_json, tools))
         self._listed = [*tools[:-1], *map(provider.with_breakpoint, tools[-1:])]

@@ -28,10 +28,18 @@ class ProviderTools:
 
     The model reads tools before the system prompt, so a promotion moves what comes after the list:
     the pool and the conversation are read again. A subclass has the shapes of one provider.
+
+    Attributes:
+        max_name_length: characters of a tool's name that the provider allows.
+        reply_providers: the providers whose replies fit the format, as `session.reply.Reply` names
+            them.
+        defers_tools: whether the list has every tool that the session may ever use, deferred.
+        answers_have_definitions: whether the answer to a search has definitions.
+        search_kind: how the model calls the search; None without one.
     """
 
-    name_length: ClassVar[int]
-    providers: ClassVar[tuple[str, ...]]
+    max_name_length: ClassVar[int]
+    reply_providers: ClassVar[tuple[str, ...]]
     defers_tools: ClassVar[bool] = False
     answers_have_definitions: ClassVar[bool] = False
     search_kind: ClassVar[SearchKind | None] = None
@@ -43,7 +51,7 @@ class ProviderTools:
         """
         if detail < Detail.SIGNATURE:
             return RenderedTool(describe(tool, detail, summary))
-        name = provider_name(tool.id, self.name_length)
+        name = provider_name(tool.id, self.max_name_length)
         full = detail is Detail.FULL
         schema = tool.input_schema if full else without_prose(tool.input_schema)
         description = tool.description if full else summary

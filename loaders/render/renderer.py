@@ -58,12 +58,12 @@ class Renderer(Hashable, Protocol):
     """Writes tools and layouts in one format."""
 
     @property
-    def name_length(self) -> int | None:
+    def max_name_length(self) -> int | None:
         """Characters of a tool's name that the provider allows; None where ids stay as they are."""
         ...
 
     @property
-    def providers(self) -> tuple[str, ...]:
+    def reply_providers(self) -> tuple[str, ...]:
         """The providers whose replies fit the format, as `session.reply.Reply` names them."""
         ...
 

@@ -68,8 +68,10 @@ def put_named_first(
     if not named and not claimed_rows:
         return ranking, {}
     places = {row: place for place, row in enumerate(ranking.rows.tolist())}
-    owner = index.rows.get(name_in_query(query.text))
-    named.sort(key=lambda row: (row != owner, places.get(row, len(places)), index.tools[row].id))
+    row_of_id = index.rows.get(name_in_query(query.text))
+    named.sort(
+        key=lambda row: (row != row_of_id, places.get(row, len(places)), index.tools[row].id)
+    )
     promoted_rows = list(dict.fromkeys([*named, *claimed_rows]))
     is_other = ~np.isin(ranking.rows, promoted_rows)
     top = max(float(ranking.scores[0]) if len(ranking) else 0.0, 0.0)

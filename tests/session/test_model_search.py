@@ -140,7 +140,7 @@ def test_a_search_is_answered_in_the_form_of_its_provider(engine: Engine, style:
     turn = session.search("water the plants", "call_7")
     assert turn.ids[0] == "a_tool_without_server"
     first = turn.append[0]
-    provider = renderer_for(style).providers[0]
+    provider = renderer_for(style).reply_providers[0]
     if style == "openai_responses_search":
         assert first["type"] == "tool_search_output"
         assert first["call_id"] == "call_7"
