@@ -121,12 +121,12 @@ class _SchemaCutter:
 
     def __init__(self, depth: int, width: int) -> None:
         self._depth, self._width = depth, width
-        self._targets: frozenset[str] = frozenset()
+        self._kept_references: frozenset[str] = frozenset()
 
     def cut_schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         """The schema of all arguments."""
         shared = [] if self._depth == 0 else ["$defs", "definitions"]
-        self._targets = frozenset(
+        self._kept_references = frozenset(
             f"#/{group}/{name}"
             for group in shared
             if isinstance(entries := schema.get(group), dict)
@@ -180,7 +180,7 @@ class _SchemaCutter:
                 )
             )
         if key == "$ref":
-            return value in self._targets if isinstance(value, str) else False
+            return value in self._kept_references if isinstance(value, str) else False
         return not isinstance(value, dict) and len(json.dumps(value)) <= _MAX_CHARS
 
 

@@ -18,7 +18,7 @@ from .summaries import Summaries
 
 REBUILT_SHARE = 0.75
 """Maximum share of the budget after a rebuild, so that later turns can append again."""
-LEVEL_ABOVE_POOL = {
+MIN_DETAIL_ABOVE_POOL = {
     PoolLevel.SEARCH: Detail.NAME,
     PoolLevel.DIGEST: Detail.NAME,
     PoolLevel.NAMES: Detail.SUMMARY,
@@ -126,7 +126,7 @@ class Placer:
         return Placement(layout.rebuild(self._rebuild_batch(offered_tools)), rebuilt=True)
 
     def _rebuild_batch(self, offered_tools: Mapping[str, ToolToPlace]) -> Batch:
-        ranked = ordered_by_need(offered_tools.values())
+        ranked = found_first_then_latest(offered_tools.values())
         if not ranked:
             return ()
         first_costs = self._token_costs(ranked[0])
@@ -203,7 +203,7 @@ class Placer:
         }
 
 
-def ordered_by_need(tools: Collection[ToolToPlace]) -> list[ToolToPlace]:
+def found_first_then_latest(tools: Collection[ToolToPlace]) -> list[ToolToPlace]:
     """The tools found in this turn, in order; then the others, latest first."""
     current = [tool for tool in tools if tool.found_now]
     return current + [tool for tool in reversed(list(tools)) if not tool.found_now]

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, Self
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError, UnknownToolError
-from .counting import bundled_count, costs_at_most
+from .counting import cached_token_count, definitions_take_at_most
 from .detail import Detail
 from .history import ToolHistory
-from .placement import LEVEL_ABOVE_POOL, Placer, ToolToPlace, ordered_by_need
+from .placement import MIN_DETAIL_ABOVE_POOL, Placer, ToolToPlace, found_first_then_latest
 from .pool import Lines, Pool, PoolLevel, PoolWriter
 from .prompt_layout import Batch, Layout, ToolEntry
 from .render import RenderedPrompt, Renderer, renderer_for
@@ -244,7 +244,7 @@ class Prompt:
             lines and self._renderer.max_name_length is not None and CALL_TOOL.id not in catalog
         )
         limit = int(context_tokens * pass_through_share)
-        self.shows_whole_catalog = costs_at_most(catalog, limit, withheld=self.withheld)
+        self.shows_whole_catalog = definitions_take_at_most(catalog, limit, withheld=self.withheld)
         self._use_layout(self._prefix_layout())
         self._prefix_tokens = self._count_prefix_tokens()
 
@@ -578,7 +578,7 @@ class Prompt:
             )
             for name, tool in tools.items()
         }
-        for rank, offered_tool in enumerate(ordered_by_need(offered_tools.values()), 1):
+        for rank, offered_tool in enumerate(found_first_then_latest(offered_tools.values()), 1):
             tool_id = offered_tool.tool.id
             if tool_id not in scores:
                 score = _score_below(lowest_score, rank)
@@ -647,7 +647,7 @@ class Prompt:
         pool = self.pool = self._pool_writer.write(self.catalog, withheld=self.withheld)
         self.prefix_ids = pool.callable_ids
         self._least_detail = {
-            server: LEVEL_ABOVE_POOL[level] for server, level in pool.levels.items()
+            server: MIN_DETAIL_ABOVE_POOL[level] for server, level in pool.levels.items()
         }
         return Layout(self._operator, pool.text, prefix_tools, deferred=deferred)
 
@@ -663,7 +663,7 @@ class Prompt:
 
     def _count_prefix_tokens(self) -> int:
         prefix = self._renderer.render(replace(self._layout, batches=())).prefix
-        return bundled_count(prefix) - bundled_count(self._operator)
+        return cached_token_count(prefix) - cached_token_count(self._operator)
 
 
 def _score_below(lowest_score: float, rank: int) -> float:

@@ -157,9 +157,9 @@ class _Passages:
         if "<" not in self._words:
             return
         for match in islice(PROMPT_BLOCK.finditer(self._words), _MAX_BLOCKS):
-            close = f"</{match[1] or match[2]}>"
+            close = f"</{match['imitation'] or match['emphasis']}>"
             end = self._words.find(close, match.end(), match.end() + _MAX_BLOCK_CHARS)
-            orders = ORDERS if match[1] else REACHING_ORDERS
+            orders = ORDERS if match["imitation"] else REACHING_ORDERS
             if end > 0 and orders.search(self._words, match.end(), end):
                 yield self._sentence_at(match.start())
 
@@ -226,7 +226,7 @@ class _Passages:
 def _concept_occurs(text: str, name: str) -> bool:
     """Whether a concept occurs in a text."""
     concept = CONCEPTS[name]
-    possible = not concept.letters or any(map(text.__contains__, concept.letters))
+    possible = not concept.required_texts or any(map(text.__contains__, concept.required_texts))
     return possible and concept.expression.search(text) is not None
 
 

@@ -32,7 +32,7 @@ _ORDER_NOUNS = (
 _MAIL = r"[\w+]{1,64}@(?:[\w\-]{1,63}[. ]){1,5}[a-z]{2,}"
 
 _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
-    # name: (letters of which a text must hold some, joined by "|"; expression)
+    # name: (texts of which a text must contain some, joined by "|"; expression)
     "key_file": (
         "id rsa|id ed25519|ssh|aws/cred|.env|mcp json|config json|settings json|netrc|/etc/|"
         "history|keychain|keyring|kube/config|npmrc|pgpass|wallet dat|cookies sqlite",
@@ -348,11 +348,12 @@ class Concept:
     """Words for one idea.
 
     Args:
-        letters: a text must contain some of these to match; empty if there is no such condition.
+        required_texts: a text must contain some of these to match; empty if there is no such
+            condition.
         words: regular expression that matches the words.
     """
 
-    letters: tuple[str, ...]
+    required_texts: tuple[str, ...]
     words: str
 
     @cached_property
@@ -362,21 +363,22 @@ class Concept:
 
 
 PROMPT_BLOCK: Final = re.compile(
-    r"<(?:(hidden|secret|system|admin|assistant|developer)|(important|critical|urgent|mandatory))>"
+    r"<(?:(?P<imitation>hidden|secret|system|admin|assistant|developer)|"
+    r"(?P<emphasis>important|critical|urgent|mandatory))>"
 )
-"""Opens a block that imitates markup of a prompt. Honest definitions use the second kind too."""
+"""Opens a block that imitates markup of a prompt. Honest definitions use `emphasis` too."""
 ORDERS: Final = re.compile(
     r"\b(?:must|before|when|if|instead|do not|don't|always|never|ignore|read|send|also|open|you|"
     r"use|"
     r"pass|supply|include|call|reply|answer)\b"
 )
-"""What makes a block of the first kind a finding."""
+"""What makes a block of the kind `imitation` a finding."""
 REACHING_ORDERS: Final = re.compile(
     r"\b(?:reply|respond|your (?:reply|response|answer)|pass|supply|send|forward|recipients?|"
     r"pretend|"
     r"act (?:like|as)|secret|do not (?:say|mention|explain|tell))\b|~/"
 )
-"""What makes a block of the second kind a finding."""
+"""What makes a block of the kind `emphasis` a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -484,6 +486,6 @@ RULES: Final = (
 
 
 CONCEPTS: Final = {
-    name: Concept(tuple(letters.split("|")) if letters else (), expression)
-    for name, (letters, expression) in _CONCEPTS.items()
+    name: Concept(tuple(texts.split("|")) if texts else (), expression)
+    for name, (texts, expression) in _CONCEPTS.items()
 }
