@@ -180,7 +180,7 @@ _RERANKING = (
     "  fit the time budget or fails, the answer is that of `hybrid` ([speed](speed.md)).",
     "- The weights of mxbai-rerank-xsmall-v1 were never run here, and the time is an estimate. Tests use a small random model of the",
     "  same layout. Measure it on your own queries with `shortlist eval --engine-settings` before you use it.",
-    "- The bundled calibration judges no tier that has_reranker ([deciding](deciding.md)). `shortlist calibrate` fits one.",
+    "- The bundled calibration judges no tier that reranks ([deciding](deciding.md)). `shortlist calibrate` fits one.",
     "",
     'Without the line, `tier="rerank"` is an error that names the line.',
 )
