@@ -98,4 +98,4 @@ def test_compact_json_is_what_is_counted():
 
 @pytest.mark.parametrize(("tokens", "said"), [(10, "90.0% less"), (150, "50.0% more")])
 def test_savings_in_words(tokens, said):
-    assert TokenTax("e", 1, {"a": 100}, {}, 0).saved(tokens) == said
+    assert TokenTax("e", 1, {"a": 100}, {}, 0).saving_text(tokens) == said

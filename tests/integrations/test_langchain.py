@@ -218,9 +218,9 @@ def test_what_is_decided_is_recorded_under_the_thread(tools, engine):
     assert sorted(event.kind for event in events[2:]) == ["call", "call", "prompt", "turn"]
     assert {event.origin.session for event in events} == {"t1"}
     turn, prompt = events[0], events[1]
-    assert turn.tokens == prompt.prefix_tokens + prompt.promoted_tokens
-    assert prompt.promoted_tokens > 0
-    assert prompt.prefix_tokens > 500
+    assert turn.tokens == prompt.phase1_tokens + prompt.phase2_tokens
+    assert prompt.phase2_tokens > 0
+    assert prompt.phase1_tokens > 500
     assert set(prompt.details) == set(turn.active)
     assert {event.status for event in events if event.kind == "call"} == {"passed", "promoted"}
     assert [event.called for event in events if event.kind == "turn"][1:] == ["github/create_issue"]
