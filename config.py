@@ -490,9 +490,11 @@ class Config(Section):
             ConfigError: the settings do not go together.
 
         Example:
-            >>> from shortlist import Config >>> config, replaced =
-            Config(k=5).merged_with_saved(Config(tiers=["lexical"]).settings_to_save()) >>>
-            list(config.tiers), config.k, replaced (['lexical'], 5, ())
+            >>> from shortlist import Config
+            >>> saved = Config(tiers=["lexical"]).settings_to_save()
+            >>> config, replaced = Config(k=5).merged_with_saved(saved)
+            >>> list(config.tiers), config.k, replaced
+            (['lexical'], 5, ())
         """
         own = self.model_fields_set & SAVED_SETTINGS
         _check_objects({name: value for name, value in saved.items() if name not in own})
