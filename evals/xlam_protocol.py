@@ -84,8 +84,8 @@ class XlamSet:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
-    """A row that may be drawn.
+class _UsableRow:
+    """A row that may be drawn for a sample.
 
     Args:
         number: where it is in the file, counted from 1.
@@ -110,9 +110,9 @@ class _Sample:
 
     def __init__(self, size: int, seed: int) -> None:
         self._size, self._seed = size, seed
-        self._heap: list[tuple[int, int, _Drawn]] = []
+        self._heap: list[tuple[int, int, _UsableRow]] = []
 
-    def offer(self, row: _Drawn) -> None:
+    def offer(self, row: _UsableRow) -> None:
         digest = blake2b(f"{self._seed} {row.number}".encode(), digest_size=8).digest()
         entry = (-int.from_bytes(digest, "big"), -row.number, row)
         if len(self._heap) < self._size:
@@ -120,7 +120,7 @@ class _Sample:
         elif entry > self._heap[0]:
             heapreplace(self._heap, entry)
 
-    def rows(self) -> list[_Drawn]:
+    def rows(self) -> list[_UsableRow]:
         return sorted((row for _, _, row in self._heap), key=lambda row: row.number)
 
 
@@ -161,8 +161,8 @@ def prepare(
         EvaluationError: no row is usable.
     """
     functions = _Functions()
-    native = {bucket: _Sample(sample, seed) for bucket in OWN_LIST_SIZES}
-    anywhere = _Sample(sample, seed)
+    own_list_samples = {bucket: _Sample(sample, seed) for bucket in OWN_LIST_SIZES}
+    any_size_sample = _Sample(sample, seed)
     malformed: list[RowProblem] = []
     count = 0
     for row in rows:
@@ -171,33 +171,33 @@ def prepare(
             malformed.append(row)
             continue
         try:
-            drawn = _draw(row, functions)
+            usable_row = _usable_row(row, functions)
         except CatalogError as error:
             malformed.append(RowProblem("tools", row.number, str(error)))
             continue
-        anywhere.offer(drawn)
+        any_size_sample.offer(usable_row)
         for bucket, sizes in OWN_LIST_SIZES.items():
-            if len(drawn.own) in sizes:
-                native[bucket].offer(drawn)
+            if len(usable_row.own) in sizes:
+                own_list_samples[bucket].offer(usable_row)
     if not functions.tools:
         first = f"; first problem: {malformed[0]}" if malformed else ""
         raise EvaluationError(f"no usable row among {count}{first}")
     catalog = Catalog(functions.tools.values())
     pools = [
-        XlamPool(bucket, tuple(_query(row, row.own) for row in drawn.rows()))
-        for bucket, drawn in native.items()
+        XlamPool(bucket, tuple(_query(row, row.own) for row in bucket_sample.rows()))
+        for bucket, bucket_sample in own_list_samples.items()
     ]
-    pools.extend(_padded(anywhere.rows(), catalog, seed))
-    everywhere = tuple(_query(row, None) for row in anywhere.rows())
-    pools.append(XlamPool(WHOLE_CATALOG, everywhere))
+    pools.extend(_padded(any_size_sample.rows(), catalog, seed))
+    whole_catalog_queries = tuple(_query(row, None) for row in any_size_sample.rows())
+    pools.append(XlamPool(WHOLE_CATALOG, whole_catalog_queries))
     filled = tuple(pool for pool in pools if pool.queries)
     return XlamSet(catalog, filled, count, tuple(malformed), sample, seed)
 
 
-def _draw(row: XlamRow, functions: _Functions) -> _Drawn:
+def _usable_row(row: XlamRow, functions: _Functions) -> _UsableRow:
     own = [(function["name"], functions.tool_id(function)) for function in row.functions]
     answers = set(row.answers)
-    return _Drawn(
+    return _UsableRow(
         row.number,
         row.query,
         tuple(dict.fromkeys(tool_id for _, tool_id in own)),
@@ -210,11 +210,11 @@ def _identity(function: Mapping[str, Any]) -> tuple[str, str]:
     return " ".join(name.casefold().split()), " ".join(str(description).casefold().split())
 
 
-def _query(row: _Drawn, pool: tuple[str, ...] | None) -> LabelledQuery:
+def _query(row: _UsableRow, pool: tuple[str, ...] | None) -> LabelledQuery:
     return LabelledQuery(row.query, row.relevant, pool, {}, "xlam", row.number)
 
 
-def _padded(rows: Sequence[_Drawn], catalog: Catalog, seed: int) -> list[XlamPool]:
+def _padded(rows: Sequence[_UsableRow], catalog: Catalog, seed: int) -> list[XlamPool]:
     sizes = [size for size in PADDED_SIZES if size < len(catalog)]
     queries: dict[int, list[LabelledQuery]] = {size: [] for size in sizes}
     for row in rows:
