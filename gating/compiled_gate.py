@@ -47,7 +47,7 @@ class CompiledGate:
 
     Attributes:
         rows: tool id to row.
-        conditions: every condition with the places of its parts in this list, parts first.
+        conditions: every condition of the rules, each after its parts.
         condition_places: each condition's place in `conditions`.
         demands: the rules with a condition that concern some tool, in the gate's order.
         idle_rules: rules that concern no tool, with the part that has no effect: `condition` or
@@ -65,7 +65,7 @@ class CompiledGate:
         self.tools = tools
         self.names = names
         self.rows: Mapping[str, int] = names.rows
-        self.conditions: list[tuple[Condition, tuple[int, ...]]] = []
+        self.conditions: list[Condition] = []
         self.condition_places: dict[Condition, int] = {}
         self.demands: list[Demand] = []
         self.idle_rules: list[tuple[Rule, str]] = []
@@ -90,7 +90,7 @@ class CompiledGate:
         """Rows that all rules permit, shape (n,); None for all rows."""
         permitted: Mask | None = None
         for place, unconcerned in self._unconcerned_rows.items():
-            holds = truths[place][0]
+            holds, _ = truths[place]
             if holds is True:
                 continue
             passing = unconcerned if holds is False else unconcerned | holds
@@ -167,9 +167,10 @@ class CompiledGate:
 
     def _place(self, condition: Condition) -> int:
         if condition not in self.condition_places:
-            parts = tuple(self._place(part) for part in condition.composed_of())
+            for part in condition.composed_of():
+                self._place(part)
             self.condition_places[condition] = len(self.conditions)
-            self.conditions.append((condition, parts))
+            self.conditions.append(condition)
         return self.condition_places[condition]
 
     def _classify(self, condition: Condition, place: int) -> None:
@@ -180,7 +181,8 @@ class CompiledGate:
         elif (truth := condition.fixed_truth(self)) is not None:
             self.fixed_truths.append((place, truth))
         else:
-            self.evaluated_conditions.append((condition, place, self.conditions[place][1]))
+            part_places = tuple(self.condition_places[part] for part in condition.composed_of())
+            self.evaluated_conditions.append((condition, place, part_places))
         for pattern in condition.patterns():
             # Now, while the matcher has its tables.
             self.rows_matching(pattern, folded=True)
@@ -194,7 +196,8 @@ class GateEvaluation:
         state: state of the agent.
 
     Attributes:
-        truths: for each node of the gate, whether it holds and whether it fails.
+        truths: for each of `CompiledGate.conditions`, whether it holds and whether it fails, for
+            all rows alike or by row.
         errors: each condition that gave no answer, with the reason.
     """
 
@@ -211,9 +214,9 @@ class GateEvaluation:
                     truths[place] = YES
         for place, truth in catalog.fixed_truths:
             truths[place] = truth
-        for condition, place, parts in catalog.evaluated_conditions:
-            if parts:
-                truths[place] = condition.combine([truths[part] for part in parts])
+        for condition, place, part_places in catalog.evaluated_conditions:
+            if part_places:
+                truths[place] = condition.combine([truths[part] for part in part_places])
             else:
                 truths[place] = self._evaluate_condition(condition)
 

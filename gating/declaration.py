@@ -191,7 +191,7 @@ def _missing_call_problems(compiled: CompiledGate) -> Iterator[RuleProblem]:
     """Conditions that cannot hold, because the catalog lacks the tool whose call they need."""
     reported: set[Pattern] = set()
     for rule, condition_place, _ in compiled.demands:
-        patterns = _missing_calls(compiled, compiled.conditions[condition_place][0])
+        patterns = _missing_calls(compiled, compiled.conditions[condition_place])
         if patterns and patterns[0] not in reported:
             reported.add(patterns[0])
             yield RuleProblem(

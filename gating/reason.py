@@ -46,23 +46,25 @@ class Reasons:
     def __init__(self, evaluation: GateEvaluation, admitted: Mask) -> None:
         self._evaluation = evaluation
         self._admitted = admitted
+        # Of each condition: where it holds, for all rows alike or by row.
+        self._holding: list[Values] = [holds for holds, _ in evaluation.truths]
         self._unlocking_by_condition: dict[Condition, Rows | None] = {}
         # By the demands that fail, where these fail for every tool alike.
         self._cached: dict[tuple[int, ...], Refusal] = {}
 
     def refusal(self, row: int) -> Refusal:
         """The refusal of a row that a rule denies."""
-        compiled, truths = self._evaluation.catalog, self._evaluation.truths
+        compiled = self._evaluation.catalog
         failing = tuple(
             number
             for number, demand in enumerate(compiled.demands)
-            if demand.mask[row] and not _value_at(truths[demand.condition_place][0], row)
+            if demand.mask[row] and not _value_at(self._holding[demand.condition_place], row)
         )
         if failing in self._cached:
             return replace(self._cached[failing], tool_id=compiled.tools[row].id)
         refusal = self._build_refusal(row, failing)
         places = (compiled.demands[number].condition_place for number in failing)
-        if all(isinstance(truths[place][0], bool) for place in places):
+        if all(isinstance(self._holding[place], bool) for place in places):
             self._cached[failing] = refusal
         return refusal
 
@@ -71,7 +73,7 @@ class Reasons:
         failing: dict[Condition, list[str]] = {}
         for number in demands:
             demand = compiled.demands[number]
-            condition = compiled.conditions[demand.condition_place][0]
+            condition = compiled.conditions[demand.condition_place]
             failing.setdefault(condition, []).append(demand.rule.described())
         lack = _lack_of_all([self._find_lack(condition, row) for condition in failing])
         unmet = dict.fromkeys(lack.conditions)
@@ -176,8 +178,7 @@ class Reasons:
         return self._unlocking_by_condition[condition]
 
     def _condition_holds(self, condition: Condition, row: int) -> bool:
-        place = self._evaluation.catalog.condition_places[condition]
-        return _value_at(self._evaluation.truths[place][0], row)
+        return _value_at(self._holding[self._evaluation.catalog.condition_places[condition]], row)
 
 
 def _lack_of_all(lacks: list[_Lack]) -> _Lack:

@@ -170,7 +170,7 @@ def test_a_condition_shared_by_rules_is_looked_at_once() -> None:
     compiled = CompiledGate(Gate(rules), TOOLS, NAMES)
     compiled.evaluate(State())
     assert len(looks) == 1
-    assert [condition for condition, _ in compiled.conditions].count(counting) == 1
+    assert compiled.conditions.count(counting) == 1
 
 
 def test_a_predicate_of_rules_that_concern_no_tool_is_not_asked() -> None:
