@@ -302,7 +302,7 @@ class Engine:
             with self._save_lock:
                 with self._version_lock:
                     index, quarantine = self._index, self._quarantine
-                if index.is_as_built:
+                if index.shows_built_tools:
                     version = self._builder.save(
                         index, folder, quarantine.operator_reasons, self._provider_tools
                     )

@@ -133,6 +133,12 @@ class Library:
 
     @cached_property
     def _numbers(self) -> Mapping[str, NDArray[Any]]:
+        """Numbers of the n rows.
+
+        `words` are their `first_words`, uint16 (n, 32), and 0 after the last. `vectors`, int8
+        (n, dim), times `scales`, (n,), are the means of their example queries, of the encoder with
+        the fingerprint `model`.
+        """
         with np.load(self._folder / NUMBERS_FILE) as numbers:
             return dict(numbers)
 

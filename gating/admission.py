@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,19 @@ from .reason import Reasons
 from .state import State
 from .votes import Votes
 
-_BY_SERVER = "excluded_by_server"
+_EXCLUDED_BY_SERVER = "excluded_by_server"
+
+
+class _Claims(NamedTuple):
+    """The claims of servers in one turn.
+
+    Args:
+        rows: rows of the claimed tools that count, in order.
+        failures: claims that do not count, with the reason.
+    """
+
+    rows: tuple[int, ...]
+    failures: tuple[VoterFailure, ...]
 
 
 class Admission:
@@ -89,12 +102,12 @@ class Admission:
     @property
     def voter_failures(self) -> tuple[VoterFailure, ...]:
         """Votes that do not count, with the reason."""
-        return self._votes.failures + self._claims[1]
+        return self._votes.failures + self._claims.failures
 
     @property
     def claimed_rows(self) -> tuple[int, ...]:
         """Rows of the permitted tools that their server claimed, in order."""
-        return self._claims[0]
+        return self._claims.rows
 
     def warnings(self, tool_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """For each of these tools with warnings: id to the rules that matched.
@@ -304,21 +317,21 @@ class Admission:
         return Denials(self.index.rows_in_id_order(~self.mask & visible), self._refusal_of_row)
 
     @cached_property
-    def _claims(self) -> tuple[tuple[int, ...], tuple[VoterFailure, ...]]:
-        """Rows of the one server whose claim counts, and the claims that do not count."""
+    def _claims(self) -> _Claims:
+        """Claims of the votes; those of one server count."""
         rows: list[int] = []
         failures: list[VoterFailure] = []
-        taker: str | None = None
+        counted_server: str | None = None
         for tool_id in self._votes.claimed:
             server = self._server(tool_id)
             if not self.admits(tool_id):
                 failures.append(VoterFailure(server, "claims a tool that is not admitted", tool_id))
-            elif taker not in (None, server):
-                failures.append(VoterFailure(server, f"{taker!r} takes the turn", tool_id))
+            elif counted_server not in (None, server):
+                failures.append(VoterFailure(server, f"{counted_server!r} takes the turn", tool_id))
             else:
-                taker = server
+                counted_server = server
                 rows.append(self.index.rows[tool_id])
-        return tuple(rows), tuple(failures)
+        return _Claims(tuple(rows), tuple(failures))
 
     def _row(self, tool_id: object) -> int | None:
         # What a model asks for may be anything.
@@ -386,7 +399,7 @@ class Admission:
                 "excluded",
                 "its server leaves it out this turn",
                 (),
-                {"code": _BY_SERVER, "server": self._server(tool_id)},
+                {"code": _EXCLUDED_BY_SERVER, "server": self._server(tool_id)},
                 self._votes.excluded[tool_id],
             )
         return self._reasons.refusal(row)

@@ -148,7 +148,7 @@ class Index:
         return self.names.rows_named(text)
 
     @property
-    def is_as_built(self) -> bool:
+    def shows_built_tools(self) -> bool:
         """Whether it shows just the tools that its stages were built over."""
         return self.names.present_rows is None and self.tools == self.built_tools
 
