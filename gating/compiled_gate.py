@@ -14,7 +14,7 @@ from ..catalog.pattern import Pattern
 from ..retrieval.id_lookup import Names
 from .condition import NO, UNKNOWN, YES, Condition, Mask, Truth, Unanswered, simple_conditions
 from .matcher import Matcher, Rows
-from .rules import KINDS_PROVIDED, Gate, Rule
+from .rules import FIELDS_OF_PROVIDES, Gate, Rule
 from .state import Scalar, State
 
 _LOG = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class CompiledGate:
             self._add(rule)
         for condition, place in self.condition_places.items():
             self._classify(condition, place)
-        self._matcher.release()
+        self._matcher.free_tables()
 
     def evaluate(self, state: State) -> GateEvaluation:
         """The gate's conditions in a state."""
@@ -158,7 +158,7 @@ class CompiledGate:
             mask = self._matcher.rows_of_rule(rule)
             if not mask.any():
                 self.idle_rules.append((rule, "provides"))
-            for kind in KINDS_PROVIDED:
+            for kind in FIELDS_OF_PROVIDES:
                 for name in getattr(rule.provides, kind):
                     provider_rows = self.providers.get((kind, name))
                     self.providers[kind, name] = (

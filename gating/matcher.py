@@ -39,9 +39,9 @@ class Matcher:
         self._masks: dict[Hashable, Mask] = {}
         self._granted: dict[str, Rows] = {}
         self._granting = _Texts(tools, folded=False)
-        self.release()
+        self.free_tables()
 
-    def release(self) -> None:
+    def free_tables(self) -> None:
         """Free the lookup tables. Masks that were made stay."""
         self._exact = _Texts(self._tools, folded=False)
         self._folded = _Texts(self._tools, folded=True)

@@ -222,7 +222,7 @@ class StoredBuild:
 
     Attributes:
         catalog: the version.
-        encoded: number of texts that this build encoded, for any tenant.
+        encoded_count: number of texts that this build encoded, for any tenant.
         learned: always None: the vectors in a database are not adjusted.
     """
 

@@ -162,8 +162,7 @@ class ServerBlock:
     """The tools of one server, as a pool shows them.
 
     A server's line starts at the margin, a tool's line is indented. Text of a tool has no newlines,
-        so it cannot imitate this. If ids are `server/name`, as by default, only the name is
-        written.
+    so it cannot imitate this. If ids are `server/name`, as by default, only the name is written.
 
     Args:
         server: name of the server; "" for tools without one.

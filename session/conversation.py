@@ -146,7 +146,7 @@ def weigh_context(request: str, alone: float, in_context: float) -> float:
     """Weight of the search with context, relative to the search for the message alone.
 
     From 0 to 0.6. The weight is high for a short message that finds better tools with context, and
-        low for a complete one. Scores are compared as a ratio, because each tier has its own units.
+    low for a complete one. Scores are compared as a ratio, because each tier has its own units.
 
     Args:
         request: the last message of the user.

@@ -33,7 +33,7 @@ class Recorder:
     """Records the events of any number of sessions and passes them to sinks.
 
     An exception in a sink does not stop the turn or the other sinks. Failures are counted, and the
-        first of each sink is logged with its traceback.
+    first of each sink is logged with its traceback.
 
     Args:
         sinks: called in this order.

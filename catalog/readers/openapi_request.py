@@ -145,7 +145,7 @@ def _parameters(
 
 
 def _parameter(value: Any, field: str, schemas: SchemaCopier, is_version_30: bool) -> _Parameter:
-    row = schemas.target(value, field)
+    row = schemas.resolved_object(value, field)
     name, place = row.get("name"), row.get("in")
     if not isinstance(name, str):
         raise ToolError(field=f"{field}.name", reason="must be text")
@@ -200,7 +200,7 @@ def _body(
     definition: Mapping[str, Any], endpoint: Endpoint, schemas: SchemaCopier, taken: frozenset[str]
 ) -> tuple[RequestBody, dict[str, Any], list[str]]:
     """The body, the properties of its arguments, and the names of those that a call needs."""
-    declared = schemas.target(definition["requestBody"], "requestBody")
+    declared = schemas.resolved_object(definition["requestBody"], "requestBody")
     content = declared.get("content")
     is_required = declared.get("required") is True
     media_type = _preferred(content) if isinstance(content, dict) else ""

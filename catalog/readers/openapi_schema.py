@@ -300,7 +300,7 @@ class SchemaCopier:
         self._budget = document_budget.share()
         self._copied = 0
 
-    def target(self, value: Any, field: str) -> dict[str, Any]:
+    def resolved_object(self, value: Any, field: str) -> dict[str, Any]:
         """The object itself, or the target of its `$ref`.
 
         Raises:
