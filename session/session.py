@@ -973,7 +973,7 @@ class Session:
         )
         prompt_turn = None
         if prompt is not None:
-            scores = offer_scores(results, offer, prompt.usable_hits)
+            scores = offer_scores(results, offer, prompt.max_hits_as_lines)
             model_search = ModelSearchResult(tuple(hit.id for hit in offer.hits), _NOTHING_FITS)
             prompt_turn = prompt.turn(
                 self._tools.active, scores, model_search if asked_by_model else None

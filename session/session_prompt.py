@@ -112,8 +112,8 @@ class SessionPrompt:
         return self._prompt.shows_whole_catalog
 
     @property
-    def usable_hits(self) -> int:
-        """Number of hits of a turn that the prompt can use."""
+    def max_hits_as_lines(self) -> int:
+        """Hits of a turn that the prompt may list as lines, at most."""
         return LINE_CANDIDATES if self._prompt.lists_found_tools else 0
 
     def _pool_writer(self, view: View) -> PoolWriter:

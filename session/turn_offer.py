@@ -106,7 +106,7 @@ def search_and_offer(
         request,
         in_context,
         tier=settings.tier,
-        k=max(k, 0 if prompt is None else prompt.usable_hits),
+        k=max(k, 0 if prompt is None else prompt.max_hits_as_lines),
         context_weight=context_weight,
         called_ids=called_ids,
     )

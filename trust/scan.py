@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from ..catalog import Tool
 from .flag import Finding
 from .plain_form import decoded_passages, plain_form, without_disguises
-from .scan_rules import CONCEPTS, ORDERS, PROMPT_BLOCK, REACHING_ORDERS, RULES, ScanRule
+from .scan_rules import CONCEPTS, EMPHASIS_ORDERS, IMITATION_ORDERS, PROMPT_BLOCK, RULES, ScanRule
 
 _END: Final = re.compile(r"(?<=[.!?;])['\")\]]?\s+|\n+|(?<=[。！？；])")
 # A first sentence without a full stop, and one more line that is not its continuation.
@@ -159,7 +159,7 @@ class _Passages:
         for match in islice(PROMPT_BLOCK.finditer(self._words), _MAX_BLOCKS):
             close = f"</{match['imitation'] or match['emphasis']}>"
             end = self._words.find(close, match.end(), match.end() + _MAX_BLOCK_CHARS)
-            orders = ORDERS if match["imitation"] else REACHING_ORDERS
+            orders = IMITATION_ORDERS if match["imitation"] else EMPHASIS_ORDERS
             if end > 0 and orders.search(self._words, match.end(), end):
                 yield self._sentence_at(match.start())
 

@@ -367,13 +367,13 @@ PROMPT_BLOCK: Final = re.compile(
     r"(?P<emphasis>important|critical|urgent|mandatory))>"
 )
 """Opens a block that imitates markup of a prompt. Honest definitions use `emphasis` too."""
-ORDERS: Final = re.compile(
+IMITATION_ORDERS: Final = re.compile(
     r"\b(?:must|before|when|if|instead|do not|don't|always|never|ignore|read|send|also|open|you|"
     r"use|"
     r"pass|supply|include|call|reply|answer)\b"
 )
 """What makes a block of the kind `imitation` a finding."""
-REACHING_ORDERS: Final = re.compile(
+EMPHASIS_ORDERS: Final = re.compile(
     r"\b(?:reply|respond|your (?:reply|response|answer)|pass|supply|send|forward|recipients?|"
     r"pretend|"
     r"act (?:like|as)|secret|do not (?:say|mention|explain|tell))\b|~/"
