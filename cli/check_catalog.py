@@ -74,8 +74,8 @@ def _collisions(catalog: Catalog) -> Check:
 
 
 def _tokens(catalog: Catalog) -> Check:
-    tax = token_tax(catalog, k=_HEAVIEST, encoding="cl100k_base")
-    details = tuple(f"{tool}: {tokens:,}" for tool, tokens in tax.heaviest(_HEAVIEST))
+    tax = token_tax(catalog, k=_HEAVIEST_TOOLS_SHOWN, encoding="cl100k_base")
+    details = tuple(f"{tool}: {tokens:,}" for tool, tokens in tax.heaviest(_HEAVIEST_TOOLS_SHOWN))
     line = (
         f"{tax.total_tokens:,} for all definitions, {tax.mean_tokens:,.0f} for one on average "
         "(cl100k_base)"
@@ -121,7 +121,7 @@ def _names(catalog: Catalog) -> Check:
 def _twins(catalog: Catalog) -> Check:
     details = tuple(", ".join(ids) for ids in near_twins(tuple(catalog)))
     what = f"of tools that share {TWIN_JACCARD:.0%} of their words"
-    return _counted("near twins", "warn", details, "group", what)
+    return _check_of_details("near twins", "warn", details, "group", what)
 
 
 def _cleaned(catalog: Catalog) -> Check:

@@ -81,11 +81,11 @@ def enrich(
             else:
                 file.write(_json_line(outcome))
                 file.flush()
-                fresh.append(outcome)
+                new_rows.append(outcome)
     passing, dropped = (
-        without_far_queries(fresh, offered, load_encoder("bundled")) if fresh else ([], 0)
+        without_far_queries(new_rows, offered, load_encoder("bundled")) if new_rows else ([], 0)
     )
-    replace_text_file(out, map(_line, [*rows.values(), *passing]))
+    replace_text_file(out, map(_json_line, [*rows.values(), *passing]))
     for tool_id, reason in failures.items():
         note(f"note: {tool_id}: {reason}")
     if as_json:

@@ -280,7 +280,7 @@ def _print_result(
     )
     if result.by is not None:
         show_table(f"by {result.by}", report.breakdown_table(result.outcomes, result.by))
-    _tell_ran_as(report.replaced_tiers(result.outcomes))
+    _note_replaced_tiers(report.replaced_tiers(result.outcomes))
     for name, tier_misses in (misses_by_tier or {}).items():
         typer.echo(f"\n{name}: {len(tier_misses)} of {result.queries} queries failed")
         for miss in tier_misses:

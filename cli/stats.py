@@ -60,19 +60,19 @@ def _read_rows(events: Path, counts: Counter[str]) -> Iterator[dict[str, Any]]:
 def _report_parts(event_stats: EventStats) -> Iterator[Any]:
     from rich.text import Text
 
-    first, last = (_minute(event_stats.first_time), _minute(event_stats.last_time))
+    first, last = (_minute_text(event_stats.first_time), _minute_text(event_stats.last_time))
     yield Text(
         f"{first} to {last}, {counted(len(event_stats.open_searches), 'conversation')}",
         style="bold",
     )
     if event_stats.definition_tokens:
-        yield from ("", _tokens(event_stats))
+        yield from ("", _tokens_table(event_stats))
     if event_stats.search_outcomes:
-        yield from ("", _searches(event_stats))
+        yield from ("", _searches_table(event_stats))
     if event_stats.call_outcomes:
-        yield from ("", _counts("calls", event_stats.call_outcomes))
+        yield from ("", _counts_table("calls", event_stats.call_outcomes))
     if event_stats.servers:
-        yield from ("", _servers(event_stats))
+        yield from ("", _servers_table(event_stats))
     if event_stats.tool_ids:
         never = event_stats.never_found
         text = Text(
@@ -105,8 +105,8 @@ def _tokens_table(event_stats: EventStats) -> Table:
     return table
 
 
-def _searches(event_stats: EventStats) -> Table:
-    table = _counts("searches", event_stats.search_outcomes)
+def _searches_table(event_stats: EventStats) -> Table:
+    table = _counts_table("searches", event_stats.search_outcomes)
     total = event_stats.search_outcomes.total()
     table.add_row("found, and none of the tools called", f"{event_stats.not_called_count:,}", "")
     table.add_row(

@@ -124,7 +124,7 @@ def server_table(tax: TokenTax) -> Table:
     )  # fmt: skip
     largest = max((tokens for _, tokens in tax.server_tokens.values()), default=0)
     for server, (count, tokens) in tax.server_tokens.items():
-        bar = "█" * max(1, round(_BAR * tokens / largest))
+        bar = "█" * max(1, round(_MAX_BAR_CELLS * tokens / largest))
         share = f"{tokens / tax.total_tokens:.0%}"
         row = (server or "(none)", f"{count:,}", f"{tokens:,}", f"{tokens / count:,.0f}", share)
         table.add_row(*row, _styled(bar, "red"))
@@ -262,7 +262,9 @@ def configured_tax(
     }
     by_cost = dict(sorted(servers.items(), key=lambda item: -item[1][1]))
     return (
-        TokenTax(encoding="cl100k_base", k=0, tools=tools, servers=by_cost, search_tool=0),
+        TokenTax(
+            encoding="cl100k_base", k=0, tool_tokens=tools, server_tokens=by_cost, search_tool=0
+        ),
         cost,
         problems,
     )
@@ -343,19 +345,19 @@ def show_configured(
     table = plain_table("every turn", "tokens", "", right={"tokens"})
     all_tools = f"all {counted(len(tax.tool_tokens), 'definition')}, as now"
     table.add_row(all_tools, Text(f"{tax.total_tokens:,}", style="bold red"), "")
-    if cost.passed_through:
-        table.add_row("with shortlist: the same, passed through", f"{cost.tokens:,}", "")
+    if cost.shows_all_tools:
+        table.add_row("with shortlist: the same, passed through", f"{cost.listed_tokens:,}", "")
         parts += [table, Text("So few definitions are shown directly: there is nothing to save.")]
     else:
         table.add_row(
-            f"with shortlist: {counted(cost.tools, 'tool')}",
-            Text(f"{cost.tokens:,}", style="bold green"),
-            tax.saving_text(cost.tokens),
+            f"with shortlist: {counted(cost.tool_count, 'tool')}",
+            Text(f"{cost.listed_tokens:,}", style="bold green"),
+            tax.saving_text(cost.listed_tokens),
         )
         table.add_row(
             "and in a turn that searches once",
-            f"{cost.searching:,}",
-            tax.saving_text(cost.searching),
+            f"{cost.tokens_with_search:,}",
+            tax.saving_text(cost.tokens_with_search),
         )
         parts += [
             table,

@@ -247,7 +247,7 @@ class Broker:
     def _server_forbidden_for(self, target: str) -> str | None:
         """A server that the script has read from, and whose data may not go to the target."""
         rules = [flow.source for flow in self._flows if any_denies(target, [flow.target])]
-        for server in sorted(self._servers_read - {target}):
+        for server in sorted(self._servers_with_data_read - {target}):
             if any_denies(server, rules):
                 return server
         return None

@@ -130,7 +130,7 @@ class CatalogAnswers:
             "tools": [
                 {
                     "id": tool.id,
-                    "summary": shorten(tool.description, _SUMMARY, placeholder="…"),
+                    "summary": shorten(tool.description, _MAX_SUMMARY_CHARS, placeholder="…"),
                     "tokens": facts.tax.tool_tokens[tool.id],
                     "level": flags[tool.id].level if tool.id in flags else None,
                     "twins": len(facts.twins.get(tool.id, ())),
@@ -250,7 +250,7 @@ class CatalogAnswers:
         }
 
 
-def _facts_of(catalog: Catalog) -> CatalogFacts:
+def _compute_facts(catalog: Catalog) -> CatalogFacts:
     tools = catalog.in_id_order
     groups = [tuple(tools[row].id for row in rows) for rows in Twins.of(tools).groups()]
     groups += near_twins(tools)
@@ -294,7 +294,10 @@ def _marked_fields(tool: Tool, flag: Flag | None) -> list[dict[str, Any]]:
     for field in texts_of_tool(tool):
         quoted = quotes.get(field.where, [])
         marked = [
-            {"text": sentence, "codes": _codes(sentence, quoted, is_identifier=field.is_name)}
+            {
+                "text": sentence,
+                "codes": _codes_quoting(sentence, quoted, is_identifier=field.is_name),
+            }
             for sentence in sentences(field.text)
         ]
         if quoted and not any(sentence["codes"] for sentence in marked):
@@ -304,7 +307,9 @@ def _marked_fields(tool: Tool, flag: Flag | None) -> list[dict[str, Any]]:
     return fields
 
 
-def _codes(sentence: str, quoted: Iterable[tuple[str, str]], *, is_identifier: bool) -> list[str]:
+def _codes_quoting(
+    sentence: str, quoted: Iterable[tuple[str, str]], *, is_identifier: bool
+) -> list[str]:
     """The rules whose quote is this sentence."""
     text = " ".join(plain_form(without_disguises(sentence, is_identifier=is_identifier)).split())
     return sorted(

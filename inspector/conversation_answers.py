@@ -208,7 +208,7 @@ def overview_answer(subject: Subject, servers: Mapping[str, Any]) -> dict[str, A
     """
     stats = subject.history.stats()
     progress = subject.engine.build_progress
-    hours = sorted(stats.counts_by_hour)[-_HOURS:]
+    hours = sorted(stats.counts_by_hour)[-_MAX_HOURS:]
     return {
         "name": subject.name,
         "tools": servers["tools"],

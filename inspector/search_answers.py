@@ -53,7 +53,7 @@ def _tier_answer(view: View, query: str, tier: str, selection: Selection) -> dic
     hits: Sequence[Hit] = selection.hits_and_dropped
     if selection.abstained and not hits:
         # An operator wants to see what was not offered, too.
-        hits = view.search(query, tier=tier, k=MOST_HITS).hits_and_dropped
+        hits = view.search(query, tier=tier, k=MAX_HITS).hits_and_dropped
     best = _best_scores(hits)
     return {
         **selection.to_dict(),

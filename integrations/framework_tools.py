@@ -266,9 +266,10 @@ class FrameworkSession:
         session, shown = self.session, self.session.shown
         if shown is None:
             return []
-        ids = {provider_name(tool_id): tool_id for tool_id in shown.details}
+        shown_ids = list(shown.details)
         if session.shows_whole_catalog:
-            ids = {provider_name(tool.id): tool.id for tool in session.view().tools()}
+            shown_ids = [tool.id for tool in session.view().tools()]
+        id_by_provider_name = {provider_name(tool_id): tool_id for tool_id in shown_ids}
         functions = [tool["function"] for tool in shown.rendered.tools]
         return [
             OfferedDefinition(

@@ -174,8 +174,10 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         ]
         changes: dict[str, Any] = {"tools": [*other_tools, *map(_definition, offered)]}
         if not session.shows_whole_catalog and session.shown is not None:
-            search = OfferedTool(
-                SEARCH_TOOL.name, SEARCH_TOOL.description, dict(SEARCH_TOOL.input_schema)
+            search = OfferedDefinition(
+                name=SEARCH_TOOL.name,
+                description=SEARCH_TOOL.description,
+                argument_schema=dict(SEARCH_TOOL.input_schema),
             )
             changes["tools"].insert(len(other_tools), _definition(search))
             if session.system:

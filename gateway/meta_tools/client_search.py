@@ -52,18 +52,20 @@ def servers_by_instructions(
         Server and number of words, most words first.
     """
     query_words = frozenset(search_terms(query))
-    words = {server: query_words & _terms_of(text) for server, text in instructions.items()}
-    servers_with = Counter(word for server_words in words.values() for word in server_words)
-    unique = frozenset(word for word, servers in servers_with.items() if servers == 1)
-    if unique:
-        unique = unique.difference(*(search_terms(text) for text in tool_texts))
-    counts = {server: len(server_words & unique) for server, server_words in words.items()}
+    words = {
+        server: query_words & _instruction_terms(text) for server, text in instructions.items()
+    }
+    server_counts = Counter(word for server_words in words.values() for word in server_words)
+    unique_words = frozenset(word for word, count in server_counts.items() if count == 1)
+    if unique_words:
+        unique_words = unique_words.difference(*(search_terms(text) for text in hit_texts))
+    counts = {server: len(server_words & unique_words) for server, server_words in words.items()}
     ranked = sorted(counts, key=lambda server: (-counts[server], server))
     return [(server, counts[server]) for server in ranked if counts[server]]
 
 
 @lru_cache(512)
-def _terms_of(text: str) -> frozenset[str]:
+def _instruction_terms(text: str) -> frozenset[str]:
     return frozenset(search_terms(text))
 
 
@@ -121,12 +123,8 @@ def find_tools(
         return selection
     best_server = matching_servers[0]
     tools = [tool for tool in view.tools() if tool.server == best_server]
-    added_count = min(_ADDED_TOOLS, k // 2 if selection.hits else k)
-    if not added_count:
-        return selection
-    added = view.search_among(
-        (tool.id for tool in tools), selection, k=added_count
-    ).hits_and_dropped
+    tool_ids = (tool.id for tool in tools)
+    added = view.search_among(tool_ids, selection, k=_MAX_ADDED_TOOLS).hits_and_dropped
     if not added:
         added = tuple(Hit(tool, rank=0, score=0.0, stages={}) for tool in tools[:_MAX_ADDED_TOOLS])
     first_hits = selection.hits[: k - len(added)]
@@ -211,8 +209,8 @@ async def collect_votes(
     )
     votes = await voters.collect(query, catalog)
     callable_claims = {
-        (server, tool): claim
-        for (server, tool), claim in arguments.items()
+        (server, tool): arguments
+        for (server, tool), arguments in claim_arguments.items()
         if any_grants(server, profile.vote_calls)
     }
     return CollectedVotes(votes, callable_claims)
@@ -220,9 +218,9 @@ async def collect_votes(
 
 def _may_vote(fleet: Fleet, profile: Profile, server: str) -> bool:
     return (
-        server in fleet.listed.voters
+        server in fleet.listed_tools.voting_servers
         and any_grants(server, profile.vote_servers)
-        and profile.names_server(server)
+        and profile.matches_server(server)
         and server in fleet.upstreams
         and fleet.upstreams[server].state is ServerState.STARTED
     )

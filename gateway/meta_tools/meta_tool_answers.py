@@ -145,11 +145,19 @@ def unready_line(unready: Mapping[str, str]) -> str:
     return f"Not available now: {', '.join(shown)}" + (f" and {more} more." if more else ".")
 
 
-def _named_first(unready: Mapping[str, str], query: str) -> dict[str, str]:
-    """The servers whose names share a word with a query come first."""
+def _state_and_reason(fleet: Fleet, server: str, state: str) -> str:
+    """The state of a server, and the sentence for models about its problem if it has one."""
+    upstream = fleet.upstreams.get(server)
+    sentence = None if upstream is None else upstream.problem_sentence
+    if upstream is None or sentence is None:
+        return state
+    return f"{state}: {sentence.removeprefix(f'{upstream.problem_code}: ')}"
+
+
+def _names_in(servers: Iterable[str], query: str) -> list[str]:
+    """The servers whose names share a word with a query."""
     query_terms = frozenset(search_terms(query))
-    names = sorted(unready, key=lambda name: query_terms.isdisjoint(search_terms(name)))
-    return {name: unready[name] for name in names}
+    return [name for name in servers if not query_terms.isdisjoint(search_terms(name))]
 
 
 def answer_details(

@@ -93,7 +93,7 @@ class CodeMode:
         checks = _ClientChecks(client, self._observer, requester)
 
         async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
-            verdict = Verdict(status="passed", asked=tool.id, tool=tool, arguments=arguments)
+            verdict = Verdict(status="passed", called_name=tool.id, tool=tool, arguments=arguments)
             # Each call has its own time limit.
             call_caller = Caller(
                 context=caller.context,

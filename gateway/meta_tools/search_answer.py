@@ -200,14 +200,14 @@ def short_signature(tool: Tool) -> str:
     A cut one ends in `...`: `get_tool_details` has the rest.
     """
     for text in (signature(tool), compact_signature(tool)):
-        if len(text) <= _SIGNATURE_CHARS:
+        if len(text) <= _MAX_SIGNATURE_CHARS:
             return text
     return f"{text[: _MAX_SIGNATURE_CHARS - 4].rpartition(' ')[0]} ...)"
 
 
 def _short_arguments(tool: Tool) -> str:
     """The arguments in at most 80 characters; empty if they need more."""
-    text = call_form(tool)
+    text = compact_signature(tool)
     return text if len(text) <= _MAX_ARGUMENT_CHARS else ""
 
 
@@ -219,15 +219,20 @@ def _near_ids(hits: Sequence[Hit], max_hits: int) -> frozenset[str]:
 
 def unmatched_words(query: str, hits: Iterable[Hit]) -> list[str]:
     """The words of a query that no hit has, if these are most of its words."""
-    text_terms = frozenset[str]().union(*(_terms_of(hit.tool) for hit in hits))
-    stems = {word: frozenset(search_terms(word)) for word in dict.fromkeys(lower_words(query))}
-    unmatched = [word for word, stem in stems.items() if stem and stem.isdisjoint(text_terms)]
-    word_count = sum(bool(stem) for stem in stems.values())
-    return unmatched[:_NAMED_WORDS] if 2 * len(unmatched) > word_count else []
+    hit_terms = frozenset[str]().union(*(_tool_terms(hit.tool) for hit in hits))
+    terms_by_word = {
+        word: frozenset(search_terms(word)) for word in dict.fromkeys(lower_words(query))
+    }
+    # Stop words have no terms.
+    terms_by_word = {word: word_terms for word, word_terms in terms_by_word.items() if word_terms}
+    unmatched = [
+        word for word, word_terms in terms_by_word.items() if word_terms.isdisjoint(hit_terms)
+    ]
+    return unmatched[:_MAX_UNMATCHED_WORDS] if 2 * len(unmatched) > len(terms_by_word) else []
 
 
 @lru_cache(4_096)
-def _terms_of(tool: Tool) -> frozenset[str]:
+def _tool_terms(tool: Tool) -> frozenset[str]:
     return frozenset(search_terms(f"{tool.id} {embedding_text(tool)}"))
 
 
@@ -259,15 +264,18 @@ def _fitting_server(hits: Sequence[Hit]) -> str:
     """The server of all near hits, or of the first one and of most hits; empty if there is none."""
     if not hits:
         return ""
-    near_ids = _near_ids(part.hits, _NEAR_HITS)
-    near_servers = {hit.tool.server for hit in part.hits if hit.id in near_ids}
-    server = part.hits[0].tool.server
-    if len(near_servers) > 1 and 2 * servers[server] <= len(part.hits):
-        return ""
-    listed = {hit.id for hit in part.hits}
-    others = [tool.id for tool in view.tools() if tool.server == server and tool.id not in listed]
-    if len(others) > _OTHER_TOOLS:
-        ranked = view.search_among(others, part.selection, k=_OTHER_TOOLS).hits_and_dropped
-        others = [hit.id for hit in ranked[:_OTHER_TOOLS]]
-    names = ", ".join(tool_id.partition("/")[2] for tool_id in others)
-    return f"Other tools of {server}: {names}" if names else ""
+    server = hits[0].tool.server
+    near_ids = _near_ids(hits, _MAX_NEAR_HITS)
+    near_servers = {hit.tool.server for hit in hits if hit.id in near_ids}
+    hit_count = sum(hit.tool.server == server for hit in hits)
+    return (server or "") if len(near_servers) == 1 or 2 * hit_count > len(hits) else ""
+
+
+def _best_ids(view: View, tool_ids: Sequence[str], selections: Sequence[Selection]) -> list[str]:
+    """The tools in the order of their best rank in one of the searches."""
+    rankings = [
+        view.search_among(tool_ids, selection, k=_MAX_OTHER_TOOLS).hits_and_dropped
+        for selection in selections
+    ]
+    ranked = sorted((hit.rank, at, hit.id) for at, hits in enumerate(rankings) for hit in hits)
+    return list(dict.fromkeys(tool_id for _, _, tool_id in ranked))

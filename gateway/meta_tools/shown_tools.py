@@ -142,7 +142,7 @@ def _all_fit_in_context_share(fleet: Fleet, client: ClientSession, view: View) -
     limit = int(client.profile.context_tokens * client.profile.pass_through)
     return (
         bool(permitted)
-        and not fleet.never_listed
+        and not fleet.unlisted_servers
         and definitions_take_at_most(view.catalog, limit, withheld=denied)
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...catalog import Catalog
 from ...catalog.pattern import any_grants, is_wild
-from ...codemode.grants import Flow, Grant, decision
+from ...codemode.grants import Flow, Grant, deciding_grant
 from ...config import Config
 from ...engine import Engine
 from ...gating import Gate, State, Votes
