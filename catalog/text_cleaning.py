@@ -25,7 +25,7 @@ ID_LIMIT = 2 * NAME_LIMIT + 1
 DESCRIPTION_LIMIT = 16_384
 """Maximum characters of a description, also in a schema. The longest real one found has 8,018."""
 TAG_LIMIT = 128
-"""Maximum characters of a tag."""
+"""Maximum characters of one of a tool's `tags`."""
 MARKS_LIMIT = 30
 """Combining marks in a row (UAX #15, section 13); putting them in order takes quadratic time."""
 NOTES_LIMIT = 32

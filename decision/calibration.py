@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 DEFAULT_LOST_SHARE = 0.0275
 """Default share of queries with a right tool on which the decision may abstain."""
-#: Parts of the examples, of which each is measured once by what was fitted to the others.
+#: Number of parts of the examples. Each part is measured by a model fitted to the other parts.
 FOLD_COUNT = 5
 #: Examples of each kind that every part needs for fitting.
 _MIN_PER_PART = 2
-#: Precision of the weights of a logistic model; of 1 to 300, it found the most queries that no tool
-#: fits on the development set, with all of its queries and with 120.
+#: L2 penalty of a logistic model's weights. Of 1 to 300, this value found the most queries of the
+#: development set that no tool fits, with all of its queries and with 120.
 _RIDGE = 30.0
 
 
@@ -81,7 +81,8 @@ class Example:
         Args:
             selection: an answer with `HITS_MEASURED` hits if possible.
             relevant: ids of the right tools.
-            odds: the result of `Decider.vector_odds`; None if unknown.
+            odds: log-odds that the decision's models read from the query's vector, by model: the
+                result of `Decider.vector_odds`; None if unknown.
             group: see the class.
         """
         hits = selection.hits_and_dropped[:HITS_MEASURED]
@@ -223,7 +224,13 @@ def calibrate(
             raise RequestError(f"tier {tier!r}: {error}") from error
     start = {tier: "bundled" if tier in usable.tiers else "requests" for tier in tiers}
     origin = {"requests": len(requests), "lost": lost, "k": k, "start": start}
-    decider = Decider(models, usable.wording, fingerprint, origin=origin, personal=usable.personal)
+    decider = Decider(
+        models,
+        wording=usable.wording,
+        encoder=fingerprint,
+        origin=origin,
+        personal=usable.personal,
+    )
     return Calibration(decider, reports, start, sum(map(bool, other_tools)))
 
 
@@ -292,17 +299,19 @@ def fit_tier(
         raise RequestError("no query has a right tool in the catalog: nothing to calibrate on")
     model = base or _logistic(with_negatives, reranker)
     if base is None:
-        fits = _fits_held_out(with_negatives, reranker)
+        probabilities = _held_out_probabilities(with_negatives, reranker)
     else:
-        fits = np.array([base.probability(example.measured) for example in with_negatives])
-    of_examples = fits[: len(examples)]
+        probabilities = np.array([base.probability(example.measured) for example in with_negatives])
+    of_examples = probabilities[: len(examples)]
     served = np.array([example.served for example in examples])
     abstain_below = lowest_kept(of_examples[served], lost)
     answered = [
-        example for example, fit in zip(examples, of_examples, strict=True) if fit >= abstain_below
+        example
+        for example, probability in zip(examples, of_examples, strict=True)
+        if probability >= abstain_below
     ]
     return TierModel(
-        fits=model.fits,
+        classifier=model.classifier,
         inputs=model.inputs,
         abstain_below=abstain_below,
         threshold=best_threshold(answered, k) if threshold else None,
@@ -438,16 +447,18 @@ def _logistic(examples: Sequence[Example], reranker: str | None) -> TierModel:
     )
 
 
-def _fits_held_out(examples: Sequence[Example], reranker: str | None) -> NDArray[np.float64]:
+def _held_out_probabilities(
+    examples: Sequence[Example], reranker: str | None
+) -> NDArray[np.float64]:
     """For each example, the probability by a model that was fitted to the other parts."""
     part = parts_of(examples)
     check_parts(examples, part)
-    fits = np.empty(len(examples))
+    probabilities = np.empty(len(examples))
     for fold in range(FOLD_COUNT):
         model = _logistic(_select(examples, part != fold), reranker)
         for number in np.flatnonzero(part == fold).tolist():
-            fits[number] = model.probability(examples[number].measured)
-    return fits
+            probabilities[number] = model.probability(examples[number].measured)
+    return probabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,8 +479,10 @@ class _Offer:
 def _offer(model: TierModel, example: Example, k: int) -> _Offer:
     listed = np.arange(len(example.right)) < k
     always_kept = np.isposinf(example.scores).any()
-    fits = bool(len(example.right)) and model.probability(example.measured) >= model.abstain_below
-    if not fits and not always_kept:
+    any_fits = (
+        bool(len(example.right)) and model.probability(example.measured) >= model.abstain_below
+    )
+    if not any_fits and not always_kept:
         return _Offer(example, True, np.zeros_like(listed))
     if model.threshold is not None:
         listed &= example.scores >= model.threshold

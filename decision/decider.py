@@ -69,7 +69,7 @@ class TierModel:
     """The calibration of one tier.
 
     Args:
-        fits: model for whether any tool fits a query.
+        classifier: model for whether any tool fits a query.
         inputs: names of its inputs, in order: measurements, and `wording`.
         abstain_below: the decision abstains if the probability that any tool fits is lower.
         threshold: score below which hits are dropped; None for none.
@@ -77,7 +77,7 @@ class TierModel:
         reranker: name of the tier's reranker; None without one.
     """
 
-    fits: Classifier
+    classifier: Classifier
     inputs: tuple[str, ...]
     abstain_below: float
     threshold: float | None = None
@@ -92,11 +92,11 @@ class TierModel:
         """
         if measured.get(KEPT):
             return 1.0
-        return float(sigmoid(self.fits(self.row(measured))))
+        return float(sigmoid(self.classifier(self.row(measured))))
 
     def row(self, measured: Mapping[str, float]) -> NDArray[np.float64]:
-        """The inputs of `fits`, shape (m,)."""
-        averages = zip(self.inputs, self.fits.centre.tolist(), strict=True)
+        """The inputs of the classifier, shape (m,)."""
+        averages = zip(self.inputs, self.classifier.centre.tolist(), strict=True)
         return np.array([measured.get(name, average) for name, average in averages])
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class TierModel:
             "threshold": self.threshold,
             "abstain_below": self.abstain_below,
             "inputs": list(self.inputs),
-            "fits": self.fits.to_dict(),
+            "fits": self.classifier.to_dict(),
         }
 
     @classmethod
@@ -120,12 +120,14 @@ class TierModel:
         inputs = tuple(saved["inputs"])
         if unknown := [name for name in inputs if name not in (*MEASUREMENTS, WORDING)]:
             raise ValueError(f"this version does not measure {', '.join(map(str, unknown))}")
-        fits = Classifier.from_dict(saved["fits"])
-        if len(inputs) != len(fits.centre):
-            raise ValueError(f"{len(inputs)} inputs are named, and {len(fits.centre)} are used")
+        classifier = Classifier.from_dict(saved["fits"])
+        if len(inputs) != len(classifier.centre):
+            raise ValueError(
+                f"{len(inputs)} inputs are named, and {len(classifier.centre)} are used"
+            )
         threshold = saved["threshold"]
         return cls(
-            fits=fits,
+            classifier=classifier,
             inputs=inputs,
             abstain_below=float(saved["abstain_below"]),
             threshold=None if threshold is None else float(threshold),
@@ -142,7 +144,8 @@ def measure_answer(
     Args:
         query: the query.
         hits: its hits, best first, at most `HITS_MEASURED`.
-        odds: the result of `Decider.vector_odds`; None if the vector is not known.
+        odds: log-odds that the models read from the query's vector, by model: the result of
+            `Decider.vector_odds`; None if the vector is not known.
     """
     measured = measure(query, hits) | dict(odds or {})
     if measured.pop(PERSONAL, 0.0) > 0 and any_keeps_what_is_said(hits):

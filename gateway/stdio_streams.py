@@ -88,12 +88,12 @@ class _RepairedLines:
         self._file = file
 
     def readline(self) -> str:
-        """The next line, repaired by `JsonRepair`; "" at the end."""
+        """The next line, repaired by `repaired_json`; "" at the end."""
         return repaired_json(self._file.readline()).decode()
 
 
 class RepairedPipeLines:
-    """The lines of a pipe or socket, each repaired by `JsonRepair`. The SDK iterates over them.
+    """The lines of a pipe or socket, each repaired by `repaired_json`. The SDK iterates over them.
 
     Args:
         descriptor: the end to read from.

@@ -46,17 +46,17 @@ def fit_network_tier(
         rest = [one for one, at in zip(examples, part, strict=True) if at != fold]
         model = _network_tier(rest, dense, seed)
         for at in np.flatnonzero(part == fold).tolist():
-            odds[at] = model.fits(model.row(examples[at].measured))
+            odds[at] = model.classifier(model.row(examples[at].measured))
     served = np.array([one.served for one in examples])
     model = _network_tier(examples, dense, seed)
     slope, shift = _calibration(odds, served)
-    fits = replace(
-        model.fits,
-        weights=slope * model.fits.weights,
-        offset=slope * model.fits.offset + shift,
+    classifier = replace(
+        model.classifier,
+        weights=slope * model.classifier.weights,
+        offset=slope * model.classifier.offset + shift,
     )
     below = lowest_kept(sigmoid(slope * odds + shift)[served], lost)
-    return replace(model, fits=fits, abstain_below=below)
+    return replace(model, classifier=classifier, abstain_below=below)
 
 
 def fit_network(

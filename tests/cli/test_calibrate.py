@@ -73,7 +73,7 @@ def test_another_encoder_and_a_reranker_get_a_logistic_model(
         assert figures["lost"] <= 0.05
         model = Decider.load(out).tiers[tier]
         assert model.reranker == reranker
-        assert model.fits.hidden is None
+        assert model.classifier.hidden is None
     engine = Engine.open(index, tiers={"own": reranked}, decision=str(out))
     judged = engine.view().search("please create an issue", tier="own", decide=True)
     assert judged.fits is not None

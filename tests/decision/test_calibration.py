@@ -112,7 +112,7 @@ def test_made_negatives_are_measured_only_without_others(examples):
 
 def test_a_base_model_is_kept_and_only_its_limits_are_chosen(model, examples):
     again = fit_tier(examples[300:], [], base=model, reranker=None, k=10, lost=0.2)
-    assert again.fits is model.fits
+    assert again.classifier is model.classifier
     served = [model.probability(one.measured) for one in examples[300:] if one.served]
     assert again.abstain_below == sorted(served)[int(0.2 * (len(served) + 1) + 1e-9) - 1]
 

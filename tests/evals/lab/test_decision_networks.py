@@ -57,7 +57,7 @@ def test_a_tier_is_fitted_and_calibrated(examples: list[Example]) -> None:
 
 def test_a_missing_wording_is_average(examples: list[Example]) -> None:
     model = fit_network_tier(examples[:200], dense=True, lost=0.1)
-    average = float(model.fits.centre[-1])
+    average = float(model.classifier.centre[-1])
     measured = dict(examples[0].measured)
     known = model.probability(measured | {WORDING: average})
     del measured[WORDING]
