@@ -110,6 +110,11 @@ class StoredStages:
         source = f"of {static.teacher}" if self.has_dense and self.lifts else "of texts"
         return self._number(f"{static.fingerprint} {source}", static.dim)
 
+    def models(self) -> list[int]:
+        """Numbers of the models whose vectors are searched."""
+        models = [self.dense_model()] if self.has_dense else []
+        return [*models, self.static_model()] if self.has_static else models
+
     def _number(self, fingerprint: str, dim: int) -> int:
         if fingerprint not in self._numbers:
             self._numbers[fingerprint] = self.vectors.model(fingerprint, dim)
@@ -354,7 +359,7 @@ class StoredBuild:
         documents = self._stored.documents(tools, self._queries, self.catalog)
         self._add_vectors(tools, [document.vector_key for document in documents])
         if servers is None or servers:
-            written = self._stored.catalog.write(documents, servers)
+            written = self._stored.catalog.write(documents, servers, models=self._stored.models())
             numbers |= written.numbers
             # If others wrote other servers meanwhile, this version lacks their changes.
             if servers is None or written.version - written.changed == version:
