@@ -205,6 +205,7 @@ class Builder:
             catalog,
             self._match_queries(rows_of(catalog), trusted_ages),
             numbers=numbers,
+            previous=previous,
             queries_source=self._queries_source(trusted_ages),
             trusted_ages=trusted_ages,
         )

@@ -244,7 +244,9 @@ class StoredBuild:
         self._tools = rows_of(catalog)
         self._to_encode: int | None = None
         self._numbers = self._write(previous) if numbers is None else numbers
-        self._names = Names.of(self._tools)
+        self._names = (
+            Names.of(self._tools) if previous is None else previous.names_of(self._tools)
+        )
 
     @property
     def remaining(self) -> int:
@@ -348,9 +350,8 @@ class StoredBuild:
         if previous is not None and isinstance(previous.joint, StoredSearch):
             version = previous.joint.version
             stored_numbers = previous.joint.rows.numbers.tolist()
-            numbers = {
-                tool.id: number for tool, number in zip(previous.built, stored_numbers, strict=True)
-            }
+            ids = [tool.id for tool in previous.built]
+            numbers = dict(zip(ids, stored_numbers, strict=True))
             if bool(previous.example_queries) == bool(self._queries):
                 servers = _changed_servers(
                     previous.built, previous.example_queries, self._tools, self._queries
@@ -410,22 +411,22 @@ def _changed_servers(
     queries: Mapping[str, ExampleQueries],
 ) -> set[str]:
     """Servers of which a tool, or its example queries, differ."""
-    earlier = {tool.id: tool for tool in earlier_tools}
-    present = {tool.id: tool for tool in tools}
-    changed_ids = earlier.keys() ^ present.keys()
-    changed_ids |= {
-        tool_id
-        for tool_id, tool in present.items()
-        # Most tools are the same object, which is quick to see.
-        if ((earlier_tool := earlier.get(tool_id)) is not tool and earlier_tool != tool)
-        or ((earlier_queries or queries) and earlier_queries.get(tool_id) != queries.get(tool_id))
-    }
-    return {
-        tool.server or ""
-        for tool_id in changed_ids
+    # Most tools are the same objects, which is quick to see.
+    kept = set(map(id, earlier_tools)).intersection(map(id, tools))
+    earlier = {tool.id: tool for tool in earlier_tools if id(tool) not in kept}
+    present = {tool.id: tool for tool in tools if id(tool) not in kept}
+    changed = [
+        tool
+        for tool_id in earlier.keys() | present.keys()
+        if earlier.get(tool_id) != present.get(tool_id)
         for tool in (earlier.get(tool_id), present.get(tool_id))
         if tool is not None
-    }
+    ]
+    if earlier_queries or queries:
+        changed += [
+            tool for tool in tools if earlier_queries.get(tool.id) != queries.get(tool.id)
+        ]
+    return {tool.server or "" for tool in changed}
 
 
 def _moved(

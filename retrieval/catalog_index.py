@@ -147,6 +147,15 @@ class Index:
         """Rows whose id or name is exactly `text`, or else but for letter case, or as words."""
         return self.names.named(text)
 
+    def names_of(self, tools: tuple[Tool, ...]) -> Names:
+        """The names of a version with these tools by row.
+
+        The same object for the same tools, so that rules compiled over it are used again.
+        """
+        if self.names.present is None and self.tools == tools:
+            return self.names
+        return self.names.changed(self.tools, tools)
+
     @property
     def is_as_built(self) -> bool:
         """Whether it shows just the tools that its stages were built over."""
@@ -180,7 +189,7 @@ class Index:
             tool is not earlier for tool, earlier in zip(tools, self.tools, strict=True)
         )
         if has_changed or not present.all() or names.present is not None:
-            names = Names.of(tools, None if present.all() else present)
+            names = names.changed(self.tools, tools, None if present.all() else present)
         waiting = sum(
             (earlier := built.get(tool.id)) is not tool and earlier != tool for tool in catalog
         )

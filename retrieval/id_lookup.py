@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Self
 
 import numpy as np
@@ -26,18 +27,18 @@ class Names:
 
     Args:
         rows: tool id to its row.
-        exact: id or name to the rows that have it.
+        exact: id or name to the ids of the tools that have it.
         folded: the same without regard to letter case, for ids and names that are not in `exact`
             in this form already.
-        spelled: name of several words to the rows that have it, as people write it: `list files`
-            and `disk list files` for `disk/list_files` and `disk/listFiles`.
+        spelled: name of several words to the ids of the tools that have it, as people write it:
+            `list files` and `disk list files` for `disk/list_files` and `disk/listFiles`.
         present: mask of the rows that have a tool, shape (n,); None for all rows.
     """
 
     rows: dict[str, int]
-    exact: dict[str, list[int]]
-    folded: dict[str, list[int]]
-    spelled: dict[str, list[int]]
+    exact: dict[str, tuple[str, ...]]
+    folded: dict[str, tuple[str, ...]]
+    spelled: dict[str, tuple[str, ...]]
     present: NDArray[np.bool_] | None = None
 
     @classmethod
@@ -48,14 +49,37 @@ class Names:
             tools: tools by row.
             present: mask of the rows whose tool still exists; None for all rows.
         """
-        names = cls({}, {}, {}, {}, present)
+        return cls({}, {}, {}, {}).changed((), tools, present)
+
+    def changed(
+        self,
+        earlier_tools: Sequence[Tool],
+        tools: Sequence[Tool],
+        present: NDArray[np.bool_] | None = None,
+    ) -> Self:
+        """The names of other tools. Only those of tools that differ are computed.
+
+        Args:
+            earlier_tools: tools by row that these names are of.
+            tools: as for `of`.
+            present: as for `of`.
+        """
+        before, now = _present(earlier_tools, self.present), _present(tools, present)
+        # Most tools are the same objects, which is quick to see.
+        kept = set(map(id, before)).intersection(map(id, now))
+        removed = _entries(tool for tool in before if id(tool) not in kept)
+        added = _entries(tool for tool in now if id(tool) not in kept)
+        tables = (self.exact.copy(), self.folded.copy(), self.spelled.copy())
+        for table, removed_ids, added_ids in zip(tables, removed, added, strict=True):
+            for key, ids in removed_ids.items():
+                table[key] = tuple(tool_id for tool_id in table[key] if tool_id not in ids)
+                if not table[key]:
+                    del table[key]
+            for key, ids in added_ids.items():
+                table[key] = (*table.get(key, ()), *ids)
         rows = range(len(tools)) if present is None else np.flatnonzero(present).tolist()
-        for row in rows:
-            tool = tools[row]
-            names.rows[tool.id] = row
-            for table, name in names._entries(tool):
-                table.setdefault(name, []).append(row)
-        return names
+        ids_to_rows = dict(zip([tool.id for tool in now], rows, strict=True))
+        return type(self)(ids_to_rows, *tables, present)
 
     def by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
         """The rows of a mask that have a tool, in order of tool id, shape (m,)."""
@@ -70,26 +94,42 @@ class Names:
         name = name_in_query(text)
         folded = name.casefold()
         for prefix in ("", _NAME):
-            if rows := self.exact.get(prefix + name):
-                return rows
+            if ids := self.exact.get(prefix + name):
+                return self._rows_of(ids)
             same_folded = (table.get(prefix + folded, ()) for table in (self.exact, self.folded))
-            if all_rows := sorted({row for rows in same_folded for row in rows}):
-                return all_rows
-        return self.spelled.get(_as_words(name), ())
+            if all_ids := {tool_id for ids in same_folded for tool_id in ids}:
+                return self._rows_of(all_ids)
+        return self._rows_of(self.spelled.get(_as_words(name), ()))
 
-    def _entries(self, tool: Tool) -> Iterator[tuple[dict[str, list[int]], str]]:
-        name = tool.name
-        if "/" in name and name != tool.id:
-            name = _NAME + name
-        for key in {tool.id, name}:
-            yield self.exact, key
-            if (folded := key.casefold()) != key:
-                yield self.folded, folded
+    def _rows_of(self, ids: Collection[str]) -> Sequence[int]:
+        return sorted(self.rows[tool_id] for tool_id in ids)
+
+
+def _present(tools: Sequence[Tool], present: NDArray[np.bool_] | None) -> Sequence[Tool]:
+    return tools if present is None else list(compress(tools, present.tolist()))
+
+
+_Ids = dict[str, dict[str, None]]
+"""Key of a table to the ids that have it, in order."""
+
+
+def _entries(tools: Iterable[Tool]) -> tuple[_Ids, _Ids, _Ids]:
+    """The entries `exact`, `folded` and `spelled` of tools."""
+    exact: _Ids = {}
+    folded: _Ids = {}
+    spelled: _Ids = {}
+    for tool in tools:
+        tool_id, name = tool.id, tool.name
+        for key in {tool_id, _NAME + name if "/" in name and name != tool_id else name}:
+            exact.setdefault(key, {})[tool_id] = None
+            if (folded_key := key.casefold()) != key:
+                folded.setdefault(folded_key, {})[tool_id] = None
         if "/" not in name:
             # With the server's name too, so that a stranger's `github_search` never comes alone.
-            for key in {_as_words(name), _as_words(tool.id)}:
+            for key in {_as_words(name), _as_words(tool_id)}:
                 if " " in key:
-                    yield self.spelled, key
+                    spelled.setdefault(key, {})[tool_id] = None
+    return exact, folded, spelled
 
 
 def _as_words(name: str) -> str:
