@@ -83,9 +83,7 @@ class Build:
         self._lexical = lexical
         self._dense_folder = dense_folder
         self.learned = self._saved_learned = learned
-        self._names = (
-            Names.of(self._tools) if previous is None else previous.names_of(self._tools)
-        )
+        self._names = Names.of(self._tools) if previous is None else previous.names_of(self._tools)
         if (
             previous is not None
             and previous.built == self._tools

@@ -244,9 +244,7 @@ class StoredBuild:
         self._tools = rows_of(catalog)
         self._to_encode: int | None = None
         self._numbers = self._write(previous) if numbers is None else numbers
-        self._names = (
-            Names.of(self._tools) if previous is None else previous.names_of(self._tools)
-        )
+        self._names = Names.of(self._tools) if previous is None else previous.names_of(self._tools)
 
     @property
     def remaining(self) -> int:
@@ -423,9 +421,7 @@ def _changed_servers(
         if tool is not None
     ]
     if earlier_queries or queries:
-        changed += [
-            tool for tool in tools if earlier_queries.get(tool.id) != queries.get(tool.id)
-        ]
+        changed += [tool for tool in tools if earlier_queries.get(tool.id) != queries.get(tool.id)]
     return {tool.server or "" for tool in changed}
 
 

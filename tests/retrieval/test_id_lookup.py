@@ -15,9 +15,7 @@ WORDS = ("list_files", "listFiles", "List_Files", "search", "disk/search", "git"
 
 def test_names_of_a_changed_version_are_those_computed_anew() -> None:
     draw = random.Random(0)
-    tools = {
-        tool.id: tool for server in SERVERS for tool in (Tool(word, server) for word in WORDS)
-    }
+    tools = {tool.id: tool for server in SERVERS for tool in (Tool(word, server) for word in WORDS)}
     earlier: tuple[Tool, ...] = ()
     names = Names.of(earlier)
     for _ in range(200):
