@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Catalog, Tool
+from ..catalog.catalog import differing
 from ..catalog.schema import canonical_json, digest
 from ..config import Config, TrustConfig
 from ..enrichment import ExampleQueryMatcher
@@ -145,17 +146,19 @@ class Builder:
         catalog = without_voting_tools(catalog)
         tools = rows_of(catalog)
         trusted_ages = self.trusted_ages(catalog) if trusted_ages is None else trusted_ages
-        unchanged = set()
-        if previous is not None and not trusted_ages and not rematch_all:
-            unchanged = set(map(id, previous.built))
-        new_tools = [tool for tool in tools if id(tool) not in unchanged]
-        queries = self._match_queries(new_tools, trusted_ages)
-        if previous is not None:
-            earlier = previous.example_queries
+        if previous is None or trusted_ages or rematch_all:
+            queries = self._match_queries(tools, trusted_ages)
+        else:
+            was, is_now = differing(previous.built, tools)
+            kept = set(map(id, previous.built[was])).intersection(map(id, tools[is_now]))
+            changed_ids = {tool.id for tool in previous.built[was] if id(tool) not in kept}
+            queries = self._match_queries(
+                [tool for tool in tools[is_now] if id(tool) not in kept], trusted_ages
+            )
             queries |= {
-                tool.id: earlier[tool.id]
-                for tool in tools
-                if id(tool) in unchanged and tool.id in earlier
+                tool_id: tool_queries
+                for tool_id, tool_queries in previous.example_queries.items()
+                if tool_id not in changed_ids
             }
         if self._stored is not None:
             from .stored_build import StoredBuild
@@ -410,7 +413,7 @@ class Builder:
             index: any version.
             trusted_ages: tools and the ages of their pins, see `trusted_ages`.
         """
-        if len({trusted_ages.get(tool.id) for tool in index.tools}) < 2:
+        if not trusted_ages or len({trusted_ages.get(tool.id) for tool in index.tools}) < 2:
             return replace(index, copies=Copies())
         twins = index.twins or Twins.of(index.tools, index.tool_vectors)
         copies = Copies.of(index.tools, twins.copies(index.tools, trusted_ages))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Catalog, Tool
+from ..catalog.catalog import differing
 from ..catalog.tool_document import embedding_text
 from ..config import Config
 from ..errors import ConfigError
@@ -323,7 +324,8 @@ class StoredBuild:
 
     @cached_property
     def _search(self) -> StoredSearch:
-        numbers = np.array([self._numbers.of_tools[tool.id] for tool in self._tools], np.int32)
+        # The names are in order of row.
+        numbers = np.array([self._numbers.of_tools[name] for name in self._names.rows], np.int32)
         stored = self._stored
         return StoredSearch(
             stored.database,
@@ -409,10 +411,9 @@ def _changed_servers(
     queries: Mapping[str, ExampleQueries],
 ) -> set[str]:
     """Servers of which a tool, or its example queries, differ."""
-    # Most tools are the same objects, which is quick to see.
-    kept = set(map(id, earlier_tools)).intersection(map(id, tools))
-    earlier = {tool.id: tool for tool in earlier_tools if id(tool) not in kept}
-    present = {tool.id: tool for tool in tools if id(tool) not in kept}
+    was, is_now = differing(earlier_tools, tools)
+    earlier = {tool.id: tool for tool in earlier_tools[was]}
+    present = {tool.id: tool for tool in tools[is_now]}
     changed = [
         tool
         for tool_id in earlier.keys() | present.keys()

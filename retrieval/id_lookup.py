@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
+from ..catalog.catalog import differing
 from ..text import spaced
 
 # Before a name that reads like an id; no name has a line break.
@@ -65,10 +66,10 @@ class Names:
             present: as for `of`.
         """
         before, now = _present(earlier_tools, self.present), _present(tools, present)
-        # Most tools are the same objects, which is quick to see.
-        kept = set(map(id, before)).intersection(map(id, now))
-        removed = _entries(tool for tool in before if id(tool) not in kept)
-        added = _entries(tool for tool in now if id(tool) not in kept)
+        was, is_now = differing(before, now)
+        kept = set(map(id, before[was])).intersection(map(id, now[is_now]))
+        removed = _entries(tool for tool in before[was] if id(tool) not in kept)
+        added = _entries(tool for tool in now[is_now] if id(tool) not in kept)
         tables = (self.exact.copy(), self.folded.copy(), self.spelled.copy())
         for table, removed_ids, added_ids in zip(tables, removed, added, strict=True):
             for key, ids in removed_ids.items():
@@ -78,8 +79,10 @@ class Names:
             for key, ids in added_ids.items():
                 table[key] = (*table.get(key, ()), *ids)
         rows = range(len(tools)) if present is None else np.flatnonzero(present).tolist()
-        ids_to_rows = dict(zip([tool.id for tool in now], rows, strict=True))
-        return type(self)(ids_to_rows, *tables, present)
+        # In order of row, as those before.
+        all_ids = list(self.rows)
+        all_ids[was] = [tool.id for tool in now[is_now]]
+        return type(self)(dict(zip(all_ids, rows, strict=True)), *tables, present)
 
     def by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
         """The rows of a mask that have a tool, in order of tool id, shape (m,)."""

@@ -25,7 +25,7 @@ from ....retrieval.postgres.migrations import migrate
 from ...report import Table
 from .material import Material
 from .memory import resident_mb
-from .timing import Latency, uncollected, warm_up
+from .timing import Latency, uncollected
 
 if TYPE_CHECKING:
     from ....view import View
@@ -155,7 +155,11 @@ def measure(
 
 def search_table(bench: StoredBench) -> Table:
     """One row for each search; the goals of smaller parts are the times of all tools."""
-    open_ms = {row.tools: row.latency.p50_ms for row in bench.searches if row.among == ALL}
+    open_ms = {
+        row.tools: row.latency.p50_ms
+        for row in bench.searches
+        if (row.where, row.among) == (IN_POSTGRES, ALL)
+    }
     rows = []
     for row in sorted(bench.searches, key=lambda row: (row.where != IN_PROCESS, row.tools)):
         goal = None
@@ -287,7 +291,9 @@ def _latency(view: View, queries: Sequence[str]) -> Latency:
         selection = view.search(queries[position], tier=_TIER)
         times.append(selection.total_ms - selection.timings["encode"])
 
-    warm_up(search, len(queries))
+    # Each query once, so that the server has read the postings of its words from the disk.
+    for position in range(len(queries)):
+        search(position)
     times.clear()
     with uncollected():
         for position in range(len(queries)):
