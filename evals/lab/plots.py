@@ -36,6 +36,8 @@ _DARK = {
     "xtick.color": "#c9c5bc",
     "ytick.color": "#c9c5bc",
     "grid.color": "#6b675f",
+    "legend.facecolor": "none",
+    "legend.edgecolor": "#6b675f",
 }
 """Colours for a dark page, in place of the usual ones."""
 _IN_DARK = ("quality-by-time", "postgres-by-size")
