@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from .lazy import public
+from .lazy import lazy_names
 
 if TYPE_CHECKING:
     from .catalog import Catalog as Catalog
@@ -28,7 +28,7 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_MODULE_OF_NAME = {
     "Catalog": ".catalog",
     "Config": ".config",
     "Engine": ".engine",
@@ -43,6 +43,6 @@ _HOMES = {
     "View": ".view",
 }
 
-__all__ = [*_HOMES, "__version__"]
+__all__ = [*_MODULE_OF_NAME, "__version__"]
 
-__getattr__, __dir__ = public(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy_names(__name__, _MODULE_OF_NAME, __all__)

@@ -30,13 +30,13 @@ from .models.model_protocols import Encoder, Reranker
 from .retrieval.backends.protocols import Fusion
 from .retrieval.search.query_run import Strategy
 from .sections import (
-    AUTO,
+    AS_JSON_NAME,
+    AUTO_TIER,
     BUILT_IN_TIERS,
-    COMMAND,
+    COMMAND_RERANKER,
     DEFAULT_RERANKER,
-    DUMPED,
-    OBJECT,
-    RERANK,
+    OBJECT_KEY,
+    RERANK_TIER,
     RERANKER_MISSING,
     DenseConfig,
     EncoderConfig,
@@ -54,14 +54,14 @@ from .settings import validation_text
 if TYPE_CHECKING:
     from .setting_types import ConfigSettings
 
-CONFIG_BYTES = 1 << 22
+MAX_CONFIG_BYTES = 1 << 22
 """Bytes of a configuration file, 4 MiB."""
 
 
 _NAMES_FOR_PATHS = ("library", "bundled", "off")
 """Values of settings for paths that are no paths."""
 
-REMEMBERED = frozenset(
+SAVED_SETTINGS = frozenset(
     {"encoder", "reranker", "lexical", "dense", "fusion", "tiers", "default_tier", "index"}
 )
 """Settings that a saved index keeps. Permission rules and trust never come from an index."""
@@ -85,15 +85,15 @@ def _checked_tier(value: Any) -> str | Strategy:
 EncoderChoice = Annotated[
     str | EncoderConfig | Encoder,
     BeforeValidator(lambda value: checked_model(EncoderConfig, Encoder, value)),
-    DUMPED,
+    AS_JSON_NAME,
 ]
 RerankerChoice = Annotated[
     str | RerankerConfig | Reranker,
     BeforeValidator(lambda value: checked_model(RerankerConfig, Reranker, value)),
-    DUMPED,
+    AS_JSON_NAME,
 ]
-FusionChoice = Annotated[FusionConfig | Fusion, BeforeValidator(_checked_fusion), DUMPED]
-TierChoice = Annotated[str | Strategy, BeforeValidator(_checked_tier), DUMPED]
+FusionChoice = Annotated[FusionConfig | Fusion, BeforeValidator(_checked_fusion), AS_JSON_NAME]
+TierChoice = Annotated[str | Strategy, BeforeValidator(_checked_tier), AS_JSON_NAME]
 
 
 class TierConfig(PartSection):
@@ -115,8 +115,8 @@ class TierConfig(PartSection):
             the threshold of the calibration that `decision` names, if it has one.
     """
 
-    kind = "strategy"
-    chooser = "strategy"
+    part_kind = "strategy"
+    name_field = "strategy"
     strategy: str = "pipeline"
     retrievers: tuple[str, ...] = Field(min_length=1)
     fusion: FusionChoice | None = None
@@ -275,7 +275,7 @@ class SessionConfig(Section):
 
 def _default_tiers() -> dict[str, TierConfig]:
     """The built-in tiers without a reranker. Validation adds `rerank` if one is set."""
-    return {name: TierConfig(**tier) for name, tier in offered_tiers(reranks=False).items()}
+    return {name: TierConfig(**tier) for name, tier in offered_tiers(has_reranker=False).items()}
 
 
 def _chosen_tier(name: str, among: Sequence[str]) -> dict[str, Any]:
@@ -365,7 +365,7 @@ class Config(Section):
     @classmethod
     def _complete_tiers(cls, tiers: Any, info: ValidationInfo) -> Any:
         # A reranker whose setting is wrong is not among the data.
-        reranks = info.data.get("reranker", DEFAULT_RERANKER) is not None
+        has_reranker = info.data.get("reranker", DEFAULT_RERANKER) is not None
         if isinstance(tiers, list | tuple):
             if unknown := [name for name in tiers if name not in list(BUILT_IN_TIERS)]:
                 raise ValueError(
@@ -380,7 +380,7 @@ class Config(Section):
                 else tier
                 for name, tier in tiers.items()
             }
-            all_tiers = {**offered_tiers(reranks=reranks), **changed}
+            all_tiers = {**offered_tiers(has_reranker=has_reranker), **changed}
             return {name: _with_source(tier, all_tiers) for name, tier in all_tiers.items()}
         return tiers
 
@@ -405,7 +405,7 @@ class Config(Section):
                         f"{name}.backend: with index.backend 'postgres' the database searches; "
                         "remove this line"
                     )
-        auto = self.default_tier == AUTO and not self.tiers.keys().isdisjoint(BUILT_IN_TIERS)
+        auto = self.default_tier == AUTO_TIER and not self.tiers.keys().isdisjoint(BUILT_IN_TIERS)
         if self.default_tier not in self.tiers and not auto:
             raise ValueError(
                 f"default_tier {self.default_tier!r} is not among the tiers: {_list(self.tiers)}"
@@ -414,13 +414,13 @@ class Config(Section):
         for name, tier in self.tiers.items():
             if tier.strategy == "model":
                 self._check_source(name, tier)
-            if tier.reranker == DEFAULT_RERANKER and not self.reranks:
+            if tier.reranker == DEFAULT_RERANKER and not self.has_reranker:
                 raise ValueError(f"tiers.{name}: {RERANKER_MISSING}")
         self._check_fallbacks()
 
     def _check_fallbacks(self) -> None:
         # A list of tiers may leave out a built-in one that another falls back to.
-        known = dict.fromkeys([*self.tiers, *offered_tiers(reranks=self.reranks)])
+        known = dict.fromkeys([*self.tiers, *offered_tiers(has_reranker=self.has_reranker)])
         for name in self.tiers:
             passed: list[str] = []
             step: str | None = name
@@ -439,10 +439,14 @@ class Config(Section):
 
     def _hint(self, missing: str) -> str:
         """What to do where a tier is missing because no reranker is set."""
-        return f". {RERANK}: {RERANKER_MISSING}" if missing == RERANK and not self.reranks else ""
+        return (
+            f". {RERANK_TIER}: {RERANKER_MISSING}"
+            if missing == RERANK_TIER and not self.has_reranker
+            else ""
+        )
 
     def _check_source(self, name: str, tier: TierConfig) -> None:
-        source = tier.arguments()["source"]
+        source = tier.part_arguments()["source"]
         usable = [other for other, values in self.tiers.items() if values.reranker is None]
         if source not in usable:
             raise ValueError(
@@ -456,19 +460,19 @@ class Config(Section):
             )
 
     @property
-    def reranks(self) -> bool:
+    def has_reranker(self) -> bool:
         """Whether the setting `reranker` is set, which the tier `rerank` needs."""
         return self.reranker is not None
 
-    def remembered(self) -> dict[str, Any]:
-        """The settings that a saved index keeps: those of `REMEMBERED` that were set; JSON form.
+    def settings_to_save(self) -> dict[str, Any]:
+        """The settings of `SAVED_SETTINGS` that were set, which a saved index keeps; JSON form.
 
         Example:
             >>> from shortlist import Config
-            >>> Config(encoder="static", k=5).remembered()
+            >>> Config(encoder="static", k=5).settings_to_save()
             {'encoder': 'static'}
         """
-        values = self.model_dump(mode="json", include=self.model_fields_set & REMEMBERED)
+        values = self.model_dump(mode="json", include=self.model_fields_set & SAVED_SETTINGS)
         if "index" in values:
             values["index"]["example_queries"] = [
                 str(name) if name == "library" else str(Path(name).absolute())
@@ -476,27 +480,28 @@ class Config(Section):
             ]
         return values
 
-    def over(self, saved: Mapping[str, Any]) -> tuple[Self, tuple[str, ...]]:
+    def merged_with_saved(self, saved: Mapping[str, Any]) -> tuple[Self, tuple[str, ...]]:
         """These settings over those of a saved index, and the names of saved ones they replace.
 
         Args:
-            saved: the result of `remembered`.
+            saved: the result of `settings_to_save`.
 
         Raises:
             ConfigError: the settings do not go together.
 
         Example:
             >>> from shortlist import Config
-            >>> config, replaced = Config(k=5).over(Config(tiers=["lexical"]).remembered())
+            >>> saved = Config(tiers=["lexical"]).settings_to_save()
+            >>> config, replaced = Config(k=5).merged_with_saved(saved)
             >>> list(config.tiers), config.k, replaced
             (['lexical'], 5, ())
         """
-        own = self.model_fields_set & REMEMBERED
+        own = self.model_fields_set & SAVED_SETTINGS
         _check_objects({name: value for name, value in saved.items() if name not in own})
         kept = {name: value for name, value in saved.items() if name not in own}
         if "tiers" in own:
             kept.pop("default_tier", None)
-        current = self.remembered()
+        current = self.settings_to_save()
         replaced = tuple(
             name for name in sorted(own) if name in saved and saved[name] != current[name]
         )
@@ -539,7 +544,7 @@ class Config(Section):
             return choice, {"threads": self.threads}
         if not isinstance(choice, ModelSection):
             raise ConfigError(f"{choice!r:.200}: an object cannot be loaded by name")
-        settings = choice.arguments()
+        settings = choice.part_arguments()
         return choice.name, {**settings, "threads": settings.get("threads") or self.threads}
 
     @classmethod
@@ -585,7 +590,7 @@ class Config(Section):
             raise ConfigError(f"a configuration is a path or a mapping, not {source!r:.80}")
         path = Path(source)
         try:
-            text = read_text_file(path, CONFIG_BYTES, error=ConfigError)
+            text = read_text_file(path, MAX_CONFIG_BYTES, error=ConfigError)
             settings = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
         except (ValueError, RecursionError) as error:
             raise ConfigError(f"{path}: cannot be read as a configuration: {error}") from error
@@ -632,7 +637,7 @@ def resolve_paths(settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             return changed(value, name=partial(model, kind=kind), model=partial(model, kind=kind))
         if not isinstance(value, str):
             return value
-        name = registry.resolve(kind, value)[1].get("model", "")
+        name = registry.resolve(kind, value).settings.get("model", "")
         if not name or name in bundled_names():
             return value
         is_path = name.startswith(".") or _from(folder, name).is_dir()
@@ -675,16 +680,16 @@ def _check_objects(saved: Mapping[str, Any]) -> None:
     while waiting:
         place, value = waiting.pop()
         if isinstance(value, Mapping):
-            if value.get("name") == COMMAND:
+            if value.get("name") == COMMAND_RERANKER:
                 raise ConfigError(
                     f"{place}: the saved index names a command, and only you may choose what runs; "
                     "pass the setting yourself"
                 )
-            if value.keys() == {OBJECT}:
+            if value.keys() == {OBJECT_KEY}:
                 setting = place.partition(".")[0]
                 raise ConfigError(
-                    f"{place}: the index was saved with the object {value[OBJECT]!r:.200}; pass it "
-                    f"again, {setting}=..., or another setting in its place"
+                    f"{place}: the index was saved with the object {value[OBJECT_KEY]!r:.200}; "
+                    f"pass it again, {setting}=..., or another setting in its place"
                 )
             waiting += [(f"{place}.{name}", inner) for name, inner in value.items()]
 

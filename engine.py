@@ -17,7 +17,7 @@ from .config import Config
 from .decision.decider import decider_for
 from .errors import RequestError
 from .gating import Gate, State, Votes
-from .gating.declaration import Problem
+from .gating.declaration import RuleProblem
 from .gating.gatekeeper import Gatekeeper
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
@@ -57,6 +57,15 @@ class Engine:
     changes its catalog: a search uses one version. It belongs to the process that made it: in a
     fork of that process its methods raise `ProcessError`.
 
+    Args:
+        builder: builds, opens and saves the indexes, with the settings of a Config.
+        build: the build of the first version, begun by `builder`.
+        quarantined: tool id to an operator's reason; empty when absent.
+        folder: folder of the saved version that `build` begins from; None for a new index.
+        provider_tools: tools that the model's provider runs.
+        progress: called with (tools encoded, tools to encode).
+        wait: whether to return only when all tools are encoded.
+
     Example:
         >>> from shortlist import Engine, Tool
         >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
@@ -82,7 +91,9 @@ class Engine:
         self._folder = None if wait else folder
         self._save_lock = GuardedLock("engine")
         config = builder.config
-        self._tiers = Tiers(builder.strategies(), config.default_tier, reranks=config.reranks)
+        self._tiers = Tiers(
+            builder.strategies(), config.default_tier, has_reranker=config.has_reranker
+        )
         self._gatekeeper = Gatekeeper(config.gate)
         # The searcher and the decider are for one encoder, which is known once it is loaded.
         self._encoder: str | None = None
@@ -91,23 +102,23 @@ class Engine:
         # The newest catalog, and the build of its index while that is not done.
         self._catalog = build.catalog
         self._build: AnyBuild | None = build
-        self._remaining = build.remaining
+        self._tools_to_encode = build.tools_to_encode
         # One thread at a time builds, and one replaces the newest catalog. A request reads, and a
         # change replaces, the version and its quarantine together.
         self._build_lock = GuardedLock("engine")
         self._update_lock = GuardedLock("engine")
         self._version_lock = GuardedLock("engine")
         self._background = BackgroundBuild(WeakMethod(self._step))
-        if wait or not builder.waits_for_model:
+        if wait or not builder.build_runs_model:
             while build.encode_some(progress) is not None:
                 pass
             index = builder.finish(build)
         else:
             index = builder.make_provisional(build)
-        self._trusted_ages = build.trusted_ages
+        self._trusted_pin_ages = build.trusted_pin_ages
         self._quarantine = Quarantine(quarantined)
         self._publish(index, flags=builder.flags(self._catalog))
-        if index.provisional:
+        if index.is_provisional:
             self._background.start()
         else:
             self._build = None
@@ -252,10 +263,10 @@ class Engine:
         """
         changes = Config.of(config, settings)
         saved_config = saved_settings(folder_of(folder)).get("config", {})
-        merged, replaced = changes.over(saved_config)
+        merged, replaced = changes.merged_with_saved(saved_config)
         if replaced:
             _LOG.info("%s: given in place of saved settings: %s", folder, ", ".join(replaced))
-        same_files = merged.remembered().get("index") == saved_config.get("index")
+        same_files = merged.settings_to_save().get("index") == saved_config.get("index")
         builder = Builder(merged, files_may_be_gone=same_files)
         catalog = None if tools is None else _as_catalog(tools)
         build, saved = builder.open(folder, catalog)
@@ -291,7 +302,7 @@ class Engine:
             with self._save_lock:
                 with self._version_lock:
                     index, quarantine = self._index, self._quarantine
-                if index.is_as_built:
+                if index.shows_built_tools:
                     version = self._builder.save(
                         index, folder, quarantine.operator_reasons, self._provider_tools
                     )
@@ -332,9 +343,11 @@ class Engine:
         with self._version_lock:
             total = len(self._catalog)
             # An empty catalog has nothing to wait for.
-            remaining = 0 if self._index.is_whole(self._catalog) else max(1, self._remaining)
-        encoded = max(0, total - remaining)
-        return BuildProgress(total, encoded, self._background.error, self._index.encoded)
+            tools_to_encode = (
+                0 if self._index.is_built_over(self._catalog) else max(1, self._tools_to_encode)
+            )
+        encoded = max(0, total - tools_to_encode)
+        return BuildProgress(total, encoded, self._background.error, self._index.encoded_count)
 
     def wait(self, timeout_s: float | None = None) -> BuildProgress:
         """Wait until the newest catalog is built, or the build fails; see `build_progress`.
@@ -528,7 +541,7 @@ class Engine:
             with self._version_lock:
                 index, catalog = self._index, self._catalog
             build = self._builder.begin(
-                catalog, index, self._partial_vectors(), self._trusted_ages, rematch_all=True
+                catalog, index, self._partial_vectors(), self._trusted_pin_ages, rematch_all=True
             )
             while build.encode_some() is not None:
                 pass
@@ -568,20 +581,22 @@ class Engine:
     ) -> None:
         """Use another catalog, made of the newest one; see `replace`."""
         reasons = None if quarantined is None else Quarantine(quarantined).reasons
-        wait = (self._wait if wait is None else wait) or not self._builder.waits_for_model
+        wait = (self._wait if wait is None else wait) or not self._builder.build_runs_model
         with self._update_lock, paused_gc():
             catalog = without_voting_tools(change(self._catalog))
-            trusted_ages = self._builder.trusted_ages(catalog)
+            trusted_pin_ages = self._builder.trusted_pin_ages(catalog)
             flags = self._builder.flags(catalog, self._quarantine.flags)
             index = self._index.showing(catalog)
-            is_whole = index.is_whole(catalog)
-            if not is_whole and not wait and (index.provisional or not index.built):
+            is_whole = index.is_built_over(catalog)
+            if not is_whole and not wait and (index.is_provisional or not index.built_tools):
                 # No tier finds more yet than a first version does.
-                build = self._builder.begin(catalog, index, self._partial_vectors(), trusted_ages)
+                build = self._builder.begin(
+                    catalog, index, self._partial_vectors(), trusted_pin_ages
+                )
                 index = self._builder.make_provisional(build)
             else:
-                index = replace(index, encoded=0)
-            self._trusted_ages = trusted_ages
+                index = replace(index, encoded_count=0)
+            self._trusted_pin_ages = trusted_pin_ages
             self._publish(index, reasons, flags, catalog=catalog)
         if is_whole:
             return
@@ -627,7 +642,7 @@ class Engine:
         with self._build_lock:
             index = self._index
             rank = partial(search_many_with, self._builder, self._searcher, index)
-            tier, _ = self._tiers.requested(None)
+            tier, _ = self._tiers.find_tier(None)
             report, learned = learn(index, usage, tier=tier, rank_queries=rank)
             if learned is not None:
                 self._use_learned(learned)
@@ -675,7 +690,7 @@ class Engine:
         """
         with self._version_lock:
             index, quarantine = self._index, self._quarantine
-        keeper = self._gatekeeper.joined(rules)
+        keeper = self._gatekeeper.with_rules(rules)
         admission = keeper.admission(index, quarantine, state, allowed, votes)
         return View(admission, self._searcher, self._decider)
 
@@ -885,10 +900,12 @@ class Engine:
             raise RequestError(f"state: a State, not {type(state).__name__}")
         if not isinstance(tool_id, str):
             raise RequestError(f"tool_id: an id, not {type(tool_id).__name__}")
-        return self._gatekeeper.joined(rules).compiled_gate(self._index).after_call(state, tool_id)
+        return (
+            self._gatekeeper.with_rules(rules).compiled_gate(self._index).after_call(state, tool_id)
+        )
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[RuleProblem, ...]:
         """Problems of the gate's rules with the present catalog; empty if there are none."""
         return self._gatekeeper.problems(self._index)
 
@@ -902,16 +919,16 @@ class Engine:
         with self._build_lock:
             with self._version_lock:
                 index, catalog = self._index, self._catalog
-            if index.is_whole(catalog):
+            if index.is_built_over(catalog):
                 self._build = None
                 return False
             build = self._build
             if build is None or build.catalog is not catalog:
                 build = self._build = self._builder.begin(
-                    catalog, index, self._partial_vectors(), self._trusted_ages
+                    catalog, index, self._partial_vectors(), self._trusted_pin_ages
                 )
             encoded = build.encode_some(progress)
-            self._remaining = build.remaining
+            self._tools_to_encode = build.tools_to_encode
             if encoded is not None:
                 self._save_vectors(encoded)
                 return True
@@ -919,7 +936,7 @@ class Engine:
             with self._update_lock:
                 # An update may have come since: what it removed stays removed.
                 self._publish(finished.showing(self._catalog))
-                has_more = not self._index.is_whole(self._catalog)
+                has_more = not self._index.is_built_over(self._catalog)
             return_freed_memory()
             return has_more
 
@@ -937,7 +954,7 @@ class Engine:
             with self._version_lock:
                 index, catalog = self._index, self._catalog
             # A change of this engine is written first.
-            if not index.is_whole(catalog) or not self._builder.newer_in_database(index):
+            if not index.is_built_over(catalog) or not self._builder.newer_in_database(index):
                 return False
             build = self._builder.connect(index)
             newest = self._builder.finish(build)
@@ -945,7 +962,7 @@ class Engine:
                 if self._catalog is not catalog:
                     return False
                 flags = self._builder.flags(build.catalog, self._quarantine.flags)
-                self._trusted_ages = build.trusted_ages
+                self._trusted_pin_ages = build.trusted_pin_ages
                 self._publish(newest, flags=flags, catalog=build.catalog)
             self._database_build = build
         return True
@@ -995,7 +1012,7 @@ class Engine:
             flags: decided by trust; absent ones stay as they are.
             catalog: the newest catalog.
         """
-        index = self._builder.rank_copies_behind(index, self._trusted_ages)
+        index = self._builder.with_copies_ranked_behind(index, self._trusted_pin_ages)
         self._gatekeeper.compiled_gate(index)
         scoring = self._scoring_parts(self._builder.encoder_of(index))
         with self._version_lock:
@@ -1004,7 +1021,7 @@ class Engine:
             self._quarantine = self._quarantine.replaced(reasons, flags)
             if catalog is not None:
                 self._catalog = catalog
-                self._remaining = index.pending
+                self._tools_to_encode = index.pending_count
 
 
 def _as_catalog(tools: Tools) -> Catalog:

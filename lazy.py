@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 
-def public(
+def lazy_names(
     package: str, homes: Mapping[str, str], names: Sequence[str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """A package's `__getattr__` and `__dir__`.

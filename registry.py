@@ -64,6 +64,18 @@ class Part(NamedTuple):
     settings: str | None = None
 
 
+class ResolvedSpec(NamedTuple):
+    """What a spec names.
+
+    Attributes:
+        name: registered name of the part, which may be unknown.
+        settings: the settings in the spec itself: `model`, or none.
+    """
+
+    name: str
+    settings: dict[str, str]
+
+
 _NO_SETTINGS = "shortlist.settings:NoSettings"
 _MODEL_SETTINGS = "shortlist.models.model_settings:NamedModelSettings"
 
@@ -168,17 +180,17 @@ def settings_model(kind: str, name: str) -> type[BaseModel]:
     return model
 
 
-def resolve(kind: str, spec: str) -> tuple[str, dict[str, str]]:
+def resolve(kind: str, spec: str) -> ResolvedSpec:
     """The registered name of a spec, and the settings in the spec itself.
 
     For kinds without specs, the name itself, which may be unknown.
     """
     if kind not in MODEL_KINDS or (spec != _ANY_MODEL and _is_known(kind, spec)):
-        return spec, {}
+        return ResolvedSpec(spec, {})
     head, colon, model = spec.partition(":")
     if colon and _is_known(kind, head):
-        return head, {"model": model}
-    return _ANY_MODEL, {"model": spec}
+        return ResolvedSpec(head, {"model": model})
+    return ResolvedSpec(_ANY_MODEL, {"model": spec})
 
 
 def arguments(
@@ -196,8 +208,9 @@ def arguments(
         ConfigError: there is no such part.
         ValidationError: a setting is unknown or wrong; its messages are final.
     """
-    name, own = resolve(kind, spec)
-    return read_settings(settings_model(kind, name), {**own, **values}, part=name, also=also)
+    resolved = resolve(kind, spec)
+    model = settings_model(kind, resolved.name)
+    return read_settings(model, {**resolved.settings, **values}, part=resolved.name, also=also)
 
 
 def load_model(kind: str, spec: str, threads: int | None, values: Mapping[str, Any]) -> Any:
@@ -214,7 +227,7 @@ def load_model(kind: str, spec: str, threads: int | None, values: Mapping[str, A
         ModelError: there is no such model, or it cannot be run.
         MissingExtraError: it needs an optional dependency.
     """
-    name, _ = resolve(kind, spec)
+    name = resolve(kind, spec).name
     try:
         settings = arguments(kind, spec, values)
     except ValidationError as error:

@@ -22,12 +22,12 @@ from pydantic_core import InitErrorDetails
 
 from . import registry
 from .errors import ConfigError
-from .settings import explain, problem
+from .settings import setting_error, setting_errors
 
 DEFAULT_RERANKER = "default"
 """The reranker of a tier that stands for the top-level setting."""
 
-RERANK = "rerank"
+RERANK_TIER = "rerank"
 """The built-in tier that exists only if the top-level setting `reranker` is set."""
 
 RERANKER_MISSING = (
@@ -46,7 +46,7 @@ BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
     },
     "embed": {"retrievers": ("dense",), "fallback": "fast"},
     "hybrid": {"retrievers": ("lexical", "dense"), "fallback": "fast"},
-    RERANK: {
+    RERANK_TIER: {
         "retrievers": ("lexical", "dense"),
         "reranker": DEFAULT_RERANKER,
         "fallback": "hybrid",
@@ -55,16 +55,18 @@ BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
 """Settings of the built-in tiers by name, the better behind the cheaper; see `TierConfig`."""
 
 
-def offered_tiers(*, reranks: bool) -> dict[str, Mapping[str, Any]]:
+def offered_tiers(*, has_reranker: bool) -> dict[str, Mapping[str, Any]]:
     """Settings of the built-in tiers that a configuration has by default.
 
     Args:
-        reranks: whether the top-level `reranker` is set.
+        has_reranker: whether the top-level `reranker` is set.
     """
-    return {name: tier for name, tier in BUILT_IN_TIERS.items() if reranks or name != RERANK}
+    return {
+        name: tier for name, tier in BUILT_IN_TIERS.items() if has_reranker or name != RERANK_TIER
+    }
 
 
-AUTO = "auto"
+AUTO_TIER = "auto"
 """Name that stands for the best tier that fits a request's time budget."""
 
 
@@ -95,7 +97,7 @@ class Section(BaseModel):
         try:
             section = handler(values)
         except ValidationError as error:
-            problems += explain(error, cls.model_fields)
+            problems += setting_errors(error, cls.model_fields)
         if section is None or problems:
             raise ValidationError.from_exception_data(cls.__name__, problems)
         return section
@@ -126,16 +128,16 @@ class PartSection(Section):
 
     model_config = ConfigDict(extra="allow", frozen=True)
     #: Kind of the part in the registry, and the field that names it.
-    kind: ClassVar[str]
-    chooser: ClassVar[str]
+    part_kind: ClassVar[str]
+    name_field: ClassVar[str]
 
-    def arguments(self) -> dict[str, Any]:
+    def part_arguments(self) -> dict[str, Any]:
         """Settings of the part, as keyword arguments."""
         return dict(self.model_extra or {})
 
-    def saved(self) -> dict[str, Any]:
+    def saved_form(self) -> dict[str, Any]:
         """JSON form of what a saved index depends on: the part and its settings."""
-        model = registry.settings_model(self.kind, getattr(self, self.chooser))
+        model = registry.settings_model(self.part_kind, getattr(self, self.name_field))
         search_only: frozenset[str] = getattr(model, "search_only", frozenset())
         return self.model_dump(mode="json", exclude=set(search_only))
 
@@ -147,24 +149,26 @@ class PartSection(Section):
         part_values = {
             str(key): value for key, value in values.items() if key not in section_values
         }
-        spec = section_values.get(cls.chooser, cls.model_fields[cls.chooser].default)
+        spec = section_values.get(cls.name_field, cls.model_fields[cls.name_field].default)
         if not isinstance(spec, str):
             return section_values, []
         try:
-            settings = registry.arguments(cls.kind, spec, part_values, also=cls.model_fields)
+            settings = registry.arguments(cls.part_kind, spec, part_values, also=cls.model_fields)
         except ConfigError as error:
-            return section_values, [problem((cls.chooser,), str(error))]
+            return section_values, [setting_error((cls.name_field,), str(error))]
         except ValidationError as error:
-            return section_values, explain(error, ())
+            return section_values, setting_errors(error, ())
         if clash := set(settings) & set(cls.model_fields):
-            message = f"{cls.kind} {spec!r}: every section has the keys {', '.join(sorted(clash))}"
+            message = (
+                f"{cls.part_kind} {spec!r}: every section has the keys {', '.join(sorted(clash))}"
+            )
             return section_values, [
-                problem((cls.chooser,), f"{message}; its settings need other names")
+                setting_error((cls.name_field,), f"{message}; its settings need other names")
             ]
-        _, implied = registry.resolve(cls.kind, spec)
+        in_spec = registry.resolve(cls.part_kind, spec).settings
         return {
             **section_values,
-            **{key: settings[key] for key in settings if key in part_values or key not in implied},
+            **{key: settings[key] for key in settings if key in part_values or key not in in_spec},
         }, []
 
 
@@ -175,7 +179,7 @@ class ModelSection(PartSection):
         name: spec of the model, see `registry`; every other key is a setting of it.
     """
 
-    chooser = "name"
+    name_field = "name"
     name: str
 
     def __str__(self) -> str:
@@ -186,19 +190,19 @@ class ModelSection(PartSection):
 class EncoderConfig(ModelSection):
     """An encoder with settings, see `ModelSection`."""
 
-    kind = "encoder"
+    part_kind = "encoder"
 
 
 class RerankerConfig(ModelSection):
     """A reranker with settings, see `ModelSection`."""
 
-    kind = "reranker"
+    part_kind = "reranker"
 
 
-COMMAND = "command"
+COMMAND_RERANKER = "command"
 """Name of the reranker that runs a shell command. No saved index may choose it."""
 
-OBJECT = "object"
+OBJECT_KEY = "object"
 """Key of the JSON form of a setting that is an object: `{"object": name}`."""
 
 
@@ -215,13 +219,13 @@ def model_name(choice: object) -> str:
 
 def _dump_object(value: Any, handler: SerializerFunctionWrapHandler) -> Any:
     is_plain = value is None or isinstance(value, str | BaseModel)
-    if isinstance(value, RerankerConfig) and value.name == COMMAND:
+    if isinstance(value, RerankerConfig) and value.name == COMMAND_RERANKER:
         is_plain = False
-    return handler(value) if is_plain else {OBJECT: object_name(value)}
+    return handler(value) if is_plain else {OBJECT_KEY: object_name(value)}
 
 
 #: Writes an object as `{"object": name}`, and every other setting as pydantic does.
-DUMPED = WrapSerializer(_dump_object)
+AS_JSON_NAME = WrapSerializer(_dump_object)
 
 
 def checked_model(section: type[ModelSection], protocol: type, value: Any) -> Any:
@@ -258,8 +262,8 @@ class LexicalConfig(PartSection):
         backend: name of a lexical index; every other key is a setting of it (`tantivy`: boosts).
     """
 
-    kind = "lexical"
-    chooser = "backend"
+    part_kind = "lexical"
+    name_field = "backend"
     backend: str = "tantivy"
 
 
@@ -271,8 +275,8 @@ class DenseConfig(PartSection):
             size; every other key is a setting of it (`hnswlib`: links, build_ef, search_ef).
     """
 
-    kind = "dense"
-    chooser = "backend"
+    part_kind = "dense"
+    name_field = "backend"
     backend: str = "exact"
 
 
@@ -284,6 +288,6 @@ class FusionConfig(PartSection):
             `rrf`: k, weights).
     """
 
-    kind = "fusion"
-    chooser = "method"
+    part_kind = "fusion"
+    name_field = "method"
     method: str = "linear"

@@ -78,14 +78,14 @@ def read_settings(
     fields = list(model.model_fields)
     unknown = set(values) - set(fields) if model.model_config.get("extra") != "allow" else set()
     problems = [
-        problem((key,), _unknown([*fields, *also], part)) for key in values if key in unknown
+        setting_error((key,), _unknown([*fields, *also], part)) for key in values if key in unknown
     ]
     try:
         validated = model.model_validate(
             {key: value for key, value in values.items() if key not in unknown}
         )
     except ValidationError as error:
-        problems += explain(error, [*fields, *also], part)
+        problems += setting_errors(error, [*fields, *also], part)
     if problems:
         raise ValidationError.from_exception_data(model.__name__, problems)
     return {
@@ -94,7 +94,7 @@ def read_settings(
     }
 
 
-def explain(
+def setting_errors(
     error: ValidationError, permitted: Iterable[str], part: str | None = None
 ) -> list[InitErrorDetails]:
     """The errors of a validation with complete messages.
@@ -105,12 +105,12 @@ def explain(
         part: registered name of the part whose settings were validated, if any.
     """
     return [
-        problem(details["loc"], _message(details, permitted, part))
+        setting_error(details["loc"], _message(details, permitted, part))
         for details in error.errors(include_url=False, include_context=False)
     ]
 
 
-def problem(location: tuple[int | str, ...], message: str) -> InitErrorDetails:
+def setting_error(location: tuple[int | str, ...], message: str) -> InitErrorDetails:
     """An error at a location, with a complete message."""
     return InitErrorDetails(
         type=PydanticCustomError(_EXPLAINED, message), loc=tuple(location), input=None
@@ -120,7 +120,7 @@ def problem(location: tuple[int | str, ...], message: str) -> InitErrorDetails:
 def validation_text(error: ValidationError) -> str:
     """All errors in one line: `place: message; place: message`."""
     lines = []
-    for details in explain(error, ()):
+    for details in setting_errors(error, ()):
         place, message = ".".join(map(str, details["loc"])), str(details["type"])
         lines.append(f"{place}: {message}" if place else message)
     return "; ".join(lines)

@@ -14,18 +14,20 @@ if TYPE_CHECKING:
 ANALYZER = "shortlist_english_1"
 
 # Blocks whose combining marks (vowels, points) belong to the word although `\w` leaves them out.
-_MARKED = (
+_SCRIPT_MARKS = (
     "\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 )
-_WORD = re.compile(rf"(?:[^\W_]|[{_MARKED}])+")
+_WORD = re.compile(rf"(?:[^\W_]|[{_SCRIPT_MARKS}])+")
 # What separates words of ASCII text, made blank: a third of the time that `_WORD` takes.
-_SEPARATED = bytes(code if chr(code).isalnum() and code < 128 else 32 for code in range(256))
+_SEPARATORS_TO_BLANKS = bytes(
+    code if chr(code).isalnum() and code < 128 else 32 for code in range(256)
+)
 _CONTRACTION = re.compile(r"(?<=\w)['\u2019](?=(?:s|t|re|ve|ll|d|m)\b)", re.IGNORECASE)
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
-_MARKS = re.compile("[\u0300-\u036f]")
+_IDENTIFIER_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_ACCENTS = re.compile("[\u0300-\u036f]")
 # Scripts written without spaces between words: Han, kana, Hangul, Thai, Lao, Myanmar, Khmer.
-_UNSPACED = re.compile(
+_UNSPACED_SCRIPT = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f]+"
 )
@@ -47,7 +49,7 @@ _STOP_WORDS = """
 """.split()
 
 
-def fold(text: str) -> str:
+def without_accents(text: str) -> str:
     """The text in compatibility form (NFKC), without Latin, Greek and Cyrillic accents.
 
     Marks that carry meaning (Indic vowels, kana voicing) stay.
@@ -55,21 +57,21 @@ def fold(text: str) -> str:
     if text.isascii():
         return text
     text = text.encode("utf-8", "replace").decode("utf-8")
-    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
 
 
 def _split(text: str) -> list[str]:
     if text.isascii():
-        return text.encode().translate(_SEPARATED).decode().split()
+        return text.encode().translate(_SEPARATORS_TO_BLANKS).decode().split()
     return _WORD.findall(text)
 
 
 def split_identifier(word: str) -> list[str]:
     """The words of an identifier: `getUserByID2` gives get, User, By, ID, 2."""
-    return _PART.findall(word)
+    return _IDENTIFIER_PART.findall(word)
 
 
-def spaced(text: str) -> str:
+def identifiers_as_words(text: str) -> str:
     """The text with identifiers written as separate words."""
     return " ".join(part for word in _split(text) for part in split_identifier(word) or (word,))
 
@@ -78,13 +80,13 @@ def _bigrams(run: str) -> list[str]:
     return [run] if len(run) == 1 else [run[i : i + 2] for i in range(len(run) - 1)]
 
 
-def words(text: str) -> list[str]:
+def lower_words(text: str) -> list[str]:
     """Lower-case words of `text` before stemming, in order, with repetitions.
 
     An identifier gives its parts. If letter case or digits split it, it gives the whole word too,
     so that `GitHub` matches `github` and `git`. Scripts without spaces give bigrams.
     """
-    text = fold(text)
+    text = without_accents(text)
     if "'" in text or "\u2019" in text:
         text = _CONTRACTION.sub("", text)
     lower_words: list[str] = []
@@ -99,7 +101,7 @@ def words(text: str) -> list[str]:
             lower_words.append(word.lower())
             continue
         cursor = 0
-        for run in _UNSPACED.finditer(word):
+        for run in _UNSPACED_SCRIPT.finditer(word):
             if run.start() > cursor:
                 lower_words.append(word[cursor : run.start()].casefold())
             lower_words.extend(_bigrams(run.group()))
@@ -123,6 +125,6 @@ def analyzer() -> TextAnalyzer:
     )
 
 
-def terms(text: str) -> list[str]:
+def search_terms(text: str) -> list[str]:
     """Search terms of `text`, in order, with repetitions."""
-    return analyzer().analyze(" ".join(words(text)))
+    return analyzer().analyze(" ".join(lower_words(text)))

@@ -12,7 +12,7 @@ import numpy as np
 
 from .catalog import Catalog, Tool
 from .decision.decider import judge_selection
-from .decision.measurements import DEPTH
+from .decision.measurements import HITS_MEASURED
 from .errors import RequestError, UnknownToolError
 from .gating import Refusal, State
 from .gating.admission import Admission
@@ -243,8 +243,8 @@ class View:
         )
         if not decide:
             return search(k=k)
-        limit = self._searcher.count(k)
-        selection = search(k=max(limit, 1 if self.decider is None else DEPTH))
+        limit = self._searcher.hit_count(k)
+        selection = search(k=max(limit, 1 if self.decider is None else HITS_MEASURED))
         decision = judge_selection(self.decider, selection, self.admission.permitted_count)
         # Where the threshold dropped every hit, the search has abstained already.
         if not selection.abstained or decision.abstained:

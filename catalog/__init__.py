@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..lazy import public
+from ..lazy import lazy_names
 from .catalog import Catalog, CatalogDiff
 from .collision import Collision
 from .parameter import Parameter
@@ -28,6 +28,6 @@ __all__ = [
 ]
 
 # The readers are a third of the import.
-__getattr__, __dir__ = public(
+__getattr__, __dir__ = lazy_names(
     __name__, dict.fromkeys(("ReadResult", "Rejected", "read_tools"), ".reading"), __all__
 )

@@ -28,10 +28,10 @@ MAX_PROBLEMS = 5
 MAX_VALUES = 20_000
 #: Errors that are looked through for values of `null`.
 _MAX_NULLS = 200
-_SHOWN = 80
-_CHOICES, _CHOICE = 12, 30
-_COMPARED, _BRANCHES = 100, 64
-_NAME = 40
+_SHOWN_CHARS = 80
+_MAX_CHOICES, _CHOICE_CHARS = 12, 30
+_MAX_NAMES_COMPARED, _MAX_BRANCHES = 100, 64
+_MAX_NAME_CHARS = 40
 _MAX_DEPTH = 80
 
 
@@ -115,19 +115,19 @@ def read_arguments(arguments: object) -> tuple[object, ArgumentProblem | None]:
     except json.JSONDecodeError as error:
         is_cut = error.pos >= len(arguments.rstrip()) or error.msg.startswith("Unterminated string")
         if is_cut:
-            shown = short_json(arguments[-_CUT_SHOWN:])
+            shown = short_json(arguments[-_CUT_END_CHARS:])
             return arguments, ArgumentProblem("", _COMPLETE_JSON, f"text cut off after {shown}")
         reason = f"text that is not JSON at character {error.pos + 1:,}: {error.msg}"
         return arguments, ArgumentProblem("", "a JSON object", reason)
     except (ValueError, RecursionError) as error:
-        reason = f"text that cannot be read as JSON: {error!s:.{_SHOWN}}"
+        reason = f"text that cannot be read as JSON: {error!s:.{_SHOWN_CHARS}}"
         return arguments, ArgumentProblem("", "a JSON object", reason)
     return ({} if value is None else value), None
 
 
 _COMPLETE_JSON = "a complete JSON object, closed with }"
 #: Characters shown of the end of a text that was cut off.
-_CUT_SHOWN = 40
+_CUT_END_CHARS = 40
 
 
 def _refuse_constant(name: str) -> None:
@@ -203,10 +203,10 @@ def _problem_of(error: ValidationError) -> ArgumentProblem:
         declared_names = set(names)
         extra = next((str(key) for key in instance if key not in declared_names), "")
         # Comparing takes the product of the lengths, for every name.
-        short = [name for name in names[:_COMPARED] if len(name) <= _NAME]
-        similar = get_close_matches(extra, short, n=1) if len(extra) <= _NAME else ()
+        short = [name for name in names[:_MAX_NAMES_COMPARED] if len(name) <= _MAX_NAME_CHARS]
+        similar = get_close_matches(extra, short, n=1) if len(extra) <= _MAX_NAME_CHARS else ()
         hint = f"; did you mean {similar[0]!r}?" if similar else ""
-        listed = ", ".join(f"{name!s:.{_SHOWN}}" for name in names[:_CHOICES]) or "none"
+        listed = ", ".join(f"{name!s:.{_SHOWN_CHARS}}" for name in names[:_MAX_CHOICES]) or "none"
         return ArgumentProblem(
             _pointer([*path, extra]), f"no parameter of this name (known: {listed}){hint}", "one"
         )
@@ -218,7 +218,7 @@ def _trim_branches(error: ValidationError) -> ValidationError:
     waiting = [error]
     while waiting:
         current = waiting.pop()
-        current.context = (current.context or [])[:_BRANCHES]
+        current.context = (current.context or [])[:_MAX_BRANCHES]
         waiting += current.context
     return error
 
@@ -242,10 +242,10 @@ def _expected_property(error: ValidationError, name: str) -> str:
 def _expected_value(keyword: str, value: Any) -> str:
     if keyword == "type":
         kinds = value if isinstance(value, list) else [value]
-        return " or ".join(f"{kind!s:.{_SHOWN}}" for kind in kinds[:_CHOICES])
+        return " or ".join(f"{kind!s:.{_SHOWN_CHARS}}" for kind in kinds[:_MAX_CHOICES])
     if keyword == "enum" and isinstance(value, list):
-        choices = ", ".join(short_json(choice, _CHOICE) for choice in value[:_CHOICES])
-        return f"one of {choices}{', ...' if len(value) > _CHOICES else ''}"
+        choices = ", ".join(short_json(choice, _CHOICE_CHARS) for choice in value[:_MAX_CHOICES])
+        return f"one of {choices}{', ...' if len(value) > _MAX_CHOICES else ''}"
     if keyword == "const":
         return short_json(value)
     words = {
@@ -271,7 +271,7 @@ def _expected_value(keyword: str, value: Any) -> str:
     return f"a value that fits {keyword!r} of the schema"
 
 
-def short_json(value: object, most: int = _SHOWN) -> str:
+def short_json(value: object, most: int = _SHOWN_CHARS) -> str:
     """A value as JSON for a message, cut to a number of characters."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
@@ -282,7 +282,7 @@ def short_json(value: object, most: int = _SHOWN) -> str:
 
 def _pointer(path: Sequence[str]) -> str:
     escaped = (part.replace("~", "~0").replace("/", "~1") for part in path)
-    return "".join(f"/{part[:_SHOWN]}" for part in escaped)
+    return "".join(f"/{part[:_SHOWN_CHARS]}" for part in escaped)
 
 
 def _is_within_limits(arguments: object) -> bool:
@@ -309,7 +309,7 @@ def _to_dicts_and_lists(value: Any) -> Any:
     return value
 
 
-_DIALECT = 200
+_MAX_DIALECT_CHARS = 200
 #: Steps taken before the rest is left to the server; a step is some microsecond. A large real call
 #: takes some thousands.
 MAX_STEPS = 40_000
@@ -318,21 +318,21 @@ MAX_SECONDS = 0.04
 # Steps between two looks at the clock.
 _CLOCK_INTERVAL = 200
 # Steps of one keyword, of one entry of its value (a branch, a choice), of one error.
-_KEYWORD, _ENTRY, _ERROR = 4, 4, 10
+_KEYWORD_STEPS, _ENTRY_STEPS, _ERROR_STEPS = 4, 4, 10
 # Characters of an instance that is compared or written into an error, for a step.
 _CHARS_A_STEP = 256
 # Characters of a text a pattern is tried on, of the pattern, and repetitions without a fixed count
-# in it: at most a few million comparisons, so many for a step. Compiling takes `_COMPILE` steps.
-_TRIED_CHARS, _PATTERN_CHARS, _REPETITIONS = 200, 200, 2
-_COMPARISONS, _COMPILE = 400, 400
-_VARIABLE = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\d*\}|\?)")
+# in it: at most a few million comparisons, so many for a step; and the steps of compiling.
+_MAX_TRIED_CHARS, _MAX_PATTERN_CHARS, _MAX_REPETITIONS = 200, 200, 2
+_COMPARISONS_A_STEP, _COMPILE_STEPS = 400, 400
+_REPETITION = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\d*\}|\?)")
 _UNBOUNDED = re.compile(r"\)[*+{]|\(\?|\\[1-9]")
 # Keywords whose cost does not show in the number of keywords met.
 _LEFT_TO_SERVER = ("unevaluatedItems", "unevaluatedProperties", "patternProperties")
 # Keywords whose entries are schemas that are all tried.
 _BRANCH_KEYWORDS = ("allOf", "anyOf", "oneOf", "prefixItems", "items", "disallow", "extends")
 # Unless they are pointers, the library looks through the whole schema for what they name.
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_REFERENCE_KEYWORDS = ("$ref", "$dynamicRef", "$recursiveRef")
 
 Errors = Iterator[ValidationError]
 
@@ -346,6 +346,10 @@ class _Steps:
 
     Args:
         size: characters of the whole instance, as an upper limit.
+
+    Attributes:
+        remaining: steps that are left; the check stops below 0.
+        instance_steps: steps of comparing the whole instance, or writing it into an error.
     """
 
     def __init__(self, size: int) -> None:
@@ -386,7 +390,7 @@ def first_errors(schema: Mapping[str, Any], instance: object, most: int) -> list
 
 def _validator(schema: Mapping[str, Any]) -> Any:
     """The library's validator of a schema; None if the library refuses the schema."""
-    checker = _checker(str(schema.get("$schema", ""))[:_DIALECT])
+    checker = _checker(str(schema.get("$schema", ""))[:_MAX_DIALECT_CHARS])
     try:
         return checker(schema, registry=Registry())
     except Exception:  # noqa: BLE001
@@ -440,18 +444,18 @@ def _checker(dialect: str) -> Any:
 
 def _with_budget(name: str, keyword: Callable[..., Errors | None]) -> Callable[..., Errors]:
     """A keyword of the library that uses steps of the budget."""
-    an_entry = _ENTRY if name in _BRANCH_KEYWORDS else 1
-    refers = name in _REFERENCES
+    an_entry = _ENTRY_STEPS if name in _BRANCH_KEYWORDS else 1
+    refers = name in _REFERENCE_KEYWORDS
 
     def check(validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
         steps = _steps.get()
         entries = len(instance) if isinstance(instance, dict | list) else 0
         listed = len(value) if isinstance(value, dict | list) else 0
-        steps.take(_KEYWORD + entries + listed * an_entry)
+        steps.take(_KEYWORD_STEPS + entries + listed * an_entry)
         if refers and not str(value).startswith("#/"):
             steps.take(_CLOCK_INTERVAL)
         for error in keyword(validator, value, instance, schema) or ():
-            steps.take(_ERROR + steps.instance_steps)
+            steps.take(_ERROR_STEPS + steps.instance_steps)
             yield error
 
     return check
@@ -462,9 +466,9 @@ def _keyword_from(holds: Callable[[Any, Any], bool]) -> Callable[..., Errors]:
 
     def check(*keyword_arguments: Any) -> Errors:
         _, value, instance, _ = keyword_arguments
-        _steps.get().take(_KEYWORD)
+        _steps.get().take(_KEYWORD_STEPS)
         if not holds(value, instance):
-            _steps.get().take(_ERROR)
+            _steps.get().take(_ERROR_STEPS)
             yield ValidationError("does not hold")
 
     return check
@@ -475,7 +479,7 @@ def _additional(validator: Any, value: Any, instance: Any, schema: Any) -> Error
     if not isinstance(instance, dict) or schema.get("patternProperties"):
         return
     steps = _steps.get()
-    steps.take(_KEYWORD + len(instance))
+    steps.take(_KEYWORD_STEPS + len(instance))
     declared = schema.get("properties")
     properties = declared if isinstance(declared, dict) else {}
     extra = [key for key in instance if key not in properties]
@@ -483,7 +487,7 @@ def _additional(validator: Any, value: Any, instance: Any, schema: Any) -> Error
         yield ValidationError("has a property that is not declared")
     elif isinstance(value, dict):
         for key in extra:
-            steps.take(_ENTRY)
+            steps.take(_ENTRY_STEPS)
             yield from validator.descend(instance[key], value, path=key)
 
 
@@ -495,7 +499,7 @@ def _unique(required: Any, instance: Any) -> bool:
     # The library compares every pair.
     if required is not True or not isinstance(instance, list):
         return True
-    _steps.get().take(_ENTRY * len(instance) + _steps.get().instance_steps)
+    _steps.get().take(_ENTRY_STEPS * len(instance) + _steps.get().instance_steps)
     return len({_comparable_json(item) for item in instance}) == len(instance)
 
 
@@ -528,20 +532,20 @@ def _same_scalar(value: Any, instance: Any) -> bool:
 def _comparable_json(value: Any) -> str:
     """The JSON text that is compared to find equal values."""
     text = json.dumps(value, sort_keys=True)
-    _steps.get().take(_KEYWORD + len(text) // 16)
+    _steps.get().take(_KEYWORD_STEPS + len(text) // 16)
     return text
 
 
 def _pattern(pattern: Any, instance: Any) -> bool:
     if not isinstance(instance, str) or not isinstance(pattern, str):
         return True
-    if len(instance) > _TRIED_CHARS or len(pattern) > _PATTERN_CHARS:
+    if len(instance) > _MAX_TRIED_CHARS or len(pattern) > _MAX_PATTERN_CHARS:
         return True
-    _steps.get().take(_COMPILE)
+    _steps.get().take(_COMPILE_STEPS)
     safe = _safe_pattern(pattern)
     if safe is None:
         return True
-    steps = len(instance) ** safe.degree // _COMPARISONS
+    steps = len(instance) ** safe.degree // _COMPARISONS_A_STEP
     if steps > _steps.get().remaining:
         return True
     _steps.get().take(steps)
@@ -549,7 +553,12 @@ def _pattern(pattern: Any, instance: Any) -> bool:
 
 
 class _SafePattern(NamedTuple):
-    """A pattern that takes at most `length ** degree` steps on a text."""
+    """A pattern that takes at most `length ** degree` steps on a text.
+
+    Attributes:
+        compiled: the pattern.
+        degree: number of repetitions without a fixed count, one more if it may start anywhere.
+    """
 
     compiled: re.Pattern[str]
     degree: int
@@ -564,8 +573,8 @@ def _safe_pattern(pattern: str) -> _SafePattern | None:
     if _UNBOUNDED.search(pattern):
         return None
     anchored = pattern.startswith("^")
-    repetitions = len(_VARIABLE.findall(pattern))
-    if repetitions > _REPETITIONS + anchored:
+    repetitions = len(_REPETITION.findall(pattern))
+    if repetitions > _MAX_REPETITIONS + anchored:
         return None
     try:
         compiled = re.compile(pattern)

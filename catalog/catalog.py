@@ -20,7 +20,7 @@ from .mcp_listing import ListsTools, list_definitions
 from .schema import digest
 from .text_cleaning import ID_LIMIT
 from .tool import Tool
-from .tool_inputs import Tools, given_tools
+from .tool_inputs import Tools, tools_of_inputs
 
 if TYPE_CHECKING:
     from .reading import Source
@@ -74,7 +74,7 @@ class Catalog:
     """
 
     def __init__(self, tools: Tools = ()) -> None:
-        given = given_tools(tools)
+        given = tools_of_inputs(tools)
         unique, collisions = resolve_collisions(given.tools)
         self.provider_tools: tuple[Mapping[str, Any], ...] = tuple(given.provider_tools)
         self._tools = tuple(unique.values())
@@ -263,7 +263,7 @@ class Catalog:
             >>> len(catalog.add([Tool("read_mail", "mail")]))
             3
         """
-        given = given_tools(tools)
+        given = tools_of_inputs(tools)
         catalog = self._with(chain(self._tools, given.tools))
         catalog.provider_tools = (*self.provider_tools, *given.provider_tools)
         return catalog
@@ -314,7 +314,7 @@ class Catalog:
                 f"server: no {server!r:.80} in the catalog, which has: {listed}{more}; add=True "
                 "adds it"
             )
-        given = given_tools(tools, server)
+        given = tools_of_inputs(tools, server)
         if given.provider_tools:
             kind = given.provider_tools[0]["type"]
             raise CatalogError(
@@ -402,9 +402,9 @@ def _check_ids(ids: object) -> None:
 
 
 #: Ids offered for one that is not there.
-NEAREST = 3
+MAX_NEAREST = 3
 #: Ids compared letter by letter to find them, some 10 ms.
-COMPARED = 2_000
+MAX_IDS_COMPARED = 2_000
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -417,16 +417,17 @@ def nearest_ids(name: str, tools: Sequence[Tool]) -> tuple[str, ...]:
     """
     bare_name = name.rpartition("/")[2]
     if same_name_ids := [tool.id for tool in tools if tool.name == bare_name]:
-        return tuple(same_name_ids[:NEAREST])
+        return tuple(same_name_ids[:MAX_NEAREST])
     ids: Iterable[str] = (tool.id for tool in tools)
-    if len(tools) > COMPARED:
+    if len(tools) > MAX_IDS_COMPARED:
         words = [word for word in _WORD.findall(name) if len(word) > 2][:8]
-        ids = islice((id_ for id_ in ids if any(word in id_ for word in words)), COMPARED)
+        ids = islice((id_ for id_ in ids if any(word in id_ for word in words)), MAX_IDS_COMPARED)
     ids_by_spelling = {id_: id_ for id_ in ids}
     if "/" not in name:
         ids_by_spelling = {id_.rpartition("/")[2]: id_ for id_ in ids_by_spelling} | ids_by_spelling
     return tuple(
         dict.fromkeys(
-            ids_by_spelling[text] for text in get_close_matches(name, ids_by_spelling, n=NEAREST)
+            ids_by_spelling[text]
+            for text in get_close_matches(name, ids_by_spelling, n=MAX_NEAREST)
         )
     )

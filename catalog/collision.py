@@ -49,7 +49,12 @@ def resolve_collisions(tool_list: Sequence[Tool]) -> tuple[dict[str, Tool], tupl
 
 
 class _IdAssignment:
-    """Assigns ids to tools, one after the other."""
+    """Assigns ids to tools, one after the other.
+
+    Attributes:
+        unique: id to its tool.
+        collisions: definitions whose id was already used, in order.
+    """
 
     def __init__(self) -> None:
         self.unique: dict[str, Tool] = {}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeGuard
 
-_PAGES = 200
+_MAX_PAGES = 200
 """Maximum number of pages of `tools/list`, for servers whose pages never end."""
-_DEPTH = 2
+_MAX_DEPTH = 2
 """Levels of lists and mappings around a definition: {server: [tool]}."""
 
 
@@ -19,7 +19,7 @@ class ListsTools(Protocol):
         ...
 
 
-class Model(Protocol):
+class PydanticModel(Protocol):
     """An object such as `ListToolsResult` or `Tool` of the MCP SDK."""
 
     def model_dump(self, *args: Any, **kwargs: Any) -> Any:
@@ -27,12 +27,12 @@ class Model(Protocol):
         ...
 
 
-def is_pydantic_model(value: object) -> TypeGuard[Model]:
+def is_pydantic_model(value: object) -> TypeGuard[PydanticModel]:
     """Whether a value is such an object."""
     return callable(getattr(value, "model_dump", None)) and not isinstance(value, type)
 
 
-def plain(value: Any, depth: int = _DEPTH) -> Any:
+def plain_json(value: Any, depth: int = _MAX_DEPTH) -> Any:
     """A value as JSON, with the protocol's names for the fields of MCP SDK objects in it.
 
     Args:
@@ -42,9 +42,9 @@ def plain(value: Any, depth: int = _DEPTH) -> Any:
     if is_pydantic_model(value):
         return value.model_dump(mode="json", by_alias=True, exclude_none=True)
     if depth and isinstance(value, Mapping):
-        return {key: plain(item, depth - 1) for key, item in value.items()}
+        return {key: plain_json(item, depth - 1) for key, item in value.items()}
     if depth and isinstance(value, list | tuple):
-        return [plain(item, depth - 1) for item in value]
+        return [plain_json(item, depth - 1) for item in value]
     return value
 
 
@@ -57,9 +57,9 @@ async def list_definitions(client: ListsTools) -> list[Any]:
     rows: list[Any] = []
     cursors: set[str] = set()
     cursor: str | None = None
-    for _ in range(_PAGES):
+    for _ in range(_MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
-        rows += [plain(row) for row in _field(page, "tools") or ()]
+        rows += [plain_json(row) for row in _field(page, "tools") or ()]
         # Some libraries warn of the older name where both exist.
         has_new_name = hasattr(page, "next_cursor")
         cursor = _field(page, "next_cursor" if has_new_name else "nextCursor")

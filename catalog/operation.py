@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 METHODS = ("GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE")
 """The methods of operations, in the order of the OpenAPI specification."""
-MOST_ADDRESS_CHARS = 32_000
+MAX_ADDRESS_CHARS = 32_000
 """Maximum length of a request's address. Servers refuse much shorter ones."""
 
 _TEMPLATE = re.compile(r"\{([^{}]*)\}")
@@ -176,8 +176,8 @@ class Operation:
         queries = [base_query, _quoted_query(fixed_query), "&".join("=".join(p) for p in pairs)]
         query = "&".join(part for part in queries if part)
         url = prefix + self._filled(path, path_texts) + (f"?{query}" if query else "")
-        if len(url) > MOST_ADDRESS_CHARS:
-            raise self._error("", f"an address of at most {MOST_ADDRESS_CHARS:,} characters", None)
+        if len(url) > MAX_ADDRESS_CHARS:
+            raise self._error("", f"an address of at most {MAX_ADDRESS_CHARS:,} characters", None)
         return HttpRequest(self.method, url, headers, content)
 
     def request(

@@ -14,13 +14,13 @@ PARAMETER_DEPTH = 8
 """Maximum depth of objects, items and alternatives, references included."""
 ENUM_LIMIT = 64
 """Maximum number of values of one parameter."""
-_STEP_LIMIT = 4096
+_MAX_SCHEMAS_VISITED = 4096
 
-_ALTERNATIVES = ("allOf", "anyOf", "oneOf")
+_ALTERNATIVE_KEYS = ("allOf", "anyOf", "oneOf")
 # Most schemas have none of these keywords, which is quickly seen.
-_SAME_VALUE = frozenset({*_ALTERNATIVES, "$ref"})
-_CONTENTS = frozenset({"items", "additionalProperties"})
-_VALUES = frozenset({"items", "enum", "const"})
+_SAME_VALUE_KEYS = frozenset({*_ALTERNATIVE_KEYS, "$ref"})
+_CONTENT_KEYS = frozenset({"items", "additionalProperties"})
+_VALUE_KEYS = frozenset({"items", "enum", "const"})
 
 
 class Parameter(NamedTuple):
@@ -30,7 +30,8 @@ class Parameter(NamedTuple):
         name: the property's own name.
         path: its position, such as `filter.labels[].name`; `*` stands for any key.
         description: its text, or "".
-        enum: the permitted values, as text. required: whether the enclosing object requires it.
+        enum: the permitted values, as text.
+        required: whether the enclosing object requires it.
     """
 
     name: str
@@ -41,13 +42,22 @@ class Parameter(NamedTuple):
 
 
 class _Frame(NamedTuple):
+    """A schema that is still to be visited.
+
+    Attributes:
+        schema: the schema.
+        path: path of the parameter that it describes, see `Parameter`; "" for all arguments.
+        depth: levels of nesting above it.
+        followed: references that led to it.
+    """
+
     schema: dict[str, Any]
     path: str
     depth: int
     followed: frozenset[str]
 
 
-def flatten(schema: dict[str, Any]) -> tuple[Parameter, ...]:
+def parameters_of_schema(schema: dict[str, Any]) -> tuple[Parameter, ...]:
     """All parameters of an input schema: outer before inner, required before optional.
 
     Includes properties, array items, alternatives and local references. Missing and circular
@@ -59,7 +69,7 @@ def flatten(schema: dict[str, Any]) -> tuple[Parameter, ...]:
     parameters: dict[str, Parameter] = {}
     references = References(schema)
     queue = deque([_Frame(schema, "", 0, frozenset())])
-    for _ in range(_STEP_LIMIT):
+    for _ in range(_MAX_SCHEMAS_VISITED):
         if not queue:
             break
         frame = queue.popleft()
@@ -67,7 +77,7 @@ def flatten(schema: dict[str, Any]) -> tuple[Parameter, ...]:
             parameters[frame.path] = _add_details(parameters[frame.path], frame.schema)
         if frame.depth == PARAMETER_DEPTH:
             continue
-        if not _SAME_VALUE.isdisjoint(frame.schema):
+        if not _SAME_VALUE_KEYS.isdisjoint(frame.schema):
             queue.extend(_alternatives(frame, references))
         for name, child, required in properties_of(frame.schema):
             path = f"{frame.path}.{name}" if frame.path else name
@@ -79,7 +89,7 @@ def flatten(schema: dict[str, Any]) -> tuple[Parameter, ...]:
                 parameters[path] = Parameter(name, path, "", (), required)
             inner = child if isinstance(child, dict) else {}
             queue.append(_Frame(inner, path, frame.depth + 1, frame.followed))
-        if not _CONTENTS.isdisjoint(frame.schema):
+        if not _CONTENT_KEYS.isdisjoint(frame.schema):
             queue.extend(_contents(frame))
     return tuple(parameters.values())
 
@@ -110,7 +120,7 @@ def _contents(frame: _Frame) -> Iterator[_Frame]:
 
 def _alternatives(frame: _Frame, references: References) -> Iterator[_Frame]:
     """The branches and the reference of a schema, which describe the same value as it does."""
-    for keyword in _ALTERNATIVES:
+    for keyword in _ALTERNATIVE_KEYS:
         branches = frame.schema.get(keyword)
         for branch in branches if isinstance(branches, list) else []:
             if isinstance(branch, dict):
@@ -129,7 +139,7 @@ def _add_details(parameter: Parameter, schema: dict[str, Any]) -> Parameter:
     if parameter.description or not isinstance(description, str):
         description = parameter.description
     enum = parameter.enum
-    if not _VALUES.isdisjoint(schema):
+    if not _VALUE_KEYS.isdisjoint(schema):
         enum = tuple(dict.fromkeys((*enum, *_values(schema))))[:ENUM_LIMIT]
     return Parameter(parameter.name, parameter.path, description, enum, parameter.required)
 

@@ -28,9 +28,9 @@ STYLES: dict[str, tuple[Style, ...]] = {
 _DELIMITERS = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
 #: Reserved characters that may stay as they are with `allowReserved`. Those that separate
 #: parameters (`&`, `=`, `+`, `#`) are always encoded, so that a value cannot add parameters.
-_RESERVED = ":/?@!$'()*,;[]"
+_RESERVED_CHARS = ":/?@!$'()*,;[]"
 #: Characters that a cookie's value may have without encoding.
-_COOKIE = "!#$&'()*+/:<=>?@[]^`{|}"
+_COOKIE_CHARS = "!#$&'()*+/:<=>?@[]^`{|}"
 _HEADER_VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
 
 
@@ -98,7 +98,7 @@ def query_pairs(name: str, value: Any, encoding: Encoding) -> Iterator[tuple[str
 
     An empty list or object has none.
     """
-    safe = _RESERVED if encoding.allow_reserved else ""
+    safe = _RESERVED_CHARS if encoding.allow_reserved else ""
     key = _quoted(name)
     if not encoding.style or not isinstance(value, dict | list):
         yield key, _quoted(_single(value, encoding), safe)
@@ -135,12 +135,12 @@ def cookie_pairs(name: str, value: Any, encoding: Encoding) -> Iterator[tuple[st
     """Names and values of cookies, percent-encoded where a cookie cannot have the character."""
     key = quote(name, safe="!#$&'*+^`|")
     if not encoding.style or not isinstance(value, dict | list):
-        yield key, quote(_single(value, encoding), safe=_COOKIE)
+        yield key, quote(_single(value, encoding), safe=_COOKIE_CHARS)
     elif encoding.explode:
-        for item_key, item in _items(value, _COOKIE):
+        for item_key, item in _items(value, _COOKIE_CHARS):
             yield item_key or key, item
     elif value:
-        yield key, "%2C".join(_flat(value, _COOKIE))
+        yield key, "%2C".join(_flat(value, _COOKIE_CHARS))
 
 
 def _single(value: Any, encoding: Encoding) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import ConfigError
 
 #: Characters of a pattern: an id, and room for the wildcards.
-LIMIT = 600
+MAX_PATTERN_CHARS = 600
 _WILD = re.compile(r"[*?[]")
 
 
@@ -35,9 +35,13 @@ class Pattern:
     text: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.text, str) or not self.text.strip() or len(self.text) > LIMIT:
+        if (
+            not isinstance(self.text, str)
+            or not self.text.strip()
+            or len(self.text) > MAX_PATTERN_CHARS
+        ):
             raise ConfigError(
-                f"{self.text!r:.80} is no pattern: a glob of 1 to {LIMIT} characters, "
+                f"{self.text!r:.80} is no pattern: a glob of 1 to {MAX_PATTERN_CHARS} characters, "
                 "such as 'search_*' or 'github/create_*'"
             )
         # Ids and names are held in NFC, see `Tool`.
@@ -46,20 +50,20 @@ class Pattern:
     def matches_id(self, tool_id: str, *, folded: bool = False) -> bool:
         """Whether it matches a tool with this id that is no longer in the catalog."""
         form = fold if folded else str
-        return (self.by_id(folded) and self.fits(form(tool_id), folded=folded)) or (
-            self.by_name and self.fits(form(tool_id.rpartition("/")[2]), folded=folded)
+        return (self.matches_ids(folded) and self.matches(form(tool_id), folded=folded)) or (
+            self.matches_names and self.matches(form(tool_id.rpartition("/")[2]), folded=folded)
         )
 
     @property
-    def by_name(self) -> bool:
+    def matches_names(self) -> bool:
         """Whether it is matched against names."""
         return "/" not in self.text
 
-    def by_id(self, folded: bool = False) -> bool:
+    def matches_ids(self, folded: bool = False) -> bool:
         """Whether it is matched against ids; folding may make a slash of another character."""
         return "/" in self._glob(folded)
 
-    def fitting(self, texts: Collection[str], *, folded: bool = False) -> list[str]:
+    def matching_texts(self, texts: Collection[str], *, folded: bool = False) -> list[str]:
         """The texts that the glob matches. With `folded`, pass folded texts."""
         glob = self._glob(folded)
         wild = _WILD.search(glob)
@@ -69,29 +73,29 @@ class Pattern:
         start, match = glob[: wild.start()], _compiled(glob).match
         return [text for text in texts if text.startswith(start) and (match(text) or text == glob)]
 
-    def fits(self, text: str, *, folded: bool = False) -> bool:
+    def matches(self, text: str, *, folded: bool = False) -> bool:
         """Whether the glob matches or equals a text. With `folded`, pass a folded text."""
         glob = self._glob(folded)
         return text == glob or _compiled(glob).match(text) is not None
 
     def denies(self, text: str) -> bool:
         """Whether the glob matches a text exactly or folded."""
-        return self.fits(text) or self.fits(fold(text), folded=True)
+        return self.matches(text) or self.matches(fold(text), folded=True)
 
     def _glob(self, folded: bool) -> str:
         return fold(self.text) if folded else self.text
 
 
-def granted(text: str, globs: Iterable[str]) -> bool:
+def any_grants(text: str, globs: Iterable[str]) -> bool:
     """Whether one of the globs, which grant something, matches a text exactly.
 
     Raises:
         ConfigError: one is no pattern.
     """
-    return any(_pattern(glob).fits(text) for glob in globs)
+    return any(_pattern(glob).matches(text) for glob in globs)
 
 
-def denied(text: str, globs: Iterable[str]) -> bool:
+def any_denies(text: str, globs: Iterable[str]) -> bool:
     """Whether one of the globs, which deny something, matches a text exactly or folded.
 
     Raises:

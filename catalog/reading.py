@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 from ..errors import CatalogError, ToolError
-from .mcp_listing import Model, is_pydantic_model, plain
+from .mcp_listing import PydanticModel, is_pydantic_model, plain_json
 from .readers import READERS, Document, Reader
-from .readers.reader import folded
-from .readers.yaml_text import integer, parse_yaml
-from .text_file import FILE_BYTES, read_text_file
+from .readers.reader import folded_server_name
+from .readers.yaml_text import bounded_integer, parse_yaml
+from .text_file import MAX_FILE_BYTES, read_text_file
 from .tool import Tool
 
 
@@ -90,7 +90,7 @@ def read_tools(
     rejected: list[Rejected] = []
     notes: list[str] = []
     formats: dict[str, None] = {}
-    for document in load(source):
+    for document in load_documents(source):
         document.server, document.keep_ids = server, keep_ids
         try:
             reader = _choose_reader(format, document)
@@ -207,7 +207,7 @@ class TextFile(Protocol):
         ...
 
 
-Source: TypeAlias = str | Path | TextFile | Mapping[str, Any] | Sequence[Any] | Model
+Source: TypeAlias = str | Path | TextFile | Mapping[str, Any] | Sequence[Any] | PydanticModel
 """A path, several paths, an open text file, parsed JSON, or an object of the MCP SDK such as
 `ListToolsResult`."""
 
@@ -215,7 +215,7 @@ SUFFIXES = (".json", ".jsonl", ".yaml", ".yml")
 """Endings of the files in a folder that are read."""
 
 
-def load(source: Source) -> Iterator[Document]:
+def load_documents(source: Source) -> Iterator[Document]:
     """The documents of a source: one for a value or a file, one per file of a folder or a list.
 
     In a folder or a list, the file name is the server if nothing else names one. If a file names a
@@ -240,14 +240,14 @@ def load(source: Source) -> Iterator[Document]:
     elif isinstance(source, TextFile):
         yield _load_text(source)
     elif isinstance(source, Mapping | list | tuple) or is_pydantic_model(source):
-        yield Document(plain(source))
+        yield Document(plain_json(source))
     else:
         kind = type(source).__name__
         raise CatalogError(f"tools are read from a path, a list or a dict, got {kind}")
 
 
 def _load_all(paths: list[Path]) -> Iterator[Document]:
-    file_names = frozenset(folded(path.stem) for path in paths)
+    file_names = frozenset(folded_server_name(path.stem) for path in paths)
     for path in paths:
         try:
             document = _load_file(path)
@@ -276,7 +276,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _load_file(path: Path) -> Document:
     label = str(path)
-    text = read_text_file(path, FILE_BYTES)
+    text = read_text_file(path, MAX_FILE_BYTES)
     suffix = path.suffix.lower()
     if suffix == ".jsonl":
         values, lines, bad = _parse_lines(text)
@@ -292,11 +292,11 @@ def _load_text(file: TextFile) -> Document:
     """The document of an open file, whose format is not known from its name."""
     label = str(getattr(file, "name", "file"))
     try:
-        text = file.read(FILE_BYTES + 1)
+        text = file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
         raise CatalogError(f"{label}: cannot be read: {error}") from error
-    if len(text) > FILE_BYTES:
-        raise CatalogError(f"{label}: has more than {FILE_BYTES:,} characters; split it")
+    if len(text) > MAX_FILE_BYTES:
+        raise CatalogError(f"{label}: has more than {MAX_FILE_BYTES:,} characters; split it")
     if not text.strip():
         raise CatalogError(f"{label}: is empty; give tools as JSON, JSON lines or YAML")
     is_json = text.lstrip()[0] in "[{"
@@ -328,7 +328,7 @@ def parse_json(text: str) -> Any:
         raise ValueError("is nested too deep to be read as JSON") from None
     except ValueError:
         # An integer too long for Python: only the definition that holds it is bad.
-        return json.loads(text, parse_int=integer)
+        return json.loads(text, parse_int=bounded_integer)
 
 
 def _parse_lines(text: str) -> tuple[list[Any], tuple[int, ...], tuple[tuple[int, str], ...]]:

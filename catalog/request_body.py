@@ -13,7 +13,7 @@ from urllib.parse import quote_plus, unquote
 
 from .parameter_styles import FORM_ENCODING, Encoding, plain_text, query_pairs
 
-FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
+FORM_TYPE, MULTIPART_TYPE = "application/x-www-form-urlencoded", "multipart/form-data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,13 @@ class RequestBody:
         Raises:
             ValueError: the value does not suit the media type; says what it must be.
         """
-        kind = essence(self.media_type)
+        kind = bare_media_type(self.media_type)
         if self.is_json:
             return _json_bytes(value), self.media_type
-        if kind in (FORM, MULTIPART):
+        if kind in (FORM_TYPE, MULTIPART_TYPE):
             if not isinstance(value, Mapping):
                 raise ValueError("an object")
-            if kind == FORM:
+            if kind == FORM_TYPE:
                 return self._form(value), self.media_type
             return self._multipart(value)
         if self.is_base64:
@@ -82,7 +82,7 @@ class RequestBody:
         boundary = sha256(b"".join(parts)).hexdigest()[:32]
         edge = f"--{boundary}\r\n".encode()
         content = b"".join(edge + part + b"\r\n" for part in parts)
-        return content + f"--{boundary}--\r\n".encode(), f"{MULTIPART}; boundary={boundary}"
+        return content + f"--{boundary}--\r\n".encode(), f"{MULTIPART_TYPE}; boundary={boundary}"
 
     def _parts(self, name: str, value: Any) -> Iterator[bytes]:
         disposition = f'Content-Disposition: form-data; name="{_part_name(name)}"'
@@ -102,14 +102,14 @@ class RequestBody:
                 yield f"{disposition}\r\n\r\n{text}".encode()
 
 
-def essence(media_type: str) -> str:
+def bare_media_type(media_type: str) -> str:
     """A media type without its parameters, in lower case."""
     return media_type.partition(";")[0].strip().lower()
 
 
 def is_json(media_type: str) -> bool:
     """Whether content of a media type is JSON."""
-    kind = essence(media_type)
+    kind = bare_media_type(media_type)
     return kind.endswith("+json") or kind in ("application/json", "text/json")
 
 

@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import ToolError
-from .text_cleaning import DESCRIPTION_LIMIT, Notes, clean
+from .text_cleaning import DESCRIPTION_LIMIT, CleaningNotes, clean
 
 if TYPE_CHECKING:
     from referencing import Registry
@@ -30,8 +30,8 @@ SCHEMA_VALUES = 50_000
 INTEGER_BITS = 1024
 """Maximum bits of an integer: the range of a double, which most JSON parsers support."""
 
-_PROSE = frozenset({"description", "title", "$comment"})
-_DOUBTFUL = re.compile(r"\\[ubfr]|[^\x20-\x7e]")
+_PROSE_KEYS = frozenset({"description", "title", "$comment"})
+_NEEDS_CLEANING = re.compile(r"\\[ubfr]|[^\x20-\x7e]")
 
 #: Keys, in small letters without marks, under which people put the schema of the arguments.
 _SCHEMA_KEYS = frozenset(
@@ -40,6 +40,7 @@ _SCHEMA_KEYS = frozenset(
 )
 
 Link: TypeAlias = "tuple[Link, str | int] | None"
+"""A place in a value: the place of its container, and the key or index; None for the root."""
 
 
 def misnamed_schema_key(definition: Mapping[str, Any], own: Sequence[str]) -> str | None:
@@ -68,7 +69,7 @@ def misnamed_schema_key(definition: Mapping[str, Any], own: Sequence[str]) -> st
     )
 
 
-def freeze(value: object, field: str, notes: Notes) -> bytes:
+def canonical_bytes(value: object, field: str, notes: CleaningNotes) -> bytes:
     """Canonical JSON of an object, checked and cleaned, as UTF-8.
 
     Args:
@@ -84,7 +85,7 @@ def freeze(value: object, field: str, notes: Notes) -> bytes:
         raise ToolError(field=field, reason=f"must be an object, got {_kind(value)}")
     overlong = _check(value, field)
     text = "" if overlong else canonical_json(value)
-    if overlong or _DOUBTFUL.search(text):
+    if overlong or _NEEDS_CLEANING.search(text):
         text = canonical_json(_cleaned(value, field, "", notes))
     frozen = text.encode()
     if len(frozen) > SCHEMA_BYTES:
@@ -117,7 +118,7 @@ def _check(root: dict[Any, Any], field: str) -> bool:
             elif kind is str:
                 if len(child) > DESCRIPTION_LIMIT:
                     overlong = True
-                    size += DESCRIPTION_LIMIT if key in _PROSE else len(child)
+                    size += DESCRIPTION_LIMIT if key in _PROSE_KEYS else len(child)
                 else:
                     size += len(child)
             elif isinstance(child, dict | list | tuple):
@@ -145,10 +146,10 @@ def _not_json(value: object) -> str:
     return f"is {_kind(value)}, not a JSON value"
 
 
-def _cleaned(value: Any, field: str, key: str, notes: Notes) -> Any:
+def _cleaned(value: Any, field: str, key: str, notes: CleaningNotes) -> Any:
     """A copy with every string cleaned. Recursive, so only for values that passed `_check`."""
     if isinstance(value, str):
-        return clean(value, field, notes, DESCRIPTION_LIMIT if key in _PROSE else None)
+        return clean(value, field, notes, DESCRIPTION_LIMIT if key in _PROSE_KEYS else None)
     if isinstance(value, dict):
         copy: dict[str, Any] = {}
         for name, child in value.items():
@@ -172,7 +173,7 @@ def _place(field: str, link: Link) -> str:
         steps.append(f"[{key}]" if isinstance(key, int) else f".{key:.80}")
     path = "".join(reversed(steps))
     return clean(
-        field + (path if len(path) <= 400 else f"{path[:200]}...{path[-200:]}"), "", Notes()
+        field + (path if len(path) <= 400 else f"{path[:200]}...{path[-200:]}"), "", CleaningNotes()
     )
 
 

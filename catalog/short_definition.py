@@ -8,18 +8,32 @@ from typing import Any, NamedTuple
 
 from .tool import Tool
 
-_PROSE = frozenset(("description", "title", "examples", "example", "$comment", "$schema", "$id"))
-_NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
-_LITERAL = frozenset(("const", "enum", "default", "required"))
-_ALTERNATIVES = frozenset(("anyOf", "oneOf", "allOf"))
-_KEPT = frozenset(
+_PROSE_KEYS = frozenset(
+    ("description", "title", "examples", "example", "$comment", "$schema", "$id")
+)
+_KEYS_OF_NAMED_SCHEMAS = frozenset(
+    ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+)
+_LITERAL_KEYS = frozenset(("const", "enum", "default", "required"))
+_ALTERNATIVE_KEYS = frozenset(("anyOf", "oneOf", "allOf"))
+_KEPT_KEYS = frozenset(
     ("type", "format", "minimum", "maximum", "pattern", "$ref", "additionalProperties")
 )
-_PROPERTIES = ("properties", "patternProperties")
-_DESCRIPTIONS = (2_000, 500)
-_CHARS = 100
+_PROPERTY_KEYS = ("properties", "patternProperties")
+_DESCRIPTION_CHARS = (2_000, 500)
+_MAX_CHARS = 100
 # Levels of nesting and entries of each object and list, most generous first.
-_CUTS = ((6, 64), (4, 64), (3, 48), (3, 24), (2, 48), (2, 24), (1, 48), (1, 16), (0, 16))
+_DEPTHS_AND_WIDTHS = (
+    (6, 64),
+    (4, 64),
+    (3, 48),
+    (3, 24),
+    (2, 48),
+    (2, 24),
+    (1, 48),
+    (1, 16),
+    (0, 16),
+)
 # No text has fewer tokens than a sixteenth of its characters that is worth counting.
 _CHARS_A_TOKEN = 16
 
@@ -60,12 +74,12 @@ def short_definition(tool: Tool, limit: int, count: Callable[[str], int]) -> Sho
     if fits(tool.description, schema):
         return ShortDefinition(tool.description, schema, False)
     bare = without_prose(schema)
-    for chars in _DESCRIPTIONS:
+    for chars in _DESCRIPTION_CHARS:
         description = _cut_text(tool.description, chars)
         for schema_shown in (schema, bare):
             if fits(description, schema_shown):
                 return ShortDefinition(description, schema_shown, True)
-    for depth, width in _CUTS:
+    for depth, width in _DEPTHS_AND_WIDTHS:
         schema_shown = _SchemaCutter(depth, width).cut_schema(bare)
         if fits(description, schema_shown):
             return ShortDefinition(description, schema_shown, True)
@@ -81,15 +95,15 @@ def without_prose(schema: dict[str, Any]) -> dict[str, Any]:
     return {
         key: _bare(key, value)
         for key, value in schema.items()
-        if key not in _PROSE or not isinstance(value, str | list)
+        if key not in _PROSE_KEYS or not isinstance(value, str | list)
     }
 
 
 def _bare(key: str, value: Any) -> Any:
-    if key in _LITERAL:
+    if key in _LITERAL_KEYS:
         return value
     if isinstance(value, dict):
-        if key in _NAMED:
+        if key in _KEYS_OF_NAMED_SCHEMAS:
             return {name: _bare("", child) for name, child in value.items()}
         return without_prose(value)
     if isinstance(value, list):
@@ -107,12 +121,12 @@ class _SchemaCutter:
 
     def __init__(self, depth: int, width: int) -> None:
         self._depth, self._width = depth, width
-        self._targets: frozenset[str] = frozenset()
+        self._kept_references: frozenset[str] = frozenset()
 
     def cut_schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         """The schema of all arguments."""
         shared = [] if self._depth == 0 else ["$defs", "definitions"]
-        self._targets = frozenset(
+        self._kept_references = frozenset(
             f"#/{group}/{name}"
             for group in shared
             if isinstance(entries := schema.get(group), dict)
@@ -126,21 +140,21 @@ class _SchemaCutter:
             return schema if isinstance(schema, bool) else {}
         cut_part: dict[str, Any] = {}
         for key, value in schema.items():
-            if key in _KEPT or key == "enum":
+            if key in _KEPT_KEYS or key == "enum":
                 if self._is_kept(key, value):
                     cut_part[key] = value
             elif key == "required" and isinstance(value, list):
                 cut_part[key] = [name for name in value[: self._width] if _is_short(name)]
-            elif depth > 0 and key in _NAMED and isinstance(value, dict):
+            elif depth > 0 and key in _KEYS_OF_NAMED_SCHEMAS and isinstance(value, dict):
                 cut_part[key] = self._cut_properties(value, schema.get("required"), depth)
             elif depth > 0 and key == "items":
                 cut_part[key] = self._cut_part(value, depth - 1)
-            elif depth > 0 and key in _ALTERNATIVES and 0 < _length(value) <= self._width:
+            elif depth > 0 and key in _ALTERNATIVE_KEYS and 0 < _length(value) <= self._width:
                 # Branches that are cut may overlap, so exactly one can no longer be asked for.
                 name = "anyOf" if key == "oneOf" else key
                 cut_part.setdefault(name, [self._cut_part(branch, depth - 1) for branch in value])
         is_complete = all(
-            len(cut_part.get(key, ())) == _size(schema.get(key)) for key in _PROPERTIES
+            len(cut_part.get(key, ())) == _size(schema.get(key)) for key in _PROPERTY_KEYS
         )
         if cut_part.get("additionalProperties") is False and not is_complete:
             del cut_part["additionalProperties"]
@@ -161,12 +175,13 @@ class _SchemaCutter:
                 isinstance(value, list)
                 and len(value) <= self._width
                 and not any(
-                    isinstance(choice, dict | list) or len(str(choice)) > _CHARS for choice in value
+                    isinstance(choice, dict | list) or len(str(choice)) > _MAX_CHARS
+                    for choice in value
                 )
             )
         if key == "$ref":
-            return value in self._targets if isinstance(value, str) else False
-        return not isinstance(value, dict) and len(json.dumps(value)) <= _CHARS
+            return value in self._kept_references if isinstance(value, str) else False
+        return not isinstance(value, dict) and len(json.dumps(value)) <= _MAX_CHARS
 
 
 def _length(value: object) -> int:
@@ -178,7 +193,7 @@ def _size(value: object) -> int:
 
 
 def _is_short(name: object) -> bool:
-    return isinstance(name, str) and len(name) <= _CHARS
+    return isinstance(name, str) and len(name) <= _MAX_CHARS
 
 
 def _cut_text(text: str, most: int) -> str:

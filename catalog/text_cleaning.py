@@ -43,13 +43,13 @@ _EMOJI = (
     "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2934\u2935"
     "\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
-_KEPT = (
+_KEPT_CHARACTERS = (
     rf"(?<=[{_JOINING}])[\u200c\u200d](?![\u200c\u200d])"
     rf"|(?:(?<=[{_EMOJI}])|(?<=[{_EMOJI}]\ufe0f))\u200d(?=[{_EMOJI}])"
     rf"|(?<=[{_EMOJI}])[\ufe0e\ufe0f]"
     r"|(?<=[0-9#*])\ufe0f(?=\u20e3)"
 )
-_REMOVED = {
+_REMOVED_BY_KIND = {
     "control": r"\x00-\x08\x0b-\x1f\x7f-\x9f\u206a-\u206f\ufff9-\ufffb",
     "zero-width": r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200d\u2060-\u2065"
     r"\u3164\ufeff\uffa0",
@@ -66,14 +66,15 @@ _FLAG_TAGS = (
     "|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f"
 )
 _INVISIBLE = re.compile(
-    f"({_KEPT})|({_FLAG_TAGS})|" + "|".join(f"([{characters}])" for characters in _REMOVED.values())
+    f"({_KEPT_CHARACTERS})|({_FLAG_TAGS})|"
+    + "|".join(f"([{characters}])" for characters in _REMOVED_BY_KIND.values())
 )
-_SUSPECT = re.compile(f"[{''.join(_REMOVED.values())}]")
-_KINDS = ("", "", "flag tag", *_REMOVED)
+_SUSPECT = re.compile(f"[{''.join(_REMOVED_BY_KIND.values())}]")
+_KIND_OF_GROUP = ("", "", "flag tag", *_REMOVED_BY_KIND)
 _JOINERS = re.compile("[\u200c\u200d]")
 _LINE_ENDS = "\u2028\u2029"
-_UNSEEN = re.compile(f"({_KEPT})|[{''.join(_REMOVED.values())}{_LINE_ENDS}]")
-_PASSES = 4  # real text settles in two; text made to need more loses its joiners
+_UNSEEN = re.compile(f"({_KEPT_CHARACTERS})|[{''.join(_REMOVED_BY_KIND.values())}{_LINE_ENDS}]")
+_MAX_PASSES = 4  # real text settles in two; text made to need more loses its joiners
 
 
 @cache
@@ -85,7 +86,7 @@ def _mark_runs() -> re.Pattern[str]:
     return re.compile(f"([{marks}][{marks}]{{{MARKS_LIMIT - 1}}})[{marks}\u200c\u200d]+")
 
 
-class Notes:
+class CleaningNotes:
     """Records what cleaning removed from one tool, in order."""
 
     def __init__(self) -> None:
@@ -107,7 +108,7 @@ class Notes:
         return (*self._lines, f"and {self._more} more") if self._more else tuple(self._lines)
 
 
-def clean(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
+def clean(text: str, field: str, notes: CleaningNotes, limit: int | None = None) -> str:
     """The text without invisible characters, in NFC, at most `limit` characters. Idempotent.
 
     Args:
@@ -127,11 +128,21 @@ def clean(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
     return text
 
 
-def clean_line(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
+def clean_line(text: str, field: str, notes: CleaningNotes, limit: int | None = None) -> str:
     """The same for a one-line text: trimmed, with spaces for tabs and newlines."""
     if (limit is None or len(text) <= limit) and _PLAIN_LINE.fullmatch(text):
         return text
     return clean(text, field, notes, limit).translate(_ONE_LINE).strip()
+
+
+def visible_line(text: str, limit: int | None = None) -> str:
+    """`clean_line` without notes, for texts of which nobody asks what was removed.
+
+    Args:
+        text: any string, lone surrogates included.
+        limit: maximum number of characters; None for no limit.
+    """
+    return clean_line(text, "", CleaningNotes(), limit)
 
 
 def written_out(text: str) -> str:
@@ -157,7 +168,7 @@ def _code_point(match: re.Match[str]) -> str:
     return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
 
 
-def _strip(text: str, field: str, notes: Notes) -> str:
+def _strip(text: str, field: str, notes: CleaningNotes) -> str:
     counts: Counter[str] = Counter()
     recomposed = False
 
@@ -165,7 +176,7 @@ def _strip(text: str, field: str, notes: Notes) -> str:
         group = match.lastindex or 0
         if group == 1:
             return match[0]
-        counts[_KINDS[group]] += len(match[0])
+        counts[_KIND_OF_GROUP[group]] += len(match[0])
         return ""
 
     text = _NEWLINES.sub("\n", text)
@@ -173,7 +184,7 @@ def _strip(text: str, field: str, notes: Notes) -> str:
     while True:  # a removal can bring marks together, and reordering those can strand a joiner
         passes += 1
         visible = _INVISIBLE.sub(replacement, text) if _SUSPECT.search(text) else text
-        if passes == _PASSES:
+        if passes == _MAX_PASSES:
             counts["zero-width"] += len(visible)
             visible = _JOINERS.sub("", visible)
             counts["zero-width"] -= len(visible)
@@ -184,7 +195,7 @@ def _strip(text: str, field: str, notes: Notes) -> str:
         if composed == text:
             break
         text = composed
-    for kind in (*_REMOVED, "flag tag", "combining"):
+    for kind in (*_REMOVED_BY_KIND, "flag tag", "combining"):
         if count := counts[kind]:
             notes.add(field, f"{count} {kind} character{'s' if count > 1 else ''}")
     if recomposed:

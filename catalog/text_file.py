@@ -11,15 +11,18 @@ from typing import BinaryIO
 
 from ..errors import CatalogError, ShortlistError
 
-OWNER_ONLY = 0o600
+OWNER_ONLY_MODE = 0o600
 """Mode of a file that only its owner may read."""
-FILE_BYTES = 1 << 28
+MAX_FILE_BYTES = 1 << 28
 """Maximum bytes of a file, 256 MiB. A catalog of 50,000 tools takes about 50 MB."""
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
 
 def open_file(
-    path: str | Path, limit: int | None = FILE_BYTES, *, error: type[ShortlistError] = CatalogError
+    path: str | Path,
+    limit: int | None = MAX_FILE_BYTES,
+    *,
+    error: type[ShortlistError] = CatalogError,
 ) -> BinaryIO:
     """A regular file, open for reading bytes.
 
@@ -49,7 +52,7 @@ def open_file(
 
 
 def read_text_file(
-    path: str | Path, limit: int = FILE_BYTES, *, error: type[ShortlistError] = CatalogError
+    path: str | Path, limit: int = MAX_FILE_BYTES, *, error: type[ShortlistError] = CatalogError
 ) -> str:
     """The text of a regular UTF-8 file, without a byte order mark.
 
@@ -80,7 +83,7 @@ def replace_file(
     path: Path,
     parts: Iterable[bytes],
     *,
-    mode: int | None = OWNER_ONLY,
+    mode: int | None = OWNER_ONLY_MODE,
     several_writers: bool = False,
 ) -> None:
     """Write a file in one step: an interruption leaves the old file or the new one.
@@ -104,7 +107,7 @@ def replace_file(
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     partial.unlink(missing_ok=True)
     try:
-        descriptor = os.open(partial, flags, 0o666 if mode is None else OWNER_ONLY)
+        descriptor = os.open(partial, flags, 0o666 if mode is None else OWNER_ONLY_MODE)
         with os.fdopen(descriptor, "wb") as file:
             file.writelines(parts)
             file.flush()

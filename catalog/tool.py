@@ -10,16 +10,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ToolError
-from .parameter import Parameter, flatten
-from .schema import canonical_json, digest, freeze, misnamed_schema_key
+from .parameter import Parameter, parameters_of_schema
+from .schema import canonical_bytes, canonical_json, digest, misnamed_schema_key
 from .text_cleaning import (
     DESCRIPTION_LIMIT,
     ID_LIMIT,
     NAME_LIMIT,
     TAG_LIMIT,
-    Notes,
+    CleaningNotes,
     clean,
     clean_line,
+    visible_line,
 )
 
 if TYPE_CHECKING:
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 TAGS_LIMIT = 64
 """Tags kept for one tool."""
 #: Fields of a row besides the name.
-_OPTIONAL = (
+_OPTIONAL_FIELDS = (
     "server description input_schema id title output_schema annotations tags operation"
 ).split()
 #: What `to_saved` leaves out.
-_UNSET = {"server": None, "title": None, "tags": (), "cleaned": ()} | {
+_DEFAULT_VALUES = {"server": None, "title": None, "tags": (), "cleaned": ()} | {
     "_output_schema": None,
     "_annotations": None,
     "_operation": None,
@@ -46,8 +47,8 @@ class Tool:
 
     Tools are equal if id and content are equal.
 
-    Texts are cleaned and cut to a maximum length (see `text`). Schemas are stored as canonical JSON
-    and parsed on each access, to save memory and so that no caller can change them.
+    Texts are cleaned and cut to a maximum length (see `text_cleaning`). Schemas are stored as
+    canonical JSON and parsed on each access, to save memory and so that no caller can change them.
 
     Args:
         name: the name used in calls; one line of at most 256 characters.
@@ -63,7 +64,8 @@ class Tool:
 
     Attributes:
         id: unique in a catalog.
-        name: the name used in calls. server: the server it belongs to, or None.
+        name: the name used in calls.
+        server: the server it belongs to, or None.
         title: a name for people, or None.
         description: what it does, or "".
         tags: words that group tools.
@@ -108,7 +110,7 @@ class Tool:
         tags: Iterable[str] = (),
         operation: Operation | Mapping[str, Any] | None = None,
     ) -> None:
-        notes = Notes()
+        notes = CleaningNotes()
         raw_name = name if isinstance(name, str) else None
         try:
             name = _line(name, "name", notes, NAME_LIMIT)
@@ -125,7 +127,7 @@ class Tool:
             hints = _frozen(annotations, "annotations", notes)
             call = None if operation is None else _frozen_operation(operation, notes)
         except ToolError as error:
-            visible = clean_line(raw_name, "", Notes(), NAME_LIMIT) if raw_name else None
+            visible = visible_line(raw_name, NAME_LIMIT) if raw_name else None
             raise ToolError(field=error.field, reason=error.reason, tool=visible) from None
         words = canonical_json([name, server, clean_title or None, text, groups]).encode()
         self._set(
@@ -192,7 +194,7 @@ class Tool:
             >>> Tool("get_forecast", "weather").with_id("weather/get_forecast~2").id
             'weather/get_forecast~2'
         """
-        changed = _line(id, "id", Notes(), ID_LIMIT)
+        changed = _line(id, "id", CleaningNotes(), ID_LIMIT)
         return Tool._of({slot: getattr(self, slot) for slot in Tool.__slots__} | {"id": changed})
 
     def to_dict(self) -> dict[str, Any]:
@@ -229,7 +231,7 @@ class Tool:
             )
             tool = row["name"] if isinstance(row["name"], str) else None
             raise ToolError(field="input_schema", reason=reason, tool=tool)
-        optional = {field: row[field] for field in _OPTIONAL if row.get(field) is not None}
+        optional = {field: row[field] for field in _OPTIONAL_FIELDS if row.get(field) is not None}
         return cls(row["name"], **optional)
 
     @classmethod
@@ -293,7 +295,7 @@ class Tool:
             >>> Tool.from_saved(tool.to_saved()) == tool
             True
         """
-        values = {**_UNSET, **row}
+        values = {**_DEFAULT_VALUES, **row}
         if values["server"] is not None:
             values["server"] = sys.intern(values["server"])
         for field in ("tags", "cleaned"):
@@ -334,15 +336,15 @@ class Tool:
         return f"Tool({self.id!r}, {self.description[:60]!r})"
 
 
-def _frozen(value: object, field: str, notes: Notes) -> bytes | None:
-    return None if value is None else freeze(value, field, notes)
+def _frozen(value: object, field: str, notes: CleaningNotes) -> bytes | None:
+    return None if value is None else canonical_bytes(value, field, notes)
 
 
-def _frozen_operation(value: Operation | Mapping[str, Any], notes: Notes) -> bytes:
+def _frozen_operation(value: Operation | Mapping[str, Any], notes: CleaningNotes) -> bytes:
     from .operation import Operation
 
     operation = value if isinstance(value, Operation) else Operation.from_dict(value)
-    return freeze(operation.to_dict(), "operation", notes)
+    return canonical_bytes(operation.to_dict(), "operation", notes)
 
 
 @lru_cache(maxsize=64)
@@ -354,7 +356,7 @@ def _operation(frozen: bytes) -> Operation:
 
 @lru_cache(maxsize=8)
 def _parameters(frozen: bytes) -> tuple[Parameter, ...]:
-    return flatten(_thaw(frozen))
+    return parameters_of_schema(_thaw(frozen))
 
 
 def _thaw(frozen: bytes) -> dict[str, Any]:
@@ -369,7 +371,7 @@ def _text(value: object, field: str) -> str:
     return "".join((value, ""))
 
 
-def _line(value: object, field: str, notes: Notes, limit: int) -> str:
+def _line(value: object, field: str, notes: CleaningNotes, limit: int) -> str:
     """A one-line text such as a name or id. Too long is an error, since it cannot be cut."""
     text = _text(value, field)
     if len(text) > 4 * limit:
@@ -382,7 +384,7 @@ def _line(value: object, field: str, notes: Notes, limit: int) -> str:
     return line
 
 
-def _tags(values: object, notes: Notes) -> tuple[str, ...]:
+def _tags(values: object, notes: CleaningNotes) -> tuple[str, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ToolError(
             field="tags", reason=f"must be a list of texts, got {type(values).__name__}"

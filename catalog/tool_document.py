@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from ..text import spaced
+from ..text import identifiers_as_words
 from .tool import Tool
 
 #: Characters of a description that are read; an encoder's window ends long before.
@@ -19,9 +19,13 @@ def tool_text(
     The bundled encoder was trained on this form. The name comes first because long texts are cut at
     the end.
     """
-    title = f"{spaced(name)} ({spaced(server)})" if server else spaced(name)
+    title = (
+        f"{identifiers_as_words(name)} ({identifiers_as_words(server)})"
+        if server
+        else identifiers_as_words(name)
+    )
     head = ": ".join(part for part in (title, description[:MAX_TEXT_CHARS].strip()) if part)
-    names = ", ".join(spaced(parameter) for parameter in parameters)
+    names = ", ".join(identifiers_as_words(parameter) for parameter in parameters)
     return " ".join(part for part in (head, f"Parameters: {names}" if names else "") if part)
 
 
@@ -32,7 +36,7 @@ def embedding_text(tool: Tool) -> str:
 
 
 def _parameter_names(tool: Tool) -> str:
-    return ", ".join(spaced(parameter.name) for parameter in tool.parameters)
+    return ", ".join(identifiers_as_words(parameter.name) for parameter in tool.parameters)
 
 
 def _parameters(tool: Tool) -> str:

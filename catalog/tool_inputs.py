@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ..errors import CatalogError, ToolError
-from .mcp_listing import Model, is_pydantic_model, plain
+from .mcp_listing import PydanticModel, is_pydantic_model, plain_json
 from .schema import misnamed_schema_key
 from .tool import Tool
 
@@ -21,11 +21,11 @@ class NamedTool(Protocol):
         ...
 
 
-ToolInput: TypeAlias = Tool | Mapping[str, Any] | Model | NamedTool | Callable[..., Any]
+ToolInput: TypeAlias = Tool | Mapping[str, Any] | PydanticModel | NamedTool | Callable[..., Any]
 """One tool: a Tool, a definition of any format as JSON, an object of the MCP SDK, a tool of
 LangChain or pydantic-ai, a Python function, or a provider tool such as `{"type": "web_search"}`."""
 
-Tools: TypeAlias = Iterable[ToolInput] | Mapping[str, Any] | Model
+Tools: TypeAlias = Iterable[ToolInput] | Mapping[str, Any] | PydanticModel
 """What is accepted as tools: a list of `ToolInput`, also mixed; a listing such as
 `ListToolsResult`; or a mapping of server to any of these."""
 
@@ -38,13 +38,13 @@ _DOCUMENT_KEYS = frozenset(
 )
 #: Values of `type` in definitions of functions, and in JSON schemas.
 _NOT_PROVIDER_TYPES = frozenset({"function", "custom", "object"})
-_KNOWN = (
+_ACCEPTED_FORMS = (
     "a Tool, a definition (MCP, OpenAI, Anthropic, or a row with the fields of Tool), an object of "
     "the MCP SDK, a tool of LangChain or pydantic-ai, or a Python function"
 )
 
 
-class GivenTools(NamedTuple):
+class ReadInputs(NamedTuple):
     """Tools that were read.
 
     Attributes:
@@ -56,7 +56,7 @@ class GivenTools(NamedTuple):
     provider_tools: list[Mapping[str, Any]]
 
 
-def given_tools(tools: Tools, server: str | None = None) -> GivenTools:
+def tools_of_inputs(tools: Tools, server: str | None = None) -> ReadInputs:
     """The tools, each recognised by itself.
 
     Args:
@@ -68,7 +68,7 @@ def given_tools(tools: Tools, server: str | None = None) -> GivenTools:
             what is accepted.
         ToolError: a definition is bad.
     """
-    given = GivenTools([], [])
+    given = ReadInputs([], [])
     if isinstance(tools, str | Path):
         raise CatalogError(f"tools: not a path; read files with Catalog.read({str(tools)!r:.80})")
     if hasattr(tools, "list_tools"):
@@ -86,7 +86,7 @@ def given_tools(tools: Tools, server: str | None = None) -> GivenTools:
         _add_each(given, tools, server, "")
     else:
         mend = "; put it in a list" if isinstance(tools, Tool) or callable(tools) else ""
-        raise CatalogError(f"tools: a list, each item {_KNOWN}; not {_kind(tools)}{mend}")
+        raise CatalogError(f"tools: a list, each item {_ACCEPTED_FORMS}; not {_kind(tools)}{mend}")
     return given
 
 
@@ -136,7 +136,7 @@ def _is_listing(value: object) -> bool:
     return isinstance(value, Mapping) and isinstance(value.get("tools"), list)
 
 
-def _add_each(given: GivenTools, items: Iterable[Any], server: str | None, place: str) -> None:
+def _add_each(given: ReadInputs, items: Iterable[Any], server: str | None, place: str) -> None:
     for index, item in enumerate(items):
         # Most items are tools of a catalog before.
         if server is None and isinstance(item, Tool):
@@ -145,7 +145,7 @@ def _add_each(given: GivenTools, items: Iterable[Any], server: str | None, place
             _add(given, item, server, f"{place}[{index}]")
 
 
-def _add(given: GivenTools, item: Any, server: str | None, place: str) -> None:
+def _add(given: ReadInputs, item: Any, server: str | None, place: str) -> None:
     """Add what one item holds. Its own server counts only where the caller names none."""
     try:
         if isinstance(item, Tool):
@@ -224,7 +224,7 @@ def _framework_row(item: Any) -> dict[str, Any] | None:
 
 def _refused(item: object, place: str) -> CatalogError:
     where = f"tools{place}" if place[:1] in ("", "[") else place
-    return CatalogError(f"{where}: {_KNOWN}; got {_kind(item)}")
+    return CatalogError(f"{where}: {_ACCEPTED_FORMS}; got {_kind(item)}")
 
 
 def _plain_definition(item: Any, place: str) -> Mapping[str, Any]:
@@ -237,7 +237,7 @@ def _plain_definition(item: Any, place: str) -> Mapping[str, Any]:
         return item if isinstance(item, dict) else dict(item)
     if callable(convert := getattr(item, "to_mcp_tool", None)):
         item = convert()
-    value = plain(item)
+    value = plain_json(item)
     if not isinstance(value, dict) or not (
         _is_listing(value) or not _SCHEMA_KEYS.isdisjoint(value) or _is_provider_tool(value)
     ):

@@ -104,7 +104,7 @@ def encoder_of(engine: Engine) -> Encoder | None:
 
 def _figures_by_tier(result: Calibration) -> dict[str, object]:
     return {
-        "asked_without_servers": result.without,
+        "asked_without_servers": result.negative_count,
         "tiers": {
             tier: {
                 "start": result.start[tier],
@@ -126,7 +126,8 @@ def _print_result(result: Calibration, out: Path) -> None:
             note(f"note: {tier}: too few queries that a tool fits, it never abstains")
     note(
         f"{out}: {counted(len(result.reports), 'tier')}; "
-        f"{counted(result.without, 'request')} asked again without the servers of the right tools"
+        f"{counted(result.negative_count, 'request')} asked again without the servers of the right "
+        "tools"
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..catalog import Catalog, ReadResult
 from ..enrichment.library import Library
 from ..loaders.token_tax import token_tax
-from ..retrieval.search.twins import LIKENESS, near_twins
+from ..retrieval.search.twins import TWIN_JACCARD, near_twins
 from ..retrieval.usage import LearnedChange
 from ..trust import Flag
 from .check import Check, Status
@@ -76,7 +76,10 @@ def _collisions(catalog: Catalog) -> Check:
 def _tokens(catalog: Catalog) -> Check:
     tax = token_tax(catalog, k=_HEAVIEST_TOOLS_SHOWN, encoding="cl100k_base")
     details = tuple(f"{tool}: {tokens:,}" for tool, tokens in tax.heaviest(_HEAVIEST_TOOLS_SHOWN))
-    line = f"{tax.now:,} for all definitions, {tax.mean:,.0f} for one on average (cl100k_base)"
+    line = (
+        f"{tax.total_tokens:,} for all definitions, {tax.mean_tokens:,.0f} for one on average "
+        "(cl100k_base)"
+    )
     return Check("tokens", "ok", line, details)
 
 
@@ -117,7 +120,7 @@ def _names(catalog: Catalog) -> Check:
 
 def _twins(catalog: Catalog) -> Check:
     details = tuple(", ".join(ids) for ids in near_twins(tuple(catalog)))
-    what = f"of tools that share {LIKENESS:.0%} of their words"
+    what = f"of tools that share {TWIN_JACCARD:.0%} of their words"
     return _check_of_details("near twins", "warn", details, "group", what)
 
 

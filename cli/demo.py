@@ -81,7 +81,8 @@ def _summary(answered_queries: Sequence[Answered], tier: str, tax: TokenTax) -> 
         _ranks_of_relevant(request, answers[tier]) for request, answers in answered_queries
     ]
     tokens = mean(
-        tax.search_tool + sum(tax.tools[tool] for tool in selection.ids) for selection in selections
+        tax.search_tool + sum(tax.tool_tokens[tool] for tool in selection.ids)
+        for selection in selections
     )
     return {
         "first_is_relevant": sum(1 in ranks for ranks in ranks_by_query),
@@ -142,7 +143,7 @@ def _print_demo(
     parts += ["", _heading("Tokens of the tools that are offered, every turn")]
     offered, after = tiers[default]["mean_tokens"], before_and_after(tax)
     measured = f"measured: search tool + what {default} offered"
-    after.add_row(measured, f"{offered:,.0f}", tax.saved(offered))
+    after.add_row(measured, f"{offered:,.0f}", tax.saving_text(offered))
     show(*parts, after, how_counted(tax))
 
 

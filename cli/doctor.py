@@ -112,10 +112,9 @@ def _twin_groups(
     catalog: Catalog, vectors: NDArray[np.float32] | None
 ) -> list[dict[str, list[str]]]:
     """Groups of near-equal tools of different servers: by words, and by the vectors of an index."""
-    from ..retrieval.catalog_index import rows_of
     from ..retrieval.search.twins import Twins
 
-    tools = rows_of(catalog)
+    tools = catalog.in_id_order
     twins = Twins.of(tools, vectors)
     return [{"ids": [tools[row].id for row in rows]} for rows in twins.groups()]
 

@@ -46,7 +46,7 @@ def enrich(
     """
     from ..catalog.text_file import replace_text_file
     from ..enrichment import read_example_queries
-    from ..enrichment.writing import round_trip, write_example_queries
+    from ..enrichment.writing import without_far_queries, write_example_queries
     from ..language_model import command_model
     from ..models.loading import load_encoder
 
@@ -83,7 +83,7 @@ def enrich(
                 file.flush()
                 new_rows.append(outcome)
     passing, dropped = (
-        round_trip(new_rows, offered, load_encoder("bundled")) if new_rows else ([], 0)
+        without_far_queries(new_rows, offered, load_encoder("bundled")) if new_rows else ([], 0)
     )
     replace_text_file(out, map(_json_line, [*rows.values(), *passing]))
     for tool_id, reason in failures.items():
@@ -100,15 +100,15 @@ def enrich(
 
 def _estimated_tokens(missing: list[Tool], languages: list[str]) -> int:
     """Tokens of the prompts and, as a rule, of the answers."""
-    from ..enrichment.writing import BATCH, TOKENS_OF_ANSWER, prompt_for
+    from ..enrichment.writing import ANSWER_TOKENS_A_TOOL, TOOLS_A_PROMPT, prompt_for
     from ..loaders.counting import bundled_counter
 
     count = bundled_counter().count
     prompts = (
-        prompt_for(missing[start : start + BATCH], languages)
-        for start in range(0, len(missing), BATCH)
+        prompt_for(missing[start : start + TOOLS_A_PROMPT], languages)
+        for start in range(0, len(missing), TOOLS_A_PROMPT)
     )
-    return sum(map(count, prompts)) + len(missing) * (TOKENS_OF_ANSWER + 40 * len(languages))
+    return sum(map(count, prompts)) + len(missing) * (ANSWER_TOKENS_A_TOOL + 40 * len(languages))
 
 
 def _json_line(row: ExampleQueryRow) -> str:

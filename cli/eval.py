@@ -220,7 +220,7 @@ def evaluate_xlam(
         outcomes = xlam.run(data_set, engine, names, k=k, progress=advance)
     summaries = {name: xlam.summaries(pools) for name, pools in outcomes.items()}
     figures = xlam.to_json(data_set, summaries)
-    if replaced := report.ran_as(
+    if replaced := report.replaced_tiers(
         {
             name: [outcome for pool_outcomes in pools.values() for outcome in pool_outcomes]
             for name, pools in outcomes.items()
@@ -280,7 +280,7 @@ def _print_result(
     )
     if result.by is not None:
         show_table(f"by {result.by}", report.breakdown_table(result.outcomes, result.by))
-    _note_replaced_tiers(report.ran_as(result.outcomes))
+    _note_replaced_tiers(report.replaced_tiers(result.outcomes))
     for name, tier_misses in (misses_by_tier or {}).items():
         typer.echo(f"\n{name}: {len(tier_misses)} of {result.queries} queries failed")
         for miss in tier_misses:

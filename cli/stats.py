@@ -60,23 +60,23 @@ def _read_rows(events: Path, counts: Counter[str]) -> Iterator[dict[str, Any]]:
 def _report_parts(event_stats: EventStats) -> Iterator[Any]:
     from rich.text import Text
 
-    first, last = (_minute_text(event_stats.first), _minute_text(event_stats.last))
+    first, last = (_minute_text(event_stats.first_time), _minute_text(event_stats.last_time))
     yield Text(
-        f"{first} to {last}, {counted(len(event_stats.conversations), 'conversation')}",
+        f"{first} to {last}, {counted(len(event_stats.open_searches), 'conversation')}",
         style="bold",
     )
-    if event_stats.defined:
+    if event_stats.definition_tokens:
         yield from ("", _tokens_table(event_stats))
-    if event_stats.searches:
+    if event_stats.search_outcomes:
         yield from ("", _searches_table(event_stats))
-    if event_stats.calls:
-        yield from ("", _counts_table("calls", event_stats.calls))
+    if event_stats.call_outcomes:
+        yield from ("", _counts_table("calls", event_stats.call_outcomes))
     if event_stats.servers:
         yield from ("", _servers_table(event_stats))
-    if event_stats.tools:
+    if event_stats.tool_ids:
         never = event_stats.never_found
         text = Text(
-            f"tools never found: {len(never):,} of {len(event_stats.tools):,}", style="bold"
+            f"tools never found: {len(never):,} of {len(event_stats.tool_ids):,}", style="bold"
         )
         for tool_id in never[:_MAX_ROWS_SHOWN]:
             text.append(f"\n  {tool_id}", style="not bold")
@@ -93,24 +93,27 @@ def _tokens_table(event_stats: EventStats) -> Table:
     table = plain_table("tokens, each conversation counted once", "", "", right={""})
     table.columns[1].justify = "right"
     table.columns[2].justify = "left"
-    table.add_row("definitions of all tools", f"{event_stats.defined:,}", "")
+    table.add_row("definitions of all tools", f"{event_stats.definition_tokens:,}", "")
     for kind, words in (
         ("list", "definitions shown"),
         ("search", "answers of searches"),
         ("details", "definitions asked for"),
     ):
-        table.add_row(words, f"{-event_stats.sent[kind]:,}", "")
-    share = f"{event_stats.saved / event_stats.defined:.0%}"
-    table.add_row("saved", f"{event_stats.saved:,}", share, style="bold")
+        table.add_row(words, f"{-event_stats.sent_tokens[kind]:,}", "")
+    share = f"{event_stats.saved_tokens / event_stats.definition_tokens:.0%}"
+    table.add_row("saved", f"{event_stats.saved_tokens:,}", share, style="bold")
     return table
 
 
 def _searches_table(event_stats: EventStats) -> Table:
-    table = _counts_table("searches", event_stats.searches)
-    total = event_stats.searches.total()
-    table.add_row("found, and none of the tools called", f"{event_stats.unused:,}", "")
+    table = _counts_table("searches", event_stats.search_outcomes)
+    total = event_stats.search_outcomes.total()
+    table.add_row("found, and none of the tools called", f"{event_stats.not_called_count:,}", "")
     table.add_row(
-        "misses", f"{event_stats.misses:,}", f"{event_stats.misses / total:.0%}", style="bold"
+        "misses",
+        f"{event_stats.missed_count:,}",
+        f"{event_stats.missed_count / total:.0%}",
+        style="bold",
     )
     return table
 
@@ -145,7 +148,7 @@ def _servers_table(event_stats: EventStats) -> Table:
 def _profiles_table(event_stats: EventStats) -> Table:
     table = plain_table("profiles", "tools", "never found", right={"tools", "never found"})
     for profile, never_found in event_stats.never_found_by_profile.items():
-        tools = event_stats.profile_tools[profile] & event_stats.tools
+        tools = event_stats.profile_tools[profile] & event_stats.tool_ids
         table.add_row(profile, f"{len(tools):,}", f"{len(never_found):,}")
     return table
 

@@ -79,7 +79,7 @@ def tax(
         write_json(tax_json(result, top))
         return
     parts: list[Any] = [server_table(result), ""]
-    if top and result.tools:
+    if top and result.tool_tokens:
         parts += [tool_table(result, top), ""]
     show(*parts, before_and_after(result), how_counted(result))
 
@@ -97,12 +97,12 @@ def tax_json(tax: TokenTax, top: int) -> dict[str, Any]:
     return {
         "encoding": tax.encoding,
         "counted": "compact JSON of name, description and input_schema of each tool",
-        "tools": len(tax.tools),
-        "tokens_now": tax.now,
-        "tokens_per_tool": round(tax.mean, 1),
+        "tools": len(tax.tool_tokens),
+        "tokens_now": tax.total_tokens,
+        "tokens_per_tool": round(tax.mean_tokens, 1),
         "servers": {
             server: {"tools": count, "tokens": tokens}
-            for server, (count, tokens) in tax.servers.items()
+            for server, (count, tokens) in tax.server_tokens.items()
         },
         "heaviest": [{"id": tool, "tokens": tokens} for tool, tokens in tax.heaviest(top)],
         "with_shortlist": {
@@ -110,8 +110,8 @@ def tax_json(tax: TokenTax, top: int) -> dict[str, Any]:
             "computed": "definition of a search tool, and k definitions of mean size "
             "(at most: the k largest)",
             "search_tool": tax.search_tool,
-            "tokens": tax.selected,
-            "tokens_at_most": tax.selected_at_most,
+            "tokens": tax.selection_tokens,
+            "tokens_at_most": tax.max_selection_tokens,
         },
     }
 
@@ -122,13 +122,20 @@ def server_table(tax: TokenTax) -> Table:
         "server", "tools", "tokens", "per tool", "share", "",
         right={"tools", "tokens", "per tool", "share"},
     )  # fmt: skip
-    largest = max((tokens for _, tokens in tax.servers.values()), default=0)
-    for server, (count, tokens) in tax.servers.items():
+    largest = max((tokens for _, tokens in tax.server_tokens.values()), default=0)
+    for server, (count, tokens) in tax.server_tokens.items():
         bar = "█" * max(1, round(_MAX_BAR_CELLS * tokens / largest))
-        share = f"{tokens / tax.now:.0%}"
+        share = f"{tokens / tax.total_tokens:.0%}"
         row = (server or "(none)", f"{count:,}", f"{tokens:,}", f"{tokens / count:,.0f}", share)
         table.add_row(*row, _styled(bar, "red"))
-    total = ("all", f"{len(tax.tools):,}", f"{tax.now:,}", f"{tax.mean:,.0f}", "", "")
+    total = (
+        "all",
+        f"{len(tax.tool_tokens):,}",
+        f"{tax.total_tokens:,}",
+        f"{tax.mean_tokens:,.0f}",
+        "",
+        "",
+    )
     table.add_section()
     table.add_row(*total, style="bold")
     return table
@@ -138,20 +145,20 @@ def before_and_after(tax: TokenTax) -> Table:
     """Tokens of every turn, without and with a selection."""
     table = plain_table("every turn", "tokens", "", right={"tokens"})
     table.add_row(
-        f"all {counted(len(tax.tools), 'definition')}, as now",
-        _styled(f"{tax.now:,}", "bold red"),
+        f"all {counted(len(tax.tool_tokens), 'definition')}, as now",
+        _styled(f"{tax.total_tokens:,}", "bold red"),
         "",
     )
-    count = min(tax.k, len(tax.tools))
+    count = min(tax.k, len(tax.tool_tokens))
     table.add_row(
         f"search tool + {count} of mean size",
-        _styled(f"{tax.selected:,}", "bold green"),
-        tax.saved(tax.selected),
+        _styled(f"{tax.selection_tokens:,}", "bold green"),
+        tax.saving_text(tax.selection_tokens),
     )
     table.add_row(
         f"search tool + the {count} largest",
-        f"{tax.selected_at_most:,}",
-        tax.saved(tax.selected_at_most),
+        f"{tax.max_selection_tokens:,}",
+        tax.saving_text(tax.max_selection_tokens),
     )
     return table
 
@@ -255,7 +262,9 @@ def configured_tax(
     }
     by_cost = dict(sorted(servers.items(), key=lambda item: -item[1][1]))
     return (
-        TokenTax(encoding="cl100k_base", k=0, tools=tools, servers=by_cost, search_tool=0),
+        TokenTax(
+            encoding="cl100k_base", k=0, tool_tokens=tools, server_tokens=by_cost, search_tool=0
+        ),
         cost,
         problems,
     )
@@ -302,11 +311,11 @@ def configured_json(
     """The JSON form."""
     return {
         "encoding": tax.encoding,
-        "tools": len(tax.tools),
-        "tokens_now": tax.now,
+        "tools": len(tax.tool_tokens),
+        "tokens_now": tax.total_tokens,
         "servers": {
             server: {"tools": count, "tokens": tokens}
-            for server, (count, tokens) in tax.servers.items()
+            for server, (count, tokens) in tax.server_tokens.items()
         },
         "heaviest": [{"id": tool, "tokens": tokens} for tool, tokens in tax.heaviest(top)],
         "with_shortlist": {
@@ -334,8 +343,8 @@ def show_configured(
     if top:
         parts += [tool_table(tax, top), ""]
     table = plain_table("every turn", "tokens", "", right={"tokens"})
-    all_tools = f"all {counted(len(tax.tools), 'definition')}, as now"
-    table.add_row(all_tools, Text(f"{tax.now:,}", style="bold red"), "")
+    all_tools = f"all {counted(len(tax.tool_tokens), 'definition')}, as now"
+    table.add_row(all_tools, Text(f"{tax.total_tokens:,}", style="bold red"), "")
     if cost.shows_all_tools:
         table.add_row("with shortlist: the same, passed through", f"{cost.listed_tokens:,}", "")
         parts += [table, Text("So few definitions are shown directly: there is nothing to save.")]
@@ -343,12 +352,12 @@ def show_configured(
         table.add_row(
             f"with shortlist: {counted(cost.tool_count, 'tool')}",
             Text(f"{cost.listed_tokens:,}", style="bold green"),
-            tax.saved(cost.listed_tokens),
+            tax.saving_text(cost.listed_tokens),
         )
         table.add_row(
             "and in a turn that searches once",
             f"{cost.tokens_with_search:,}",
-            tax.saved(cost.tokens_with_search),
+            tax.saving_text(cost.tokens_with_search),
         )
         parts += [
             table,

@@ -69,7 +69,7 @@ def read_catalog_and_quarantined(
             set(saved.quarantined),
         )
     trust = Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
-    trust.recall(catalog, screening)
+    trust.use_saved_findings(catalog, screening)
     with quarantine_as_notes():
         flags = trust.flags(catalog)
         warn_of_quarantine(flags, {})
@@ -213,7 +213,7 @@ def open_engine(
     if index is not None:
         from ..retrieval.store.versions import saved_settings
 
-        settings, replaced = settings.over(saved_settings(index).get("config", {}))
+        settings, replaced = settings.merged_with_saved(saved_settings(index).get("config", {}))
         if replaced:
             note(f"note: {config}: in place of settings of {index}: {', '.join(replaced)}")
     if tier is not None:
@@ -266,10 +266,10 @@ def chosen_tiers(engine: Engine, names: Sequence[str] | None, *further_names: st
 
 
 def _check_tier(name: str, tiers: Collection[str], config: Config) -> None:
-    from ..sections import RERANK, RERANKER_MISSING
+    from ..sections import RERANK_TIER, RERANKER_MISSING
 
     if name not in tiers:
-        if name == RERANK and not config.reranks:
+        if name == RERANK_TIER and not config.has_reranker:
             raise typer.BadParameter(f"tier {name!r}: {RERANKER_MISSING}")
         raise typer.BadParameter(f"no tier {name!r}; use one of: {', '.join(tiers)}")
 
@@ -281,9 +281,9 @@ def _check_one_source(index: Path | None, tools: list[Path] | None) -> None:
 
 def _with_only(config: Config, tier: str) -> Config:
     """The configuration with only this tier and the ones it falls back to."""
-    from ..sections import AUTO
+    from ..sections import AUTO_TIER
 
-    if tier == AUTO and tier not in config.tiers:
+    if tier == AUTO_TIER and tier not in config.tiers:
         return config.model_copy(update={"default_tier": tier})
     _check_tier(tier, config.tiers, config)
     tiers = {}

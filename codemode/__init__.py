@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..lazy import public
+from ..lazy import lazy_names
 
 if TYPE_CHECKING:
     from .broker import CallRecord
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .script_names import ToolNames
     from .stubs import Stubs
 
-_HOMES = {
+_MODULE_OF_NAME = {
     "ApprovalRequest": ".grants",
     "CallRecord": ".broker",
     "CodeResult": ".code_result",
@@ -48,4 +48,4 @@ __all__ = [
     "run_code",
 ]
 
-__getattr__, __dir__ = public(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy_names(__name__, _MODULE_OF_NAME, __all__)

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from ..catalog import Tool
-from ..catalog.pattern import denied
+from ..catalog.pattern import any_denies
 from ..errors import RequestError, ToolCallError
 from ..gating.verdict import CallRefusedError, Verdict
 from ..view import View
@@ -246,9 +246,9 @@ class Broker:
 
     def _server_forbidden_for(self, target: str) -> str | None:
         """A server that the script has read from, and whose data may not go to the target."""
-        rules = [flow.source for flow in self._flows if denied(target, [flow.target])]
+        rules = [flow.source for flow in self._flows if any_denies(target, [flow.target])]
         for server in sorted(self._servers_with_data_read - {target}):
-            if denied(server, rules):
+            if any_denies(server, rules):
                 return server
         return None
 

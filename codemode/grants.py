@@ -57,7 +57,7 @@ class Grant:
         pattern = Pattern(self.tools)
         if self.decision != "allow":
             return pattern.denies(tool.id)
-        return pattern.text == tool.id or (pattern.fits(tool.id) and not is_destructive(tool))
+        return pattern.text == tool.id or (pattern.matches(tool.id) and not is_destructive(tool))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..catalog import Tool
-from ..catalog.text_cleaning import Notes, clean_line
+from ..catalog.text_cleaning import visible_line
 from ..loaders.summaries import plain_sentences
 from .python_types import ANY_TYPE, TYPE_NAMES, TypeDefinitions, TypeWriter, scalar_default
 from .script_names import ToolNames, identifiers
@@ -295,7 +295,7 @@ def _words(text: str) -> frozenset[str]:
 
 def _first_sentence(text: str, letters: int) -> str:
     """The first sentence of a text on one line, cut to a length."""
-    line = _SPACES.sub(" ", clean_line(text[: letters * 4], "text", Notes(), letters * 4)).strip()
+    line = _SPACES.sub(" ", visible_line(text[: letters * 4], letters * 4)).strip()
     sentence = _SENTENCE.split(line, maxsplit=1)[0]
     if len(sentence) <= letters:
         return sentence

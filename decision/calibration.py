@@ -10,23 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RequestError
-from ..retrieval.search.answer import split_at
+from ..retrieval.search.answer import split_at_threshold
 from ..retrieval.selection import Selection
 from ..retrieval.usage import UsageEvent
 from .classifier import Classifier
 from .decider import Decider, TierModel, measure_answer
-from .measurements import DEPTH, MEASUREMENTS
+from .measurements import HITS_MEASURED, MEASUREMENTS
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
     from ..models import Encoder
 
-LOST = 0.0275
+DEFAULT_LOST_SHARE = 0.0275
 """Default share of queries with a right tool on which the decision may abstain."""
 #: Parts of the examples, of which each is measured once by what was fitted to the others.
-FOLDS = 5
+FOLD_COUNT = 5
 #: Examples of each kind that every part needs for fitting.
-_LEAST = 2
+_MIN_PER_PART = 2
 #: Precision of the weights of a logistic model; of 1 to 300, it found the most queries that no tool
 #: fits on the development set, with all of its queries and with 120.
 _RIDGE = 30.0
@@ -55,16 +55,16 @@ class Example:
         scores: final score of each hit, shape (n,): inf for a hit that no threshold drops, -inf
             for one that every threshold drops.
         right: whether each hit is right, shape (n,).
-        due: number of right tools; 0 if no tool fits.
-        dense: whether a dense stage found any of the hits.
+        relevant_count: number of right tools; 0 if no tool fits.
+        uses_vectors: whether a dense stage found any of the hits.
         group: number of the query. Examples of one query are always on the same side of a split.
     """
 
     measured: Mapping[str, float]
     scores: NDArray[np.float64]
     right: NDArray[np.bool_]
-    due: int
-    dense: bool
+    relevant_count: int
+    uses_vectors: bool
     group: int
 
     @classmethod
@@ -79,14 +79,14 @@ class Example:
         """Measure an answer.
 
         Args:
-            selection: an answer with `DEPTH` hits if possible.
+            selection: an answer with `HITS_MEASURED` hits if possible.
             relevant: ids of the right tools.
             odds: the result of `Decider.vector_odds`; None if unknown.
             group: see the class.
         """
-        hits = selection.ranked[:DEPTH]
-        always_kept = {hit.id for hit in split_at(np.inf, hits)[0]}
-        never_kept = {hit.id for hit in split_at(-np.inf, hits)[1]}
+        hits = selection.hits_and_dropped[:HITS_MEASURED]
+        always_kept = {hit.id for hit in split_at_threshold(np.inf, hits)[0]}
+        never_kept = {hit.id for hit in split_at_threshold(-np.inf, hits)[1]}
         scores = [
             np.inf if hit.id in always_kept else -np.inf if hit.id in never_kept else hit.score
             for hit in hits
@@ -95,15 +95,15 @@ class Example:
             measured=measure_answer(selection.query, hits, odds),
             scores=np.array(scores, np.float64),
             right=np.array([hit.id in relevant for hit in hits], np.bool_),
-            due=len(relevant),
-            dense=any("dense" in hit.stages for hit in hits),
+            relevant_count=len(relevant),
+            uses_vectors=any("dense" in hit.stages for hit in hits),
             group=group,
         )
 
     @property
     def served(self) -> bool:
         """Whether any tool fits the query."""
-        return self.due > 0
+        return self.relevant_count > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +148,13 @@ class Calibration:
         reports: tier to its figures, on queries that were not used for fitting.
         start: tier to the origin of its model: `bundled` (only the limits below which it abstains
             and drops hits are new) or `requests` (a logistic model of these queries).
-        without: number of queries searched again without the servers of their tools.
+        negative_count: number of queries searched again without the servers of their tools.
     """
 
     decider: Decider
     reports: dict[str, Report]
     start: dict[str, str]
-    without: int
+    negative_count: int
 
 
 def calibrate(
@@ -166,7 +166,7 @@ def calibrate(
     rerankers: Mapping[str, str | None],
     base: Decider,
     k: int,
-    lost: float = LOST,
+    lost: float = DEFAULT_LOST_SHARE,
     threshold: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> Calibration:
@@ -244,7 +244,7 @@ def ranked_examples(
         progress: called with 1 after each search.
     """
     for number, event in enumerate(requests):
-        selection = engine.view().search(event.query, tier=tier, k=DEPTH)
+        selection = engine.view().search(event.query, tier=tier, k=HITS_MEASURED)
         vector_odds = odds[number] if selection.vector is not None else None
         yield Example.of(selection, event.relevant, odds=vector_odds, group=number)
         if progress:
@@ -268,7 +268,7 @@ def fit_tier(
     base: TierModel | None,
     reranker: str | None,
     k: int,
-    lost: float = LOST,
+    lost: float = DEFAULT_LOST_SHARE,
     threshold: bool = True,
 ) -> TierModel:
     """The calibration of one tier.
@@ -346,10 +346,10 @@ def best_threshold(examples: Sequence[Example], k: int) -> float | None:
     best_scores = [example.scores[:k].max() for example in examples if example.right[:k].any()]
     scores = np.concatenate([example.scores[:k] for example in examples] or [np.empty(0)])
     right = np.concatenate([example.right[:k] for example in examples] or [np.empty(0, np.bool_)])
-    due = sum(example.due for example in examples)
+    relevant_count = sum(example.relevant_count for example in examples)
     order = np.argsort(-scores, kind="stable")
     scores = scores[order]
-    f1 = 2 * np.cumsum(right[order]) / (np.arange(1, len(scores) + 1) + due)
+    f1 = 2 * np.cumsum(right[order]) / (np.arange(1, len(scores) + 1) + relevant_count)
     # Hits of one score are offered together.
     last_of_score = np.append(scores[1:] != scores[:-1], True)[: len(scores)]
     highest = min(best_scores, default=-np.inf)
@@ -385,7 +385,7 @@ def cross_validate(
     if all(example.served for example in examples):
         measured, measured_part = [*examples, *negatives], part
     offers: list[_Offer] = []
-    for fold in range(FOLDS):
+    for fold in range(FOLD_COUNT):
         model = fit(
             _select(examples, of_examples != fold), _select(negatives, of_negatives != fold)
         )
@@ -400,14 +400,16 @@ def measure_fitted(examples: Sequence[Example], model: TierModel, *, k: int) -> 
     return _report([_offer(model, example, k) for example in examples], k)
 
 
-def parts_of(examples: Sequence[Example], count: int = FOLDS) -> NDArray[np.int64]:
+def parts_of(examples: Sequence[Example], count: int = FOLD_COUNT) -> NDArray[np.int64]:
     """The part of each example, shape (n,); examples of one group are in the same part."""
     _, groups = np.unique([example.group for example in examples], return_inverse=True)
     parts = np.arange(groups.max(initial=-1) + 1) % count
     return np.random.default_rng(0).permutation(parts)[groups]
 
 
-def check_parts(examples: Sequence[Example], part: NDArray[np.int64], count: int = FOLDS) -> None:
+def check_parts(
+    examples: Sequence[Example], part: NDArray[np.int64], count: int = FOLD_COUNT
+) -> None:
     """Check that every part has enough examples of both kinds.
 
     Raises:
@@ -415,10 +417,10 @@ def check_parts(examples: Sequence[Example], part: NDArray[np.int64], count: int
     """
     served = np.array([example.served for example in examples], np.bool_)
     for kind, which in (("that a tool fits", served), ("that no tool fits", ~served)):
-        if np.bincount(part[which], minlength=count).min() < _LEAST:
+        if np.bincount(part[which], minlength=count).min() < _MIN_PER_PART:
             raise RequestError(
                 f"too few queries {kind} to fit a model to: {which.sum()}; "
-                f"at least {count * _LEAST} are needed"
+                f"at least {count * _MIN_PER_PART} are needed"
             )
 
 
@@ -426,7 +428,7 @@ def _logistic(examples: Sequence[Example], reranker: str | None) -> TierModel:
     """A logistic model of the measurements, without limits."""
     rows = np.array([[example.measured[name] for name in MEASUREMENTS] for example in examples])
     served = np.array([example.served for example in examples])
-    dense = any(example.dense for example in examples)
+    dense = any(example.uses_vectors for example in examples)
     return TierModel(
         Classifier.fit(rows, served, ridge=_RIDGE),
         inputs=MEASUREMENTS,
@@ -441,7 +443,7 @@ def _fits_held_out(examples: Sequence[Example], reranker: str | None) -> NDArray
     part = parts_of(examples)
     check_parts(examples, part)
     fits = np.empty(len(examples))
-    for fold in range(FOLDS):
+    for fold in range(FOLD_COUNT):
         model = _logistic(_select(examples, part != fold), reranker)
         for number in np.flatnonzero(part == fold).tolist():
             fits[number] = model.probability(examples[number].measured)
@@ -450,6 +452,14 @@ def _fits_held_out(examples: Sequence[Example], reranker: str | None) -> NDArray
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
+    """What a model offers for one example.
+
+    Args:
+        example: the measured answer.
+        abstained: whether no hit is offered.
+        offered: whether each hit is offered, shape (n,).
+    """
+
     example: Example
     abstained: bool
     offered: NDArray[np.bool_]
@@ -471,19 +481,25 @@ def _report(offers: Sequence[_Offer], k: int) -> Report:
     answered = [offer for offer in served if not offer.abstained]
     unserved = [offer for offer in offers if not offer.example.served]
     abstained = [offer for offer in offers if offer.abstained]
-    due = sum(offer.example.due for offer in served)
+    relevant_count = sum(offer.example.relevant_count for offer in served)
     within_k = [np.arange(len(offer.offered)) < k for offer in offers]
     return Report(
         served=len(served),
         unserved=len(unserved),
-        found=_mean([offer.example.right[:k].sum() / offer.example.due for offer in served]),
+        found=_mean(
+            [offer.example.right[:k].sum() / offer.example.relevant_count for offer in served]
+        ),
         kept=_mean(
-            [(offer.offered & offer.example.right).sum() / offer.example.due for offer in answered]
+            [
+                (offer.offered & offer.example.right).sum() / offer.example.relevant_count
+                for offer in answered
+            ]
         ),
         offered=_mean([offer.offered.sum() for offer in answered]),
-        f1=_f1([(offer.example, offer.offered) for offer in offers], due),
+        f1=_f1([(offer.example, offer.offered) for offer in offers], relevant_count),
         f1_of_all=_f1(
-            [(offer.example, mask) for offer, mask in zip(offers, within_k, strict=True)], due
+            [(offer.example, mask) for offer, mask in zip(offers, within_k, strict=True)],
+            relevant_count,
         ),
         abstained=_mean([offer.abstained for offer in unserved]) if unserved else None,
         right=_mean([not offer.example.served for offer in abstained]) if abstained else None,
@@ -491,10 +507,10 @@ def _report(offers: Sequence[_Offer], k: int) -> Report:
     )
 
 
-def _f1(offers: Sequence[tuple[Example, NDArray[np.bool_]]], due: int) -> float:
+def _f1(offers: Sequence[tuple[Example, NDArray[np.bool_]]], relevant_count: int) -> float:
     right = sum(int((example.right & offered).sum()) for example, offered in offers)
     count = sum(int(offered.sum()) for _, offered in offers)
-    return 2 * right / (count + due) if count + due else 0.0
+    return 2 * right / (count + relevant_count) if count + relevant_count else 0.0
 
 
 def _mean(values: Sequence[Any]) -> float:
@@ -515,7 +531,9 @@ def _unserved_examples(
     """The queries, searched in the catalog without the servers of their tools."""
     for number, (event, tool_ids) in enumerate(zip(requests, other_tools, strict=True)):
         if tool_ids:
-            selection = engine.view(allowed=tool_ids).search(event.query, tier=tier, k=DEPTH)
+            selection = engine.view(allowed=tool_ids).search(
+                event.query, tier=tier, k=HITS_MEASURED
+            )
             vector_odds = odds[number] if selection.vector is not None else None
             yield Example.of(selection, (), odds=vector_odds, group=number)
 

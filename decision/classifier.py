@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 _ITERATIONS = 50
 _TOLERANCE = 1e-7
 #: Standard deviations from the mean at which an input is clipped.
-_FARTHEST = 6.0
+_MAX_DEVIATIONS = 6.0
 #: Significant digits of a saved number: more than the precision of a fit.
 _DIGITS = 8
 
@@ -114,7 +114,7 @@ def standardised(
     values: NDArray[Any], centre: NDArray[np.float64], scale: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Values in standard deviations from the mean, clipped where they are far from it."""
-    return np.asarray((values - centre) / scale, np.float64).clip(-_FARTHEST, _FARTHEST)
+    return np.asarray((values - centre) / scale, np.float64).clip(-_MAX_DEVIATIONS, _MAX_DEVIATIONS)
 
 
 def spread(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from ..catalog.text_file import read_text_file
 from ..errors import ConfigError
-from ..retrieval.search.answer import FINAL
+from ..retrieval.search.answer import STAGES_ABOVE_THRESHOLD
 from ..retrieval.selection import Hit, Selection
 from .classifier import Classifier, sigmoid
-from .measurements import DEPTH, MEASUREMENTS, measure
-from .personal import any_keeps
+from .measurements import HITS_MEASURED, MEASUREMENTS, measure
+from .personal import any_keeps_what_is_said
 
 OFF, BUNDLED = "off", "bundled"
 MIN_TOOLS = 10
@@ -54,7 +54,7 @@ class Decision:
     @classmethod
     def unjudged(cls, selection: Selection, reason: str) -> Self:
         """No decision, with the reason. Abstains only if the search found no tool."""
-        if selection.ranked:
+        if selection.hits_and_dropped:
             return cls(abstained=False, reason=reason)
         return cls(abstained=True, reason="the search found no tool")
 
@@ -141,11 +141,11 @@ def measure_answer(
 
     Args:
         query: the query.
-        hits: its hits, best first, at most `DEPTH`.
+        hits: its hits, best first, at most `HITS_MEASURED`.
         odds: the result of `Decider.vector_odds`; None if the vector is not known.
     """
     measured = measure(query, hits) | dict(odds or {})
-    if measured.pop(PERSONAL, 0.0) > 0 and any_keeps(hits):
+    if measured.pop(PERSONAL, 0.0) > 0 and any_keeps_what_is_said(hits):
         measured[KEPT] = 1.0
     return measured
 
@@ -259,20 +259,20 @@ class Decider:
         """Decide whether any tool of an answer fits.
 
         Args:
-            selection: the answer, with `measurements.DEPTH` (20) hits if possible. The models of
-                wording and of personal sentences read its vector.
+            selection: the answer, with `measurements.HITS_MEASURED` (20) hits if possible. The
+                models of wording and of personal sentences read its vector.
         """
         model = self.tiers.get(selection.tier)
-        if model is None or not selection.ranked:
+        if model is None or not selection.hits_and_dropped:
             tier = selection.tier
             return Decision.unjudged(
                 selection, self.unfit.get(tier, f"tier {tier!r} has no calibration")
             )
         # The models were fitted to answers from which no threshold had dropped hits.
         odds = self.vector_odds(selection.vector)
-        measured = measure_answer(selection.query, selection.ranked[:DEPTH], odds)
+        measured = measure_answer(selection.query, selection.hits_and_dropped[:HITS_MEASURED], odds)
         fits = model.probability(measured)
-        final = any(not FINAL.isdisjoint(hit.stages) for hit in selection.hits)
+        final = any(not STAGES_ABOVE_THRESHOLD.isdisjoint(hit.stages) for hit in selection.hits)
         if fits >= model.abstain_below or final:
             return Decision(abstained=False, fits=fits)
         reason = (
@@ -316,7 +316,8 @@ def judge_selection(decider: Decider | None, selection: Selection, permitted: in
 
     Args:
         decider: judges the answer; None if the decision is off.
-        selection: the answer, with `measurements.DEPTH` (20) hits if the catalog has so many tools.
+        selection: the answer, with `measurements.HITS_MEASURED` (20) hits if the catalog has so
+            many tools.
         permitted: number of tools that the search was permitted to find.
     """
     if decider is None:

@@ -14,17 +14,17 @@ from functools import lru_cache
 from ..catalog import Tool
 from ..catalog.tool_document import LEXICAL_FIELDS
 from ..retrieval.selection import Hit
-from ..text import terms
+from ..text import search_terms
 
-#: Hits a model reads, of which lists are measured over the first `LISTED`.
-DEPTH = 20
-LISTED = 10
+#: Hits a model reads, of which lists are measured over the first `HITS_COMPARED`.
+HITS_MEASURED = 20
+HITS_COMPARED = 10
 #: Hits whose whole text is compared with the request, and hits whose names are.
-_READ, _NAMED = 3, 5
+_TEXTS_COMPARED, _NAMES_COMPARED = 3, 5
 _CACHED_TOOLS = 16_384
 
-_ODD = re.compile(r"(?<=.)[A-Z]|\d|[/_@#]|\.(?=.)")
-_PROPER = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+")
+_RARE_WORD = re.compile(r"(?<=.)[A-Z]|\d|[/_@#]|\.(?=.)")
+_PROPER_NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+")
 
 
 def measure(query: str, hits: Sequence[Hit]) -> dict[str, float]:
@@ -38,12 +38,12 @@ def measure(query: str, hits: Sequence[Hit]) -> dict[str, float]:
 
     Args:
         query: the query.
-        hits: hits, best first; `DEPTH` of them if the catalog has as many tools.
+        hits: hits, best first; `HITS_MEASURED` of them if the catalog has as many tools.
     """
-    query_terms = dict.fromkeys(terms(query))
+    query_terms = dict.fromkeys(search_terms(query))
     count = len(query_terms) or 1
     words = query.split()
-    listed = slice(LISTED)
+    listed = slice(HITS_COMPARED)
     # A tier has one of the two stages that compare vectors.
     meaning = "dense" if any("dense" in hit.stages for hit in hits) else "static"
     dense_ranks, dense = _ranks_and_scores(meaning, hits)
@@ -52,12 +52,12 @@ def measure(query: str, hits: Sequence[Hit]) -> dict[str, float]:
     dense = [score if rank else floor for score, rank in zip(dense, dense_ranks, strict=True)]
     best_dense, best_lexical = sorted(dense[listed])[::-1], sorted(lexical[listed])[::-1]
     score = [hit.score for hit in hits]
-    covered = [_covered(hit.tool, query_terms) for hit in hits[:_READ]]
-    shares = [_shares(hit.tool, query_terms) for hit in hits[:_NAMED]] or [(0.0, 0.0)]
+    covered = [_covered(hit.tool, query_terms) for hit in hits[:_TEXTS_COMPARED]]
+    shares = [_shares(hit.tool, query_terms) for hit in hits[:_NAMES_COMPARED]] or [(0.0, 0.0)]
     name, server = zip(*shares, strict=True)
-    servers = [hit.tool.server for hit in hits[:_NAMED]]
+    servers = [hit.tool.server for hit in hits[:_NAMES_COMPARED]]
     agreeing = sum(
-        0 < dense_rank <= _NAMED and 0 < lexical_rank <= _NAMED
+        0 < dense_rank <= _NAMES_COMPARED and 0 < lexical_rank <= _NAMES_COMPARED
         for dense_rank, lexical_rank in zip(dense_ranks[listed], lexical_ranks[listed], strict=True)
     )
     return {
@@ -69,9 +69,9 @@ def measure(query: str, hits: Sequence[Hit]) -> dict[str, float]:
         "dense_best": _at(best_dense, 0),
         "dense_lead": _lead(best_dense, 1),
         "dense_lead_over_fourth": _lead(best_dense, 3),
-        "dense_over_last": _lead(best_dense, LISTED),
+        "dense_over_last": _lead(best_dense, HITS_COMPARED),
         "dense_over_mean": _over_mean(best_dense),
-        "dense_last": _at(best_dense, LISTED),
+        "dense_last": _at(best_dense, HITS_COMPARED),
         "lexical": _at(lexical, 0),
         "lexical_best": _at(best_lexical, 0),
         "lexical_lead": _lead(best_lexical, 1),
@@ -87,15 +87,16 @@ def measure(query: str, hits: Sequence[Hit]) -> dict[str, float]:
         "server_best": max(server),
         "dense_first": _inverse_of_first(dense_ranks),
         "lexical_first": _inverse_of_first(lexical_ranks),
-        "agreement": agreeing / _NAMED,
-        "same_server": sum(server_name == servers[0] for server_name in servers) / _NAMED,
+        "agreement": agreeing / _NAMES_COMPARED,
+        "same_server": sum(server_name == servers[0] for server_name in servers) / _NAMES_COMPARED,
         "terms": math.log1p(len(query_terms)),
         "letters": math.log1p(len(query)),
         "question": float("?" in query or "\uff1f" in query),
         "digit": float(any(map(str.isdigit, query))),
         "ascii": float(query.isascii()),
-        "rare_words": sum(_ODD.search(word) is not None for word in words) / (len(words) or 1),
-        "proper_name": float(_PROPER.search(query) is not None),
+        "rare_words": sum(_RARE_WORD.search(word) is not None for word in words)
+        / (len(words) or 1),
+        "proper_name": float(_PROPER_NAME.search(query) is not None),
     }
 
 
@@ -126,12 +127,12 @@ def _inverse_of_first(ranks: Sequence[int]) -> float:
 
 @lru_cache(_CACHED_TOOLS)
 def _text_terms(tool: Tool) -> frozenset[str]:
-    return frozenset(terms(LEXICAL_FIELDS["text"](tool)))
+    return frozenset(search_terms(LEXICAL_FIELDS["text"](tool)))
 
 
 @lru_cache(_CACHED_TOOLS)
 def _name_terms(tool: Tool) -> tuple[frozenset[str], frozenset[str]]:
-    return frozenset(terms(tool.name)), frozenset(terms(tool.server or ""))
+    return frozenset(search_terms(tool.name)), frozenset(search_terms(tool.server or ""))
 
 
 def _covered(tool: Tool, query_terms: dict[str, None]) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ..catalog import Tool
 from ..retrieval.selection import Hit
 
-NEAR = 10
+HITS_READ = 10
 """Best hits of which one has to keep what people say: as many as a search offers by default."""
 
 _KEEPING = re.compile(
@@ -40,6 +40,6 @@ def keeps_what_is_said(tool: Tool) -> bool:
     return _KEEPING.search(text.lower()) is not None
 
 
-def any_keeps(hits: Sequence[Hit]) -> bool:
+def any_keeps_what_is_said(hits: Sequence[Hit]) -> bool:
     """Whether one of the best hits keeps what people say."""
-    return any(keeps_what_is_said(hit.tool) for hit in hits[:NEAR])
+    return any(keeps_what_is_said(hit.tool) for hit in hits[:HITS_READ])

@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from ..catalog.text_cleaning import Notes, clean_line
+from ..catalog.text_cleaning import visible_line
 from ..catalog.text_file import read_text_file, replace_text_file
 from ..errors import ConfigError
 from ..settings import validation_text
@@ -33,7 +33,7 @@ QUERIES_KEY = "requests"
 
 
 def _line(text: str) -> str:
-    return clean_line(text, "text", Notes(), MAX_CHARS)
+    return visible_line(text, MAX_CHARS)
 
 
 Line = Annotated[str, AfterValidator(_line)]

@@ -19,23 +19,25 @@ from ..catalog import Tool
 from ..retrieval.example_queries import QueryMean
 from .example_file import ExampleQueryRow
 
-FOLDER = Path(__file__).parent / "library"
-ROWS, NUMBERS = "rows.jsonl", "numbers.npz"
+LIBRARY_FOLDER = Path(__file__).parent / "library"
+ROWS_FILE, NUMBERS_FILE = "rows.jsonl", "numbers.npz"
 
 #: Distinct words of a description that are compared, from its start; letters of each.
-WORDS, LETTERS = 32, 6
+MAX_WORDS, LETTERS_A_WORD = 32, 6
 #: Least Jaccard similarity of words and parameter names, and least number of common ones. Pairs of
 #: tools with the same name were read: at 0.6 nearly all belong to one product, at 0.5 tools of
 #: Gmail and Trello meet (ADR 20).
-LEAST, LEAST_COMMON = 0.6, 4
+MIN_SIMILARITY, MIN_COMMON = 0.6, 4
 #: The similarity where the parameters of a row are not known, or the product is not named.
-LEAST_UNSURE = 0.8
+MIN_SIMILARITY_UNSURE = 0.8
 #: The number where the product is not named: products have equal short definitions.
-LEAST_COMMON_UNNAMED = 10
+MIN_COMMON_UNNAMED = 10
 
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_STOP = frozenset("the and for with from that this are you your can will use used using".split())
+_STOP_WORDS = frozenset(
+    "the and for with from that this are you your can will use used using".split()
+)
 
 
 class LibraryMatch(NamedTuple):
@@ -43,12 +45,12 @@ class LibraryMatch(NamedTuple):
 
     Args:
         row: its `tool` names the server as the library does.
-        exact: whether it was written for the same definition.
+        is_same_definition: whether it was written for the same definition.
         mean: mean of the vectors of its example queries.
     """
 
     row: ExampleQueryRow
-    exact: bool
+    is_same_definition: bool
     mean: QueryMean
 
 
@@ -69,7 +71,7 @@ class Library:
         True
     """
 
-    def __init__(self, folder: Path = FOLDER) -> None:
+    def __init__(self, folder: Path = LIBRARY_FOLDER) -> None:
         self._folder = folder
 
     def find(self, tool: Tool) -> LibraryMatch | None:
@@ -112,26 +114,32 @@ class Library:
     def fingerprint(self) -> str:
         """Hash of the rows and their numbers."""
         content_hash = hashlib.sha256()
-        for name in (ROWS, NUMBERS):
+        for name in (ROWS_FILE, NUMBERS_FILE):
             content_hash.update((self._folder / name).read_bytes())
         return content_hash.hexdigest()
 
     @cached_property
     def _lines(self) -> list[str]:
-        return (self._folder / ROWS).read_text(encoding="utf-8").splitlines()
+        return (self._folder / ROWS_FILE).read_text(encoding="utf-8").splitlines()
 
     @cached_property
     def _places(self) -> Mapping[str, list[int]]:
         """Numbers of rows by name of tool; the rows are only read where a name is found."""
         places: dict[str, list[int]] = defaultdict(list)
         for place, line in enumerate(self._lines):
-            tool_id = line[len(_START) : line.index('"', len(_START))]
+            tool_id = line[len(_LINE_START) : line.index('"', len(_LINE_START))]
             places[tool_id.rpartition("/")[2]].append(place)
         return dict(places)
 
     @cached_property
     def _numbers(self) -> Mapping[str, NDArray[Any]]:
-        with np.load(self._folder / NUMBERS) as numbers:
+        """Numbers of the n rows.
+
+        `words` are their `first_words`, uint16 (n, 32), and 0 after the last. `vectors`, int8
+        (n, dim), times `scales`, (n,), are the means of their example queries, of the encoder with
+        the fingerprint `model`.
+        """
+        with np.load(self._folder / NUMBERS_FILE) as numbers:
             return dict(numbers)
 
     def _similarity(
@@ -154,7 +162,7 @@ class Library:
         )
 
 
-_START = '{"tool": "'
+_LINE_START = '{"tool": "'
 
 
 def _row_of_package(row: dict[str, Any]) -> ExampleQueryRow:
@@ -186,8 +194,8 @@ def similarity(
         row_features, tool_features = words | parameters, other_words | other_parameters
     common = len(row_features & tool_features)
     jaccard = common / max(len(row_features | tool_features), 1)
-    least_common = LEAST_COMMON if named else LEAST_COMMON_UNNAMED
-    least = LEAST if named and parameters is not None else LEAST_UNSURE
+    least_common = MIN_COMMON if named else MIN_COMMON_UNNAMED
+    least = MIN_SIMILARITY if named and parameters is not None else MIN_SIMILARITY_UNSURE
     return jaccard if common >= least_common and jaccard >= least else 0.0
 
 
@@ -195,10 +203,10 @@ def first_words(description: str) -> frozenset[int]:
     """Hashes of the first distinct words of a description, 16 bits each and never 0."""
     hashes: dict[int, None] = {}
     for word in _WORD.findall(_HUMP.sub(" ", description[:2_000])):
-        short = word.lower()[:LETTERS]
-        if len(short) > 2 and short not in _STOP:
+        short = word.lower()[:LETTERS_A_WORD]
+        if len(short) > 2 and short not in _STOP_WORDS:
             hashes[zlib.crc32(short.encode("utf-8", "replace")) % 65_535 + 1] = None
-            if len(hashes) == WORDS:
+            if len(hashes) == MAX_WORDS:
                 break
     return frozenset(hashes)
 

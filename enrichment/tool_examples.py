@@ -92,7 +92,7 @@ class ExampleQueryMatcher:
                 stale.append(row)
         summary = next((row.summary for row in fresh if row.summary), "")
         if library_match is not None:
-            (fresh if library_match.exact else stale).append(library_match.row)
+            (fresh if library_match.is_same_definition else stale).append(library_match.row)
         rows = fresh or stale
         if not rows:
             return None
@@ -108,14 +108,15 @@ class ExampleQueryMatcher:
         )
 
     def match_all(
-        self, tools: Iterable[Tool], trusted_ages: Mapping[str, int] = MappingProxyType({})
+        self, tools: Iterable[Tool], trusted_pin_ages: Mapping[str, int] = MappingProxyType({})
     ) -> dict[str, ExampleQueries]:
         """Tool id to example queries, for each tool of the catalog that has some.
 
         Args:
             tools: the tools.
-            trusted_ages: ids of trusted tools, and the ages of their pins. Of several tools that a
-                row of the library fits, only those of the lowest age get it. Without ages, all do.
+            trusted_pin_ages: ids of trusted tools, and the ages of their pins. Of several tools
+                that a row of the library fits, only those of the lowest age get it. Without ages,
+                all do.
         """
         if not self:
             return {}
@@ -124,8 +125,8 @@ class ExampleQueryMatcher:
         self._library_matches = {
             tool.id: (tool.fingerprint, library_matches[tool.id]) for tool in tools
         }
-        if trusted_ages:
-            library_matches = _of_oldest(library_matches, trusted_ages)
+        if trusted_pin_ages:
+            library_matches = _of_oldest(library_matches, trusted_pin_ages)
         matches = {tool.id: self._match(tool, library_matches[tool.id]) for tool in tools}
         return {tool_id: queries for tool_id, queries in matches.items() if queries is not None}
 
@@ -137,17 +138,19 @@ class ExampleQueryMatcher:
 
 
 def _of_oldest(
-    matches: Mapping[str, LibraryMatch | None], trusted_ages: Mapping[str, int]
+    matches: Mapping[str, LibraryMatch | None], trusted_pin_ages: Mapping[str, int]
 ) -> dict[str, LibraryMatch | None]:
     """Tool id to its match, None where an older tool has the same one."""
     lowest_ages: dict[str, float] = {}
     for tool_id, match in matches.items():
         if match is not None:
             source = match.row.tool
-            lowest_ages[source] = min(trusted_ages.get(tool_id, inf), lowest_ages.get(source, inf))
+            lowest_ages[source] = min(
+                trusted_pin_ages.get(tool_id, inf), lowest_ages.get(source, inf)
+            )
     return {
         tool_id: match
-        if match is not None and trusted_ages.get(tool_id, inf) <= lowest_ages[match.row.tool]
+        if match is not None and trusted_pin_ages.get(tool_id, inf) <= lowest_ages[match.row.tool]
         else None
         for tool_id, match in matches.items()
     }

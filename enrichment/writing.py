@@ -17,11 +17,11 @@ from ..models import Encoder
 from .example_file import QUERIES_KEY, ExampleQueryRow, is_hostile
 
 #: Tools of one prompt, and tokens that a model writes for one, as a rule.
-BATCH, TOKENS_OF_ANSWER = 4, 190
+TOOLS_A_PROMPT, ANSWER_TOKENS_A_TOOL = 4, 190
 #: Prompts for the same tools; the second one where the first answer was unusable.
-_TRIES = 2
-_QUERIES = 4
-_DESCRIPTION, _PARAMETERS = 2_000, 20
+_MAX_TRIES = 2
+_QUERIES_A_TOOL = 4
+_MAX_DESCRIPTION_CHARS, _MAX_PARAMETERS = 2_000, 20
 
 _PROMPT = """\
 Below are definitions of tools that an assistant can call. For each write, as JSON:
@@ -44,7 +44,7 @@ def prompt_for(tools: Sequence[Tool], languages: Sequence[str] = ()) -> str:
     """The prompt that asks a language model for example queries of some tools.
 
     Args:
-        tools: at most `BATCH`.
+        tools: at most `TOOLS_A_PROMPT`.
         languages: further languages, such as `de`. The model writes one query in each.
     """
     definitions = [
@@ -52,15 +52,17 @@ def prompt_for(tools: Sequence[Tool], languages: Sequence[str] = ()) -> str:
             "number": number,
             "name": tool.name,
             "server": tool.server or "",
-            "description": tool.description[:_DESCRIPTION],
-            "parameters": [parameter.path for parameter in islice(tool.parameters, _PARAMETERS)],
+            "description": tool.description[:_MAX_DESCRIPTION_CHARS],
+            "parameters": [
+                parameter.path for parameter in islice(tool.parameters, _MAX_PARAMETERS)
+            ],
         }
         for number, tool in enumerate(tools, 1)
     ]
     further = f", and one more in each of these languages: {', '.join(languages)}"
     lines = "\n".join(json.dumps(definition, ensure_ascii=False) for definition in definitions)
     return _PROMPT.format(
-        count=_QUERIES,
+        count=_QUERIES_A_TOOL,
         languages=further if languages else "",
         definitions=lines.replace(">>>", "> > >"),
     )
@@ -82,7 +84,7 @@ def rows_of_answer(tools: Sequence[Tool], answer: str) -> list[ExampleQueryRow]:
         if not isinstance(number, int) or not 1 <= number <= len(tools):
             continue
         tool = tools[number - 1]
-        texts = {name: written.get(name) or default for name, default in _TEXTS.items()}
+        texts = {name: written.get(name) or default for name, default in _DEFAULT_TEXTS.items()}
         try:
             row = ExampleQueryRow.model_validate(
                 {
@@ -103,7 +105,7 @@ def rows_of_answer(tools: Sequence[Tool], answer: str) -> list[ExampleQueryRow]:
 
 
 #: What a model writes about a tool, by key of the row, and the value where it is missing.
-_TEXTS: dict[str, Any] = {"when": "", "summary": "", "not": "", QUERIES_KEY: ()}
+_DEFAULT_TEXTS: dict[str, Any] = {"when": "", "summary": "", "not": "", QUERIES_KEY: ()}
 
 
 def write_example_queries(
@@ -130,7 +132,7 @@ def write_example_queries(
     waiting: dict[str, Tool] = {tool.id: tool for tool in tools}
     reasons: dict[str, str] = {}
     try:
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             for batch, rows, reason in ask_each(
                 _batches(waiting.values()),
                 lambda batch: prompt_for(batch, languages),
@@ -151,7 +153,10 @@ def write_example_queries(
 
 def _batches(tools: Iterable[Tool]) -> list[tuple[Tool, ...]]:
     all_tools = tuple(tools)
-    return [all_tools[start : start + BATCH] for start in range(0, len(all_tools), BATCH)]
+    return [
+        all_tools[start : start + TOOLS_A_PROMPT]
+        for start in range(0, len(all_tools), TOOLS_A_PROMPT)
+    ]
 
 
 def _objects(answer: str) -> list[dict[str, Any]]:
@@ -167,14 +172,14 @@ def _objects(answer: str) -> list[dict[str, Any]]:
 #: By how much cosine another tool's definition may be nearer to an example query than that of its
 #: own tool. Chosen on mcp_dev: 8 % of honest queries are dropped among 222 tools, 26 % among 3,926
 #: (many have equals there), and 1 to 5 % of the queries of other tools pass (ADR 20).
-MARGIN = 0.15
+MAX_COSINE_LEAD = 0.15
 #: Least cosine of a query and the definition of its own tool: where no tool serves a query, all are
 #: equally far. On mcp_dev 1.4 % more of honest texts are dropped and the figures stay; of what
 #: hostile definitions bring through the margin in the demo's catalog, four fifths (ADR 20).
-LEAST = 0.15
+MIN_COSINE = 0.15
 
 
-def round_trip(
+def without_far_queries(
     rows: Iterable[ExampleQueryRow], tools: Sequence[Tool], encoder: Encoder
 ) -> tuple[list[ExampleQueryRow], int]:
     """Rows without the queries that are far from their tool, or much nearer to another tool.
@@ -200,7 +205,9 @@ def round_trip(
         texts = [text for text in (*row.queries, row.when, row.summary) if text]
         cosines = encoder.encode(texts, query=True) @ values.T
         own_cosines = cosines[:, place]
-        passes = (own_cosines >= LEAST) & (cosines.max(axis=1) - own_cosines <= MARGIN)
+        passes = (own_cosines >= MIN_COSINE) & (
+            cosines.max(axis=1) - own_cosines <= MAX_COSINE_LEAD
+        )
         dropped += len(texts) - int(passes.sum())
         passing = {text for text, passed in zip(texts, passes, strict=True) if passed}
         queries = tuple(query for query in row.queries if query in passing)

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from ..catalog import Catalog, Tool, read_tools
-from ..catalog.text_file import FILE_BYTES, open_file
+from ..catalog.text_file import MAX_FILE_BYTES, open_file
 from ..errors import EvaluationError
 
-_CONTEXT = 600
+_MAX_CONTEXT_CHARS = 600
 """Maximum characters of earlier messages that are added to the last user message; about 150
 tokens."""
 
-_RESERVED = frozenset({"query", "messages", "relevant", "tool", "pool"})
+_OWN_KEYS = frozenset({"query", "messages", "relevant", "tool", "pool"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def conversation_text(messages: Sequence[Mapping[str, Any]]) -> str:
         raise RowError("messages: none is from the user")
     last = user_turns[-1]
     earlier = " ".join(content for _, content in reversed(turns[:last]))
-    return f"{turns[last][1]}\n{earlier[:_CONTEXT]}".strip()
+    return f"{turns[last][1]}\n{earlier[:_MAX_CONTEXT_CHARS]}".strip()
 
 
 def read_queries(
@@ -181,7 +181,7 @@ def file_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         EvaluationError: it cannot be read.
     """
     try:
-        with open_file(path, 4 * FILE_BYTES, error=EvaluationError) as lines:
+        with open_file(path, 4 * MAX_FILE_BYTES, error=EvaluationError) as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield number, line
@@ -191,7 +191,7 @@ def file_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _measured_part(row: Mapping[str, Any], limit_to_pool: bool) -> str:
     """The fields of a row that its figures depend on, as JSON."""
-    names = _RESERVED if limit_to_pool else _RESERVED - {"pool"}
+    names = _OWN_KEYS if limit_to_pool else _OWN_KEYS - {"pool"}
     return json.dumps({name: row[name] for name in names & row.keys()}, sort_keys=True)
 
 
@@ -212,7 +212,7 @@ def _read_row(
     fields = {
         key: str(value)
         for key, value in row.items()
-        if key not in _RESERVED and isinstance(value, str | int | float)
+        if key not in _OWN_KEYS and isinstance(value, str | int | float)
     }
     text, messages = _text(row), row.get("messages") or ()
     return LabelledQuery(text, relevant, pool, fields, source, number, tuple(messages)), repairs

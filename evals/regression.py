@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import EvaluationError, RequestError
-from ..retrieval.ranking_metrics import QUALITY
+from ..retrieval.ranking_metrics import QUALITY_METRICS
 
-COMPARED = (*QUALITY, "abstain_precision", "abstain_recall")
+COMPARED_METRICS = (*QUALITY_METRICS, "abstain_precision", "abstain_recall")
 """Metrics for minimum values and baselines. Times are excluded, because they vary."""
 
 Figures = Mapping[str, Mapping[str, float | None]]
@@ -20,7 +20,12 @@ Figures = Mapping[str, Mapping[str, float | None]]
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The minimum value of a metric, for every measured tier."""
+    """The minimum value of a metric, for every measured tier.
+
+    Args:
+        metric: name of the metric.
+        least: the minimum, from 0 to 1.
+    """
 
     metric: str
     least: float
@@ -50,8 +55,10 @@ def parse_floor(text: str) -> Floor:
     metric, separator, value = text.partition("=")
     if not separator:
         raise RequestError(f"--min {text!r}: write METRIC=VALUE, such as recall@10=0.9")
-    if metric not in COMPARED:
-        raise RequestError(f"--min {text!r}: no such metric; use one of: {', '.join(COMPARED)}")
+    if metric not in COMPARED_METRICS:
+        raise RequestError(
+            f"--min {text!r}: no such metric; use one of: {', '.join(COMPARED_METRICS)}"
+        )
     try:
         least = float(value)
     except ValueError as error:
@@ -151,7 +158,7 @@ def compare(before: Figures, now: Figures) -> list[MetricChange]:
             tier, metric, before.get(tier, nothing).get(metric), now.get(tier, nothing).get(metric)
         )
         for tier in dict.fromkeys((*now, *before))
-        for metric in COMPARED
+        for metric in COMPARED_METRICS
     ]
 
 

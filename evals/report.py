@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from ..retrieval.ranking_metrics import QUALITY
+from ..retrieval.ranking_metrics import QUALITY_METRICS
 from .dataset import RowProblem
 from .regression import MetricChange
 from .runner import QueryOutcome, Summary, group_by, summarise
 
-_DIGITS = 6
+_DECIMALS = 6
 
 Outcomes = Mapping[str, Sequence[QueryOutcome]]
 """tier -> outcomes."""
@@ -50,7 +50,7 @@ def to_json(result: EvaluationResult) -> dict[str, Any]:
     """The JSON form: fractions from 0 to 1, milliseconds, None where a metric is undefined.
 
     Keys besides `tools`, `queries` and `tiers`: always `intervals`; `by`, `malformed` and `ran_as`
-        (queries that another tier answered) only if they are not empty.
+    (queries that another tier answered) only if they are not empty.
     """
     figures: dict[str, Any] = {
         "tools": result.tools,
@@ -58,7 +58,7 @@ def to_json(result: EvaluationResult) -> dict[str, Any]:
         "tiers": {tier: rounded(summary) for tier, summary in result.summaries.items()},
         "intervals": {
             tier: {
-                metric: [round(end, _DIGITS) for end in ends]
+                metric: [round(end, _DECIMALS) for end in ends]
                 for metric, ends in summary.intervals.items()
             }
             for tier, summary in result.summaries.items()
@@ -76,7 +76,7 @@ def to_json(result: EvaluationResult) -> dict[str, Any]:
         }
     if result.malformed:
         figures["malformed"] = list(map(asdict, result.malformed))
-    if replaced := ran_as(result.outcomes):
+    if replaced := replaced_tiers(result.outcomes):
         figures["ran_as"] = replaced
     return figures
 
@@ -84,12 +84,12 @@ def to_json(result: EvaluationResult) -> dict[str, Any]:
 def rounded(summary: Summary) -> dict[str, float | None]:
     """A summary's values, rounded for JSON."""
     return {
-        metric: None if value is None else round(value, _DIGITS)
+        metric: None if value is None else round(value, _DECIMALS)
         for metric, value in summary.values.items()
     }
 
 
-def ran_as(outcomes: Outcomes) -> dict[str, dict[str, int]]:
+def replaced_tiers(outcomes: Outcomes) -> dict[str, dict[str, int]]:
     """Requested tier -> the tier that ran instead and why -> number of queries.
 
     Empty if there are none.
@@ -97,7 +97,7 @@ def ran_as(outcomes: Outcomes) -> dict[str, dict[str, int]]:
     replaced = {}
     for tier, tier_outcomes in outcomes.items():
         reasons = Counter(
-            f"{outcome.answer.ran}: {outcome.answer.reason}"
+            f"{outcome.answer.tier_run}: {outcome.answer.reason}"
             for outcome in tier_outcomes
             if outcome.answer.reason is not None
         )
@@ -123,13 +123,13 @@ def quality_table(summaries: Mapping[str, Summary], *, intervals: bool = True) -
     rows: list[tuple[Cell, ...]] = []
     for tier, summary in summaries.items():
         cells: list[Cell] = [tier]
-        for metric in QUALITY:
+        for metric in QUALITY_METRICS:
             ends = summary.intervals.get(metric) if intervals else None
             cells.append(_percent(summary.values[metric], ends))
         cells.extend(_percent(summary.values[metric]) for metric in abstention)
         cells.extend(_milliseconds(summary.values[f"p{share}_ms"]) for share in (50, 95))
         rows.append(tuple(cells))
-    columns = ("tier", *QUALITY, *abstention.values(), "p50 ms", "p95 ms")
+    columns = ("tier", *QUALITY_METRICS, *abstention.values(), "p50 ms", "p95 ms")
     return Table(columns, tuple(rows))
 
 
@@ -158,7 +158,7 @@ def differences(changes: Sequence[MetricChange]) -> dict[str, dict[str, float | 
         if change.before is not None or change.now is not None:
             difference = change.difference
             by_tier.setdefault(change.tier, {})[change.metric] = (
-                None if difference is None else round(difference, _DIGITS)
+                None if difference is None else round(difference, _DECIMALS)
             )
     return by_tier
 

@@ -24,12 +24,12 @@ class Answer:
 
     Args:
         ids: best first; empty when it abstained.
-        ran: the tier that ran, if the method has tiers.
+        tier_run: the tier that ran, if the method has tiers.
         reason: why another tier ran than the requested one, or None.
     """
 
     ids: tuple[str, ...]
-    ran: str | None = None
+    tier_run: str | None = None
     reason: str | None = None
 
 
@@ -167,12 +167,12 @@ def summarise(outcomes: Sequence[QueryOutcome], *, seed: int = 0) -> Summary:
         seed: seed of the bootstrap.
     """
     served = [outcome for outcome in outcomes if outcome.query.relevant]
-    values: dict[str, float | None] = dict.fromkeys(ranking_metrics.QUALITY)
+    values: dict[str, float | None] = dict.fromkeys(ranking_metrics.QUALITY_METRICS)
     intervals: dict[str, tuple[float, float]] = {}
     if served:
         scores = query_scores(served)
         low, high = ranking_metrics.bootstrap_interval(scores, seed=seed)
-        for column, name in enumerate(ranking_metrics.QUALITY):
+        for column, name in enumerate(ranking_metrics.QUALITY_METRICS):
             values[name] = float(scores[:, column].mean())
             intervals[name] = (float(low[column]), float(high[column]))
     times = np.array([outcome.milliseconds for outcome in outcomes])

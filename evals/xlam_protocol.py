@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..catalog import Catalog, Tool, read_tools
 from ..errors import CatalogError, EvaluationError
-from ..sections import RERANK
+from ..sections import RERANK_TIER
 from .dataset import LabelledQuery, RowProblem
 from .report import Cell, Table, rounded
 from .runner import QueryOutcome, Summary, measure, summarise, tier_method
@@ -32,12 +32,12 @@ from .xlam_rows import XlamRow
 if TYPE_CHECKING:
     from ..engine import Engine
 
-SAMPLE = 400
+SAMPLE_SIZE = 400
 """Default number of queries per pool size."""
 
-PADDED = (50, 100, 200, 300, 1000)
-WHOLE = "all"
-NATIVE = {"2-5": range(2, 6), "6-15": range(6, 16)}
+PADDED_SIZES = (50, 100, 200, 300, 1000)
+WHOLE_CATALOG = "all"
+OWN_LIST_SIZES = {"2-5": range(2, 6), "6-15": range(6, 16)}
 BUCKETS = {"50-200": ("50", "100", "200"), "200+": ("200", "300")}
 
 PUBLISHED: Mapping[str, Mapping[str, tuple[float, float]]] = {
@@ -51,7 +51,12 @@ PUBLISHED: Mapping[str, Mapping[str, tuple[float, float]]] = {
 
 @dataclass(frozen=True, slots=True)
 class XlamPool:
-    """The queries of one pool size, each restricted to its own pool (None: every function)."""
+    """The queries of one pool size.
+
+    Args:
+        name: the size, such as `50`, the range of sizes, or `all` for every function.
+        queries: the queries, each restricted to its own pool; None as pool stands for all.
+    """
 
     name: str
     queries: tuple[LabelledQuery, ...]
@@ -79,7 +84,16 @@ class XlamSet:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _UsableRow:
+    """A row that may be drawn for a sample.
+
+    Args:
+        number: where it is in the file, counted from 1.
+        query: the request.
+        own: ids of the functions in its own list.
+        relevant: ids of those that were called.
+    """
+
     number: int
     query: str
     own: tuple[str, ...]
@@ -87,13 +101,18 @@ class _Drawn:
 
 
 class _Sample:
-    """The rows that a seed favours most, however many pass: bounded, and independent of order."""
+    """The rows that a seed favours most, however many pass: bounded, and independent of order.
+
+    Args:
+        size: maximum number of rows.
+        seed: seed of the sample.
+    """
 
     def __init__(self, size: int, seed: int) -> None:
         self._size, self._seed = size, seed
-        self._heap: list[tuple[int, int, _Drawn]] = []
+        self._heap: list[tuple[int, int, _UsableRow]] = []
 
-    def offer(self, row: _Drawn) -> None:
+    def offer(self, row: _UsableRow) -> None:
         digest = blake2b(f"{self._seed} {row.number}".encode(), digest_size=8).digest()
         entry = (-int.from_bytes(digest, "big"), -row.number, row)
         if len(self._heap) < self._size:
@@ -101,12 +120,16 @@ class _Sample:
         elif entry > self._heap[0]:
             heapreplace(self._heap, entry)
 
-    def rows(self) -> list[_Drawn]:
+    def rows(self) -> list[_UsableRow]:
         return sorted((row for _, _, row in self._heap), key=lambda row: row.number)
 
 
 class _Functions:
-    """Distinct functions in order of appearance, each as a tool with a unique id."""
+    """Distinct functions in order of appearance, each as a tool with a unique id.
+
+    Attributes:
+        tools: id to tool.
+    """
 
     def __init__(self) -> None:
         self._ids: dict[tuple[str, str], str] = {}
@@ -125,7 +148,7 @@ class _Functions:
 
 
 def prepare(
-    rows: Iterable[XlamRow | RowProblem], *, sample: int = SAMPLE, seed: int = 0
+    rows: Iterable[XlamRow | RowProblem], *, sample: int = SAMPLE_SIZE, seed: int = 0
 ) -> XlamSet:
     """Draw queries and build their pools in one pass over the rows.
 
@@ -138,8 +161,8 @@ def prepare(
         EvaluationError: no row is usable.
     """
     functions = _Functions()
-    native = {bucket: _Sample(sample, seed) for bucket in NATIVE}
-    anywhere = _Sample(sample, seed)
+    own_list_samples = {bucket: _Sample(sample, seed) for bucket in OWN_LIST_SIZES}
+    any_size_sample = _Sample(sample, seed)
     malformed: list[RowProblem] = []
     count = 0
     for row in rows:
@@ -148,33 +171,33 @@ def prepare(
             malformed.append(row)
             continue
         try:
-            drawn = _draw(row, functions)
+            usable_row = _usable_row(row, functions)
         except CatalogError as error:
             malformed.append(RowProblem("tools", row.number, str(error)))
             continue
-        anywhere.offer(drawn)
-        for bucket, sizes in NATIVE.items():
-            if len(drawn.own) in sizes:
-                native[bucket].offer(drawn)
+        any_size_sample.offer(usable_row)
+        for bucket, sizes in OWN_LIST_SIZES.items():
+            if len(usable_row.own) in sizes:
+                own_list_samples[bucket].offer(usable_row)
     if not functions.tools:
         first = f"; first problem: {malformed[0]}" if malformed else ""
         raise EvaluationError(f"no usable row among {count}{first}")
     catalog = Catalog(functions.tools.values())
     pools = [
-        XlamPool(bucket, tuple(_query(row, row.own) for row in drawn.rows()))
-        for bucket, drawn in native.items()
+        XlamPool(bucket, tuple(_query(row, row.own) for row in bucket_sample.rows()))
+        for bucket, bucket_sample in own_list_samples.items()
     ]
-    pools.extend(_padded(anywhere.rows(), catalog, seed))
-    everywhere = tuple(_query(row, None) for row in anywhere.rows())
-    pools.append(XlamPool(WHOLE, everywhere))
+    pools.extend(_padded(any_size_sample.rows(), catalog, seed))
+    whole_catalog_queries = tuple(_query(row, None) for row in any_size_sample.rows())
+    pools.append(XlamPool(WHOLE_CATALOG, whole_catalog_queries))
     filled = tuple(pool for pool in pools if pool.queries)
     return XlamSet(catalog, filled, count, tuple(malformed), sample, seed)
 
 
-def _draw(row: XlamRow, functions: _Functions) -> _Drawn:
+def _usable_row(row: XlamRow, functions: _Functions) -> _UsableRow:
     own = [(function["name"], functions.tool_id(function)) for function in row.functions]
     answers = set(row.answers)
-    return _Drawn(
+    return _UsableRow(
         row.number,
         row.query,
         tuple(dict.fromkeys(tool_id for _, tool_id in own)),
@@ -187,12 +210,12 @@ def _identity(function: Mapping[str, Any]) -> tuple[str, str]:
     return " ".join(name.casefold().split()), " ".join(str(description).casefold().split())
 
 
-def _query(row: _Drawn, pool: tuple[str, ...] | None) -> LabelledQuery:
+def _query(row: _UsableRow, pool: tuple[str, ...] | None) -> LabelledQuery:
     return LabelledQuery(row.query, row.relevant, pool, {}, "xlam", row.number)
 
 
-def _padded(rows: Sequence[_Drawn], catalog: Catalog, seed: int) -> list[XlamPool]:
-    sizes = [size for size in PADDED if size < len(catalog)]
+def _padded(rows: Sequence[_UsableRow], catalog: Catalog, seed: int) -> list[XlamPool]:
+    sizes = [size for size in PADDED_SIZES if size < len(catalog)]
     queries: dict[int, list[LabelledQuery]] = {size: [] for size in sizes}
     for row in rows:
         own_names = {catalog.get(tool_id).name.casefold() for tool_id in row.own}
@@ -295,7 +318,9 @@ def table(methods: Mapping[str, Mapping[str, Summary]]) -> Table:
     """
     measured_pools = {pool for by_pool in methods.values() for pool in by_pool}
     columns = [
-        pool for pool in (*NATIVE, *map(str, PADDED), WHOLE, *BUCKETS) if pool in measured_pools
+        pool
+        for pool in (*OWN_LIST_SIZES, *map(str, PADDED_SIZES), WHOLE_CATALOG, *BUCKETS)
+        if pool in measured_pools
     ]
     rows: list[tuple[Cell, ...]] = [
         (f"{method}, published", *(_pair(cells.get(column)) for column in columns))
@@ -306,9 +331,9 @@ def table(methods: Mapping[str, Mapping[str, Summary]]) -> Table:
             _pair(_percent(by_pool[column])) if column in by_pool else None for column in columns
         ]
         rows.append((method, *cells))
-    if RERANK not in methods:
+    if RERANK_TIER not in methods:
         # No reranker is bundled: this row needs one in the configuration.
-        rows.append((RERANK, *("not run" for _ in columns)))
+        rows.append((RERANK_TIER, *("not run" for _ in columns)))
     counts = next(iter(methods.values()), {})
     rows.append(
         ("queries", *(counts[column].queries if column in counts else None for column in columns))

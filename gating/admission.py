@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,19 @@ from .reason import Reasons
 from .state import State
 from .votes import Votes
 
-_BY_SERVER = "excluded_by_server"
+_EXCLUDED_BY_SERVER = "excluded_by_server"
+
+
+class _Claims(NamedTuple):
+    """The claims of servers in one turn.
+
+    Args:
+        rows: rows of the claimed tools that count, in order.
+        failures: claims that do not count, with the reason.
+    """
+
+    rows: tuple[int, ...]
+    failures: tuple[VoterFailure, ...]
 
 
 class Admission:
@@ -87,14 +100,14 @@ class Admission:
         return self._allowed.unmatched
 
     @property
-    def failures(self) -> tuple[VoterFailure, ...]:
+    def voter_failures(self) -> tuple[VoterFailure, ...]:
         """Votes that do not count, with the reason."""
-        return self._votes.failures + self._claims[1]
+        return self._votes.failures + self._claims.failures
 
     @property
-    def claimed(self) -> tuple[int, ...]:
+    def claimed_rows(self) -> tuple[int, ...]:
         """Rows of the permitted tools that their server claimed, in order."""
-        return self._claims[0]
+        return self._claims.rows
 
     def warnings(self, tool_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """For each of these tools with warnings: id to the rules that matched.
@@ -269,7 +282,7 @@ class Admission:
         """
         text = name if isinstance(name, str) else repr(name)
         text = text[:ID_LIMIT]
-        rows = self.index.by_id(
+        rows = self.index.rows_in_id_order(
             np.ones(len(self.index.tools), np.bool_) if self.mask is None else self.mask
         )
         tools = [self.index.tools[row] for row in rows.tolist()]
@@ -299,26 +312,26 @@ class Admission:
             return Denials()
         visible = self.visible
         if visible is None:
-            return Denials(self.index.by_id(~self.mask), self._refusal_of_row, nearest)
+            return Denials(self.index.rows_in_id_order(~self.mask), self._refusal_of_row, nearest)
         # The nearest rows of a query can be rows that the caller must not know of.
-        return Denials(self.index.by_id(~self.mask & visible), self._refusal_of_row)
+        return Denials(self.index.rows_in_id_order(~self.mask & visible), self._refusal_of_row)
 
     @cached_property
-    def _claims(self) -> tuple[tuple[int, ...], tuple[VoterFailure, ...]]:
-        """Rows of the one server whose claim counts, and the claims that do not count."""
+    def _claims(self) -> _Claims:
+        """Claims of the votes; those of one server count."""
         rows: list[int] = []
         failures: list[VoterFailure] = []
-        taker: str | None = None
+        counted_server: str | None = None
         for tool_id in self._votes.claimed:
             server = self._server(tool_id)
             if not self.admits(tool_id):
                 failures.append(VoterFailure(server, "claims a tool that is not admitted", tool_id))
-            elif taker not in (None, server):
-                failures.append(VoterFailure(server, f"{taker!r} takes the turn", tool_id))
+            elif counted_server not in (None, server):
+                failures.append(VoterFailure(server, f"{counted_server!r} takes the turn", tool_id))
             else:
-                taker = server
+                counted_server = server
                 rows.append(self.index.rows[tool_id])
-        return tuple(rows), tuple(failures)
+        return _Claims(tuple(rows), tuple(failures))
 
     def _row(self, tool_id: object) -> int | None:
         # What a model asks for may be anything.
@@ -345,12 +358,12 @@ class Admission:
         if mask is None:
             return frozenset()
         tools = self.index.tools
-        return frozenset(tools[row].id for row in self.index.by_id(~mask).tolist())
+        return frozenset(tools[row].id for row in self.index.rows_in_id_order(~mask).tolist())
 
     def _reachable_rows(self) -> Mask | None:
         """The rows that some state may permit."""
         mask: Mask | None = None
-        present = self.index.names.present
+        present = self.index.names.present_rows
         quarantined = self._quarantine.mask(self.index)
         for limit in (present, self.visible, self._allowed.mask, quarantined):
             if limit is not None:
@@ -358,7 +371,7 @@ class Admission:
         return mask
 
     def _permitted_rows(self) -> Mask | None:
-        mask = self._evaluation.catalog.admitted(self._evaluation.truths)
+        mask = self._evaluation.catalog.permitted_rows(self._evaluation.truths)
         reachable = self._reachable_rows()
         if reachable is not None:
             mask = reachable if mask is None else mask & reachable
@@ -386,7 +399,7 @@ class Admission:
                 "excluded",
                 "its server leaves it out this turn",
                 (),
-                {"code": _BY_SERVER, "server": self._server(tool_id)},
+                {"code": _EXCLUDED_BY_SERVER, "server": self._server(tool_id)},
                 self._votes.excluded[tool_id],
             )
         return self._reasons.refusal(row)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,11 +14,25 @@ from ..catalog.pattern import Pattern
 from ..retrieval.id_lookup import Names
 from .condition import NO, UNKNOWN, YES, Condition, Mask, Truth, Unanswered, simple_conditions
 from .matcher import Matcher, Rows
-from .rules import KINDS_PROVIDED, Gate, Rule
+from .rules import FIELDS_OF_PROVIDES, Gate, Rule
 from .state import Scalar, State
 
 _LOG = logging.getLogger(__name__)
 _ERROR_TEXT = 200
+
+
+class Demand(NamedTuple):
+    """A rule with a condition that concerns some tool.
+
+    Attributes:
+        rule: the rule.
+        condition_place: place of its condition in `CompiledGate.conditions`.
+        mask: rows that the rule's selectors match exactly or folded, shape (n,).
+    """
+
+    rule: Rule
+    condition_place: int
+    mask: Mask
 
 
 class CompiledGate:
@@ -32,17 +47,17 @@ class CompiledGate:
 
     Attributes:
         rows: tool id to row.
-        nodes: every condition with the places of its parts in this list, parts first.
-        places: each condition's place in `nodes`.
-        demands: rules with a condition that concern some tool: the rule, the condition's place in
-            `nodes`, and the rows that the rule's selectors match exactly or folded.
-        idle: rules that concern no tool, with the part that has no effect: `condition` or
+        conditions: every condition of the rules, each after its parts.
+        condition_places: each condition's place in `conditions`.
+        demands: the rules with a condition that concern some tool, in the gate's order.
+        idle_rules: rules that concern no tool, with the part that has no effect: `condition` or
             `provides`.
         providers: (kind, name) of what calls provide, to the rows that provide it.
-        members: for each set of the state the names that conditions look up, and their places.
-        fixed: truths that no state changes, with their places.
-        evaluated: the other conditions, parts first, with their places and the places of their
-            parts.
+        looked_up_names: for each set of the state the names that conditions look up, and their
+            places.
+        fixed_truths: truths that no state changes, with their places.
+        evaluated_conditions: the other conditions, parts first, with their places and the places of
+            their parts.
     """
 
     def __init__(self, gate: Gate, tools: Sequence[Tool], names: Names) -> None:
@@ -50,37 +65,37 @@ class CompiledGate:
         self.tools = tools
         self.names = names
         self.rows: Mapping[str, int] = names.rows
-        self.nodes: list[tuple[Condition, tuple[int, ...]]] = []
-        self.places: dict[Condition, int] = {}
-        self.demands: list[tuple[Rule, int, Mask]] = []
-        self.idle: list[tuple[Rule, str]] = []
+        self.conditions: list[Condition] = []
+        self.condition_places: dict[Condition, int] = {}
+        self.demands: list[Demand] = []
+        self.idle_rules: list[tuple[Rule, str]] = []
         self.providers: dict[tuple[str, str], Mask] = {}
-        self.members: dict[str, list[tuple[str, int]]] = {}
-        self.fixed: list[tuple[int, Truth]] = []
-        self.evaluated: list[tuple[Condition, int, tuple[int, ...]]] = []
-        self._spared: dict[int, Mask] = {}
+        self.looked_up_names: dict[str, list[tuple[str, int]]] = {}
+        self.fixed_truths: list[tuple[int, Truth]] = []
+        self.evaluated_conditions: list[tuple[Condition, int, tuple[int, ...]]] = []
+        self._unconcerned_rows: dict[int, Mask] = {}
         self._unlocking_by_condition: dict[Condition, Rows | None] = {}
         self._matcher = Matcher(tools)
         for rule in gate.rules:
             self._add(rule)
-        for condition, place in self.places.items():
-            self._sort(condition, place)
-        self._matcher.release()
+        for condition, place in self.condition_places.items():
+            self._classify(condition, place)
+        self._matcher.free_tables()
 
     def evaluate(self, state: State) -> GateEvaluation:
         """The gate's conditions in a state."""
         return GateEvaluation(self, state)
 
-    def admitted(self, truths: Sequence[Truth]) -> Mask | None:
+    def permitted_rows(self, truths: Sequence[Truth]) -> Mask | None:
         """Rows that all rules permit, shape (n,); None for all rows."""
-        admitted: Mask | None = None
-        for place, spared in self._spared.items():
-            holds = truths[place][0]
+        permitted: Mask | None = None
+        for place, unconcerned in self._unconcerned_rows.items():
+            holds, _ = truths[place]
             if holds is True:
                 continue
-            passing = spared if holds is False else spared | holds
-            admitted = passing if admitted is None else admitted & passing
-        return admitted
+            passing = unconcerned if holds is False else unconcerned | holds
+            permitted = passing if permitted is None else permitted & passing
+        return permitted
 
     def rows_matching(self, pattern: Pattern, *, folded: bool = False) -> Mask:
         """Rows a pattern matches, shape (n,); see `Matcher.rows_matching`."""
@@ -99,13 +114,9 @@ class CompiledGate:
         if condition not in self._unlocking_by_condition:
             unlocking_rows = condition.unlocked_by(self)
             self._unlocking_by_condition[condition] = (
-                None if unlocking_rows is None else self.by_id(unlocking_rows)
+                None if unlocking_rows is None else self.names.rows_in_id_order(unlocking_rows)
             )
         return self._unlocking_by_condition[condition]
-
-    def by_id(self, mask: Mask) -> Rows:
-        """Rows of a mask, in order of tool id: rows themselves may be in any order."""
-        return self.names.by_id(mask)
 
     def after_call(self, state: State, tool_id: str) -> State:
         """The state after a call of this tool, with the milestones that rules say it reaches."""
@@ -126,9 +137,9 @@ class CompiledGate:
         row = self.rows.get(tool_id)
         return row is not None and any(
             part.reads_calls or part.provided_by() in self.providers
-            for rule, _, mask in self.demands
-            if mask[row] and rule.condition is not None
-            for part in simple_conditions(rule.condition)
+            for demand in self.demands
+            if demand.mask[row] and demand.rule.condition is not None
+            for part in simple_conditions(demand.rule.condition)
         )
 
     def _add(self, rule: Rule) -> None:
@@ -136,16 +147,18 @@ class CompiledGate:
             mask = self._matcher.rows_of_rule(rule, folded=True)
             if mask.any():
                 place = self._place(rule.condition)
-                self.demands.append((rule, place, mask))
-                spared = self._spared.get(place)
-                self._spared[place] = ~mask if spared is None else spared & ~mask
+                self.demands.append(Demand(rule, place, mask))
+                unconcerned = self._unconcerned_rows.get(place)
+                self._unconcerned_rows[place] = (
+                    ~mask if unconcerned is None else unconcerned & ~mask
+                )
             else:
-                self.idle.append((rule, "condition"))
+                self.idle_rules.append((rule, "condition"))
         if rule.provides is not None:
             mask = self._matcher.rows_of_rule(rule)
             if not mask.any():
-                self.idle.append((rule, "provides"))
-            for kind in KINDS_PROVIDED:
+                self.idle_rules.append((rule, "provides"))
+            for kind in FIELDS_OF_PROVIDES:
                 for name in getattr(rule.provides, kind):
                     provider_rows = self.providers.get((kind, name))
                     self.providers[kind, name] = (
@@ -153,21 +166,23 @@ class CompiledGate:
                     )
 
     def _place(self, condition: Condition) -> int:
-        if condition not in self.places:
-            parts = tuple(self._place(part) for part in condition.composed_of())
-            self.places[condition] = len(self.nodes)
-            self.nodes.append((condition, parts))
-        return self.places[condition]
+        if condition not in self.condition_places:
+            for part in condition.composed_of():
+                self._place(part)
+            self.condition_places[condition] = len(self.conditions)
+            self.conditions.append(condition)
+        return self.condition_places[condition]
 
-    def _sort(self, condition: Condition, place: int) -> None:
+    def _classify(self, condition: Condition, place: int) -> None:
         """Record how a condition is evaluated: looked up, fixed for the catalog, or evaluated."""
-        if (member := condition.member()) is not None:
+        if (member := condition.state_member()) is not None:
             state_field, name = member
-            self.members.setdefault(state_field, []).append((name, place))
-        elif (truth := condition.fixed(self)) is not None:
-            self.fixed.append((place, truth))
+            self.looked_up_names.setdefault(state_field, []).append((name, place))
+        elif (truth := condition.fixed_truth(self)) is not None:
+            self.fixed_truths.append((place, truth))
         else:
-            self.evaluated.append((condition, place, self.nodes[place][1]))
+            part_places = tuple(self.condition_places[part] for part in condition.composed_of())
+            self.evaluated_conditions.append((condition, place, part_places))
         for pattern in condition.patterns():
             # Now, while the matcher has its tables.
             self.rows_matching(pattern, folded=True)
@@ -181,7 +196,8 @@ class GateEvaluation:
         state: state of the agent.
 
     Attributes:
-        truths: for each node of the gate, whether it holds and whether it fails.
+        truths: for each of `CompiledGate.conditions`, whether it holds and whether it fails, for
+            all rows alike or by row.
         errors: each condition that gave no answer, with the reason.
     """
 
@@ -189,18 +205,18 @@ class GateEvaluation:
         self.catalog = catalog
         self.state = state
         self.errors: dict[Condition, str] = {}
-        self.truths: list[Truth] = [NO] * len(catalog.nodes)
+        self.truths: list[Truth] = [NO] * len(catalog.conditions)
         truths = self.truths
-        for state_field, names in catalog.members.items():
+        for state_field, names in catalog.looked_up_names.items():
             names_in_state = getattr(state, state_field)
             for name, place in names:
                 if name in names_in_state:
                     truths[place] = YES
-        for place, truth in catalog.fixed:
+        for place, truth in catalog.fixed_truths:
             truths[place] = truth
-        for condition, place, parts in catalog.evaluated:
-            if parts:
-                truths[place] = condition.combine([truths[part] for part in parts])
+        for condition, place, part_places in catalog.evaluated_conditions:
+            if part_places:
+                truths[place] = condition.combine([truths[part] for part in part_places])
             else:
                 truths[place] = self._evaluate_condition(condition)
 

@@ -1,6 +1,6 @@
 """Condition: the base class of conditions, and how their JSON form is read.
 
-The kinds themselves are in `conditions`.
+The kinds themselves are in `condition_kinds`.
 """
 # ruff: noqa: ARG002 - defaults of methods that a kind may define.
 
@@ -17,11 +17,13 @@ from ..errors import ConfigError
 from .state import Scalar, State
 
 #: How deep conditions may nest in JSON.
-DEPTH = 32
+MAX_NESTING = 32
 #: Kinds of refusal a condition may give. The first is easiest for the agent to change.
-REFUSALS = ("precondition", "scope", "predicate_error", "annotation")
+REFUSAL_KINDS = ("precondition", "scope", "predicate_error", "annotation")
 
+#: One boolean for each row of a catalog version, shape (n,).
 Mask = NDArray[np.bool_]
+#: One boolean for all tools, or one for each row.
 Values = bool | Mask
 #: Whether a condition holds and whether it fails: for all tools at once, or one value per row.
 #: Both are false when that is unknown. `not_` of unknown is unknown, so unknown never grants.
@@ -30,31 +32,44 @@ YES: Truth = (True, False)
 NO: Truth = (False, True)
 UNKNOWN: Truth = (False, False)
 
+#: Name to a function of the state that a rule may name.
 Predicates = Mapping[str, Callable[[State], bool]]
+#: Reads a nested condition from its JSON form.
 ConditionReader = Callable[[Any], "Condition"]
 _Kind = TypeVar("_Kind", bound="type[Condition]")
 
 
 class CatalogView(Protocol):
-    """The information about a catalog version that conditions can use.
+    """The information about a catalog version that conditions can use. `CompiledGate` has it.
 
     Rows are those of the index.
+
+    Attributes:
+        providers: kind and name in `Provides` to the rows of the tools that provide it.
+        rows_matching: rows that a pattern matches exactly.
+        annotated: rows whose annotation has a value.
     """
 
     @property
-    def providers(self) -> Mapping[tuple[str, str], Mask]: ...  # noqa: D102 - by kind and name
-    def rows_matching(self, pattern: Pattern) -> Mask: ...  # noqa: D102 - rows that match exactly
+    def providers(self) -> Mapping[tuple[str, str], Mask]: ...  # noqa: D102
+    def rows_matching(self, pattern: Pattern) -> Mask: ...  # noqa: D102
     def annotated(self, name: str, value: Scalar) -> Mask: ...  # noqa: D102
 
 
 class ConditionInput(Protocol):
-    """The state and the catalog that a condition is evaluated in."""
+    """The state and the catalog that a condition is evaluated in. `GateEvaluation` has them.
+
+    Attributes:
+        state: state of the agent.
+        catalog: the catalog version.
+        called: whether a tool that a pattern matches was called.
+    """
 
     @property
     def state(self) -> State: ...  # noqa: D102
     @property
     def catalog(self) -> CatalogView: ...  # noqa: D102
-    def called(self, pattern: Pattern) -> Truth: ...  # noqa: D102 - whether such a call was made
+    def called(self, pattern: Pattern) -> Truth: ...  # noqa: D102
 
 
 class Unanswered(Exception):
@@ -69,7 +84,7 @@ class Condition:
 
     Attributes:
         key: the key of its JSON form.
-        refusal: the kind of refusal when it does not hold, one of `REFUSALS`.
+        refusal: the kind of refusal when it does not hold, one of `REFUSAL_KINDS`.
         reads_calls: whether the earlier calls or the milestones of a state can change it.
 
     Example:
@@ -161,19 +176,19 @@ class Condition:
         """
         raise NotImplementedError
 
-    def member(self) -> tuple[str, str] | None:
+    def state_member(self) -> tuple[str, str] | None:
         """A set of the `State` and a name, if it holds exactly when the name is in that set.
 
         The gate then looks the name up and does not call `evaluate`, which is faster.
 
         Example:
             >>> from shortlist.gating import requires_scope
-            >>> requires_scope("mail:send").member()
+            >>> requires_scope("mail:send").state_member()
             ('scopes', 'mail:send')
         """
         return None
 
-    def fixed(self, catalog: CatalogView) -> Truth | None:
+    def fixed_truth(self, catalog: CatalogView) -> Truth | None:
         """The truth if it is the same in every state; None if it depends on the state.
 
         The gate then asks once per catalog version and does not call `evaluate`.
@@ -185,7 +200,7 @@ class Condition:
             >>> tool = Tool("read", "mail", annotations={"readOnlyHint": True})
             >>> index = Engine.from_tools([tool], tiers=["lexical"]).view().admission.index
             >>> compiled = CompiledGate(Gate(), index.tools, index.names)
-            >>> holds, fails = annotation("readOnlyHint").fixed(compiled)
+            >>> holds, fails = annotation("readOnlyHint").fixed_truth(compiled)
             >>> holds.tolist(), fails.tolist()
             ([True], [False])
         """
@@ -199,7 +214,7 @@ class Condition:
             >>> milestone("confirmed").provided_by()
             ('milestones', 'confirmed')
         """
-        return self.member()
+        return self.state_member()
 
     def unlocked_by(self, catalog: CatalogView) -> Mask | None:
         """Rows of the tools whose call makes the condition hold, shape (n,); None if none does.
@@ -258,14 +273,14 @@ def simple_conditions(condition: Condition) -> Iterator[Condition]:
 
 
 #: Every kind of condition by its key.
-KINDS: dict[str, type[Condition]] = {}
+CONDITION_KINDS: dict[str, type[Condition]] = {}
 
 
 def register(kind: _Kind) -> _Kind:
     """Make a kind of condition known to declarations (TOML and JSON); a class decorator."""
-    if kind.key in KINDS or kind.refusal not in REFUSALS:
+    if kind.key in CONDITION_KINDS or kind.refusal not in REFUSAL_KINDS:
         raise TypeError(f"{kind.__name__}: key {kind.key!r} is taken, or {kind.refusal!r} unknown")
-    KINDS[kind.key] = kind
+    CONDITION_KINDS[kind.key] = kind
     return kind
 
 
@@ -281,16 +296,17 @@ def parse_condition(form: Any, predicates: Predicates | None = None, depth: int 
     Raises:
         ConfigError: no such condition; lists the kinds.
     """
-    if depth > DEPTH:
-        raise ConfigError(f"conditions nest deeper than {DEPTH}")
+    if depth > MAX_NESTING:
+        raise ConfigError(f"conditions nest deeper than {MAX_NESTING}")
     if not isinstance(form, Mapping) or len(form) != 1:
         raise ConfigError(
-            f"{form!r:.80} is no condition, which is a table of one key, one of: {', '.join(KINDS)}"
+            f"{form!r:.80} is no condition, which is a table of one key, one of: "
+            f"{', '.join(CONDITION_KINDS)}"
         )
     [(key, value)] = form.items()
-    if key not in KINDS:
-        raise ConfigError(f"no condition {key!r:.80}; use one of: {', '.join(KINDS)}")
+    if key not in CONDITION_KINDS:
+        raise ConfigError(f"no condition {key!r:.80}; use one of: {', '.join(CONDITION_KINDS)}")
     functions = predicates or {}
-    return KINDS[key].parse(
+    return CONDITION_KINDS[key].parse(
         value, lambda part: parse_condition(part, functions, depth + 1), functions
     )

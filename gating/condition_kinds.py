@@ -34,8 +34,15 @@ from .state import Scalar, State, is_scalar, json_key
 
 
 @dataclass(frozen=True, slots=True)
-class _Member(Condition):
-    """The agent's state has a name in one of its sets."""
+class _StateMember(Condition):
+    """The agent's state has a name in one of its sets.
+
+    Args:
+        name: the name.
+
+    Attributes:
+        state_field: the set, a field of `State`.
+    """
 
     name: str
     state_field: ClassVar[str]
@@ -53,7 +60,7 @@ class _Member(Condition):
     def describe(self) -> str:
         return f"the {self.key} {self.name!r}"
 
-    def member(self) -> tuple[str, str]:
+    def state_member(self) -> tuple[str, str]:
         return self.state_field, self.name
 
     def evaluate(self, request: ConditionInput) -> Truth:
@@ -62,7 +69,7 @@ class _Member(Condition):
 
 @register
 @dataclass(frozen=True, slots=True)
-class Scope(_Member):
+class Scope(_StateMember):
     """The agent was granted a scope. JSON: a name, or a list of names that are all needed."""
 
     key = "scope"
@@ -116,7 +123,7 @@ class After(Condition):
 
 @register
 @dataclass(frozen=True, slots=True)
-class Milestone(_Member):
+class Milestone(_StateMember):
     """The agent reached a milestone. JSON: a name."""
 
     key = "milestone"
@@ -133,20 +140,27 @@ class Fact(Condition):
 
     JSON: a name, or a table of name and equals. Values are compared as JSON compares them: the
     number 1 is not the truth value `true`.
+
+    Args:
+        name: name of the fact.
+        equals: the value that it must have; None if any value but false is enough.
+
+    Attributes:
+        comparison_key: `equals` as `json_key` gives it; None without a value.
     """
 
     key = "fact"
     reads_calls = False
     name: str
     equals: Scalar | None = field(default=None, compare=False)
-    compared: tuple[bool, Scalar] | None = field(init=False, repr=False)
+    comparison_key: tuple[bool, Scalar] | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_name("fact", self.name)
         if self.equals is not None:
             _check_value(f"fact {self.name!r}: equals", self.equals)
-        compared = None if self.equals is None else json_key(self.equals)
-        object.__setattr__(self, "compared", compared)
+        comparison_key = None if self.equals is None else json_key(self.equals)
+        object.__setattr__(self, "comparison_key", comparison_key)
 
     @classmethod
     def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
@@ -171,9 +185,9 @@ class Fact(Condition):
 
     def evaluate(self, request: ConditionInput) -> Truth:
         value = request.state.facts.get(self.name)
-        if value is None or self.compared is None:
+        if value is None or self.comparison_key is None:
             return NO if value is None or value is False else YES
-        return YES if json_key(value) == self.compared else NO
+        return YES if json_key(value) == self.comparison_key else NO
 
     def provided_by(self) -> tuple[str, str]:
         return "facts", self.name
@@ -187,6 +201,13 @@ class Annotation(Condition):
     The hints of MCP (`readOnlyHint`, `destructiveHint`, `idempotentHint` and `openWorldHint`) have
     their default values if a server leaves them out. Annotations come from the server: use such a
     condition only for servers you trust.
+
+    Args:
+        name: name of the annotation.
+        value: the value that it must have.
+
+    Attributes:
+        comparison_key: `value` as `json_key` gives it.
     """
 
     key = "annotation"
@@ -194,12 +215,12 @@ class Annotation(Condition):
     reads_calls = False
     name: str
     value: Scalar = field(default=True, compare=False)
-    compared: tuple[bool, Scalar] = field(init=False, repr=False)
+    comparison_key: tuple[bool, Scalar] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_name("annotation", self.name)
         _check_value(f"annotation {self.name!r}: value", self.value)
-        object.__setattr__(self, "compared", json_key(self.value))
+        object.__setattr__(self, "comparison_key", json_key(self.value))
 
     @classmethod
     def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
@@ -215,9 +236,9 @@ class Annotation(Condition):
         return f"the annotation {self.name!r} not to be {_json_literal(self.value)}"
 
     def evaluate(self, request: ConditionInput) -> Truth:
-        return self.fixed(request.catalog)
+        return self.fixed_truth(request.catalog)
 
-    def fixed(self, catalog: CatalogView) -> Truth:
+    def fixed_truth(self, catalog: CatalogView) -> Truth:
         mask = catalog.annotated(self.name, self.value)
         return mask, ~mask
 
@@ -264,11 +285,19 @@ class Predicate(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Several(Condition):
-    """Several conditions combined by "and" or "or"."""
+    """Several conditions combined by "and" or "or".
+
+    Args:
+        parts: the conditions, at least one.
+
+    Attributes:
+        joining_word: stands between the parts in a description.
+        negated_joining_word: stands between the negated parts.
+    """
 
     parts: tuple[Condition, ...]
-    joint: ClassVar[str]
-    negated_joint: ClassVar[str]
+    joining_word: ClassVar[str]
+    negated_joining_word: ClassVar[str]
 
     def __post_init__(self) -> None:
         _check_parts(self.key, self.parts)
@@ -283,10 +312,10 @@ class Several(Condition):
         return {self.key: [part.to_dict() for part in self.parts]}
 
     def describe(self) -> str:
-        return self.joint.join(part.clause() for part in self.parts)
+        return self.joining_word.join(part.clause() for part in self.parts)
 
     def describe_negated(self) -> str:
-        return self.negated_joint.join(Not(part).clause() for part in self.parts)
+        return self.negated_joining_word.join(Not(part).clause() for part in self.parts)
 
     def clause(self) -> str:
         return f"({self.describe()})"
@@ -301,8 +330,8 @@ class AllOf(Several):
     """Every part holds. JSON: a list of conditions."""
 
     key = "all_of"
-    joint = " and "
-    negated_joint = " or "
+    joining_word = " and "
+    negated_joining_word = " or "
 
     def combine(self, parts: Sequence[Truth]) -> Truth:
         return _truth_of_all(parts)
@@ -314,8 +343,8 @@ class AnyOf(Several):
     """At least one part holds. JSON: a list of conditions."""
 
     key = "any_of"
-    joint = " or "
-    negated_joint = " and "
+    joining_word = " or "
+    negated_joining_word = " and "
 
     def combine(self, parts: Sequence[Truth]) -> Truth:
         fails, holds = _truth_of_all([(fails, holds) for holds, fails in parts])

@@ -128,7 +128,7 @@ GateSetting = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class RuleProblem:
     """A problem of a permission rule.
 
     Args:
@@ -153,17 +153,17 @@ class Problem:
         return f"rule {self.rule!r}: {self.reason}"
 
 
-def rule_problems(gate: Gate) -> tuple[Problem, ...]:
+def rule_problems(gate: Gate) -> tuple[RuleProblem, ...]:
     """Problems of the rules in any catalog."""
     return tuple(problem for rule in gate.rules for problem in _unknown_scopes(rule, gate))
 
 
-def catalog_problems(compiled: CompiledGate) -> tuple[Problem, ...]:
+def catalog_problems(compiled: CompiledGate) -> tuple[RuleProblem, ...]:
     """Problems of the rules with one catalog version."""
     return (*_ineffective_rules(compiled), *_missing_call_problems(compiled))
 
 
-def _unknown_scopes(rule: Rule, gate: Gate) -> Iterator[Problem]:
+def _unknown_scopes(rule: Rule, gate: Gate) -> Iterator[RuleProblem]:
     needed = [] if rule.condition is None else list(simple_conditions(rule.condition))
     provided = filter(None, (condition.provided_by() for condition in needed))
     scopes = [name for kind, name in provided if kind == "scopes"]
@@ -171,30 +171,30 @@ def _unknown_scopes(rule: Rule, gate: Gate) -> Iterator[Problem]:
     for scope in dict.fromkeys(scopes):
         if gate.scopes is not None and scope not in gate.scopes:
             permitted = ", ".join(sorted(gate.scopes)) or "none"
-            yield Problem(
+            yield RuleProblem(
                 "unknown_scope", rule.described(), f"no scope {scope!r}; use one of: {permitted}"
             )
 
 
-def _ineffective_rules(compiled: CompiledGate) -> Iterator[Problem]:
+def _ineffective_rules(compiled: CompiledGate) -> Iterator[RuleProblem]:
     reasons = {
         "condition": "it concerns no tool of the catalog",
         "provides": "what it provides, no tool of the catalog provides (letter case counts here)",
     }
-    silent = {rule for rule, part in compiled.idle if part == "condition"}
-    for rule, part in compiled.idle:
+    silent = {rule for rule, part in compiled.idle_rules if part == "condition"}
+    for rule, part in compiled.idle_rules:
         if part == "condition" or rule not in silent:
-            yield Problem("concerns_nothing", rule.described(), reasons[part], "warning")
+            yield RuleProblem("concerns_nothing", rule.described(), reasons[part], "warning")
 
 
-def _missing_call_problems(compiled: CompiledGate) -> Iterator[Problem]:
+def _missing_call_problems(compiled: CompiledGate) -> Iterator[RuleProblem]:
     """Conditions that cannot hold, because the catalog lacks the tool whose call they need."""
     reported: set[Pattern] = set()
-    for rule, place, _ in compiled.demands:
-        patterns = _missing_calls(compiled, compiled.nodes[place][0])
+    for rule, condition_place, _ in compiled.demands:
+        patterns = _missing_calls(compiled, compiled.conditions[condition_place])
         if patterns and patterns[0] not in reported:
             reported.add(patterns[0])
-            yield Problem(
+            yield RuleProblem(
                 "after_nothing",
                 rule.described(),
                 f"it needs a call of {patterns[0].text!r}, but no matching tool is there",

@@ -12,7 +12,7 @@ from ..processes import GuardedLock
 from ..retrieval.catalog_index import Index
 from .admission import Admission, Allowed
 from .compiled_gate import CompiledGate
-from .declaration import Problem, catalog_problems, rule_problems
+from .declaration import RuleProblem, catalog_problems, rule_problems
 from .quarantine import Quarantine
 from .rules import Gate
 from .state import State
@@ -20,10 +20,10 @@ from .votes import Votes
 
 _LOG = logging.getLogger(__name__)
 #: Gates of callers whose compiled form is kept; the least recently used is compiled again.
-_JOINED = 64
+_CACHED_GATES = 64
 
 
-_Compiled = tuple[CompiledGate, tuple[Problem, ...]]
+_Compiled = tuple[CompiledGate, tuple[RuleProblem, ...]]
 
 
 class Gatekeeper:
@@ -38,9 +38,9 @@ class Gatekeeper:
         # Weak, so that a catalog version goes with its last request.
         self._compiled: WeakKeyDictionary[Index, _Compiled] = WeakKeyDictionary()
         self._lock = GuardedLock("engine")
-        self._joined_with = lru_cache(_JOINED)(partial(_joined, gate))
+        self._cached_with_rules = lru_cache(_CACHED_GATES)(partial(_gatekeeper_of_both, gate))
 
-    def joined(self, rules: Gate | None) -> Gatekeeper:
+    def with_rules(self, rules: Gate | None) -> Gatekeeper:
         """The gatekeeper of the engine's rules and further rules of a caller.
 
         The same rules give the same object.
@@ -53,13 +53,13 @@ class Gatekeeper:
         """
         if not isinstance(rules, Gate | None):
             raise RequestError(f"rules: a Gate, not {type(rules).__name__}; write Gate([rule])")
-        return self if rules is None or not rules.rules else self._joined_with(rules)
+        return self if rules is None or not rules.rules else self._cached_with_rules(rules)
 
     def compiled_gate(self, index: Index) -> CompiledGate:
         """The gate compiled for a catalog version, once. Problems of the rules are logged."""
         return self._compiled_for(index)[0]
 
-    def problems(self, index: Index) -> tuple[Problem, ...]:
+    def problems(self, index: Index) -> tuple[RuleProblem, ...]:
         """The problems of the rules with a catalog version."""
         return self._compiled_for(index)[1]
 
@@ -114,5 +114,5 @@ class Gatekeeper:
         return Admission(index, evaluation, Allowed.of(allowed, catalog), quarantine, votes)
 
 
-def _joined(gate: Gate, rules: Gate) -> Gatekeeper:
+def _gatekeeper_of_both(gate: Gate, rules: Gate) -> Gatekeeper:
     return Gatekeeper(Gate((*gate.rules, *rules.rules), scopes=gate.scopes))

@@ -15,17 +15,19 @@ from .condition import Mask
 from .rules import Rule
 from .state import Scalar, json_key
 
+#: Numbers of rows, shape (m,).
 Rows = NDArray[np.intp]
+#: Text to the rows of the tools that have it.
 _Table = dict[str, list[int]]
 #: Globs of requests whose rows are remembered.
-_GRANTED = 64
+_CACHED_GLOBS = 64
 
 
 class Matcher:
     """Masks over the rows of a catalog version for patterns, annotations and rules.
 
     Patterns that grant match exactly. Patterns that deny match exactly or folded, which ignores
-        letter case and character width (see `pattern.fold`).
+    letter case and character width (see `pattern.fold`).
 
     Args:
         tools: tools of the version, in order of row.
@@ -37,9 +39,9 @@ class Matcher:
         self._masks: dict[Hashable, Mask] = {}
         self._granted: dict[str, Rows] = {}
         self._granting = _Texts(tools, folded=False)
-        self.release()
+        self.free_tables()
 
-    def release(self) -> None:
+    def free_tables(self) -> None:
         """Free the lookup tables. Masks that were made stay."""
         self._exact = _Texts(self._tools, folded=False)
         self._folded = _Texts(self._tools, folded=True)
@@ -67,7 +69,7 @@ class Matcher:
                 rows = np.flatnonzero(self._granting.matching(Pattern(glob)))
             except ConfigError:
                 rows = np.empty(0, np.intp)
-            if len(self._granted) >= _GRANTED:
+            if len(self._granted) >= _CACHED_GLOBS:
                 self._granted.clear()
             # Requests repeat their globs.
             self._granted[glob] = rows
@@ -103,7 +105,7 @@ class Matcher:
 
     def _rows_with_annotation(self, name: str, value: Scalar) -> Mask:
         if self._hints is None:
-            self._hints = [hints(tool.annotations) for tool in self._tools]
+            self._hints = [with_default_hints(tool.annotations) for tool in self._tools]
         values = [annotations.get(name) for annotations in self._hints]
         # In JSON, true is not 1.
         is_bool = isinstance(value, bool)
@@ -111,8 +113,8 @@ class Matcher:
         return np.array(matches, np.bool_)
 
     def _rows_of_servers(self, globs: tuple[Pattern, ...], folded: bool) -> Mask:
-        mask = self._exact.served(globs)
-        return mask | self._folded.served(globs) if folded else mask
+        mask = self._exact.rows_of_servers(globs)
+        return mask | self._folded.rows_of_servers(globs) if folded else mask
 
     def _texts_for(self, pattern: Pattern) -> _Texts:
         """The folded texts that still have to be tried after an exact match."""
@@ -140,7 +142,7 @@ def _qualified(tool: Tool) -> str | None:
     return None if name == tool.id else name
 
 
-_TEXTS: Mapping[str, Callable[[Tool], str | None]] = {
+_TEXT_OF_KIND: Mapping[str, Callable[[Tool], str | None]] = {
     "id": lambda tool: tool.id,
     "qualified": _qualified,
     "name": lambda tool: tool.name,
@@ -171,21 +173,21 @@ class _Texts:
         """Rows that a pattern matches, shape (n,)."""
         mask = np.zeros(len(self._tools), np.bool_)
         kinds: list[str] = []
-        if pattern.by_id(self._is_folded):
+        if pattern.matches_ids(self._is_folded):
             kinds += ["id", "qualified"]
-        if pattern.by_name:
+        if pattern.matches_names:
             kinds += ["name", "plain_id"]
         for kind in kinds:
             rows = self._table(kind)
-            for text in pattern.fitting(rows, folded=self._is_folded):
+            for text in pattern.matching_texts(rows, folded=self._is_folded):
                 mask[rows[text]] = True
         return mask
 
-    def served(self, globs: Sequence[Pattern]) -> Mask:
+    def rows_of_servers(self, globs: Sequence[Pattern]) -> Mask:
         """Rows of the servers that one of the globs matches, shape (n,)."""
         mask = np.zeros(len(self._tools), np.bool_)
         for server, rows in self._table("server").items():
-            if any(glob.fits(server, folded=self._is_folded) for glob in globs):
+            if any(glob.matches(server, folded=self._is_folded) for glob in globs):
                 mask[rows] = True
         return mask
 
@@ -202,14 +204,14 @@ class _Texts:
         self, kind: str, tools: Sequence[Tool], rows: Iterable[int]
     ) -> list[tuple[int, str]]:
         """Rows with their text of a kind, for the tools that have one."""
-        form, text_of = fold if self._is_folded else str, _TEXTS[kind]
+        form, text_of = fold if self._is_folded else str, _TEXT_OF_KIND[kind]
         return [(row, form(text)) for row in rows if (text := text_of(tools[row])) is not None]
 
 
 READ_ONLY, DESTRUCTIVE = "readOnlyHint", "destructiveHint"
 IDEMPOTENT, OPEN_WORLD = "idempotentHint", "openWorldHint"
 #: Model Context Protocol, schema 2025-06-18, ToolAnnotations.
-DEFAULTS: Mapping[str, bool] = {
+HINT_DEFAULTS: Mapping[str, bool] = {
     READ_ONLY: False,
     DESTRUCTIVE: True,
     IDEMPOTENT: False,
@@ -217,12 +219,14 @@ DEFAULTS: Mapping[str, bool] = {
 }
 
 
-def hints(annotations: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def with_default_hints(annotations: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Annotations in which missing and non-boolean hints have their default values.
 
     `destructiveHint` is true by default, but false for a read-only tool that does not set it.
     """
     values = annotations or {}
-    declared = {name: value for name in DEFAULTS if isinstance(value := values.get(name), bool)}
-    defaults = {**DEFAULTS, DESTRUCTIVE: not declared.get(READ_ONLY, DEFAULTS[READ_ONLY])}
+    declared = {
+        name: value for name in HINT_DEFAULTS if isinstance(value := values.get(name), bool)
+    }
+    defaults = {**HINT_DEFAULTS, DESTRUCTIVE: not declared.get(READ_ONLY, HINT_DEFAULTS[READ_ONLY])}
     return {**values, **defaults, **declared}

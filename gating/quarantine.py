@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..trust import Flag
 
 _BY_OPERATOR = "quarantined_by_operator"
-_WAITS = "It waits for an operator's approval."
+_WAITS_FOR_APPROVAL = "It waits for an operator's approval."
 
 
 class Quarantine:
@@ -95,11 +95,11 @@ class Quarantine:
         """
         if tool_id not in self.reasons:
             return None
-        code, sentence, public_id = _BY_OPERATOR, _WAITS, ""
+        code, sentence, public_id = _BY_OPERATOR, _WAITS_FOR_APPROVAL, ""
         flag = self.flags.get(tool_id)
         if flag is not None and flag.level == "quarantine":
             code, sentence = flag.code, flag.sentence
-            if flag.in_id:
+            if flag.is_about_id:
                 # Who made up the id wrote what a model would read here.
                 public_id = f"quarantined-{sha256(tool_id.encode()).hexdigest()[:12]}"
         return Refusal(tool_id, "quarantined", sentence, (), {"code": code}, shown=public_id)

@@ -10,12 +10,12 @@ import numpy as np
 
 from ..retrieval.refusal import Refusal
 from .compiled_gate import GateEvaluation
-from .condition import REFUSALS, Condition, Mask, Values, simple_conditions
+from .condition import REFUSAL_KINDS, Condition, Mask, Values, simple_conditions
 from .condition_kinds import After, AllOf, AnyOf, Not, Several
 from .matcher import Rows
 
 #: Tools named as leading to another, at most.
-UNLOCKING = 5
+MAX_UNLOCKING_IDS = 5
 _HIDDEN = "a tool that you may not use"
 
 
@@ -46,22 +46,25 @@ class Reasons:
     def __init__(self, evaluation: GateEvaluation, admitted: Mask) -> None:
         self._evaluation = evaluation
         self._admitted = admitted
+        # Of each condition: where it holds, for all rows alike or by row.
+        self._holding: list[Values] = [holds for holds, _ in evaluation.truths]
         self._unlocking_by_condition: dict[Condition, Rows | None] = {}
         # By the demands that fail, where these fail for every tool alike.
         self._cached: dict[tuple[int, ...], Refusal] = {}
 
     def refusal(self, row: int) -> Refusal:
         """The refusal of a row that a rule denies."""
-        compiled, truths = self._evaluation.catalog, self._evaluation.truths
+        compiled = self._evaluation.catalog
         failing = tuple(
             number
-            for number, (_, place, mask) in enumerate(compiled.demands)
-            if mask[row] and not _value_at(truths[place][0], row)
+            for number, demand in enumerate(compiled.demands)
+            if demand.mask[row] and not _value_at(self._holding[demand.condition_place], row)
         )
         if failing in self._cached:
             return replace(self._cached[failing], tool_id=compiled.tools[row].id)
         refusal = self._build_refusal(row, failing)
-        if all(isinstance(truths[compiled.demands[number][1]][0], bool) for number in failing):
+        places = (compiled.demands[number].condition_place for number in failing)
+        if all(isinstance(self._holding[place], bool) for place in places):
             self._cached[failing] = refusal
         return refusal
 
@@ -69,8 +72,9 @@ class Reasons:
         compiled = self._evaluation.catalog
         failing: dict[Condition, list[str]] = {}
         for number in demands:
-            rule, place, _ = compiled.demands[number]
-            failing.setdefault(compiled.nodes[place][0], []).append(rule.described())
+            demand = compiled.demands[number]
+            condition = compiled.conditions[demand.condition_place]
+            failing.setdefault(condition, []).append(demand.rule.described())
         lack = _lack_of_all([self._find_lack(condition, row) for condition in failing])
         unmet = dict.fromkeys(lack.conditions)
         # What exactly went wrong is for whoever reads the detail, not for the model.
@@ -144,12 +148,16 @@ class Reasons:
 
     def _ids(self, rows: Rows | None) -> tuple[str, ...]:
         tools = self._evaluation.catalog.tools
-        return () if rows is None else tuple(tools[row].id for row in rows[:UNLOCKING].tolist())
+        return (
+            ()
+            if rows is None
+            else tuple(tools[row].id for row in rows[:MAX_UNLOCKING_IDS].tolist())
+        )
 
     def _refusal_kind(self, condition: Condition) -> str:
         if self._unanswered(condition):
             return "predicate_error"
-        return min((part.refusal for part in simple_conditions(condition)), key=REFUSALS.index)
+        return min((part.refusal for part in simple_conditions(condition)), key=REFUSAL_KINDS.index)
 
     def _unanswered(self, condition: Condition) -> list[Condition]:
         """Its simple conditions whose evaluation failed."""
@@ -170,15 +178,14 @@ class Reasons:
         return self._unlocking_by_condition[condition]
 
     def _condition_holds(self, condition: Condition, row: int) -> bool:
-        place = self._evaluation.catalog.places[condition]
-        return _value_at(self._evaluation.truths[place][0], row)
+        return _value_at(self._holding[self._evaluation.catalog.condition_places[condition]], row)
 
 
 def _lack_of_all(lacks: list[_Lack]) -> _Lack:
     """The reasons if all conditions are required."""
     unlocking_rows = [lack.unlocking_rows for lack in lacks]
     return _Lack(
-        max((lack.kind for lack in lacks), key=REFUSALS.index),
+        max((lack.kind for lack in lacks), key=REFUSAL_KINDS.index),
         _conditions(lacks),
         None if any(rows is None for rows in unlocking_rows) else _union_of_rows(unlocking_rows),
     )
@@ -187,7 +194,7 @@ def _lack_of_all(lacks: list[_Lack]) -> _Lack:
 def _lack_of_any(lacks: list[_Lack]) -> _Lack:
     """The reasons if one condition is enough."""
     return _Lack(
-        min((lack.kind for lack in lacks), key=REFUSALS.index),
+        min((lack.kind for lack in lacks), key=REFUSAL_KINDS.index),
         _conditions(lacks),
         _union_of_rows(lack.unlocking_rows for lack in lacks),
     )

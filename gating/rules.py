@@ -13,7 +13,7 @@ from .condition_kinds import Annotation
 from .state import Scalar
 
 #: What a call may provide; the fields of `Provides`.
-KINDS_PROVIDED = ("scopes", "milestones", "facts")
+FIELDS_OF_PROVIDES = ("scopes", "milestones", "facts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class Provides:
         milestones: Iterable[str] = (),
         facts: Iterable[str] = (),
     ) -> None:
-        for kind, names in zip(KINDS_PROVIDED, (scopes, milestones, facts), strict=True):
+        for kind, names in zip(FIELDS_OF_PROVIDES, (scopes, milestones, facts), strict=True):
             object.__setattr__(self, kind, _names(f"provides.{kind}", names))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, without what is empty."""
-        return {kind: list(names) for kind in KINDS_PROVIDED if (names := getattr(self, kind))}
+        return {kind: list(names) for kind in FIELDS_OF_PROVIDES if (names := getattr(self, kind))}
 
 
 class Rule:
@@ -165,7 +165,7 @@ class Rule:
         if self.server is not None and not any(glob.denies(server) for glob in self.server):
             return False
         return self.tools is None or any(
-            pattern.by_name or Pattern(pattern.text.rpartition("/")[0] or "*").denies(server)
+            pattern.matches_names or Pattern(pattern.text.rpartition("/")[0] or "*").denies(server)
             for pattern in self.tools
         )
 

@@ -23,7 +23,7 @@ Status = Literal["passed", "promoted", "invalid", "denied", "unknown"]
 
 
 #: What the model can do about a tool that no call makes permitted, by kind of refusal.
-_MENDING = {
+_ADVICE_BY_KIND = {
     "scope": "No call changes that: tell the user what is missing.",
     "precondition": "No call that you may make changes that: tell the user what is missing.",
     "predicate_error": "No call changes that: tell the user.",
@@ -35,7 +35,7 @@ _MENDING = {
 
 #: Tokens of the definition that a `promoted` verdict shows. A definition may hold ten times as
 #: many, and a stranger writes it.
-DEFINITION_TOKENS = 3_500
+MAX_DEFINITION_TOKENS = 3_500
 _SHORTENED = " Its definition is long: parts of its description and schema are left out here."
 
 
@@ -45,7 +45,7 @@ class Verdict:
 
     Args:
         status: see `Status`.
-        asked: the name the model called.
+        called_name: the name the model called.
         tool: the called tool; None if it is unknown or denied.
         refusal: why it is denied.
         nearest: ids of permitted tools with a similar name, if the tool is unknown.
@@ -53,7 +53,7 @@ class Verdict:
         arguments: the arguments for the tool, without each `null` that its schema does not allow.
         append: messages to add to the conversation after the tools' answers: the definition of a
             promoted tool, in a session with a format.
-        renamed: whether `asked` is the name by which the model calls the tool.
+        has_model_name: whether `called_name` is the name by which the model calls the tool.
         ambiguous: whether the tool is unknown because several permitted tools have the name.
         rebuilt: whether `append` replaces all messages about tools that were added before.
 
@@ -66,7 +66,7 @@ class Verdict:
     """
 
     status: Status
-    asked: str
+    called_name: str
     tool: Tool | None = None
     refusal: Refusal | None = None
     nearest: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class Verdict:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     append: tuple[dict[str, Any], ...] = ()
     rebuilt: bool = False
-    renamed: bool = False
+    has_model_name: bool = False
     ambiguous: bool = False
 
     def __repr__(self) -> str:
@@ -92,7 +92,7 @@ class Verdict:
     @property
     def message(self) -> str:
         """Message for the model, in a few sentences: what is wrong, and what would mend it."""
-        name = self.asked if self.renamed or self.tool is None else self.tool.id
+        name = self.called_name if self.has_model_name or self.tool is None else self.tool.id
         if self.status == "passed":
             return f"{name} may be called."
         if self.status == "promoted":
@@ -105,14 +105,15 @@ class Verdict:
             return f"The arguments do not fit: {listed}. Correct them and call again."
         if self.refusal is not None:
             reason = self.refusal.reason.rstrip(".")
-            return f"{self.refusal.label} may not be used now: {reason}. {_mending(self.refusal)}"
+            return f"{self.refusal.label} may not be used now: {reason}. {_advice(self.refusal)}"
         listed = ", ".join(self.nearest)
         if self.ambiguous:
-            return f"Several tools are named {self.asked!r}. Call one by its full name: {listed}."
+            advice = f"Call one by its full name: {listed}."
+            return f"Several tools are named {self.called_name!r}. {advice}"
         advice = f"Nearest: {listed}." if listed else "Call one of the tools that you were shown."
-        return f"There is no tool {self.asked!r}. {advice}"
+        return f"There is no tool {self.called_name!r}. {advice}"
 
-    def named(self, name_of: Callable[[str], str]) -> Verdict:
+    def with_model_names(self, name_of: Callable[[str], str]) -> Verdict:
         """A copy with the names that the model uses instead of ids.
 
         Args:
@@ -121,15 +122,15 @@ class Verdict:
         Example:
             >>> from shortlist import Engine, Tool
             >>> view = Engine.from_tools([Tool("get_invoice", "billing")], tiers=["lexical"]).view()
-            >>> view.check("get_invoise").named(lambda id: id.replace("/", "__")).nearest
+            >>> view.check("get_invoise").with_model_names(lambda id: id.replace("/", "__")).nearest
             ('billing__get_invoice',)
         """
         return replace(
             self,
             refusal=None if self.refusal is None else _rename_refusal(self.refusal, name_of),
             nearest=tuple(map(name_of, self.nearest)),
-            asked=name_of(self.tool.id) if self.tool else self.asked,
-            renamed=True,
+            called_name=name_of(self.tool.id) if self.tool else self.called_name,
+            has_model_name=True,
         )
 
     @property
@@ -147,14 +148,14 @@ class Verdict:
         true` means that parts of it are left out.
         """
         if self.status == "passed":
-            return {"status": "passed", "tool": self.tool.id if self.tool else self.asked}
+            return {"status": "passed", "tool": self.tool.id if self.tool else self.called_name}
         answer: dict[str, Any] = {
             "error": "invalid_arguments" if self.status == "invalid" else "tool_not_available",
-            "tool": self.asked,
+            "tool": self.called_name,
             "status": self.status,
             "message": self.message,
         }
-        if self.tool is not None and not self.renamed:
+        if self.tool is not None and not self.has_model_name:
             answer["tool"] = self.tool.id
         if self.status == "promoted" and self.tool is not None:
             definition = self._definition
@@ -183,11 +184,11 @@ class CallRefusedError(ShortlistError):
         self.verdict = verdict
 
 
-def _mending(refusal: Refusal) -> str:
+def _advice(refusal: Refusal) -> str:
     """What the model can do about a denied tool, as a sentence."""
     tool_ids = ", ".join(refusal.unlocked_by)
     if not tool_ids:
-        return _MENDING.get(refusal.kind, "Use another tool.")
+        return _ADVICE_BY_KIND.get(refusal.kind, "Use another tool.")
     if len(refusal.unlocked_by) == 1:
         return f"Call {tool_ids} first."
     if len(refusal.detail.get("unmet", ())) == 1:
@@ -219,4 +220,4 @@ def _rename_refusal(refusal: Refusal, name_of: Callable[[str], str]) -> Refusal:
 def _shown_definition(tool: Tool) -> ShortDefinition:
     from ..models import TokenCounter
 
-    return short_definition(tool, DEFINITION_TOKENS, TokenCounter().count)
+    return short_definition(tool, MAX_DEFINITION_TOKENS, TokenCounter().count)

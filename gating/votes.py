@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from ..catalog import Catalog, Tool
-from ..catalog.text_cleaning import Notes, clean_line
+from ..catalog.text_cleaning import visible_line
 from ..errors import ConfigError
 from ..retrieval.selection import VoterFailure
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 #: Name of the tool a server votes with; never indexed, listed or callable.
 VOTING_TOOL = "_tool_gating"
 #: Milliseconds a turn waits for votes.
-TIMEOUT_MS = 50.0
+VOTE_TIMEOUT_MS = 50.0
 _ACTIONS = ("include", "exclude", "claim")
 # Votes of a server that are read beyond two for each of its tools, and failures that are told.
-_SPARE = 16
-_FAILURES = 5
-_REASON = 200
+_EXTRA_VOTES_READ = 16
+_MAX_FAILURES = 5
+_MAX_REASON_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Voters:
         voters: Mapping[str, Voter],
         *,
         trusted: Iterable[str] = (),
-        timeout_ms: float = TIMEOUT_MS,
+        timeout_ms: float = VOTE_TIMEOUT_MS,
     ) -> None:
         self._voters = dict(voters)
         self._trusted = frozenset([trusted] if isinstance(trusted, str) else trusted)
@@ -183,7 +183,12 @@ def without_voting_tools(catalog: Catalog) -> Catalog:
 
 @dataclass(frozen=True, slots=True)
 class _OwnTools:
-    """The tools of a server by id and name."""
+    """The tools of a server by id and name.
+
+    Args:
+        names: names of its tools, in the catalog's order.
+        ids: name or id to the ids of the tools that have it.
+    """
 
     names: list[str]
     ids: dict[str, list[str]]
@@ -204,7 +209,7 @@ class _VoteCount:
 
     def fail(self, server: str, reason: str, tool: str | None = None, quote: object = "") -> None:
         failures = self._failures.setdefault(server, [])
-        if len(failures) < _FAILURES:
+        if len(failures) < _MAX_FAILURES:
             failures.append(VoterFailure(server, reason, tool, _clean_reason(quote)))
 
     def add(self, server: str, vote: object, own: _OwnTools, trusted: bool) -> None:
@@ -236,12 +241,12 @@ class _VoteCount:
 
 
 async def _ask_voter(voter: Voter, ballot: Ballot) -> Sequence[object]:
-    return list(islice(await voter(ballot), 2 * len(ballot.tools) + _SPARE))
+    return list(islice(await voter(ballot), 2 * len(ballot.tools) + _EXTRA_VOTES_READ))
 
 
 def _clean_reason(text: object) -> str:
     """A server's text, cleaned and shortened to one line for operators."""
-    return clean_line(str(text)[: 2 * _REASON], "reason", Notes())[:_REASON]
+    return visible_line(str(text)[: 2 * _MAX_REASON_CHARS])[:_MAX_REASON_CHARS]
 
 
 def _retrieve_exception(task: asyncio.Future[Sequence[object]]) -> None:

@@ -26,7 +26,7 @@ _FIRST_RETRY_S, _LONGEST_RETRY_S = 1.0, 300.0
 _EXIT_WAIT_S = 60.0
 """How long the end of the process waits for the texts in work, a tenth of a second where nothing
 else runs. A thread that is in native code when the interpreter goes would abort the process."""
-NICENESS = 10
+ENCODING_NICENESS = 10
 """Of a thread that encodes; one of 10 gets a tenth of the CPU time of one of 0 that competes."""
 
 
@@ -208,4 +208,4 @@ def _give_way() -> None:
     # Only Linux takes the id of a thread here. A sandbox may forbid the call.
     if sys.platform == "linux":
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, get_native_id(), NICENESS)
+            os.setpriority(os.PRIO_PROCESS, get_native_id(), ENCODING_NICENESS)

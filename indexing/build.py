@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,10 @@ from ..catalog.tool_document import embedding_text
 from ..models import Encoder
 from ..processes import paused_gc
 from ..retrieval.backends.protocols import LexicalSearch
-from ..retrieval.catalog_index import Index, rows_of
+from ..retrieval.catalog_index import Index
 from ..retrieval.example_queries import ExampleQueries, moved_to_queries
 from ..retrieval.id_lookup import Names
-from ..retrieval.store.vectors import MOVED, Vectors, text_key
+from ..retrieval.store.vectors import MOVED_KEY, Vectors, text_key
 from ..retrieval.usage import LearnedChange
 from .background import at_low_priority
 from .stages import Stages, rows_with_queries
@@ -26,7 +27,7 @@ from .stages import Stages, rows_with_queries
 Progress = Callable[[int, int], None]
 """Called with (tools encoded, tools to encode)."""
 
-CHUNK = 64
+TEXTS_A_STEP = 64
 """Texts that are encoded in one step: a background build is stopped, and saved, between them."""
 
 
@@ -48,12 +49,12 @@ class Build:
         lexical: the lexical stage, if it was saved.
         dense_folder: folder of the saved dense stage, for the case that nothing has to be encoded.
         learned: what usage taught; left out of an index with another encoder.
-        queries_source: hash of the rows and pins that decided on `queries`.
-        trusted_ages: trusted tools and the ages of their pins, see `Builder.trusted_ages`.
+        example_queries_hash: hash of the rows and pins that decided on `queries`.
+        trusted_pin_ages: trusted tools and the ages of their pins, see `Builder.trusted_pin_ages`.
 
     Attributes:
         catalog: the version.
-        encoded: number of texts of tools that were encoded.
+        encoded_count: number of texts of tools that were encoded.
         learned: what usage taught; may be replaced before the build ends.
     """
 
@@ -69,24 +70,24 @@ class Build:
         lexical: LexicalSearch | None = None,
         dense_folder: Path | None = None,
         learned: LearnedChange | None = None,
-        queries_source: str = "",
-        trusted_ages: Mapping[str, int] = MappingProxyType({}),
+        example_queries_hash: str = "",
+        trusted_pin_ages: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.catalog = catalog
-        self.trusted_ages = trusted_ages
-        self.encoded = 0
+        self.trusted_pin_ages = trusted_pin_ages
+        self.encoded_count = 0
         self._stages = stages
-        self._tools = rows_of(catalog)
+        self._tools = catalog.in_id_order
         self._queries = queries
-        self._queries_source = queries_source
-        self._beside_searches = previous is not None and bool(previous.built)
+        self._example_queries_hash = example_queries_hash
+        self._beside_searches = previous is not None and bool(previous.built_tools)
         self._lexical = lexical
         self._dense_folder = dense_folder
         self.learned = self._saved_learned = learned
         self._names = Names.of(self._tools) if previous is None else previous.names_of(self._tools)
         if (
             previous is not None
-            and previous.built == self._tools
+            and previous.built_tools == self._tools
             and previous.example_queries == queries
         ):
             self._lexical = previous.lexical
@@ -103,7 +104,7 @@ class Build:
         self._pending: _PendingTexts | None = None
 
     @property
-    def remaining(self) -> int:
+    def tools_to_encode(self) -> int:
         """Number of tools to encode; all of them until the encoder is loaded."""
         if not self._stages.has_dense:
             return 0
@@ -124,7 +125,7 @@ class Build:
         encoder = self._stages.models.encoder()
         if self._pending is None:
             self._pending = self._find_pending(encoder)
-        rows, tool_ids = self._pending.rows[:CHUNK], self._pending.tool_ids[:CHUNK]
+        rows, tool_ids = self._pending.rows[:TEXTS_A_STEP], self._pending.tool_ids[:TEXTS_A_STEP]
         if rows:
             texts = [embedding_text(self._tools[row]) for row in rows]
             report_progress = self._progress_reporter(progress)
@@ -136,7 +137,7 @@ class Build:
                 values = encoder.encode(texts, progress=report_progress)
             keys = tuple(self._keys[row] for row in rows)
             del self._pending.rows[: len(rows)]
-            self.encoded += len(rows)
+            self.encoded_count += len(rows)
         elif tool_ids:
             values = _encode_means(encoder, [self._queries[tool_id] for tool_id in tool_ids])
             keys = tuple(self._queries[tool_id].key for tool_id in tool_ids)
@@ -154,7 +155,7 @@ class Build:
         if self._stages.has_dense:
             vectors = self._arrange_vectors()
             vectors_are_saved = vectors is self._earlier_vectors
-            if learned is not None and learned.model != vectors.model:
+            if learned is not None and learned.encoder_fingerprint != vectors.encoder_fingerprint:
                 learned = None
             folder = None
             if vectors_are_saved and learned is self._saved_learned:
@@ -164,7 +165,7 @@ class Build:
             dense = self._stages.make_dense(self._tools, self._queries, vectors, learned, folder)
             index = replace(index, dense=dense, vectors=vectors, learned=learned)
         static = self._stages.make_static(self._tools, self._queries, index.vectors, index.learned)
-        return replace(index, static=static, encoded=self.encoded)
+        return replace(index, static=static, encoded_count=self.encoded_count)
 
     @paused_gc()
     def provisional_index(self) -> Index:
@@ -182,16 +183,16 @@ class Build:
             static=static,
             vectors=vectors,
             learned=self.learned,
-            provisional=True,
-            pending=len(self._tools),
+            is_provisional=True,
+            pending_count=len(self._tools),
         )
 
     def vectors_so_far(self) -> Vectors | None:
         """All vectors of texts, the earlier ones and those of this build, for another build."""
         if not self._added:
             return self._earlier_vectors
-        model = self._added[0].model
-        if self._earlier_vectors is None or self._earlier_vectors.model != model:
+        model = self._added[0].encoder_fingerprint
+        if self._earlier_vectors is None or self._earlier_vectors.encoder_fingerprint != model:
             return Vectors.joined(self._added)
         return Vectors.joined([self._earlier_vectors, *self._added])
 
@@ -209,7 +210,7 @@ class Build:
             lexical,
             rerankers=self._stages.make_rerankers(self._tools),
             example_queries=self._queries,
-            queries_source=self._queries_source,
+            example_queries_hash=self._example_queries_hash,
         )
 
     def _find_pending(self, encoder: Encoder) -> _PendingTexts:
@@ -218,7 +219,10 @@ class Build:
         Vectors of another encoder are dropped. Means that were saved with example queries are added
         to the vectors of this build.
         """
-        if self._earlier_vectors is not None and self._earlier_vectors.model != encoder.fingerprint:
+        if (
+            self._earlier_vectors is not None
+            and self._earlier_vectors.encoder_fingerprint != encoder.fingerprint
+        ):
             self._earlier_vectors, self._is_arranged = None, False
         if self._is_arranged:
             return _PendingTexts([], [])
@@ -236,7 +240,7 @@ class Build:
             if queries is None or queries.key in keys_with_vector:
                 continue
             keys_with_vector.add(queries.key)
-            if queries.mean is not None and queries.mean.model == encoder.fingerprint:
+            if queries.mean is not None and queries.mean.encoder_fingerprint == encoder.fingerprint:
                 saved_means.append((queries.key, queries.mean.values))
             else:
                 pending.tool_ids.append(tool.id)
@@ -264,12 +268,12 @@ class Build:
         values[moved_rows] = moved_to_queries(values[means_end:], values[means_start:means_end])
         tool_keys = list(self._keys)
         for row in moved_rows.tolist():
-            tool_keys[row] = MOVED
+            tool_keys[row] = MOVED_KEY
         return Vectors(values, (*tool_keys, *mean_keys, *moved_keys), encoder.fingerprint)
 
     def _progress_reporter(self, progress: Progress | None) -> Callable[[int], None]:
         """Progress as an encoder reports it, made into (texts encoded, texts to encode)."""
-        encoded, total = self.encoded, self._to_encode
+        encoded, total = self.encoded_count, self._to_encode
 
         def report(further: int) -> None:
             nonlocal encoded
@@ -280,12 +284,16 @@ class Build:
         return report
 
 
-class _PendingTexts:
-    """Texts to encode: those of tools, by row, and example queries, by id of their tool."""
+class _PendingTexts(NamedTuple):
+    """Texts that are still to be encoded.
 
-    def __init__(self, rows: list[int], tool_ids: list[str]) -> None:
-        self.rows = rows
-        self.tool_ids = tool_ids
+    Attributes:
+        rows: rows of the tools whose own text has no vector.
+        tool_ids: ids of the tools whose example queries have no mean vector.
+    """
+
+    rows: list[int]
+    tool_ids: list[str]
 
 
 def _vectors_by_key(
@@ -313,8 +321,8 @@ def _tool_keys(tools: Sequence[Tool], previous: Index | None) -> list[bytes]:
     """Hash of the text of each tool; taken from the previous version for tools that it has."""
     earlier_keys: dict[int, bytes] = {}
     if previous is not None and previous.dense is not None and previous.vectors is not None:
-        tools_and_keys = zip(map(id, previous.built), previous.vectors.keys, strict=False)
-        earlier_keys = {tool: key for tool, key in tools_and_keys if key != MOVED}
+        tools_and_keys = zip(map(id, previous.built_tools), previous.vectors.keys, strict=False)
+        earlier_keys = {tool: key for tool, key in tools_and_keys if key != MOVED_KEY}
     return [earlier_keys.get(id(tool)) or text_key(embedding_text(tool)) for tool in tools]
 
 
@@ -322,7 +330,7 @@ def _encode_means(
     encoder: Encoder, queries_of_tools: Sequence[ExampleQueries]
 ) -> NDArray[np.float32]:
     """The mean vector of the queries of each tool, shape (m, dim)."""
-    texts = [text for queries in queries_of_tools for text in queries.to_encode]
-    ends = np.cumsum([len(queries.to_encode) for queries in queries_of_tools])
+    texts = [text for queries in queries_of_tools for text in queries.texts_to_encode]
+    ends = np.cumsum([len(queries.texts_to_encode) for queries in queries_of_tools])
     vectors = encoder.encode(texts, query=True)
     return np.stack([part.mean(axis=0) for part in np.split(vectors, ends[:-1])])

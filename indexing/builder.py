@@ -25,9 +25,9 @@ from ..gating.votes import without_voting_tools
 from ..models.loading import static_encoder
 from ..processes import paused_gc
 from ..retrieval import Strategy
-from ..retrieval.catalog_index import Index, rows_of
+from ..retrieval.catalog_index import Index
 from ..retrieval.example_queries import ExampleQueries
-from ..retrieval.learning import DEPTH
+from ..retrieval.learning import RANKS_MEASURED
 from ..retrieval.search.searcher import Searcher
 from ..retrieval.search.twins import Copies, Twins
 from ..retrieval.store.vectors import Vectors
@@ -106,9 +106,9 @@ class Builder:
         return strategies(self.config)
 
     @property
-    def waits_for_model(self) -> bool:
+    def build_runs_model(self) -> bool:
         """Whether a build runs a model, so that a version without it is worth having first."""
-        return self._stages.has_dense and self._stages.models.spec != "static"
+        return self._stages.has_dense and self._stages.models.encoder_spec != "static"
 
     def follow(self, refresh: WeakMethod[Callable[[], bool]]) -> Follower | None:
         """What calls a method when other engines change the catalog; None in process."""
@@ -120,7 +120,7 @@ class Builder:
 
     def newer_in_database(self, index: Index) -> bool:
         """Whether the database has another version of the catalog than an index."""
-        if self._stored is None or index.joint is None:
+        if self._stored is None or index.joint_search is None:
             return False
         return self._stored.is_newer(index)
 
@@ -130,7 +130,7 @@ class Builder:
         catalog: Catalog,
         previous: Index | None = None,
         vectors: Vectors | None = None,
-        trusted_ages: Mapping[str, int] | None = None,
+        trusted_pin_ages: Mapping[str, int] | None = None,
         *,
         rematch_all: bool = False,
     ) -> AnyBuild:
@@ -140,20 +140,22 @@ class Builder:
             catalog: the version.
             previous: the version that is searched now.
             vectors: vectors by text; by default those of `previous`.
-            trusted_ages: see `trusted_ages`; read now when absent.
+            trusted_pin_ages: see `trusted_pin_ages`; read now when absent.
             rematch_all: whether unchanged tools get their example queries anew too.
         """
         catalog = without_voting_tools(catalog)
-        tools = rows_of(catalog)
-        trusted_ages = self.trusted_ages(catalog) if trusted_ages is None else trusted_ages
-        if previous is None or trusted_ages or rematch_all:
-            queries = self._match_queries(tools, trusted_ages)
+        tools = catalog.in_id_order
+        trusted_pin_ages = (
+            self.trusted_pin_ages(catalog) if trusted_pin_ages is None else trusted_pin_ages
+        )
+        if previous is None or trusted_pin_ages or rematch_all:
+            queries = self._match_queries(tools, trusted_pin_ages)
         else:
-            was, is_now = differing(previous.built, tools)
-            kept = set(map(id, previous.built[was])).intersection(map(id, tools[is_now]))
-            changed_ids = {tool.id for tool in previous.built[was] if id(tool) not in kept}
+            was, is_now = differing(previous.built_tools, tools)
+            kept = set(map(id, previous.built_tools[was])).intersection(map(id, tools[is_now]))
+            changed_ids = {tool.id for tool in previous.built_tools[was] if id(tool) not in kept}
             queries = self._match_queries(
-                [tool for tool in tools[is_now] if id(tool) not in kept], trusted_ages
+                [tool for tool in tools[is_now] if id(tool) not in kept], trusted_pin_ages
             )
             queries |= {
                 tool_id: tool_queries
@@ -168,8 +170,8 @@ class Builder:
                 catalog,
                 queries,
                 previous=previous,
-                queries_source=self._queries_source(trusted_ages),
-                trusted_ages=trusted_ages,
+                example_queries_hash=self._example_queries_hash(trusted_pin_ages),
+                trusted_pin_ages=trusted_pin_ages,
             )
         if vectors is None and previous is not None:
             vectors = previous.vectors
@@ -181,8 +183,8 @@ class Builder:
             earlier_vectors=vectors,
             previous=previous,
             learned=learned,
-            queries_source=self._queries_source(trusted_ages),
-            trusted_ages=trusted_ages,
+            example_queries_hash=self._example_queries_hash(trusted_pin_ages),
+            trusted_pin_ages=trusted_pin_ages,
         )
 
     @paused_gc()
@@ -202,30 +204,30 @@ class Builder:
 
         catalog, numbers = self._stored.read(previous)
         catalog = without_voting_tools(catalog)
-        trusted_ages = self.trusted_ages(catalog)
+        trusted_pin_ages = self.trusted_pin_ages(catalog)
         return StoredBuild(
             self._stored,
             catalog,
-            self._match_queries(rows_of(catalog), trusted_ages),
+            self._match_queries(catalog.in_id_order, trusted_pin_ages),
             numbers=numbers,
             previous=previous,
-            queries_source=self._queries_source(trusted_ages),
-            trusted_ages=trusted_ages,
+            example_queries_hash=self._example_queries_hash(trusted_pin_ages),
+            trusted_pin_ages=trusted_pin_ages,
         )
 
     @paused_gc()
     def finish(self, build: AnyBuild) -> Index:
         """The index of a build that has nothing left to encode."""
-        return replace(build.index(), missing=self._stages.models.missing)
+        return replace(build.index(), missing_stages=self._stages.models.missing_stages)
 
     @paused_gc()
     def make_provisional(self, build: AnyBuild) -> Index:
         """The index of a build that has not begun to encode."""
-        index, missing = build.provisional_index(), self._stages.models.missing
-        if index.provisional:
-            waiting = ModelError(f"encoder: has {build.remaining:,} tools to read first")
+        index, missing = build.provisional_index(), self._stages.models.missing_stages
+        if index.is_provisional:
+            waiting = ModelError(f"encoder: has {build.tools_to_encode:,} tools to read first")
             missing = {**missing, "dense": waiting}
-        return replace(index, missing=missing)
+        return replace(index, missing_stages=missing)
 
     def with_learned(self, index: Index, learned: LearnedChange | None) -> Index:
         """An index over the same tools with learned adjustments, or without.
@@ -236,8 +238,8 @@ class Builder:
         if index.vectors is None or index.dense is None:
             raise ConfigError("learning changes vectors, but no tier uses vectors")
         queries = index.example_queries
-        dense = self._stages.make_dense(index.built, queries, index.vectors, learned)
-        static = self._stages.make_static(index.built, queries, index.vectors, learned)
+        dense = self._stages.make_dense(index.built_tools, queries, index.vectors, learned)
+        static = self._stages.make_static(index.built_tools, queries, index.vectors, learned)
         return replace(index, dense=dense, static=static, learned=learned)
 
     @paused_gc()
@@ -267,7 +269,7 @@ class Builder:
 
     def _begin_from(self, saved: SavedVersion, catalog: Catalog | None) -> Build:
         if self.trust is not None:
-            self.trust.recall(saved.catalog, saved.screening)
+            self.trust.use_saved_findings(saved.catalog, saved.screening)
         catalog = without_voting_tools(saved.catalog if catalog is None else catalog)
         is_saved_catalog = (
             catalog is saved.catalog or catalog.fingerprint == saved.catalog.fingerprint
@@ -278,17 +280,17 @@ class Builder:
             files = ", ".join(map(str, self._missing_files))
             _LOG.warning("%s: gone; the example queries in the saved index are used", files)
             self._saved_queries = saved.example_queries
-        tools = rows_of(catalog)
-        trusted_ages = self.trusted_ages(catalog)
-        queries_source = self._queries_source(trusted_ages)
+        tools = catalog.in_id_order
+        trusted_pin_ages = self.trusted_pin_ages(catalog)
+        example_queries_hash = self._example_queries_hash(trusted_pin_ages)
         if (
             is_saved_catalog
             and saved.vectors is not None
-            and saved.settings.get("example_queries") == queries_source
+            and saved.settings.get("example_queries") == example_queries_hash
         ):
             queries = saved.example_queries
         else:
-            queries = self._match_queries(tools, trusted_ages)
+            queries = self._match_queries(tools, trusted_pin_ages)
         lexical = dense_folder = None
         arranged = False
         if is_saved_catalog and queries == saved.example_queries:
@@ -307,21 +309,21 @@ class Builder:
             lexical=lexical,
             dense_folder=dense_folder,
             learned=saved.learned,
-            queries_source=queries_source,
-            trusted_ages=trusted_ages,
+            example_queries_hash=example_queries_hash,
+            trusted_pin_ages=trusted_pin_ages,
         )
 
-    def _queries_source(self, trusted_ages: Mapping[str, int]) -> str:
+    def _example_queries_hash(self, trusted_pin_ages: Mapping[str, int]) -> str:
         """Hash of what decides on example queries: the rows, and the ages of pins."""
         rows = self.example_queries.fingerprint
-        ages = canonical_json(dict(trusted_ages)).encode("utf-8", "replace")
-        return digest((rows.encode(), ages)) if trusted_ages else rows
+        ages = canonical_json(dict(trusted_pin_ages)).encode("utf-8", "replace")
+        return digest((rows.encode(), ages)) if trusted_pin_ages else rows
 
     def _match_queries(
-        self, tools: Sequence[Tool], trusted_ages: Mapping[str, int]
+        self, tools: Sequence[Tool], trusted_pin_ages: Mapping[str, int]
     ) -> dict[str, ExampleQueries]:
         """Tool id to example queries; those that only a saved index has, if their file is gone."""
-        matched = self.example_queries.match_all(tools, trusted_ages)
+        matched = self.example_queries.match_all(tools, trusted_pin_ages)
         saved = {
             tool.id: self._saved_queries[tool.id]
             for tool in tools
@@ -352,8 +354,8 @@ class Builder:
             )
         settings = {
             **self._stages.settings(),
-            "example_queries": index.queries_source,
-            "config": self.config.remembered(),
+            "example_queries": index.example_queries_hash,
+            "config": self.config.settings_to_save(),
         }
         if provider_tools:
             settings["provider_tools"] = [dict(tool) for tool in provider_tools]
@@ -363,15 +365,15 @@ class Builder:
             settings,
             None if self.trust is None else self.trust.to_dict(index.catalog),
             quarantined,
-            lexical=partial(self._stages.build_lexical, index.built, index.example_queries),
+            lexical=partial(self._stages.build_lexical, index.built_tools, index.example_queries),
         )
 
     def encoder_of(self, index: Index) -> str | None:
         """Fingerprint of the encoder of an index, also while it waits for that; None without."""
         if index.encoder is not None:
             return index.encoder.fingerprint
-        waits = index.provisional and self._stages.models.encoder_is_bundled
-        return static_encoder().teacher if waits else None
+        waits = index.is_provisional and self._stages.models.encoder_is_bundled
+        return static_encoder().teacher_fingerprint if waits else None
 
     def flags(
         self, catalog: Catalog, previous: Mapping[str, Flag] | None = None
@@ -393,7 +395,7 @@ class Builder:
         warn_of_quarantine(flags, previous or {})
         return flags
 
-    def trusted_ages(self, catalog: Catalog) -> Mapping[str, int]:
+    def trusted_pin_ages(self, catalog: Catalog) -> Mapping[str, int]:
         """The tools that are approved or pinned as they are, and the ages of their pins.
 
         No younger copy ranks before them, or has their example queries.
@@ -404,19 +406,19 @@ class Builder:
         trust = self.config.trust
         if self.trust is None or not (trust.approved or trust.pins is not None):
             return {}
-        return self.trust.trusted_ages(catalog)
+        return self.trust.trusted_pin_ages(catalog)
 
-    def rank_copies_behind(self, index: Index, trusted_ages: Mapping[str, int]) -> Index:
+    def with_copies_ranked_behind(self, index: Index, trusted_pin_ages: Mapping[str, int]) -> Index:
         """The index in which copies of other servers' tools rank behind these tools.
 
         Args:
             index: any version.
-            trusted_ages: tools and the ages of their pins, see `trusted_ages`.
+            trusted_pin_ages: tools and the ages of their pins, see `trusted_pin_ages`.
         """
-        if not trusted_ages or len({trusted_ages.get(tool.id) for tool in index.tools}) < 2:
+        if not trusted_pin_ages or len({trusted_pin_ages.get(tool.id) for tool in index.tools}) < 2:
             return replace(index, copies=Copies())
         twins = index.twins or Twins.of(index.tools, index.tool_vectors)
-        copies = Copies.of(index.tools, twins.copies(index.tools, trusted_ages))
+        copies = Copies.of(index.tools, twins.copies(index.tools, trusted_pin_ages))
         return replace(index, twins=twins, copies=copies)
 
 
@@ -441,7 +443,7 @@ def search_many_with(
     index = builder.with_learned(index, learned)
     everything = Gatekeeper(Gate()).admission(index, Quarantine())
     selections = (
-        searcher.search(everything, query, k=DEPTH, vector=vector)
+        searcher.search(everything, query, k=RANKS_MEASURED, vector=vector)
         for query, vector in zip(queries, vectors, strict=True)
     )
     return [

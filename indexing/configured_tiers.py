@@ -64,7 +64,7 @@ def _strategy(config: Config, name: str, tier: TierConfig) -> Strategy:
             depth=tier.depth,
             candidates=tier.candidates,
             fallback=tier.fallback,
-            **tier.arguments(),
+            **tier.part_arguments(),
         )
     except TypeError as error:
         raise ConfigError(f"tiers.{name}: strategy {tier.strategy!r}: {error}") from error
@@ -76,7 +76,7 @@ def _fusion(settings: FusionConfig | Fusion) -> Fusion:
         return settings
     factory = registry.load("fusion", settings.method)
     try:
-        fusion: Fusion = factory(**settings.arguments())
+        fusion: Fusion = factory(**settings.part_arguments())
     except (TypeError, ValueError) as error:
         raise ConfigError(f"fusion {settings.method!r}: {error}") from error
     return fusion

@@ -13,7 +13,14 @@ from ..models.checked_models import CheckedEncoder, CheckedReranker
 from ..models.loading import check_model
 from ..models.picking_reranker import PickingReranker
 from ..retrieval.search.stage_guard import Guard
-from ..sections import COMMAND, OBJECT, EncoderConfig, RerankerConfig, Section, model_name
+from ..sections import (
+    COMMAND_RERANKER,
+    OBJECT_KEY,
+    EncoderConfig,
+    RerankerConfig,
+    Section,
+    model_name,
+)
 from .configured_tiers import chosen_reranker
 
 
@@ -28,7 +35,7 @@ class StageModels:
     Attributes:
         guards: name of a reranker to the guard that records its failures.
         encoder_guard: guard of the encoder.
-        missing: stage to why it is left out, if `on_missing` is "degrade".
+        missing_stages: stage to why it is left out, if `on_missing` is "degrade".
 
     Raises:
         ModelError: a model that a tier names is missing, unless `on_missing` is "degrade".
@@ -54,7 +61,7 @@ class StageModels:
                 raise ConfigError(f"reranker: two objects have the name {name!r}; give them others")
         self.guards = {name: Guard() for name in self._rerankers}
         self.encoder_guard = Guard()
-        self.missing: dict[str, Exception] = {}
+        self.missing_stages: dict[str, Exception] = {}
         self._check()
 
     def encoder(self) -> Encoder:
@@ -67,14 +74,14 @@ class StageModels:
     @property
     def encoder_is_bundled(self) -> bool:
         """Whether the encoder is the one that the static tables were trained for."""
-        return self.spec in ("bundled", DEFAULT_ENCODER)
+        return self.encoder_spec in ("bundled", DEFAULT_ENCODER)
 
     @property
-    def spec(self) -> str:
+    def encoder_spec(self) -> str:
         """Name of the encoder in the configuration; `object` for an object."""
         choice = self._config.encoder
         if not isinstance(choice, str | EncoderConfig):
-            return OBJECT
+            return OBJECT_KEY
         return self._config.model_arguments(choice)[0]
 
     def reranker(self, name: str) -> Reranker:
@@ -84,12 +91,12 @@ class StageModels:
         )
         return reranker
 
-    def picks(self, name: str) -> bool:
+    def picks_from_all(self, name: str) -> bool:
         """Whether a reranker picks from all candidates at once; see `PickingReranker`."""
         choice = self._rerankers[name]
         if not isinstance(choice, str | RerankerConfig):
             return isinstance(choice, PickingReranker)
-        return isinstance(choice, RerankerConfig) and choice.name == COMMAND
+        return isinstance(choice, RerankerConfig) and choice.name == COMMAND_RERANKER
 
     def _configured_encoder(self) -> Encoder:
         choice = self._config.encoder
@@ -118,14 +125,14 @@ class StageModels:
             except (ModelError, MissingExtraError) as error:
                 if not degrade:
                     raise _with_advice(f"reranker {spec!r}", error) from error
-                self.guards[name].failed(error)
+                self.guards[name].note_failure(error)
         needs_encoder = any("dense" in tier.retrievers for tier in self._config.tiers.values())
         if needs_encoder and degrade:
             try:
                 self.encoder()
             except (ModelError, MissingExtraError) as error:
                 # Without an encoder there are no vectors, so the tiers go without the stage.
-                self.missing["dense"] = error
+                self.missing_stages["dense"] = error
 
     def _model(self, key: str, load: Callable[[], Any]) -> Any:
         with self._lock:

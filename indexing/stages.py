@@ -26,6 +26,7 @@ from ..retrieval.store.vectors import Vectors, text_key
 from ..retrieval.usage import LearnedChange
 from .stage_models import StageModels
 
+#: Tool id to the example queries of the tool.
 Queries = Mapping[str, ExampleQueries]
 #: Characters of a tool's text that a language model picks by.
 _SUMMARY_CHARS = 300
@@ -53,7 +54,7 @@ class Stages:
             registry.load("dense", config.dense.backend) if "dense" in stages else None
         )
         self.models = models
-        if "dense" in models.missing:
+        if "dense" in models.missing_stages:
             self._dense = None
         self.has_dense = self._dense is not None
         self._has_static = "static" in stages
@@ -62,9 +63,9 @@ class Stages:
         """The settings of the stages. A saved stage with other settings is built again."""
         settings = {}
         if self._lexical is not None:
-            settings["lexical"] = self._config.lexical.saved()
+            settings["lexical"] = self._config.lexical.saved_form()
         if self._dense is not None:
-            settings["dense"] = self._config.dense.saved()
+            settings["dense"] = self._config.dense.saved_form()
         return settings
 
     def build_lexical(
@@ -111,7 +112,7 @@ class Stages:
             folder: folder in which the same stage was saved; built when absent.
         """
         values = _searched_values(tools, queries, vectors, learned)
-        arguments = self._config.dense.arguments()
+        arguments = self._config.dense.part_arguments()
         index = (
             self._dense.build(values, **arguments)
             if folder is None
@@ -138,9 +139,12 @@ class Stages:
         if not self._has_static:
             return None
         static = static_encoder()
-        if vectors is not None and vectors.model in (static.teacher, static.fingerprint):
+        if vectors is not None and vectors.encoder_fingerprint in (
+            static.teacher_fingerprint,
+            static.fingerprint,
+        ):
             values = _searched_values(tools, queries, vectors, learned)
-            if vectors.model == static.teacher:
+            if vectors.encoder_fingerprint == static.teacher_fingerprint:
                 # Vectors of tools with example queries are shorter than 1.
                 values = static.project(values, keep_lengths=bool(queries))
         else:
@@ -163,19 +167,24 @@ class Stages:
         if not self._has_static or not self.models.encoder_is_bundled:
             return self.make_static(tools, queries, None, None)
         static = static_encoder()
-        if vectors is not None and vectors.model != static.teacher:
+        if vectors is not None and vectors.encoder_fingerprint != static.teacher_fingerprint:
             vectors = None
 
         def mean_of(queries: ExampleQueries) -> NDArray[np.float32]:
-            if queries.mean is not None and queries.mean.model == static.teacher:
+            if (
+                queries.mean is not None
+                and queries.mean.encoder_fingerprint == static.teacher_fingerprint
+            ):
                 return queries.mean.values
-            mean: NDArray[np.float32] = static.lifted(queries.to_encode, query=True).mean(axis=0)
+            mean: NDArray[np.float32] = static.encode_for_teacher(
+                queries.texts_to_encode, query=True
+            ).mean(axis=0)
             return mean
 
         values = _vectors_of_keys(
             vectors,
             [text_key(embedding_text(tool)) for tool in tools],
-            lambda rows: static.lifted([embedding_text(tools[row]) for row in rows]),
+            lambda rows: static.encode_for_teacher([embedding_text(tools[row]) for row in rows]),
             static.teacher_dim,
         )
         queries_of_tools = [queries[tool.id] for tool in tools if tool.id in queries]
@@ -200,14 +209,14 @@ class Stages:
 
         stages = {}
         for name, guard in self.models.guards.items():
-            picks = self.models.picks(name)
+            picks = self.models.picks_from_all(name)
             load = partial(self.models.reranker, name)
             stages[name] = ModelRerank(load, entries if picks else texts, guard, reads_all=picks)
         return stages
 
     def _lexical_arguments(self) -> dict[str, Any]:
         # A backend that has no boosts as a setting still gets them: they say which fields to index.
-        return {"boosts": DEFAULT_BOOSTS, **self._config.lexical.arguments()}
+        return {"boosts": DEFAULT_BOOSTS, **self._config.lexical.part_arguments()}
 
 
 def _candidate(tool: Tool) -> str:

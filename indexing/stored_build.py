@@ -20,7 +20,7 @@ from ..config import Config
 from ..errors import ConfigError
 from ..models.loading import static_encoder
 from ..retrieval.backends.tantivy_settings import DEFAULT_BOOSTS
-from ..retrieval.catalog_index import DenseStage, Documents, Index, rows_of
+from ..retrieval.catalog_index import DenseStage, Documents, Index
 from ..retrieval.example_queries import ExampleQueries, moved_to_queries
 from ..retrieval.id_lookup import Names
 from ..retrieval.postgres.database import Database
@@ -36,7 +36,7 @@ from ..retrieval.search.static_retriever import StaticRetriever
 from ..retrieval.store.vectors import Vectors, text_key
 from ..retrieval.usage import LearnedChange
 from ..text import ANALYZER
-from .build import CHUNK, Build, Progress
+from .build import TEXTS_A_STEP, Build, Progress
 from .stages import Stages
 
 Floats = NDArray[np.float32]
@@ -72,7 +72,7 @@ class StoredStages:
         if config.index.dsn is None:
             raise ConfigError("index.dsn: missing; backend 'postgres' needs a connection string")
         names = {stage for tier in config.tiers.values() for stage in tier.retrievers}
-        boosts = {"boosts": DEFAULT_BOOSTS, **config.lexical.arguments()}["boosts"]
+        boosts = {"boosts": DEFAULT_BOOSTS, **config.lexical.part_arguments()}["boosts"]
         self.boosts = {field: boost for field, boost in boosts.items() if boost > 0}
         self.has_lexical = "lexical" in names
         self.has_static = "static" in names
@@ -96,7 +96,7 @@ class StoredStages:
         """Number of the encoder in the database; loads the encoder unless it is the bundled one."""
         if self.lifts:
             static = static_encoder()
-            return self._number(static.teacher, static.teacher_dim)
+            return self._number(static.teacher_fingerprint, static.teacher_dim)
         encoder = self.stages.models.encoder()
         return self._number(encoder.fingerprint, encoder.dim)
 
@@ -106,9 +106,9 @@ class StoredStages:
         They depend on what they are made of: vectors of the encoder, or the texts.
         """
         static = static_encoder()
-        if self.has_dense and self.stages.models.spec == "static":
+        if self.has_dense and self.stages.models.encoder_spec == "static":
             return self.dense_model()
-        source = f"of {static.teacher}" if self.has_dense and self.lifts else "of texts"
+        source = f"of {static.teacher_fingerprint}" if self.has_dense and self.lifts else "of texts"
         return self._number(f"{static.fingerprint} {source}", static.dim)
 
     def models(self) -> list[int]:
@@ -128,8 +128,10 @@ class StoredStages:
             previous: a version whose definitions are not read again.
         """
         known: dict[int, Tool] = {}
-        if previous is not None and isinstance(previous.joint, StoredSearch):
-            known = dict(zip(previous.joint.rows.numbers.tolist(), previous.built, strict=True))
+        if previous is not None and isinstance(previous.joint_search, StoredSearch):
+            known = dict(
+                zip(previous.joint_search.rows.numbers.tolist(), previous.built_tools, strict=True)
+            )
         stored = self.catalog.read(known)
         known |= {
             number: Tool.from_saved(json.loads(definition))
@@ -141,7 +143,9 @@ class StoredStages:
 
     def is_newer(self, index: Index) -> bool:
         """Whether the database has another version of the catalog than an index."""
-        present = index.joint.version if isinstance(index.joint, StoredSearch) else None
+        present = (
+            index.joint_search.version if isinstance(index.joint_search, StoredSearch) else None
+        )
         return self.catalog.version() != present
 
     def documents(
@@ -193,7 +197,11 @@ class StoredStages:
             encoder = self.stages.models.encoder()
             dense = _moved(encoder.encode(texts), tool_texts, partial(encoder.encode, query=True))
         elif self.lifts:
-            dense = _moved(static.lifted(texts), tool_texts, partial(static.lifted, query=True))
+            dense = _moved(
+                static.encode_for_teacher(texts),
+                tool_texts,
+                partial(static.encode_for_teacher, query=True),
+            )
         else:
             return {self.static_model(): static.encode(texts)} if self.has_static else {}
         values = {self.dense_model(): dense}
@@ -215,12 +223,12 @@ class StoredBuild:
         numbers: where its definitions are, if the catalog was read from the database. Nothing is
             written then.
         previous: the version that is searched now.
-        queries_source: hash of the rows and pins that decided on `queries`.
-        trusted_ages: trusted tools and the ages of their pins, see `Builder.trusted_ages`.
+        example_queries_hash: hash of the rows and pins that decided on `queries`.
+        trusted_pin_ages: trusted tools and the ages of their pins, see `Builder.trusted_pin_ages`.
 
     Attributes:
         catalog: the version.
-        encoded: number of texts that this build encoded, for any tenant.
+        encoded_count: number of texts that this build encoded, for any tenant.
         learned: always None: the vectors in a database are not adjusted.
     """
 
@@ -232,23 +240,23 @@ class StoredBuild:
         *,
         numbers: StoredNumbers | None = None,
         previous: Index | None = None,
-        queries_source: str = "",
-        trusted_ages: Mapping[str, int] = MappingProxyType({}),
+        example_queries_hash: str = "",
+        trusted_pin_ages: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.catalog = catalog
-        self.trusted_ages = trusted_ages
-        self.encoded = 0
+        self.trusted_pin_ages = trusted_pin_ages
+        self.encoded_count = 0
         self.learned: LearnedChange | None = None
         self._stored = stored
         self._queries = queries
-        self._queries_source = queries_source
-        self._tools = rows_of(catalog)
+        self._example_queries_hash = example_queries_hash
+        self._tools = catalog.in_id_order
         self._to_encode: int | None = None
         self._numbers = self._write(previous) if numbers is None else numbers
         self._names = Names.of(self._tools) if previous is None else previous.names_of(self._tools)
 
     @property
-    def remaining(self) -> int:
+    def tools_to_encode(self) -> int:
         """Number of texts to encode, of all tenants."""
         if not self._stored.has_dense:
             return 0
@@ -273,15 +281,17 @@ class StoredBuild:
             self._to_encode = vectors.waiting(model)
         if not self._to_encode:
             return None
-        count = vectors.encode_waiting(model, CHUNK, partial(self._stored.values, encoded=True))
+        count = vectors.encode_waiting(
+            model, TEXTS_A_STEP, partial(self._stored.values, encoded=True)
+        )
         if not count:
             if not vectors.waiting_of(model, self._stored.catalog.tenant_number()):
                 return None
             # Another worker has taken them.
             sleep(_POLL_S)
-        self.encoded += count
+        self.encoded_count += count
         if progress is not None and count:
-            progress(min(self.encoded, self._to_encode), self._to_encode)
+            progress(min(self.encoded_count, self._to_encode), self._to_encode)
         return Vectors(np.empty((0, 0), np.float32), (), "")
 
     def index(self) -> Index:
@@ -293,7 +303,13 @@ class StoredBuild:
         search = StoredVectorIndex(self._search, stored.dense_model())
         models = stored.stages.models
         dense = DenseStage(search, None, models.encoder(), models.encoder_guard)
-        return replace(index, dense=dense, encoded=self.encoded, provisional=False, pending=0)
+        return replace(
+            index,
+            dense=dense,
+            encoded_count=self.encoded_count,
+            is_provisional=False,
+            pending_count=0,
+        )
 
     def provisional_index(self) -> Index:
         """The index without a dense stage; tiers that need one fall back."""
@@ -312,10 +328,10 @@ class StoredBuild:
             static=static,
             rerankers=stored.stages.make_rerankers(self._tools),
             example_queries=self._queries,
-            queries_source=self._queries_source,
-            provisional=stored.has_dense,
-            pending=len(self._tools) if stored.has_dense else 0,
-            joint=self._search,
+            example_queries_hash=self._example_queries_hash,
+            is_provisional=stored.has_dense,
+            pending_count=len(self._tools) if stored.has_dense else 0,
+            joint_search=self._search,
         )
 
     def vectors_so_far(self) -> None:
@@ -347,14 +363,14 @@ class StoredBuild:
         numbers: dict[str, int] = {}
         version: int | None = None
         servers: set[str] | None = None
-        if previous is not None and isinstance(previous.joint, StoredSearch):
-            version = previous.joint.version
-            stored_numbers = previous.joint.rows.numbers.tolist()
-            ids = [tool.id for tool in previous.built]
+        if previous is not None and isinstance(previous.joint_search, StoredSearch):
+            version = previous.joint_search.version
+            stored_numbers = previous.joint_search.rows.numbers.tolist()
+            ids = [tool.id for tool in previous.built_tools]
             numbers = dict(zip(ids, stored_numbers, strict=True))
             if bool(previous.example_queries) == bool(self._queries):
                 servers = _changed_servers(
-                    previous.built, previous.example_queries, self._tools, self._queries
+                    previous.built_tools, previous.example_queries, self._tools, self._queries
                 )
         tools = [tool for tool in self.catalog if servers is None or (tool.server or "") in servers]
         documents = self._stored.documents(tools, self._queries, self.catalog)
@@ -391,7 +407,7 @@ class StoredBuild:
 
     def _example_texts(self, tool: Tool) -> tuple[str, ...]:
         queries = self._queries.get(tool.id)
-        return () if queries is None else queries.to_encode
+        return () if queries is None else queries.texts_to_encode
 
 
 AnyBuild = Build | StoredBuild

@@ -15,11 +15,10 @@ from ..catalog import Catalog, Tool
 from ..enrichment.library import Library
 from ..loaders.detail import definition_text
 from ..loaders.token_tax import TokenTax, token_tax
-from ..retrieval.catalog_index import rows_of
 from ..retrieval.search.twins import Twins, near_twins
 from ..trust import Flag, Pins
-from ..trust.plain_form import plain, sentences, visible
-from ..trust.scan import texts
+from ..trust.plain_form import plain_form, sentences, without_disguises
+from ..trust.scan import texts_of_tool
 from .subject import Subject
 
 #: Tools of one page of a list.
@@ -81,7 +80,7 @@ class CatalogAnswers:
             names += [name for name in states if name not in names]
         servers = []
         for name in names:
-            tools, tokens = facts.tax.servers.get(name, (0, 0))
+            tools, tokens = facts.tax.server_tokens.get(name, (0, 0))
             servers.append(
                 {
                     "name": name,
@@ -97,7 +96,7 @@ class CatalogAnswers:
         return {
             "servers": sorted(servers, key=lambda server: (-server["tokens"], server["name"])),
             "tools": len(facts.catalog),
-            "tokens": facts.tax.now,
+            "tokens": facts.tax.total_tokens,
             "encoding": facts.tax.encoding,
             "collisions": [
                 {"id": clash.id, "kept_as": clash.kept_as, "identical": clash.identical}
@@ -124,7 +123,7 @@ class CatalogAnswers:
             if (server is None or (tool.server or "") == server)
             and (lowered_text in tool.id.casefold() or lowered_text in tool.description.casefold())
         ]
-        matching.sort(key=lambda tool: (-facts.tax.tools[tool.id], tool.id))
+        matching.sort(key=lambda tool: (-facts.tax.tool_tokens[tool.id], tool.id))
         return {
             "count": len(matching),
             "start": start,
@@ -132,7 +131,7 @@ class CatalogAnswers:
                 {
                     "id": tool.id,
                     "summary": shorten(tool.description, _MAX_SUMMARY_CHARS, placeholder="…"),
-                    "tokens": facts.tax.tools[tool.id],
+                    "tokens": facts.tax.tool_tokens[tool.id],
                     "level": flags[tool.id].level if tool.id in flags else None,
                     "twins": len(facts.twins.get(tool.id, ())),
                 }
@@ -164,7 +163,7 @@ class CatalogAnswers:
         return {
             "id": tool.id,
             "fingerprint": tool.fingerprint,
-            "tokens": facts.tax.tools[tool.id],
+            "tokens": facts.tax.tool_tokens[tool.id],
             "model_sees": _indented(
                 json.loads(definition_text(tool.name, tool.description, tool.input_schema))
             ),
@@ -252,7 +251,7 @@ class CatalogAnswers:
 
 
 def _compute_facts(catalog: Catalog) -> CatalogFacts:
-    tools = rows_of(catalog)
+    tools = catalog.in_id_order
     groups = [tuple(tools[row].id for row in rows) for rows in Twins.of(tools).groups()]
     groups += near_twins(tools)
     twins: dict[str, tuple[str, ...]] = {}
@@ -292,12 +291,12 @@ def _marked_fields(tool: Tool, flag: Flag | None) -> list[dict[str, Any]]:
         where = finding.where.removesuffix(" (encoded)")
         quotes.setdefault(where, []).append((finding.code, " ".join(finding.text.split())))
     fields = []
-    for field in texts(tool):
+    for field in texts_of_tool(tool):
         quoted = quotes.get(field.where, [])
         marked = [
             {
                 "text": sentence,
-                "codes": _codes_quoting(sentence, quoted, identifier=field.identifier),
+                "codes": _codes_quoting(sentence, quoted, is_identifier=field.is_name),
             }
             for sentence in sentences(field.text)
         ]
@@ -309,10 +308,10 @@ def _marked_fields(tool: Tool, flag: Flag | None) -> list[dict[str, Any]]:
 
 
 def _codes_quoting(
-    sentence: str, quoted: Iterable[tuple[str, str]], *, identifier: bool
+    sentence: str, quoted: Iterable[tuple[str, str]], *, is_identifier: bool
 ) -> list[str]:
     """The rules whose quote is this sentence."""
-    text = " ".join(plain(visible(sentence, identifier=identifier)).split())
+    text = " ".join(plain_form(without_disguises(sentence, is_identifier=is_identifier)).split())
     return sorted(
         {
             code

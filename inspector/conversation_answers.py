@@ -60,15 +60,17 @@ def _summary(session: str, rows: list[Row]) -> dict[str, Any]:
     return {
         "session": session,
         "client": next((str(row["client"]) for row in rows if "client" in row), ""),
-        "first": stats.first,
-        "last": stats.last,
+        "first": stats.first_time,
+        "last": stats.last_time,
         "events": len(rows),
-        "searches": stats.searches.total(),
-        "misses": stats.misses,
-        "calls": stats.calls.total(),
-        "failed": sum(stats.calls[outcome] for outcome in ("tool_error", "server_error")),
-        "refused": sum(stats.calls[outcome] for outcome in ("denied", "invalid", "unknown")),
-        "defined": stats.defined,
+        "searches": stats.search_outcomes.total(),
+        "misses": stats.missed_count,
+        "calls": stats.call_outcomes.total(),
+        "failed": sum(stats.call_outcomes[outcome] for outcome in ("tool_error", "server_error")),
+        "refused": sum(
+            stats.call_outcomes[outcome] for outcome in ("denied", "invalid", "unknown")
+        ),
+        "defined": stats.definition_tokens,
         "sent": sent,
         "turns": turns[-_MAX_TURNS:],
     }
@@ -206,7 +208,7 @@ def overview_answer(subject: Subject, servers: Mapping[str, Any]) -> dict[str, A
     """
     stats = subject.history.stats()
     progress = subject.engine.build_progress
-    hours = sorted(stats.hours)[-_MAX_HOURS:]
+    hours = sorted(stats.counts_by_hour)[-_MAX_HOURS:]
     return {
         "name": subject.name,
         "tools": servers["tools"],
@@ -218,7 +220,10 @@ def overview_answer(subject: Subject, servers: Mapping[str, Any]) -> dict[str, A
         "stats": stats.to_dict(),
         "search_p95": percentile(stats.search_ms, 95),
         "hours": [
-            {"hour": hour, **{kind: stats.hours[hour][kind] for kind in ("searches", "calls")}}
+            {
+                "hour": hour,
+                **{kind: stats.counts_by_hour[hour][kind] for kind in ("searches", "calls")},
+            }
             for hour in hours
         ],
         "has_events": subject.history.next_number > 0,

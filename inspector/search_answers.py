@@ -10,7 +10,7 @@ from ..catalog import Tool
 from ..retrieval.example_queries import ExampleQueries
 from ..retrieval.search.explanation import Explanation
 from ..retrieval.selection import Hit, Selection
-from ..text import terms, words
+from ..text import lower_words, search_terms
 from ..view import View
 from .subject import HOW_TO_NAME_EXAMPLES_FILE, Subject
 
@@ -50,10 +50,10 @@ def search_tiers(
 
 
 def _tier_answer(view: View, query: str, tier: str, selection: Selection) -> dict[str, Any]:
-    hits: Sequence[Hit] = selection.ranked
+    hits: Sequence[Hit] = selection.hits_and_dropped
     if selection.abstained and not hits:
         # An operator wants to see what was not offered, too.
-        hits = view.search(query, tier=tier, k=MAX_HITS).ranked
+        hits = view.search(query, tier=tier, k=MAX_HITS).hits_and_dropped
     best = _best_scores(hits)
     return {
         **selection.to_dict(),
@@ -160,10 +160,10 @@ def matching_words(query: str, tool: Tool, examples: ExampleQueries | None) -> l
         ),
         "examples": "" if examples is None else examples.text,
     }
-    terms_by_part = {part: set(terms(text)) for part, text in parts.items()}
+    terms_by_part = {part: set(search_terms(text)) for part, text in parts.items()}
     matches: dict[str, dict[str, Any]] = {}
-    for word in words(query):
-        for term in terms(word):
+    for word in lower_words(query):
+        for term in search_terms(word):
             matches.setdefault(
                 term,
                 {

@@ -258,7 +258,7 @@ class FrameworkSession:
         """
         verdict = self.session.check(tool_id_of_name(self._engine, name) or name, arguments)
         if not verdict.passed or verdict.tool is None:
-            raise CallRefused(verdict.named(self.name_of).text)
+            raise CallRefused(verdict.with_model_names(self.name_of).text)
         return verdict, verdict.tool
 
     def _offered(self) -> list[OfferedDefinition]:
@@ -267,7 +267,7 @@ class FrameworkSession:
         if shown is None:
             return []
         shown_ids = list(shown.details)
-        if session.passes_through:
+        if session.shows_whole_catalog:
             shown_ids = [tool.id for tool in session.view().tools()]
         id_by_provider_name = {provider_name(tool_id): tool_id for tool_id in shown_ids}
         functions = [tool["function"] for tool in shown.rendered.tools]

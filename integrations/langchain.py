@@ -173,7 +173,7 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             if isinstance(tool, dict) or self._by_name.get(tool.name) is not tool
         ]
         changes: dict[str, Any] = {"tools": [*other_tools, *map(_definition, offered)]}
-        if not session.passes_through and session.shown is not None:
+        if not session.shows_whole_catalog and session.shown is not None:
             search = OfferedDefinition(
                 name=SEARCH_TOOL.name,
                 description=SEARCH_TOOL.description,
@@ -394,7 +394,7 @@ def _text_for_this_call(session: Session) -> str:
     """Texts about tools that follow the conversation in this model call only."""
     if session.shown is None:
         return ""
-    batches = [*session.shown.rendered.messages, session.shown.passing]
+    batches = [*session.shown.rendered.messages, session.shown.transient]
     return "\n".join(str(message["content"]) for batch in batches for message in batch)
 
 

@@ -70,7 +70,7 @@ class _Tools:
             params_json_schema=dict(SEARCH_TOOL.input_schema),
             on_invoke_tool=self._search,
             strict_json_schema=False,
-            is_enabled=lambda context, _agent: not self._offer(context).session.passes_through,
+            is_enabled=lambda context, _agent: not self._offer(context).session.shows_whole_catalog,
         )
         self.enabled: list[agents.Tool] = [search, *map(self._enabled_when_offered, tools)]
 

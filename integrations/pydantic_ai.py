@@ -84,7 +84,7 @@ class ShortlistToolset(WrapperToolset[Any]):
             for tool in offered
             if tool.name in tools
         }
-        if not session.session.passes_through:
+        if not session.session.shows_whole_catalog:
             definition = ToolDefinition(
                 name=SEARCH_TOOL.name,
                 description=SEARCH_TOOL.description,

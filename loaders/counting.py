@@ -24,14 +24,16 @@ def bundled_counter() -> TokenCounter:
 
 
 @lru_cache(64)
-def bundled_count(text: str) -> int:
+def cached_token_count(text: str) -> int:
     """Tokens of a text that many sessions share, such as a pool. Cached."""
     return bundled_counter().count(text)
 
 
 # All sessions over a catalog version ask the same.
 @lru_cache(16)
-def costs_at_most(catalog: Catalog, limit: int, *, withheld: frozenset[str] = frozenset()) -> bool:
+def definitions_take_at_most(
+    catalog: Catalog, limit: int, *, withheld: frozenset[str] = frozenset()
+) -> bool:
     """Whether all definitions together take at most this many tokens. Stops counting beyond it.
 
     Args:

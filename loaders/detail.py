@@ -74,7 +74,7 @@ def signature(tool: Tool) -> str:
     return f"({_field_types(schema, References(schema), _MAX_DEPTH)})"
 
 
-def call_form(tool: Tool) -> str:
+def compact_signature(tool: Tool) -> str:
     """The arguments as `(repo; labels state)`: required ones, then the names of the others.
 
     Required ones have their types, except `str`. This is a third as long as a signature. It is

@@ -32,7 +32,7 @@ class ToolRecord(NamedTuple):
         fingerprint: fingerprint of the definition that the model has seen; empty if it has not.
         shown: how prompts have shown the definition since the user's last message.
         active: whether the conversation keeps it: it was offered with its definition.
-        used: number of the turn in which it was last found or called.
+        used: number of the turn, from 1, in which it was last found or called; 0 for never.
         pinned: whether it is never removed to make room.
         offered: whether the last prompt was written with it among the active tools.
         promoted: whether prompts show its definition, where other tools have a line.
@@ -81,7 +81,7 @@ class ToolRecord(NamedTuple):
         return record
 
 
-_BLANK = ToolRecord()
+_NEW_TOOL = ToolRecord()
 
 
 def _without_shown(record: ToolRecord) -> ToolRecord:
@@ -94,20 +94,21 @@ class ToolHistory:
     """What one conversation has seen of its tools, and its calls. Not thread-safe.
 
     Attributes:
-        called: ids of the tools called since the user's last message, in order.
-        waiting: id of a tool to the number of its calls that passed the check and have no result.
-        servers: servers in use, the one called last at the end.
+        called_ids: ids of the tools called since the user's last message, in order.
+        waiting_calls: id of a tool to the number of its calls that passed the check and have no
+            result yet.
+        servers_in_use: servers in use, the one called last at the end.
     """
 
     def __init__(self) -> None:
         self._records: dict[str, ToolRecord] = {}
-        self.called: tuple[str, ...] = ()
-        self.waiting: Counter[str] = Counter()
-        self.servers: tuple[str, ...] = ()
+        self.called_ids: tuple[str, ...] = ()
+        self.waiting_calls: Counter[str] = Counter()
+        self.servers_in_use: tuple[str, ...] = ()
 
-    def of(self, tool_id: str) -> ToolRecord:
+    def record_of(self, tool_id: str) -> ToolRecord:
         """The record of a tool; a blank one for a tool that is new to the conversation."""
-        return self._records.get(tool_id, _BLANK)
+        return self._records.get(tool_id, _NEW_TOOL)
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -131,7 +132,7 @@ class ToolHistory:
         """
         added = []
         for tool in tools:
-            record = self.of(tool.id)
+            record = self.record_of(tool.id)
             if not record.active:
                 self._records.pop(tool.id, None)
                 added.append(tool.id)
@@ -146,7 +147,7 @@ class ToolHistory:
     def deactivate(self, tool_ids: Iterable[str]) -> None:
         """Remove tools from the active ones."""
         for tool_id in tool_ids:
-            record = self.of(tool_id)
+            record = self.record_of(tool_id)
             self._records[tool_id] = record._replace(
                 active=False,
                 used=0,
@@ -155,23 +156,23 @@ class ToolHistory:
                 fingerprint=record.fingerprint if record.shown else "",
             )
 
-    def renew(self, tools: Iterable[Tool]) -> None:
+    def note_resent(self, tools: Iterable[Tool]) -> None:
         """Note that the model receives the present definitions of these active tools."""
         for tool in tools:
-            record = self.of(tool.id)
+            record = self.record_of(tool.id)
             self._records[tool.id] = record._replace(fingerprint=tool.fingerprint, answered=False)
 
     @property
-    def answered(self) -> tuple[str, ...]:
+    def answered_ids(self) -> tuple[str, ...]:
         """Ids of the active tools whose definition an answer to a search has."""
         return tuple(tool_id for tool_id, record in self._records.items() if record.answered)
 
-    def answer(self, tool_ids: Iterable[str]) -> None:
+    def note_answered(self, tool_ids: Iterable[str]) -> None:
         """Note that the answer to a search of the model has the definitions of active tools."""
         for tool_id in tool_ids:
-            self._records[tool_id] = self.of(tool_id)._replace(answered=True)
+            self._records[tool_id] = self.record_of(tool_id)._replace(answered=True)
 
-    def show(self, tool: Tool, level: SeenLevel) -> None:
+    def note_shown(self, tool: Tool, level: SeenLevel) -> None:
         """Note that a prompt shows a tool.
 
         Of an active tool, the model has seen the definition that it was offered with.
@@ -183,7 +184,7 @@ class ToolHistory:
             fingerprint = record.fingerprint if record.active else tool.fingerprint
             self._records[tool.id] = record._replace(shown=level, fingerprint=fingerprint)
 
-    def offer(self, offered: Collection[str], promoted: Collection[str]) -> None:
+    def note_offered(self, offered: Collection[str], promoted: Collection[str]) -> None:
         """Note what a prompt is written with.
 
         Args:
@@ -192,7 +193,7 @@ class ToolHistory:
         """
         before = {tool_id for tool_id, record in self._records.items() if record.offered}
         for tool_id in sorted(before.symmetric_difference(offered).union(promoted)):
-            record = self.of(tool_id)
+            record = self.record_of(tool_id)
             self._records[tool_id] = record._replace(
                 offered=tool_id in offered,
                 promoted=record.promoted or tool_id in promoted,
@@ -200,11 +201,11 @@ class ToolHistory:
 
     def use_server(self, server: str) -> None:
         """Note that a tool of a server was called."""
-        self.servers = (*(name for name in self.servers if name != server), server)
+        self.servers_in_use = (*(name for name in self.servers_in_use if name != server), server)
 
     def begin_turn(self) -> None:
         """Start a user's turn. What earlier prompts showed of tools that are not active is gone."""
-        self.called = ()
+        self.called_ids = ()
         self._records = {
             tool_id: _without_shown(record) if record.shown else record
             for tool_id, record in self._records.items()
@@ -225,9 +226,9 @@ class ToolHistory:
         }
         return {
             "tools": [{"id": tool_id, **form} for tool_id, form in tools.items()],
-            "called": list(self.called),
-            "waiting": {tool_id: count for tool_id, count in self.waiting.items() if count},
-            "servers": list(self.servers),
+            "called": list(self.called_ids),
+            "waiting": {tool_id: count for tool_id, count in self.waiting_calls.items() if count},
+            "servers": list(self.servers_in_use),
         }
 
     @classmethod
@@ -242,10 +243,10 @@ class ToolHistory:
             for form in saved["tools"]:
                 fields = {name: value for name, value in form.items() if name != "id"}
                 history._records[str(form["id"])] = ToolRecord.from_dict(fields)
-            history.called = tuple(map(str, saved["called"]))
+            history.called_ids = tuple(map(str, saved["called"]))
             counts = {str(tool_id): int(count) for tool_id, count in saved["waiting"].items()}
-            history.waiting = Counter(counts)
-            history.servers = tuple(map(str, saved["servers"]))
+            history.waiting_calls = Counter(counts)
+            history.servers_in_use = tuple(map(str, saved["servers"]))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise RequestError(f"not saved tools of a session: damaged: {error!r:.200}") from error
         return history

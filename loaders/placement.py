@@ -12,13 +12,13 @@ from ..errors import RequestError
 from .counting import bundled_counter
 from .detail import Detail
 from .pool import PoolLevel
-from .prompt_layout import Batch, Layout, PoolEntry
-from .render.renderer import HEADING, Renderer, write_entry
+from .prompt_layout import Batch, Layout, ToolEntry
+from .render.renderer import BATCH_HEADING, Renderer, write_entry
 from .summaries import Summaries
 
 REBUILT_SHARE = 0.75
 """Maximum share of the budget after a rebuild, so that later turns can append again."""
-LEVEL_ABOVE_POOL = {
+MIN_DETAIL_ABOVE_POOL = {
     PoolLevel.SEARCH: Detail.NAME,
     PoolLevel.DIGEST: Detail.NAME,
     PoolLevel.NAMES: Detail.SUMMARY,
@@ -29,20 +29,20 @@ LEVEL_ABOVE_POOL = {
 _WITHOUT_SCHEMA = (Detail.NAME, Detail.SUMMARY)
 
 
-class OfferedTool(NamedTuple):
+class ToolToPlace(NamedTuple):
     """A tool to be offered.
 
     Attributes:
         tool: the definition, or the catalog's tool if it could not be loaded.
-        loaded: whether it is the loaded definition.
-        current: whether it was found in this turn, or is new.
+        loaded: whether `tool` is the definition; False where it could not be loaded.
+        found_now: whether it was found in this turn, or is new.
         least_detail: the lowest level with more detail than the pool.
         score: how well it fits.
     """
 
     tool: Tool
     loaded: bool
-    current: bool
+    found_now: bool
     least_detail: Detail
     score: float
 
@@ -80,7 +80,7 @@ class Placer:
         self._renderer = renderer
         self._summaries = summaries
         self._budget = budget
-        self._heading = bundled_counter().count(HEADING)
+        self._heading = bundled_counter().count(BATCH_HEADING)
         self._turn_budget = turn_budget
 
     def tokens(self, layout: Layout) -> int:
@@ -88,13 +88,13 @@ class Placer:
         headed_batches = sum(any(entry.tool is None for entry in batch) for batch in layout.batches)
         return layout.tokens + headed_batches * self._heading
 
-    def write(self, tool: Tool, detail: Detail) -> PoolEntry:
+    def write(self, tool: Tool, detail: Detail) -> ToolEntry:
         """A tool at a level of detail."""
         summary = "" if detail is Detail.FULL else self._summaries.of(tool)
         return write_entry(self._renderer, tool, detail, summary)
 
     def place(
-        self, layout: Layout, offered_tools: Mapping[str, OfferedTool], *, stale: bool
+        self, layout: Layout, offered_tools: Mapping[str, ToolToPlace], *, stale: bool
     ) -> Placement:
         """The layout that offers these tools.
 
@@ -110,7 +110,7 @@ class Placer:
         """
         present = {entry.tool_id: entry for entry in layout.promoted}
         if not stale and present.keys() <= offered_tools.keys():
-            current_ids = [name for name, tool in offered_tools.items() if tool.current]
+            current_ids = [name for name, tool in offered_tools.items() if tool.found_now]
             fresh = [offered_tools[name] for name in current_ids if name not in present]
             weak = any(
                 present[name].detail < Detail.SIGNATURE and offered_tools[name].loaded
@@ -125,14 +125,14 @@ class Placer:
                 return Placement(layout.promote(batch), rebuilt=False)
         return Placement(layout.rebuild(self._rebuild_batch(offered_tools)), rebuilt=True)
 
-    def _rebuild_batch(self, offered_tools: Mapping[str, OfferedTool]) -> Batch:
-        ranked = ordered_by_need(offered_tools.values())
+    def _rebuild_batch(self, offered_tools: Mapping[str, ToolToPlace]) -> Batch:
+        ranked = found_first_then_latest(offered_tools.values())
         if not ranked:
             return ()
         first_costs = self._token_costs(ranked[0])
         limit = self._budget - self._heading
         target = int(REBUILT_SHARE * self._budget) - self._heading
-        current = [tool for tool in ranked if tool.current]
+        current = [tool for tool in ranked if tool.found_now]
         fitting = [cost for cost in first_costs.values() if cost <= limit]
         room = max([target, min(limit, self._callable_tokens(current)), *fitting])
         earlier = self._fit_earlier_tools(
@@ -143,8 +143,8 @@ class Placer:
         return tuple(entries[name] for name in offered_tools if name in entries)
 
     def _fit_earlier_tools(
-        self, earlier_tools: Sequence[OfferedTool], room: int
-    ) -> list[OfferedTool]:
+        self, earlier_tools: Sequence[ToolToPlace], room: int
+    ) -> list[ToolToPlace]:
         """The tools not found in this turn that still fit at a callable level."""
         fitting = []
         for offered_tool in earlier_tools:
@@ -154,7 +154,7 @@ class Placer:
                 fitting.append(offered_tool)
         return fitting
 
-    def _pack_batch(self, ranked: Sequence[OfferedTool], room: int) -> Batch:
+    def _pack_batch(self, ranked: Sequence[ToolToPlace], room: int) -> Batch:
         """Tools in rank order, each at the best level that fits."""
         if self._turn_budget is not None:
             room = min(room, max(self._turn_budget - self._heading, self._callable_tokens(ranked)))
@@ -173,7 +173,7 @@ class Placer:
             if offered_tool.tool.id in details
         )
 
-    def _is_shown_well(self, fresh: Sequence[OfferedTool], batch: Collection[PoolEntry]) -> bool:
+    def _is_shown_well(self, fresh: Sequence[ToolToPlace], batch: Collection[ToolEntry]) -> bool:
         """Whether the first tool is shown in full, if possible, and all are callable."""
         details = {entry.tool_id: entry.detail for entry in batch}
         loaded = [offered_tool for offered_tool in fresh if offered_tool.loaded]
@@ -186,7 +186,7 @@ class Placer:
             return True
         return self.write(fresh[0].tool, Detail.FULL).tokens > self._budget - self._heading
 
-    def _callable_tokens(self, ranked: Sequence[OfferedTool]) -> int:
+    def _callable_tokens(self, ranked: Sequence[ToolToPlace]) -> int:
         """Tokens of the first tool in full and of the signatures of the others."""
         if not ranked:
             return 0
@@ -195,7 +195,7 @@ class Placer:
             costs[callable_level(costs)] for costs in other_costs
         )
 
-    def _token_costs(self, offered_tool: OfferedTool) -> dict[Detail, int]:
+    def _token_costs(self, offered_tool: ToolToPlace) -> dict[Detail, int]:
         levels = [level for level in Detail if level >= offered_tool.least_detail]
         return {
             level: self.write(offered_tool.tool, level).tokens
@@ -203,10 +203,10 @@ class Placer:
         }
 
 
-def ordered_by_need(tools: Collection[OfferedTool]) -> list[OfferedTool]:
+def found_first_then_latest(tools: Collection[ToolToPlace]) -> list[ToolToPlace]:
     """The tools found in this turn, in order; then the others, latest first."""
-    current = [tool for tool in tools if tool.current]
-    return current + [tool for tool in reversed(list(tools)) if not tool.current]
+    current = [tool for tool in tools if tool.found_now]
+    return current + [tool for tool in reversed(list(tools)) if not tool.found_now]
 
 
 _LOWEST_VALUE = 0.01
@@ -220,12 +220,12 @@ class Candidate:
     Args:
         tool_id: id of the tool.
         score: how well it fits; higher is better, on any scale.
-        costs: detail to tokens, for each level it can be shown at; at least one.
+        token_costs: detail to tokens, for each level it can be shown at; at least one.
     """
 
     tool_id: str
     score: float
-    costs: Mapping[Detail, int]
+    token_costs: Mapping[Detail, int]
 
 
 def pack(candidates: Sequence[Candidate], budget: int) -> dict[str, Detail]:
@@ -251,24 +251,24 @@ def pack(candidates: Sequence[Candidate], budget: int) -> dict[str, Detail]:
     packed: dict[str, Detail] = {}
     if candidates:
         best = candidates[0]
-        fitting = [level for level, cost in best.costs.items() if cost <= room]
+        fitting = [level for level, cost in best.token_costs.items() if cost <= room]
         packed = {best.tool_id: max(fitting)} if fitting else {}
     other_candidates = candidates[1:]
     callable_levels = {
-        candidate.tool_id: callable_level(candidate.costs) for candidate in other_candidates
+        candidate.tool_id: callable_level(candidate.token_costs) for candidate in other_candidates
     }
     packed = _raise_levels(packed, callable_levels, candidates, values, room)
     for level in (Detail.SUMMARY, Detail.NAME):
         line_levels = {
             candidate.tool_id: level
             for candidate in other_candidates
-            if candidate.tool_id not in packed and level in candidate.costs
+            if candidate.tool_id not in packed and level in candidate.token_costs
         }
         packed = _raise_levels(packed, line_levels, candidates, values, room)
     highest = {
-        candidate.tool_id: max(candidate.costs)
+        candidate.tool_id: max(candidate.token_costs)
         for candidate in candidates
-        if candidate.tool_id in packed and packed[candidate.tool_id] < max(candidate.costs)
+        if candidate.tool_id in packed and packed[candidate.tool_id] < max(candidate.token_costs)
     }
     packed = _raise_levels(packed, highest, candidates, values, room)
     order = [candidate.tool_id for candidate in candidates]
@@ -304,10 +304,10 @@ def _raise_levels(
     used_tokens, steps = 0, []
     for candidate, value in zip(candidates, values, strict=True):
         name = candidate.tool_id
-        present = candidate.costs[packed[name]] if name in packed else 0
+        present = candidate.token_costs[packed[name]] if name in packed else 0
         used_tokens += present
         if name in levels:
-            further = candidate.costs[levels[name]] - present
+            further = candidate.token_costs[levels[name]] - present
             steps.append((value / max(further, 1), further, name))
     raised = dict(packed)
     for _, further, name in sorted(steps, key=lambda step: -step[0]):

@@ -1,4 +1,4 @@
-"""The pool (phase 1): lines that list the available tools within a token budget."""
+"""The pool: lines that list the available tools within a token budget."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import NamedTuple
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
 from .counting import bundled_counter
-from .detail import call_form
-from .summaries import Summaries, adds_nothing
+from .detail import compact_signature
+from .summaries import Summaries, repeats_name
 from .topics import topics
 
 POOL_BUDGET = 2_000
@@ -49,18 +49,18 @@ class Pool:
     Args:
         text: the text, with a newline at the end; "" if there is nothing to show or no line fits.
         tokens: tokens of the text.
-        tools: number of tools that it covers.
+        tool_count: number of tools that it covers.
         levels: server to the level of its tools; "" for tools without a server.
-        standing: ids of the tools whose arguments are shown, so that they can be called.
-        servers: server to its tools, ordered by id.
+        callable_ids: ids of the tools whose arguments are shown, so that they can be called.
+        tools_by_server: server to its tools, ordered by id; "" for tools without a server.
     """
 
     text: str
     tokens: int
-    tools: int
+    tool_count: int
     levels: Mapping[str, PoolLevel]
-    standing: frozenset[str]
-    servers: Mapping[str, tuple[Tool, ...]]
+    callable_ids: frozenset[str]
+    tools_by_server: Mapping[str, tuple[Tool, ...]]
 
     @property
     def level(self) -> PoolLevel:
@@ -109,39 +109,41 @@ class PoolWriter:
         return self._cached_write(catalog, withheld)
 
     def _write(self, catalog: Catalog, withheld: frozenset[str]) -> Pool:
-        blocks = group((tool for tool in catalog if tool.id not in withheld), self.summaries)
+        blocks = blocks_by_server(
+            (tool for tool in catalog if tool.id not in withheld), self.summaries
+        )
         block_levels = choose_levels(blocks, self.budget, self.top)
-        text = assemble(block_levels)
+        text = pool_text(block_levels)
         tokens = bundled_counter().count(text)
         if tokens > self.budget:  # even the number of tools does not fit
             text, tokens = "", 0
         levels = {block.server: level for block, level in block_levels.items()}
-        standing = frozenset(
+        callable_ids = frozenset(
             tool.id
             for block, level in block_levels.items()
             if level is PoolLevel.ARGUMENTS
             for tool in block.tools
         )
         servers = {block.server: block.tools for block in blocks}
-        return Pool(text, tokens, sum(map(len, servers.values())), levels, standing, servers)
+        return Pool(text, tokens, sum(map(len, servers.values())), levels, callable_ids, servers)
 
 
-def assemble(levels: Mapping[ServerBlock, PoolLevel]) -> str:
+def pool_text(levels: Mapping[ServerBlock, PoolLevel]) -> str:
     """The text of a pool: heading, one block per server, and the number of tools not listed."""
     if not levels:
         return ""
     total = sum(len(block.tools) for block in levels)
     texts = [block.text(level) for block, level in levels.items() if level > PoolLevel.SEARCH]
     hidden = [block for block, level in levels.items() if level is PoolLevel.SEARCH]
-    return "".join((heading(total, len(levels)), *texts, remainder(hidden, len(levels))))
+    return "".join((first_line(total, len(levels)), *texts, last_line(hidden, len(levels))))
 
 
-def heading(tools: int, servers: int) -> str:
+def first_line(tools: int, servers: int) -> str:
     """The first line of a pool."""
     return f"{_number(tools, 'tool')} on {_number(servers, 'server')}.\n"
 
 
-def remainder(hidden: list[ServerBlock], servers: int) -> str:
+def last_line(hidden: list[ServerBlock], servers: int) -> str:
     """The last line of a pool: how many servers and tools it does not name; "" if it names all."""
     if not hidden:
         return ""
@@ -160,13 +162,15 @@ class ServerBlock:
     """The tools of one server, as a pool shows them.
 
     A server's line starts at the margin, a tool's line is indented. Text of a tool has no newlines,
-        so it cannot imitate this. If ids are `server/name`, as by default, only the name is
-        written.
+    so it cannot imitate this. If ids are `server/name`, as by default, only the name is written.
 
     Args:
         server: name of the server; "" for tools without one.
         tools: its tools, ordered by id.
         summaries: summaries of the tools.
+
+    Attributes:
+        text: function of a `PoolLevel` above search; returns the lines of that level. Cached.
     """
 
     def __init__(self, server: str, tools: tuple[Tool, ...], summaries: Summaries) -> None:
@@ -185,30 +189,34 @@ class ServerBlock:
             return "".join((heading, *map(self._summary_line, self.tools)))
         if level is PoolLevel.ARGUMENTS:
             return "".join((heading, *map(argument_line, self.tools)))
-        head = _head(self.server, len(self.tools))
-        names = f"{head}: {', '.join(map(_label, self.tools))}\n"
+        server_and_count = _server_and_count(self.server, len(self.tools))
+        names = f"{server_and_count}: {', '.join(map(_label, self.tools))}\n"
         if level is PoolLevel.NAMES:
             return names
         about = ", ".join(topics(self.tools))
-        return min(names, f"{head}: about {about}\n" if about else f"{head}\n", key=len)
+        return min(
+            names,
+            f"{server_and_count}: about {about}\n" if about else f"{server_and_count}\n",
+            key=len,
+        )
 
     def _summary_line(self, tool: Tool) -> str:
         summary = self._summaries.of(tool)
-        suffix = "" if adds_nothing(summary, tool.name) else f": {summary}"
+        suffix = "" if repeats_name(summary, tool.name) else f": {summary}"
         return f" {_label(tool)}{suffix}\n"
 
 
 def heading_line(server: str, tools: int) -> str:
     """The heading above the lines of a server's tools; "" for tools without a server."""
-    return f"{_head(server, tools)}:\n"
+    return f"{_server_and_count(server, tools)}:\n"
 
 
 def argument_line(tool: Tool) -> str:
     """The line of a tool at the level of arguments."""
-    return f" {_label(tool)}{call_form(tool)}\n"
+    return f" {_label(tool)}{compact_signature(tool)}\n"
 
 
-def group(tools: Iterable[Tool], summaries: Summaries) -> list[ServerBlock]:
+def blocks_by_server(tools: Iterable[Tool], summaries: Summaries) -> list[ServerBlock]:
     """The tools by server, servers and tools in order of their names and ids."""
     servers: dict[str, list[Tool]] = {}
     for tool in tools:
@@ -254,7 +262,7 @@ def choose_levels(
     return levels
 
 
-def _head(server: str, tools: int) -> str:
+def _server_and_count(server: str, tools: int) -> str:
     return f"{server}/ ({tools})" if server else f"({tools})"
 
 
@@ -282,6 +290,8 @@ class Lines(NamedTuple):
 
 
 class _CountedText(NamedTuple):
+    """A text with the number of its tokens."""
+
     text: str
     tokens: int
 

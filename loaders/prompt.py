@@ -9,25 +9,25 @@ from typing import Any, NamedTuple, Self
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError, UnknownToolError
-from .counting import bundled_count, costs_at_most
+from .counting import cached_token_count, definitions_take_at_most
 from .detail import Detail
 from .history import ToolHistory
-from .placement import LEVEL_ABOVE_POOL, OfferedTool, Placer, ordered_by_need
+from .placement import MIN_DETAIL_ABOVE_POOL, Placer, ToolToPlace, found_first_then_latest
 from .pool import Lines, Pool, PoolLevel, PoolWriter
-from .prompt_layout import Batch, Layout, PoolEntry
+from .prompt_layout import Batch, Layout, ToolEntry
 from .render import RenderedPrompt, Renderer, renderer_for
 from .render.call_tool import CALL_TOOL
 from .render.provider_tools import provider_name
 from .render.renderer import SearchContent, deferred_entry, write_entry
 from .schemas import LoadedDefinitions, MissingDefinition, SchemaLoader
 from .working_set import (
-    Choice,
+    TurnChoice,
     WorkingSet,
     choose_tools,
     lines_found,
     lines_in_use,
-    lists_found,
-    pool_beside,
+    lists_found_tools,
+    working_set_pool_writer,
 )
 
 SCHEMA_BUDGET = 4_000
@@ -37,7 +37,7 @@ CONTEXT_TOKENS = 200_000
 PASS_THROUGH_SHARE = 0.03
 """Default share of the context below which the whole catalog is shown."""
 
-_RANKS = 10
+_RANK_OFFSET = 10
 """Added to the rank of a tool without a score, so that the tenth counts half as much as the
 first."""
 
@@ -50,10 +50,10 @@ class PromptTurn:
         rendered: system prompt and tools in the provider's format.
         appended: new messages; after a rebuild, all messages about tools, in place of the earlier
             ones.
-        passing: messages for this turn only, right before the user's message.
-        phase1_tokens: tokens of the pool and of tools that are always shown.
-        phase2_tokens: tokens of the promoted tools in the present prompt.
-        working_tokens: tokens of the lines of a working set.
+        transient: messages for this turn only, right before the user's message.
+        prefix_tokens: tokens of the pool and of tools that are always shown.
+        promoted_tokens: tokens of the promoted tools in the present prompt.
+        line_tokens: tokens of the lines of a working set.
         changed_bytes: bytes of the last prompt that the provider's cache lost because something
             before them changed. Appending changes nothing.
         details: id to level of detail, for each promoted tool.
@@ -66,10 +66,10 @@ class PromptTurn:
 
     rendered: RenderedPrompt
     appended: tuple[dict[str, Any], ...]
-    passing: tuple[dict[str, Any], ...]
-    phase1_tokens: int
-    phase2_tokens: int
-    working_tokens: int
+    transient: tuple[dict[str, Any], ...]
+    prefix_tokens: int
+    promoted_tokens: int
+    line_tokens: int
     changed_bytes: int
     details: Mapping[str, Detail]
     callable: frozenset[str]
@@ -79,11 +79,11 @@ class PromptTurn:
     answer: SearchContent | None = None
 
     def __repr__(self) -> str:
-        tokens = self.phase1_tokens + self.phase2_tokens + self.working_tokens
+        tokens = self.prefix_tokens + self.promoted_tokens + self.line_tokens
         return f"PromptTurn({len(self.callable)} callable tools, {tokens:,} tokens)"
 
 
-class AskedSearch(NamedTuple):
+class ModelSearchResult(NamedTuple):
     """The result of a search that the model asked for.
 
     Attributes:
@@ -114,11 +114,11 @@ class SavedLayout:
     """What a saved prompt has written.
 
     Args:
-        passes_through: whether the whole catalog is in the prefix.
+        shows_whole_catalog: whether the whole catalog is in the prefix.
         batches: the promoted tools in batches.
     """
 
-    passes_through: bool
+    shows_whole_catalog: bool
     batches: tuple[tuple[SavedTool, ...], ...]
 
     @property
@@ -162,10 +162,10 @@ class Prompt:
         catalog: one version; `update` takes a newer one.
         format: a name in `FORMATS`, or a renderer.
         operator: text that comes first.
-        pool: writes phase 1; by default a shared writer. With a working set, that writer shows call
-            signatures of all tools if they fit in the working set's tokens, otherwise the number of
-            tools.
-        schemas: loads definitions for phase 2; by default from the catalog.
+        pool: writes the pool; by default a shared writer. With a working set, that writer shows
+            call signatures of all tools if they fit in the working set's tokens, otherwise the
+            number of tools.
+        schemas: loads full definitions; by default from the catalog.
         schema_budget: token budget of all promoted tools together.
         turn_budget: token budget of a turn, besides its first definition and the signatures of the
             others; None for no limit. New tokens are not in the provider's cache and cost some ten
@@ -183,7 +183,7 @@ class Prompt:
 
     Attributes:
         catalog: the rendered version.
-        passes_through: whether the whole catalog is in the prefix.
+        shows_whole_catalog: whether the whole catalog is in the prefix.
         withheld: ids that are not promoted. Assign only ids that the prefix does not show.
         history: see above.
         prefix_ids: ids of the tools whose arguments the prefix shows.
@@ -222,7 +222,9 @@ class Prompt:
                 "pass_through_share must be from 0 to 1"
             )
         self._renderer = renderer_for(format) if isinstance(format, str) else format
-        pool = pool or (pool_beside(working_set) if working_set else _shared_pool())
+        pool = pool or (
+            working_set_pool_writer(working_set) if working_set else _shared_pool_writer()
+        )
         self._working_set = working_set
         self._lines_in_use, self._found_lines = Lines(), Lines()
         self.history = ToolHistory() if history is None else history
@@ -237,17 +239,17 @@ class Prompt:
         self.catalog = catalog
         # In formats with a list of tools, tools whose arguments stand in a line are called through
         # one more tool, which is always there.
-        lines = working_set is not None or self._pools.top is PoolLevel.ARGUMENTS
+        lines = working_set is not None or self._pool_writer.top is PoolLevel.ARGUMENTS
         self._lists_call_tool = (
-            lines and self._renderer.name_length is not None and CALL_TOOL.id not in catalog
+            lines and self._renderer.max_name_length is not None and CALL_TOOL.id not in catalog
         )
         limit = int(context_tokens * pass_through_share)
-        self.passes_through = costs_at_most(catalog, limit, withheld=self.withheld)
+        self.shows_whole_catalog = definitions_take_at_most(catalog, limit, withheld=self.withheld)
         self._use_layout(self._prefix_layout())
-        self._phase1_tokens = self._count_prefix_tokens()
+        self._prefix_tokens = self._count_prefix_tokens()
 
     @property
-    def standing(self) -> frozenset[str]:
+    def callable_ids(self) -> frozenset[str]:
         """Ids of the tools that the model can call without a promotion first.
 
         All tools if the catalog passes through. Otherwise those whose arguments the pool or the
@@ -256,9 +258,9 @@ class Prompt:
         return self.prefix_ids | self._lines_in_use.ids | self._found_lines.ids
 
     @property
-    def shows_found(self) -> bool:
+    def lists_found_tools(self) -> bool:
         """Whether tools found in a turn get lines, because the pool is too small for all tools."""
-        return lists_found(self._working_set, self.pool)
+        return lists_found_tools(self._working_set, self.pool)
 
     @property
     def promoted(self) -> Mapping[str, Detail]:
@@ -291,7 +293,7 @@ class Prompt:
         Args:
             catalog: the newer version.
             withheld: ids that are neither shown nor promoted now.
-            pool: writes phase 1 from now on; the same writer when absent.
+            pool: writes the pool from now on; the same writer when absent.
             unreachable: ids of tools that are never permitted.
         """
         if pool is not None:
@@ -307,23 +309,23 @@ class Prompt:
         )
         self._missing.clear()
         self._layout = replace(self._prefix_layout(), batches=batches)
-        self._phase1_tokens = self._count_prefix_tokens()
+        self._prefix_tokens = self._count_prefix_tokens()
 
-    def relist(self, unreachable: Collection[str]) -> None:
+    def rewrite_deferred(self, unreachable: Collection[str]) -> None:
         """Write the deferred tools of the list again. The rest of the prompt stays.
 
         Args:
             unreachable: ids of tools that are never permitted.
         """
         self._unreachable = unreachable
-        deferred = self._deferred(self._layout.resident)
+        deferred = self._deferred(self._layout.prefix_tools)
         self._use_layout(replace(self._layout, deferred=deferred))
 
     def turn(
         self,
         active: Sequence[str],
         scores: Mapping[str, float] | None = None,
-        asked: AskedSearch | None = None,
+        model_search: ModelSearchResult | None = None,
     ) -> PromptTurn:
         """The prompt of the next turn. Waits at most the schema loader's timeout.
 
@@ -333,31 +335,39 @@ class Prompt:
             scores: id to score, for the tools found in this turn, new or not. These must be
                 callable. By default the new ids, in their order. With a working set, they need not
                 all be active; the best active ones are promoted.
-            asked: result of a search of the model, which the turn's `answer` answers.
+            model_search: result of a search of the model, which the turn's `answer` answers.
         """
-        asked_ids = frozenset[str]() if asked is None else frozenset(asked.tool_ids)
+        model_search_ids = (
+            frozenset[str]() if model_search is None else frozenset(model_search.tool_ids)
+        )
         choice = choose_tools(
-            self._working_set, self.history, self._permitted_ids(active), scores or {}, asked_ids
+            self._working_set,
+            self.history,
+            self._permitted_ids(active),
+            scores or {},
+            model_search_ids,
         )
         earlier_ids = frozenset(self.promoted)
         answer = None
-        elsewhere = frozenset(self.history.answered)
-        if asked is not None and self._renderer.answers_define:
-            answer = self._define(asked)
-            elsewhere |= asked_ids
+        elsewhere = frozenset(self.history.answered_ids)
+        if model_search is not None and self._renderer.answers_have_definitions:
+            answer = self._answer_with_definitions(model_search)
+            elsewhere |= model_search_ids
         choice = choice._replace(
-            definitions=[
-                name for name in choice.definitions if name not in elsewhere or name in earlier_ids
+            definition_ids=[
+                name
+                for name in choice.definition_ids
+                if name not in elsewhere or name in earlier_ids
             ],
             scores={name: score for name, score in choice.scores.items() if name not in elsewhere},
-            new=choice.new - elsewhere,
+            new_ids=choice.new_ids - elsewhere,
         )
-        tools = self._tools_after_prefix(choice.definitions)
+        tools = self._tools_after_prefix(choice.definition_ids)
         prompt_turn = self._render_turn(
             tools, self._schemas.load(self._definitions_to_load(tools)), active, choice
         )
-        if asked is not None and answer is None:
-            answer = self._name(asked, earlier_ids)
+        if model_search is not None and answer is None:
+            answer = self._answer_with_names(model_search, earlier_ids)
         return replace(prompt_turn, answer=answer)
 
     def tool_id(self, name: str) -> str:
@@ -366,12 +376,12 @@ class Prompt:
         Raises:
             UnknownToolError: no tool in the prompt has it.
         """
-        length = self._renderer.name_length
-        shown = [entry.tool_id for entry in (*self._layout.resident, *self._layout.promoted)]
-        for tool_id in (*shown, *self.history.answered):
-            if name == self._called(tool_id):
+        length = self._renderer.max_name_length
+        shown = [entry.tool_id for entry in (*self._layout.prefix_tools, *self._layout.promoted)]
+        for tool_id in (*shown, *self.history.answered_ids):
+            if name == self._name_for_model(tool_id):
                 return tool_id
-        if length is None and name in self.standing:
+        if length is None and name in self.callable_ids:
             return name
         raise UnknownToolError(name)
 
@@ -383,7 +393,7 @@ class Prompt:
     def layout_to_dict(self) -> dict[str, Any]:
         """A JSON form of the written prompt alone, for `resume_layout`."""
         return {
-            "passes_through": self.passes_through,
+            "passes_through": self.shows_whole_catalog,
             "batches": [
                 [[name, self._layout_fingerprints[name], detail.name] for name, detail, *_ in batch]
                 for batch in self._layout.batches
@@ -422,7 +432,7 @@ class Prompt:
             RequestError: it is not such a result.
         """
         saved_layout = SavedLayout.from_dict(saved)
-        self.passes_through = saved_layout.passes_through
+        self.shows_whole_catalog = saved_layout.shows_whole_catalog
         layout = self._prefix_layout()
         if withheld is not None:
             self.withheld = frozenset(withheld)
@@ -439,25 +449,25 @@ class Prompt:
                 self._placer.write(loaded.get(name, tools[name]), detail)
                 for name, _, detail in batch
             )
-        self._lines_in_use = lines_in_use(self._working_set, self.history.servers, self.pool)
-        self._use_layout(replace(layout, in_use=self._lines_in_use.text))
-        self._phase1_tokens = self._count_prefix_tokens()
+        self._lines_in_use = lines_in_use(self._working_set, self.history.servers_in_use, self.pool)
+        self._use_layout(replace(layout, in_use_text=self._lines_in_use.text))
+        self._prefix_tokens = self._count_prefix_tokens()
 
-    def _define(self, asked: AskedSearch) -> SearchContent:
+    def _answer_with_definitions(self, model_search: ModelSearchResult) -> SearchContent:
         """The answer to a search of the model, with the definitions that it has not seen.
 
         They stay in the conversation as long as the call does, so no later turn repeats them.
         """
         names, omitted = list[str](), list[str]()
-        entries: list[PoolEntry] = []
-        tools = self._tools_after_prefix(asked.tool_ids)
+        entries: list[ToolEntry] = []
+        tools = self._tools_after_prefix(model_search.tool_ids)
         loaded = self._schemas.load(list(tools.values())).tools
         room = self._budgets[0]
-        for tool_id in self._permitted_ids(asked.tool_ids):
+        for tool_id in self._permitted_ids(model_search.tool_ids):
             promoted = self.promoted.get(tool_id, Detail.NAME)
-            is_known = self.history.of(tool_id).answered or promoted >= Detail.SIGNATURE
+            is_known = self.history.record_of(tool_id).answered or promoted >= Detail.SIGNATURE
             if is_known or tool_id not in tools:
-                names.append(self._called(tool_id))
+                names.append(self._name_for_model(tool_id))
                 continue
             entry = self._entry_within(loaded.get(tool_id), None if not entries else room)
             if entry is None:
@@ -465,15 +475,15 @@ class Prompt:
                 continue
             room -= entry.tokens
             entries.append(entry)
-        self.history.answer(entry.tool_id for entry in entries)
+        self.history.note_answered(entry.tool_id for entry in entries)
         texts = [
             f"You already have: {', '.join(names)}" if names else "",
             f"Also found; search for its id to load one: {', '.join(omitted)}" if omitted else "",
-            "" if asked.tool_ids else asked.text,
+            "" if model_search.tool_ids else model_search.text,
         ]
         return self._renderer.search_content(tuple(entries), "\n".join(filter(None, texts)))
 
-    def _entry_within(self, tool: Tool | None, room: int | None) -> PoolEntry | None:
+    def _entry_within(self, tool: Tool | None, room: int | None) -> ToolEntry | None:
         """A definition in at most so many tokens; None if it does not fit or was not loaded."""
         if tool is None:
             return None
@@ -483,24 +493,26 @@ class Prompt:
                 return entry
         return None
 
-    def _name(self, asked: AskedSearch, earlier_ids: Collection[str]) -> str:
+    def _answer_with_names(
+        self, model_search: ModelSearchResult, earlier_ids: Collection[str]
+    ) -> str:
         """The answer to a search of the model whose definitions are in the list of tools."""
         new_names, names = [], []
-        for tool_id in asked.tool_ids:
-            if tool_id in earlier_ids or (self.passes_through and tool_id in self.prefix_ids):
-                names.append(self._called(tool_id))
+        for tool_id in model_search.tool_ids:
+            if tool_id in earlier_ids or (self.shows_whole_catalog and tool_id in self.prefix_ids):
+                names.append(self._name_for_model(tool_id))
             elif self.promoted.get(tool_id, Detail.NAME) >= Detail.SIGNATURE:
-                new_names.append(self._called(tool_id))
+                new_names.append(self._name_for_model(tool_id))
         texts = [
             f"Added to your list of tools: {', '.join(new_names)}" if new_names else "",
             f"You already have: {', '.join(names)}" if names else "",
-            "" if new_names or names else asked.text,
+            "" if new_names or names else model_search.text,
         ]
         return "\n".join(filter(None, texts))
 
-    def _called(self, tool_id: str) -> str:
+    def _name_for_model(self, tool_id: str) -> str:
         """The name by which the model calls a tool."""
-        length = self._renderer.name_length
+        length = self._renderer.max_name_length
         return tool_id if length is None else provider_name(tool_id, length)
 
     def _render_turn(
@@ -508,27 +520,27 @@ class Prompt:
         tools: Mapping[str, Tool],
         loaded: LoadedDefinitions,
         active: Sequence[str],
-        choice: Choice,
+        choice: TurnChoice,
     ) -> PromptTurn:
         self._missing |= {definition.tool_id: definition for definition in loaded.missing}
         offered_tools = self._offered_tools(tools, loaded, choice.scores)
         placement = self._placer.place(self._layout, offered_tools, stale=self._stale)
         sent_count = 0 if placement.rebuilt else len(self._rendered.messages)
         before, self._stale = self._rendered, False
-        self._lines_in_use = lines_in_use(self._working_set, self.history.servers, self.pool)
-        self._use_layout(replace(placement.layout, in_use=self._lines_in_use.text))
+        self._lines_in_use = lines_in_use(self._working_set, self.history.servers_in_use, self.pool)
+        self._use_layout(replace(placement.layout, in_use_text=self._lines_in_use.text))
         details = {entry.tool_id: entry.detail for entry in self._layout.promoted}
         defined = {name for name, detail in details.items() if detail >= Detail.SIGNATURE}
-        visible_tools = self._tools_after_prefix((*active, *choice.lines))
-        answered = frozenset(self._permitted_ids(self.history.answered))
+        visible_tools = self._tools_after_prefix((*active, *choice.line_ids))
+        answered = frozenset(self._permitted_ids(self.history.answered_ids))
         elsewhere = self.prefix_ids | self._lines_in_use.ids | defined | answered
         unlisted = [
             visible_tools[name]
-            for name in choice.lines
+            for name in choice.line_ids
             if name in visible_tools and name not in elsewhere
         ]
         self._found_lines = lines_found(self._working_set, unlisted, self._lines_in_use)
-        self.history.offer(self._permitted_ids(active), choice.new)
+        self.history.note_offered(self._permitted_ids(active), choice.new_ids)
         found_text, active_ids = self._found_lines.text, frozenset(active)
         shown_ids = self._lines_in_use.ids | self._found_lines.ids | details.keys() | answered
         rendered = self._rendered
@@ -537,13 +549,13 @@ class Prompt:
             appended=tuple(
                 message for batch in rendered.messages[sent_count:] for message in batch
             ),
-            passing=(self._renderer.message(found_text),) if found_text else (),
-            phase1_tokens=self._phase1_tokens,
-            phase2_tokens=self._placer.tokens(self._layout),
-            working_tokens=self._lines_in_use.tokens + self._found_lines.tokens,
-            changed_bytes=rendered.reread(before),
+            transient=(self._renderer.message(found_text),) if found_text else (),
+            prefix_tokens=self._prefix_tokens,
+            promoted_tokens=self._placer.tokens(self._layout),
+            line_tokens=self._lines_in_use.tokens + self._found_lines.tokens,
+            changed_bytes=rendered.changed_bytes_since(before),
             details=details,
-            callable=self.standing | defined | answered,
+            callable=self.callable_ids | defined | answered,
             missing=self._all_missing(tools, active),
             left_out=tuple(
                 name for name in visible_tools if name in active_ids and name not in shown_ids
@@ -553,20 +565,20 @@ class Prompt:
 
     def _offered_tools(
         self, tools: Mapping[str, Tool], loaded: LoadedDefinitions, scores: Mapping[str, float]
-    ) -> dict[str, OfferedTool]:
+    ) -> dict[str, ToolToPlace]:
         """The tools to place, by id, in order. Those without a score come after the others."""
         lowest_score = min(scores.values(), default=1.0)
         offered_tools = {
-            name: OfferedTool(
+            name: ToolToPlace(
                 loaded.tools.get(name, tool),
                 name in loaded.tools,
-                name in scores or not self.history.of(name).offered,
+                name in scores or not self.history.record_of(name).offered,
                 self._least_detail.get(tool.server or "", Detail.NAME),
                 scores.get(name, lowest_score),
             )
             for name, tool in tools.items()
         }
-        for rank, offered_tool in enumerate(ordered_by_need(offered_tools.values()), 1):
+        for rank, offered_tool in enumerate(found_first_then_latest(offered_tools.values()), 1):
             tool_id = offered_tool.tool.id
             if tool_id not in scores:
                 score = _score_below(lowest_score, rank)
@@ -574,7 +586,7 @@ class Prompt:
         return offered_tools
 
     def _use_pool(self, pool: PoolWriter) -> None:
-        self._pools = pool
+        self._pool_writer = pool
         self._placer = Placer(self._renderer, pool.summaries, *self._budgets)
 
     def _use_layout(self, layout: Layout) -> None:
@@ -591,7 +603,7 @@ class Prompt:
 
     def _tools_after_prefix(self, ids: Iterable[str]) -> dict[str, Tool]:
         """The tools that may be shown after the prefix, by id, in order."""
-        prefix = self.prefix_ids if self.passes_through else frozenset[str]()
+        prefix = self.prefix_ids if self.shows_whole_catalog else frozenset[str]()
         return {
             name: self.catalog.get(name) for name in self._permitted_ids(ids) if name not in prefix
         }
@@ -619,46 +631,50 @@ class Prompt:
 
     def _prefix_layout(self) -> Layout:
         """The layout before anything is promoted."""
-        catalog_tools = self.catalog if self.passes_through else ()
+        catalog_tools = self.catalog if self.shows_whole_catalog else ()
         tools = [tool for tool in catalog_tools if tool.id not in self.withheld]
         tools.sort(key=lambda tool: tool.id)
-        call_tool = (CALL_TOOL,) if self._lists_call_tool and not self.passes_through else ()
-        resident = tuple(
+        call_tool = (CALL_TOOL,) if self._lists_call_tool and not self.shows_whole_catalog else ()
+        prefix_tools = tuple(
             write_entry(self._renderer, tool, Detail.FULL, "") for tool in (*call_tool, *tools)
         )
         self._least_detail: dict[str, Detail] = {}
         self.prefix_ids = frozenset(tool.id for tool in tools)
         self.pool = None
-        deferred = self._deferred(resident)
-        if self.passes_through:
-            return Layout(self._operator, "", resident, deferred=deferred)
-        pool = self.pool = self._pools.write(self.catalog, withheld=self.withheld)
-        self.prefix_ids = pool.standing
+        deferred = self._deferred(prefix_tools)
+        if self.shows_whole_catalog:
+            return Layout(self._operator, "", prefix_tools, deferred=deferred)
+        pool = self.pool = self._pool_writer.write(self.catalog, withheld=self.withheld)
+        self.prefix_ids = pool.callable_ids
         self._least_detail = {
-            server: LEVEL_ABOVE_POOL[level] for server, level in pool.levels.items()
+            server: MIN_DETAIL_ABOVE_POOL[level] for server, level in pool.levels.items()
         }
-        return Layout(self._operator, pool.text, resident, deferred=deferred)
+        return Layout(self._operator, pool.text, prefix_tools, deferred=deferred)
 
-    def _deferred(self, resident: Batch) -> Batch:
-        """The tools that the list has beside the resident ones, for models to find."""
-        resident_ids = {entry.tool_id for entry in resident}
-        tools = self.catalog if self._renderer.defers else ()
+    def _deferred(self, prefix_tools: Batch) -> Batch:
+        """The tools that the list has beside the prefix ones, for models to find."""
+        prefix_ids = {entry.tool_id for entry in prefix_tools}
+        tools = self.catalog if self._renderer.defers_tools else ()
         return tuple(
             deferred_entry(self._renderer, tool)
             for tool in sorted(tools, key=lambda tool: tool.id)
-            if tool.id not in self._unreachable and tool.id not in resident_ids
+            if tool.id not in self._unreachable and tool.id not in prefix_ids
         )
 
     def _count_prefix_tokens(self) -> int:
         prefix = self._renderer.render(replace(self._layout, batches=())).prefix
-        return bundled_count(prefix) - bundled_count(self._operator)
+        return cached_token_count(prefix) - cached_token_count(self._operator)
 
 
 def _score_below(lowest_score: float, rank: int) -> float:
     """Scores for tools without one: below the lowest score, decreasing in order."""
-    return lowest_score * _RANKS / (_RANKS + rank) if lowest_score > 0 else lowest_score - rank
+    return (
+        lowest_score * _RANK_OFFSET / (_RANK_OFFSET + rank)
+        if lowest_score > 0
+        else lowest_score - rank
+    )
 
 
 @cache
-def _shared_pool() -> PoolWriter:
+def _shared_pool_writer() -> PoolWriter:
     return PoolWriter()

@@ -21,7 +21,7 @@ class RenderedTool(NamedTuple):
     tool: Mapping[str, Any] | None = None
 
 
-class PoolEntry(NamedTuple):
+class ToolEntry(NamedTuple):
     """One tool at one level of detail in one format.
 
     Attributes:
@@ -29,7 +29,7 @@ class PoolEntry(NamedTuple):
         detail: level of detail.
         text: the text that is counted, one line.
         tool: the provider's object; None for tools that are written as text.
-        tokens: tokens of the text and its newline.
+        tokens: tokens of the text and its newline; 0 for a deferred tool.
     """
 
     tool_id: str
@@ -39,7 +39,8 @@ class PoolEntry(NamedTuple):
     tokens: int
 
 
-Batch = tuple[PoolEntry, ...]
+Batch = tuple[ToolEntry, ...]
+"""The tools that one turn added to a prompt, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +50,19 @@ class Layout:
     Args:
         operator: the operator's text; comes first.
         pool: the text of the pool.
-        resident: tools with full definitions in the prefix: a search tool, or the whole catalog if
-            it passes through.
+        prefix_tools: tools with full definitions in the prefix: a search tool, or the whole
+            catalog.
         batches: promoted tools, one batch per turn with promotions.
-        in_use: lines of the servers in use, after the prefix.
+        in_use_text: lines for the tools of the servers in use, after the prefix.
         deferred: tools of the list that the model reads only after a search found them, in formats
             of providers that defer tools.
     """
 
     operator: str
     pool: str
-    resident: Batch = ()
+    prefix_tools: Batch = ()
     batches: tuple[Batch, ...] = ()
-    in_use: str = ""
+    in_use_text: str = ""
     deferred: Batch = ()
 
     @property
@@ -70,7 +71,7 @@ class Layout:
         return "\n\n".join(part for part in (self.operator, self.pool) if part)
 
     @property
-    def promoted(self) -> Iterator[PoolEntry]:
+    def promoted(self) -> Iterator[ToolEntry]:
         """All entries promoted, in order."""
         return (entry for batch in self.batches for entry in batch)
 
@@ -79,11 +80,11 @@ class Layout:
         """Tokens of all entries promoted."""
         return sum(entry.tokens for entry in self.promoted)
 
-    def promote(self, entries: Iterable[PoolEntry]) -> Layout:
+    def promote(self, entries: Iterable[ToolEntry]) -> Layout:
         """A new layout with a batch of further tools at the end. Earlier entries do not move."""
         batch = tuple(entries)
         return replace(self, batches=(*self.batches, batch)) if batch else self
 
-    def rebuild(self, entries: Iterable[PoolEntry]) -> Layout:
+    def rebuild(self, entries: Iterable[ToolEntry]) -> Layout:
         """A new layout with one batch instead of all earlier ones. The prefix does not change."""
         return replace(self, batches=()).promote(entries)

@@ -1,4 +1,4 @@
-"""Phase 2: full definitions of the chosen tools, from the catalog or another place, in time."""
+"""Full definitions of the chosen tools, from the catalog or another place, within a timeout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from ..catalog import Tool
 from ..errors import SchemaError
 
-TIMEOUT = 2.0
+LOAD_TIMEOUT_S = 2.0
 """Seconds all definitions of a turn may take together."""
 CACHED_DEFINITIONS = 4_096
 """Definitions that a loader keeps; some 10 MB of typical ones."""
@@ -76,7 +76,9 @@ class SchemaLoader:
         timeout: seconds for all definitions of one load together.
     """
 
-    def __init__(self, source: DefinitionSource | None = None, timeout: float = TIMEOUT) -> None:
+    def __init__(
+        self, source: DefinitionSource | None = None, timeout: float = LOAD_TIMEOUT_S
+    ) -> None:
         self._source = source
         self.timeout = timeout
         self._cache: OrderedDict[str, Tool] = OrderedDict()

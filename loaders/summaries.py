@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..catalog import Tool
-from ..catalog.text_cleaning import Notes, clean_line
+from ..catalog.text_cleaning import visible_line
 from ..catalog.text_file import read_text_file
 from ..errors import SummaryError
-from ..text import spaced
+from ..text import identifiers_as_words
 from .counting import bundled_counter
 
 SUMMARY_TOKENS = 60
@@ -98,7 +98,7 @@ class Summaries:
         self._by_fingerprint: dict[str, str] = {}
         self._by_id: dict[str, str] = {}
         for row in rows:
-            if line := bounded(row.summary):
+            if line := bounded_summary(row.summary):
                 if row.fingerprint is None:
                     self._by_id[row.id] = line
                 else:
@@ -155,8 +155,8 @@ def summarize(tool: Tool) -> str:
         for sentence in plain_sentences(text):
             # A single word is a heading, in scripts with spaces.
             if (" " in sentence or not sentence.isascii()) and not _ADVICE.match(sentence):
-                return bounded(_shorten(sentence))
-    return bounded(spaced(tool.name) or tool.name)
+                return bounded_summary(_shorten(sentence))
+    return bounded_summary(identifiers_as_words(tool.name) or tool.name)
 
 
 _cached_summary = lru_cache(_CACHED_SUMMARIES)(summarize)
@@ -182,15 +182,13 @@ def plain_sentences(description: str) -> Iterator[str]:
                 yield plain
 
 
-def bounded(text: str) -> str:
+def bounded_summary(text: str) -> str:
     """A text as one visible line of at most `SUMMARY_TOKENS` tokens, cut between words.
 
     Args:
         text: any text.
     """
-    line = re.sub(r"\s+", " ", clean_line(text[: 4 * _MAX_CHARACTERS], "", Notes()))[
-        :_MAX_CHARACTERS
-    ]
+    line = re.sub(r"\s+", " ", visible_line(text[: 4 * _MAX_CHARACTERS]))[:_MAX_CHARACTERS]
     line = line.strip()
     if len(line.encode()) <= SUMMARY_TOKENS:  # a token takes at least a byte
         return line
@@ -201,10 +199,12 @@ def bounded(text: str) -> str:
     return line
 
 
-def adds_nothing(summary: str, name: str) -> bool:
+def repeats_name(summary: str, name: str) -> bool:
     """Whether a summary only repeats the words of a name."""
-    summary_stems = {_stem(word) for word in spaced(summary).lower().split()}
-    return summary_stems - _ARTICLES <= {_stem(word) for word in spaced(name).lower().split()}
+    summary_stems = {_stem(word) for word in identifiers_as_words(summary).lower().split()}
+    return summary_stems - _ARTICLES <= {
+        _stem(word) for word in identifiers_as_words(name).lower().split()
+    }
 
 
 def _split_sentences(paragraph: str) -> Iterator[str]:

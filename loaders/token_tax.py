@@ -13,7 +13,7 @@ from ..catalog import Tool
 from ..models import TokenCounter
 from .detail import definition_text
 
-SEARCH_TOOL: Mapping[str, Any] = {
+COUNTED_SEARCH_TOOL: Mapping[str, Any] = {
     "name": "search_tools",
     "description": "Find the tools for a task. Say in plain words what has to be done; the answer "
     "holds the definitions of the tools that fit best, ready to be called.",
@@ -36,44 +36,44 @@ class TokenTax:
     Args:
         encoding: the vocabulary used for counting.
         k: number of tools in a selection.
-        tools: tool id to the tokens of its definition, in the catalog's order.
-        servers: server to (tools, tokens); "" for tools without one.
+        tool_tokens: tool id to the tokens of its definition, in the catalog's order.
+        server_tokens: server to (tools, tokens); "" for tools without one.
         search_tool: tokens of the definition of the search tool.
     """
 
     encoding: str
     k: int
-    tools: Mapping[str, int]
-    servers: Mapping[str, tuple[int, int]]
+    tool_tokens: Mapping[str, int]
+    server_tokens: Mapping[str, tuple[int, int]]
     search_tool: int
 
     @property
-    def now(self) -> int:
+    def total_tokens(self) -> int:
         """Tokens of all definitions, in every turn."""
-        return sum(self.tools.values())
+        return sum(self.tool_tokens.values())
 
     @property
-    def mean(self) -> float:
+    def mean_tokens(self) -> float:
         """Tokens of a definition on average."""
-        return self.now / len(self.tools) if self.tools else 0.0
+        return self.total_tokens / len(self.tool_tokens) if self.tool_tokens else 0.0
 
     @property
-    def selected(self) -> int:
+    def selection_tokens(self) -> int:
         """Tokens of the search tool and k definitions of average size."""
-        return self.search_tool + round(self.mean * min(self.k, len(self.tools)))
+        return self.search_tool + round(self.mean_tokens * min(self.k, len(self.tool_tokens)))
 
     @property
-    def selected_at_most(self) -> int:
+    def max_selection_tokens(self) -> int:
         """Tokens of the search tool and the k largest definitions."""
-        return self.search_tool + sum(sorted(self.tools.values(), reverse=True)[: self.k])
+        return self.search_tool + sum(sorted(self.tool_tokens.values(), reverse=True)[: self.k])
 
     def heaviest(self, count: int) -> list[tuple[str, int]]:
         """The largest definitions, largest first."""
-        return sorted(self.tools.items(), key=lambda item: (-item[1], item[0]))[:count]
+        return sorted(self.tool_tokens.items(), key=lambda item: (-item[1], item[0]))[:count]
 
-    def saved(self, tokens: float) -> str:
+    def saving_text(self, tokens: float) -> str:
         """The saving of a smaller number of tokens, as text."""
-        share = 1 - tokens / self.now if self.now else 0.0
+        share = 1 - tokens / self.total_tokens if self.total_tokens else 0.0
         return f"{share:.1%} less" if share >= 0 else f"{-share:.1%} more"
 
 
@@ -100,7 +100,7 @@ def token_tax(tools: Iterable[Tool], *, k: int, encoding: str) -> TokenTax:
     return TokenTax(
         encoding=encoding,
         k=k,
-        tools={tool.id: count for tool, count in zip(tool_list, counts, strict=True)},
-        servers=servers,
-        search_tool=counter.count(definition_text(**SEARCH_TOOL)),
+        tool_tokens={tool.id: count for tool, count in zip(tool_list, counts, strict=True)},
+        server_tokens=servers,
+        search_tool=counter.count(definition_text(**COUNTED_SEARCH_TOOL)),
     )

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from ..catalog import Tool
-from ..text import spaced
+from ..text import identifiers_as_words
 
-TOPICS = 6
+MAX_TOPICS = 6
 """Maximum number of topics."""
 _MAX_LETTERS = 24
 _STOP_WORDS = frozenset(
@@ -85,15 +85,15 @@ def _phrases(single: Counter[str], pairs: Counter[tuple[str, str]]) -> list[tupl
         if used.isdisjoint(phrase):
             phrases[phrase] = None
             used.update(phrase)
-        if len(phrases) == TOPICS:
+        if len(phrases) == MAX_TOPICS:
             break
     return list(phrases)
 
 
 def _objects(tool: Tool) -> list[str]:
     """The words of a name that are neither verbs nor words of the server's name."""
-    server_stems = {_stem(word) for word in spaced(tool.server or "").lower().split()}
-    words = spaced(tool.name).lower().split()
+    server_stems = {_stem(word) for word in identifiers_as_words(tool.server or "").lower().split()}
+    words = identifiers_as_words(tool.name).lower().split()
     name_words = [
         word[:_MAX_LETTERS]
         for position, word in enumerate(words)

@@ -46,21 +46,21 @@ class WorkingSet:
             )
 
 
-class Choice(NamedTuple):
+class TurnChoice(NamedTuple):
     """How the tools of a turn are shown.
 
     Attributes:
-        definitions: ids of the tools that get their definition, in order.
+        definition_ids: ids of the tools that get their definition, in order.
         scores: id to score, for those of them that were found in this turn.
-        new: ids of the tools that get their definition from this turn on.
-        lines: ids of all tools found in this turn, best first. Those without a definition may get a
-            line.
+        new_ids: ids of the tools that get their definition from this turn on.
+        line_ids: ids of all tools found in this turn, best first. Those without a definition may
+            get a line.
     """
 
-    definitions: Sequence[str]
+    definition_ids: Sequence[str]
     scores: Mapping[str, float]
-    new: frozenset[str] = frozenset()
-    lines: Sequence[str] = ()
+    new_ids: frozenset[str] = frozenset()
+    line_ids: Sequence[str] = ()
 
 
 def choose_tools(
@@ -68,8 +68,8 @@ def choose_tools(
     history: ToolHistory,
     active: Sequence[str],
     scores: Mapping[str, float],
-    asked: Collection[str] = (),
-) -> Choice:
+    model_search_ids: Collection[str] = (),
+) -> TurnChoice:
     """Which tools get their definition in a turn, and which may get a line.
 
     Without a working set, all active tools get their definition. Otherwise these are the best tools
@@ -81,24 +81,29 @@ def choose_tools(
         history: what the model has seen.
         active: ids of all tools to offer, in order.
         scores: id to score, for the tools found in this turn; by default the new ones.
-        asked: ids of tools found by a search of the model, which all get their definition.
+        model_search_ids: ids of tools found by a search of the model, which all get their
+            definition.
     """
     if working is None:
-        return Choice(active, scores)
-    fresh = [name for name in active if not history.of(name).offered]
+        return TurnChoice(active, scores)
+    fresh = [name for name in active if not history.record_of(name).offered]
     ranked = sorted(scores, key=scores.__getitem__, reverse=True) or fresh
-    best = [name for name in ranked if name in asked] if asked else ranked[: working.promoted]
+    best = (
+        [name for name in ranked if name in model_search_ids]
+        if model_search_ids
+        else ranked[: working.promoted]
+    )
     found_ids = frozenset(ranked)
     new_ids = frozenset(best).union(name for name in fresh if name not in found_ids)
-    return Choice(
-        [name for name in active if name in new_ids or history.of(name).promoted],
+    return TurnChoice(
+        [name for name in active if name in new_ids or history.record_of(name).promoted],
         {name: scores[name] for name in best if name in scores},
         new_ids,
         ranked,
     )
 
 
-def lists_found(working: WorkingSet | None, pool: Pool | None) -> bool:
+def lists_found_tools(working: WorkingSet | None, pool: Pool | None) -> bool:
     """Whether tools found in a turn get lines, because the pool does not list them.
 
     Args:
@@ -121,7 +126,7 @@ def lines_in_use(working: WorkingSet | None, servers: Sequence[str], pool: Pool 
     if working is None or pool is None:
         return Lines()
     latest = (
-        pool.servers[server]
+        pool.tools_by_server[server]
         for server in reversed(servers)
         if pool.levels.get(server, PoolLevel.ARGUMENTS) is not PoolLevel.ARGUMENTS
     )
@@ -160,6 +165,6 @@ class AllOrCount(PoolWriter):
 
 
 @lru_cache(16)
-def pool_beside(working: WorkingSet, summaries: Summaries | None = None) -> PoolWriter:
+def working_set_pool_writer(working: WorkingSet, summaries: Summaries | None = None) -> PoolWriter:
     """The pool writer for prompts with a working set, shared by the process."""
     return AllOrCount(working.tokens, summaries)

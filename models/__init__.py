@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..lazy import public
+from ..lazy import lazy_names
 
 if TYPE_CHECKING:
     from .loading import DEFAULT_ENCODER, load_encoder, load_reranker
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .token_counter import TokenCounter
 
 _LOADING = ("DEFAULT_ENCODER", "load_encoder", "load_reranker")
-_HOMES = {
+_MODULE_OF_NAME = {
     **dict.fromkeys(_LOADING, ".loading"),
     "Encoder": ".model_protocols",
     "PickingReranker": ".picking_reranker",
@@ -33,4 +33,4 @@ __all__ = [
     "load_reranker",
 ]
 
-__getattr__, __dir__ = public(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy_names(__name__, _MODULE_OF_NAME, __all__)

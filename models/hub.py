@@ -12,7 +12,7 @@ from pathlib import Path
 from .. import registry
 from ..errors import MissingExtraError, ModelError
 
-WEIGHTS = Path(__file__).resolve().parent / "weights"
+WEIGHTS_FOLDER = Path(__file__).resolve().parent / "weights"
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _SENTENCE_TRANSFORMERS = "sentence-transformers:"
@@ -50,10 +50,10 @@ class ModelFiles:
 
 def bundled_names() -> tuple[str, ...]:
     """Names of the models that ship with the package."""
-    return tuple(sorted(p.parent.name for p in WEIGHTS.glob("*/model.onnx")))
+    return tuple(sorted(p.parent.name for p in WEIGHTS_FOLDER.glob("*/model.onnx")))
 
 
-def locate(spec: str, kind: str | None = None) -> ModelFiles:
+def find_model_files(spec: str, kind: str | None = None) -> ModelFiles:
     """Find the files of a model; only a hub name touches the network.
 
     A bundled name is looked up first, then a local folder, then the hub. ``org/name`` always means
@@ -68,7 +68,7 @@ def locate(spec: str, kind: str | None = None) -> ModelFiles:
         MissingExtraError: it is a hub name and huggingface-hub is not installed.
     """
     if spec in bundled_names():
-        return ModelFiles(spec, WEIGHTS / spec, WEIGHTS / spec / "model.onnx")
+        return ModelFiles(spec, WEIGHTS_FOLDER / spec, WEIGHTS_FOLDER / spec / "model.onnx")
     folder = Path(spec).expanduser()
     if folder.is_dir():
         return _in_folder(spec, folder)

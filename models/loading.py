@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from .. import registry
-from .hub import WEIGHTS, locate
+from .hub import WEIGHTS_FOLDER, find_model_files
 from .model_protocols import Encoder, Reranker
 
 if TYPE_CHECKING:
@@ -75,11 +75,11 @@ def check_model(kind: str, spec: str, **settings: Any) -> bool:
         ModelError: there is no such model, or it cannot be downloaded.
         MissingExtraError: the spec needs an optional dependency that is not installed.
     """
-    name, own = registry.resolve(kind, spec)
-    model = {**own, **settings}.get("model")
-    if name != "onnx" or model is None:
+    resolved = registry.resolve(kind, spec)
+    model = {**resolved.settings, **settings}.get("model")
+    if resolved.name != "onnx" or model is None:
         return False
-    locate(model, kind)
+    find_model_files(model, kind)
     return True
 
 
@@ -97,18 +97,18 @@ def static_encoder() -> StaticEncoder:
     """
     from .static_encoder import StaticEncoder
 
-    return StaticEncoder(WEIGHTS / STATIC_TABLES, WEIGHTS / DEFAULT_ENCODER)
+    return StaticEncoder(WEIGHTS_FOLDER / STATIC_TABLES, WEIGHTS_FOLDER / DEFAULT_ENCODER)
 
 
 def onnx_encoder(model: str, threads: int | None = None) -> Encoder:
     """An encoder on ONNX Runtime: a bundled name, a folder, or ``org/name`` on the hub."""
     from .onnx_models import OnnxEncoder
 
-    return OnnxEncoder(locate(model, "encoder"), threads=threads)
+    return OnnxEncoder(find_model_files(model, "encoder"), threads=threads)
 
 
 def onnx_reranker(model: str, threads: int | None = None) -> Reranker:
     """A reranker on ONNX Runtime: a bundled name, a folder, or ``org/name`` on the hub."""
     from .onnx_models import OnnxReranker
 
-    return OnnxReranker(locate(model, "reranker"), threads=threads)
+    return OnnxReranker(find_model_files(model, "reranker"), threads=threads)

@@ -20,7 +20,7 @@ from ..errors import ModelError
 from .hub import ModelFiles
 from .model_folder import read_settings
 from .model_protocols import OnEncoded
-from .tokenization import encodable, load_tokenizer
+from .tokenization import cut_for_tokenizer, load_tokenizer
 
 _INTEGER_TYPES: dict[str, type[np.signedinteger[Any]]] = {
     "tensor(int32)": np.int32,
@@ -29,7 +29,7 @@ _INTEGER_TYPES: dict[str, type[np.signedinteger[Any]]] = {
 _TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _TEXTS_PER_TASK = 16
 #: Every ONNX session of this process that is alive.
-_ALIVE: WeakSet[ort.InferenceSession] = WeakSet()
+_LIVE_SESSIONS: WeakSet[ort.InferenceSession] = WeakSet()
 
 
 def default_threads() -> int:
@@ -156,7 +156,7 @@ def _open_session(path: Path, threads: int) -> ort.InferenceSession:
         session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise ModelError(f"{path}: ONNX Runtime cannot open it: {error}") from error
-    _ALIVE.add(session)
+    _LIVE_SESSIONS.add(session)
     return session
 
 
@@ -166,7 +166,7 @@ def _keep_copies() -> None:
     The destructor joins the session's threads, which the child does not have: it would hang when
     it drops an engine or exits.
     """
-    for session in _ALIVE:
+    for session in _LIVE_SESSIONS:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))
 
 
@@ -217,7 +217,7 @@ class OnnxModel:
 
 
 _UNIT_OUTPUT = "embedding"
-_OUTPUTS = (_UNIT_OUTPUT, "sentence_embedding", "last_hidden_state", "token_embeddings")
+_VECTOR_OUTPUTS = (_UNIT_OUTPUT, "sentence_embedding", "last_hidden_state", "token_embeddings")
 
 
 class OnnxEncoder(OnnxModel):
@@ -243,7 +243,7 @@ class OnnxEncoder(OnnxModel):
 
     def __init__(self, files: ModelFiles, *, threads: int | None = None) -> None:
         super().__init__(files, threads=threads)
-        self._output = self._session.choose_output(_OUTPUTS)
+        self._output = self._session.choose_output(_VECTOR_OUTPUTS)
         self._is_unit = self._output == _UNIT_OUTPUT
         self.dim: int = self._session.width(self._output)
 
@@ -267,7 +267,9 @@ class OnnxEncoder(OnnxModel):
 
     def _embed(self, text: str) -> NDArray[np.float32]:
         """Vector of one text, of shape (1, dim)."""
-        ids: list[int] = self._tokenizer.encode(encodable(text, self._settings.max_tokens)).ids
+        ids: list[int] = self._tokenizer.encode(
+            cut_for_tokenizer(text, self._settings.max_tokens)
+        ).ids
         [result] = self._session.run([self._output], ids)
         return result if self._is_unit else self._pool(result)
 
@@ -306,11 +308,11 @@ class OnnxReranker(OnnxModel):
     def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Score texts against one query; see `Reranker.score`."""
         window = self._settings.max_tokens
-        query = encodable(query, window)
+        query = cut_for_tokenizer(query, window)
         scores = np.empty(len(texts), np.float32)
 
         def score_one(row: int) -> None:
-            encoding = self._tokenizer.encode(query, encodable(texts[row], window))
+            encoding = self._tokenizer.encode(query, cut_for_tokenizer(texts[row], window))
             [logits] = self._session.run(["logits"], encoding.ids, encoding.type_ids)
             scores[row] = logits[0, -1]
 

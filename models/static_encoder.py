@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError
 from .model_protocols import OnEncoded
-from .tokenization import encodable, load_tokenizer
+from .tokenization import cut_for_tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-_ARRAYS = (
+_ARRAY_NAMES = (
     "query_rows",
     "query_scales",
     "gram_rows",
@@ -31,12 +31,12 @@ _ARRAYS = (
     "projection",
 )
 #: Texts from which on words are tokenised, see `_WordIds`.
-_MANY = 16
+_MIN_TEXTS_FOR_WORD_IDS = 16
 _WORD = re.compile(r"[^ \t\n\r!-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
 # The tokenizer looks for these before it splits a text.
-_SPECIAL = re.compile(r"\[(?:PAD|UNK|CLS|SEP|MASK)\]")
-_BLOCK = 4_096
-_GRAM = 4
+_SPECIAL_TOKENS = re.compile(r"\[(?:PAD|UNK|CLS|SEP|MASK)\]")
+_ROWS_A_BLOCK = 4_096
+_GRAM_LENGTH = 4
 #: Characters of a text whose n-grams are read.
 _GRAM_CHARACTERS = 1_024
 
@@ -52,12 +52,12 @@ def character_grams(text: str, buckets: int) -> NDArray[np.int64]:
     """
     spaced = f" {' '.join(text[:_GRAM_CHARACTERS].lower().split())} "
     codes = np.frombuffer(spaced.encode("utf-32-le", "surrogatepass"), np.uint32)
-    count = len(codes) - _GRAM + 1
+    count = len(codes) - _GRAM_LENGTH + 1
     if count < 1:
         return np.empty(0, np.int64)
     # Multiplicative hashing modulo 2^32; the high bits are the well mixed ones.
     hashes = np.zeros(count, np.uint32)
-    for offset in range(_GRAM):
+    for offset in range(_GRAM_LENGTH):
         hashes = (hashes ^ codes[offset : offset + count]) * np.uint32(2_654_435_761)
         hashes ^= hashes >> np.uint32(15)
     return (hashes & np.uint32(buckets - 1)).astype(np.int64)
@@ -75,7 +75,7 @@ class StaticEncoder:
         tokenizer: folder of the teacher's tokenizer.
 
     Attributes:
-        teacher: fingerprint of the encoder whose vectors `project` takes.
+        teacher_fingerprint: fingerprint of the encoder whose vectors `project` takes.
         teacher_dim: length of that encoder's vectors.
 
     Raises:
@@ -90,11 +90,11 @@ class StaticEncoder:
         self._folder = folder
         try:
             settings = json.loads((folder / "static.json").read_text(encoding="utf-8"))
-            self.teacher = str(settings["teacher"])
+            self.teacher_fingerprint = str(settings["teacher"])
             self._max_tokens = int(settings["max_tokens"])
             tables = {
                 name: np.load(folder / f"{name}.npy", mmap_mode="r" if "rows" in name else None)
-                for name in _ARRAYS
+                for name in _ARRAY_NAMES
             }
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ModelError(
@@ -123,9 +123,13 @@ class StaticEncoder:
     ) -> NDArray[np.float32]:
         """Embed texts; see `Encoder.encode`."""
         vectors = np.empty((len(texts), self.dim), np.float32)
-        word_ids = _WordIds(self._tokenizer, self._max_tokens) if len(texts) >= _MANY else None
+        word_ids = (
+            _WordIds(self._tokenizer, self._max_tokens)
+            if len(texts) >= _MIN_TEXTS_FOR_WORD_IDS
+            else None
+        )
         for row, text in enumerate(texts):
-            bounded = encodable(text, self._max_tokens)
+            bounded = cut_for_tokenizer(text, self._max_tokens)
             token_ids = (
                 self._tokenizer.encode(bounded).ids
                 if word_ids is None
@@ -152,7 +156,9 @@ class StaticEncoder:
             values *= _lengths(vectors) ** 2
         return values
 
-    def lifted(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+    def encode_for_teacher(
+        self, texts: Sequence[str], *, query: bool = False
+    ) -> NDArray[np.float32]:
         """What `encode` gives, as vectors of the teacher's space, shape (n, its dim).
 
         They can be compared with vectors of the teacher. `project` takes them back.
@@ -178,12 +184,16 @@ class _WordIds(dict[str, list[int]]):
     """Token ids of words. Texts of one kind share most of their words, and each is tokenised once.
 
     The tokenizer (BERT's) splits a text at white space and around punctuation.
+
+    Args:
+        tokenizer: the tokenizer, without padding.
+        max_tokens: maximum token ids of a text, special tokens included.
     """
 
     def __init__(self, tokenizer: Tokenizer, max_tokens: int) -> None:
         self._tokenizer = tokenizer
         self._first, self._last = tokenizer.encode("").ids
-        self._most_ids = max_tokens - 1
+        self._max_ids = max_tokens - 1
 
     def __missing__(self, word: str) -> list[int]:
         ids = self[word] = self._tokenizer.encode(word, add_special_tokens=False).ids
@@ -191,14 +201,14 @@ class _WordIds(dict[str, list[int]]):
 
     def of_text(self, text: str) -> list[int]:
         """Token ids of a text, as the tokenizer gives them."""
-        if _SPECIAL.search(text):
+        if _SPECIAL_TOKENS.search(text):
             return self._tokenizer.encode(text).ids
         ids = [self._first]
         for word in _WORD.findall(text):
             ids += self[word]
-            if len(ids) >= self._most_ids:
+            if len(ids) >= self._max_ids:
                 break
-        return [*ids[: self._most_ids], self._last]
+        return [*ids[: self._max_ids], self._last]
 
 
 class _Table:
@@ -226,8 +236,8 @@ class _Table:
 def _lengths(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """L2 norms of rows, shape (n, 1), without a copy of all rows on the way."""
     lengths = np.empty((len(vectors), 1), np.float32)
-    for start in range(0, len(vectors), _BLOCK):
-        block = slice(start, start + _BLOCK)
+    for start in range(0, len(vectors), _ROWS_A_BLOCK):
+        block = slice(start, start + _ROWS_A_BLOCK)
         lengths[block] = np.linalg.norm(vectors[block], axis=1, keepdims=True)
     return lengths
 

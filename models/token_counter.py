@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..errors import ModelError
-from .hub import WEIGHTS
+from .hub import WEIGHTS_FOLDER
 
 if TYPE_CHECKING:
     import tiktoken
@@ -21,7 +21,7 @@ _PATTERN = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 )
-_SPECIAL = {
+_SPECIAL_TOKENS = {
     "<|endoftext|>": 100257,
     "<|fim_prefix|>": 100258,
     "<|fim_middle|>": 100259,
@@ -29,11 +29,13 @@ _SPECIAL = {
     "<|endofprompt|>": 100276,
 }
 
-_LONGEST_RUN = 1_000
+_MAX_RUN_CHARS = 1_000
 """Byte-pair merging is quadratic in the length of a piece, and a piece can be as long as a run of
 letters, of punctuation or of spaces; a longer run is counted in parts of this many characters."""
 
-_LONG_RUN = re.compile(rf"(?:\w{{{_LONGEST_RUN}}}|[^\w\s]{{{_LONGEST_RUN}}}|\s{{{_LONGEST_RUN}}})")
+_LONG_RUN = re.compile(
+    rf"(?:\w{{{_MAX_RUN_CHARS}}}|[^\w\s]{{{_MAX_RUN_CHARS}}}|\s{{{_MAX_RUN_CHARS}}})"
+)
 
 
 class TokenCounter:
@@ -71,7 +73,7 @@ class TokenCounter:
 
 
 def _split_long_runs(text: str) -> list[str]:
-    if len(text) <= _LONGEST_RUN:
+    if len(text) <= _MAX_RUN_CHARS:
         return [text]
     parts, start = [], 0
     for run in _LONG_RUN.finditer(text):
@@ -85,10 +87,10 @@ def _bundled_encoding() -> tiktoken.Encoding:
     import tiktoken
 
     # tiktoken's own reader copies what it reads into a shared temporary folder.
-    lines = (WEIGHTS / f"{_BUNDLED}.tiktoken").read_bytes().splitlines()
+    lines = (WEIGHTS_FOLDER / f"{_BUNDLED}.tiktoken").read_bytes().splitlines()
     ranks = {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}
     return tiktoken.Encoding(
-        _BUNDLED, pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens=_SPECIAL
+        _BUNDLED, pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens=_SPECIAL_TOKENS
     )
 
 

@@ -39,7 +39,7 @@ def load_tokenizer(folder: Path, max_tokens: int) -> Tokenizer:
     return tokenizer
 
 
-def encodable(text: str, max_tokens: int) -> str:
+def cut_for_tokenizer(text: str, max_tokens: int) -> str:
     """Bound a text and replace lone surrogates, which no tokenizer accepts, by U+FFFD.
 
     Args:

@@ -15,7 +15,7 @@ from ..catalog import Catalog, Tool
 from ..catalog.catalog import differing
 from ..catalog.tool_document import lexical_document
 from ..models import Encoder
-from ..text import words
+from ..text import lower_words
 from .backends.protocols import DenseSearch, JointSearch, LexicalSearch, Retriever
 from .example_queries import ExampleQueries
 from .id_lookup import Names
@@ -60,7 +60,7 @@ class Index:
         catalog: the tools that can be found.
         tools: tools by row, as they are shown. A row whose tool was removed since the build keeps
             its last definition; `names` leaves it out.
-        built: tools by row, as the stages were built over them.
+        built_tools: tools by row, as the stages were built over them.
         names: rows of the tools by id and name.
         lexical: the lexical index, or None when no tier needs it.
         dense: the dense stage; None when no tier needs it, or while a first build has not encoded
@@ -68,39 +68,39 @@ class Index:
         static: the static stage, or None when no tier needs it.
         rerankers: the rerank stages by name.
         example_queries: tool id to the example queries of the tool, see `Documents`.
-        queries_source: hash of the rows and pins that decided on `example_queries`.
+        example_queries_hash: hash of the rows and pins that decided on `example_queries`.
         vectors: vectors by text; with a dense stage, arranged as `Vectors.of_tools` says.
-        encoded: how many tools had to be encoded to make this index.
-        provisional: whether the dense stage is still to come: the first version of an engine that
-            answers before its tools are encoded.
-        pending: number of tools that wait for the next version: all tools of a provisional one;
-            otherwise those that are new, and not found yet, or changed.
+        encoded_count: how many tools had to be encoded to make this index.
+        is_provisional: whether the dense stage is still to come: the first version of an engine
+            that answers before its tools are encoded.
+        pending_count: number of tools that wait for the next version: all tools of a provisional
+            one; otherwise those that are new, and not found yet, or changed.
         learned: the learned adjustments of the dense index, or None.
-        missing: stage name to why there is no such stage now.
+        missing_stages: stage name to why there is no such stage now.
         twins: tools that say nearly the same; None where nobody asked for them.
         copies: the copies among the tools, and their originals.
-        joint: searches several stages at once; None where each is searched alone.
+        joint_search: searches several stages at once; None where each is searched alone.
     """
 
     catalog: Catalog
     tools: tuple[Tool, ...]
-    built: tuple[Tool, ...]
+    built_tools: tuple[Tool, ...]
     names: Names
     lexical: LexicalSearch | None = None
     dense: DenseStage | None = None
     static: StaticRetriever | None = None
     rerankers: Mapping[str, RerankStage] = field(default_factory=dict)
     example_queries: Mapping[str, ExampleQueries] = field(default_factory=dict)
-    queries_source: str = ""
+    example_queries_hash: str = ""
     vectors: Vectors | None = None
-    encoded: int = 0
-    provisional: bool = False
-    pending: int = 0
+    encoded_count: int = 0
+    is_provisional: bool = False
+    pending_count: int = 0
     learned: LearnedChange | None = None
-    missing: Mapping[str, Exception] = field(default_factory=dict)
+    missing_stages: Mapping[str, Exception] = field(default_factory=dict)
     twins: Twins | None = None
     copies: Copies = field(default_factory=Copies)
-    joint: JointSearch | None = None
+    joint_search: JointSearch | None = None
 
     @cached_property
     def retrievers(self) -> Mapping[str, Retriever]:
@@ -119,7 +119,7 @@ class Index:
         """Fingerprint and the user's summary, for each tool that has one among example queries."""
         return tuple(
             (tool.fingerprint, queries.summary)
-            for tool in self.built
+            for tool in self.built_tools
             if (queries := self.example_queries.get(tool.id)) is not None and queries.summary
         )
 
@@ -138,34 +138,34 @@ class Index:
         """The encoder's vectors of the tools, shape (n, dim); None without a dense stage."""
         if self.dense is None or self.vectors is None:
             return None
-        return self.vectors.of_tools(len(self.built))
+        return self.vectors.of_tools(len(self.built_tools))
 
-    def by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
+    def rows_in_id_order(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
         """The rows of a mask that have a tool, in order of tool id, shape (m,)."""
-        return self.names.by_id(mask)
+        return self.names.rows_in_id_order(mask)
 
-    def named(self, text: str) -> Sequence[int]:
+    def rows_named(self, text: str) -> Sequence[int]:
         """Rows whose id or name is exactly `text`, or else but for letter case, or as words."""
-        return self.names.named(text)
+        return self.names.rows_named(text)
 
     def names_of(self, tools: tuple[Tool, ...]) -> Names:
         """The names of a version with these tools by row.
 
         The same object for the same tools, so that rules compiled over it are used again.
         """
-        if self.names.present is None and self.tools == tools:
+        if self.names.present_rows is None and self.tools == tools:
             return self.names
         return self.names.changed(self.tools, tools)
 
     @property
-    def is_as_built(self) -> bool:
+    def shows_built_tools(self) -> bool:
         """Whether it shows just the tools that its stages were built over."""
-        return self.names.present is None and self.tools == self.built
+        return self.names.present_rows is None and self.tools == self.built_tools
 
-    def is_whole(self, catalog: Catalog) -> bool:
+    def is_built_over(self, catalog: Catalog) -> bool:
         """Whether all stages were built, over just these tools in any order."""
-        whole = not self.provisional and len(catalog) == len(self.built)
-        return whole and rows_of(catalog) == self.built
+        whole = not self.is_provisional and len(catalog) == len(self.built_tools)
+        return whole and catalog.in_id_order == self.built_tools
 
     def showing(self, catalog: Catalog) -> Index:
         """The same stages over a newer catalog, until the next one is built.
@@ -175,7 +175,7 @@ class Index:
         """
         if catalog is self.catalog:
             return self
-        rows = rows_of(catalog)
+        rows = catalog.in_id_order
         was, is_now = differing(self.tools, rows)
         newest = {tool.id: tool for tool in rows[is_now]}
         changed_rows = range(len(self.tools))[was]
@@ -195,17 +195,17 @@ class Index:
         names = self.names
         # Rules compiled over a version are kept by its names: a changed definition needs new ones.
         has_changed = any(tools[row] is not self.tools[row] for row in changed_rows)
-        if has_changed or not present.all() or names.present is not None:
+        if has_changed or not present.all() or names.present_rows is not None:
             names = names.changed(self.tools, tools, None if present.all() else present)
-        was, is_now = differing(self.built, rows)
-        built = {tool.id: tool for tool in self.built[was]}
+        was, is_now = differing(self.built_tools, rows)
+        built = {tool.id: tool for tool in self.built_tools[was]}
         waiting = sum(built.get(tool.id) != tool for tool in rows[is_now])
         return replace(
             self,
             catalog=catalog_shown,
             tools=tuple(tools),
             names=names,
-            pending=len(catalog) if self.provisional else waiting,
+            pending_count=len(catalog) if self.is_provisional else waiting,
         )
 
 
@@ -254,13 +254,8 @@ class Documents(Sequence[Mapping[str, str]]):
         if self._example_queries and "all" in document:
             queries = self._example_queries.get(tool.id)
             if queries is None:
-                distinct = " ".join(dict.fromkeys(words(document["all"])))
+                distinct = " ".join(dict.fromkeys(lower_words(document["all"])))
                 document["all"] += f" {distinct} {distinct}"
             else:
                 document["all"] += f" {queries.text}"
         return document
-
-
-def rows_of(catalog: Catalog) -> tuple[Tool, ...]:
-    """The tools of a catalog by row: in order of id."""
-    return catalog.in_id_order

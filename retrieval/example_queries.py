@@ -17,18 +17,18 @@ from .store.vectors import text_key
 #: What the mean of a tool's example queries weighs beside its definition, and the length of the
 #: vector of a tool that has some. They lie nearer to queries than definitions do: at full length
 #: such tools would displace tools without any. Chosen on mcp_dev (ADR 20).
-WEIGHT, LENGTH = 1.3, 0.9
+QUERY_WEIGHT, MOVED_LENGTH = 1.3, 0.9
 
 
 class QueryMean(NamedTuple):
     """The mean of the vectors of some queries, made beforehand.
 
     Args:
-        model: fingerprint of the encoder.
+        encoder_fingerprint: fingerprint of the encoder.
         values: shape (dim,).
     """
 
-    model: str
+    encoder_fingerprint: str
     values: NDArray[np.float32]
 
 
@@ -58,7 +58,7 @@ class ExampleQueries:
         return " ".join((*self.queries, *self.when))
 
     @property
-    def to_encode(self) -> tuple[str, ...]:
+    def texts_to_encode(self) -> tuple[str, ...]:
         """The texts to encode: the queries, or the sentences if there are none."""
         return self.queries or self.when
 
@@ -83,9 +83,9 @@ def moved_to_queries(
         values: vectors of tools with example queries, L2-normalised, shape (m, dim).
         means: the mean vector of the queries of each, shape (m, dim).
     """
-    moved = values + WEIGHT * means
+    moved = values + QUERY_WEIGHT * means
     lengths = np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12)
-    unit: NDArray[np.float32] = LENGTH * moved / lengths
+    unit: NDArray[np.float32] = MOVED_LENGTH * moved / lengths
     return unit
 
 

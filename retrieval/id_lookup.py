@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from ..catalog import Tool
 from ..catalog.catalog import differing
-from ..text import spaced
+from ..text import identifiers_as_words
 
 # Before a name that reads like an id; no name has a line break.
-_NAME = "\n"
+_NAME_MARK = "\n"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,19 +28,19 @@ class Names:
 
     Args:
         rows: tool id to its row.
-        exact: id or name to the ids of the tools that have it.
-        folded: the same without regard to letter case, for ids and names that are not in `exact`
-            in this form already.
-        spelled: name of several words to the ids of the tools that have it, as people write it:
-            `list files` and `disk list files` for `disk/list_files` and `disk/listFiles`.
-        present: mask of the rows that have a tool, shape (n,); None for all rows.
+        by_name: id or name to the ids of the tools that have it.
+        by_folded_name: the same without regard to letter case, for ids and names that are not in
+            `by_name` in this form already.
+        by_spoken_name: name of several words to the ids of the tools that have it, as people write
+            it: `list files` and `disk list files` for `disk/list_files` and `disk/listFiles`.
+        present_rows: mask of the rows that have a tool, shape (n,); None for all rows.
     """
 
     rows: dict[str, int]
-    exact: dict[str, tuple[str, ...]]
-    folded: dict[str, tuple[str, ...]]
-    spelled: dict[str, tuple[str, ...]]
-    present: NDArray[np.bool_] | None = None
+    by_name: dict[str, tuple[str, ...]]
+    by_folded_name: dict[str, tuple[str, ...]]
+    by_spoken_name: dict[str, tuple[str, ...]]
+    present_rows: NDArray[np.bool_] | None = None
 
     @classmethod
     def of(cls, tools: Sequence[Tool], present: NDArray[np.bool_] | None = None) -> Self:
@@ -65,12 +65,12 @@ class Names:
             tools: as for `of`.
             present: as for `of`.
         """
-        before, now = _present(earlier_tools, self.present), _present(tools, present)
+        before, now = _present(earlier_tools, self.present_rows), _present(tools, present)
         was, is_now = differing(before, now)
         kept = set(map(id, before[was])).intersection(map(id, now[is_now]))
         removed = _entries(tool for tool in before[was] if id(tool) not in kept)
         added = _entries(tool for tool in now[is_now] if id(tool) not in kept)
-        tables = (self.exact.copy(), self.folded.copy(), self.spelled.copy())
+        tables = (self.by_name.copy(), self.by_folded_name.copy(), self.by_spoken_name.copy())
         for table, removed_ids, added_ids in zip(tables, removed, added, strict=True):
             for key, ids in removed_ids.items():
                 table[key] = tuple(tool_id for tool_id in table[key] if tool_id not in ids)
@@ -84,11 +84,11 @@ class Names:
         all_ids[was] = [tool.id for tool in now[is_now]]
         return type(self)(dict(zip(all_ids, rows, strict=True)), *tables, present)
 
-    def by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
+    def rows_in_id_order(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
         """The rows of a mask that have a tool, in order of tool id, shape (m,)."""
-        return np.flatnonzero(mask if self.present is None else mask & self.present)
+        return np.flatnonzero(mask if self.present_rows is None else mask & self.present_rows)
 
-    def named(self, text: str) -> Sequence[int]:
+    def rows_named(self, text: str) -> Sequence[int]:
         """Rows whose id or name is exactly `text`, or else but for letter case, or as words.
 
         A name with a slash counts only where no id reads so: nothing *named* like the id of another
@@ -96,13 +96,15 @@ class Names:
         """
         name = name_in_query(text)
         folded = name.casefold()
-        for prefix in ("", _NAME):
-            if ids := self.exact.get(prefix + name):
+        for prefix in ("", _NAME_MARK):
+            if ids := self.by_name.get(prefix + name):
                 return self._rows_of(ids)
-            same_folded = (table.get(prefix + folded, ()) for table in (self.exact, self.folded))
+            same_folded = (
+                table.get(prefix + folded, ()) for table in (self.by_name, self.by_folded_name)
+            )
             if all_ids := {tool_id for ids in same_folded for tool_id in ids}:
                 return self._rows_of(all_ids)
-        return self._rows_of(self.spelled.get(_as_words(name), ()))
+        return self._rows_of(self.by_spoken_name.get(_as_words(name), ()))
 
     def _rows_of(self, ids: Collection[str]) -> Sequence[int]:
         return sorted(self.rows[tool_id] for tool_id in ids)
@@ -117,13 +119,13 @@ _Ids = dict[str, dict[str, None]]
 
 
 def _entries(tools: Iterable[Tool]) -> tuple[_Ids, _Ids, _Ids]:
-    """The entries `exact`, `folded` and `spelled` of tools."""
+    """The entries `by_name`, `by_folded_name` and `by_spoken_name` of tools."""
     exact: _Ids = {}
     folded: _Ids = {}
     spelled: _Ids = {}
     for tool in tools:
         tool_id, name = tool.id, tool.name
-        for key in {tool_id, _NAME + name if "/" in name and name != tool_id else name}:
+        for key in {tool_id, _NAME_MARK + name if "/" in name and name != tool_id else name}:
             exact.setdefault(key, {})[tool_id] = None
             if (folded_key := key.casefold()) != key:
                 folded.setdefault(folded_key, {})[tool_id] = None
@@ -139,7 +141,7 @@ def _as_words(name: str) -> str:
     """The words of a name, in lower case, with a blank between."""
     if name.isascii() and name.islower() and name.replace("_", "").isalpha():
         return name.replace("_", " ")
-    return spaced(name).casefold()
+    return identifiers_as_words(name).casefold()
 
 
 def name_in_query(text: str) -> str:

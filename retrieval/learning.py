@@ -13,15 +13,15 @@ from ..errors import RequestError
 from .backends.exact import ExactIndex
 from .catalog_index import Index
 from .ranking_metrics import Judgement, bootstrap_interval, hit_at, recall_at
-from .usage import LearnedChange, UsageEvent, families, numbered
+from .usage import LearnedChange, UsageEvent, family_numbers, numbers_of_texts
 
 #: Parts that events and tools are dealt into; each is held out once.
-PARTS = 5
+FOLD_COUNT = 5
 #: Ranks that the metrics look at.
-DEPTH = 10
+RANKS_MEASURED = 10
 METRICS = ("hit@1", "recall@10")
 #: Held-out requests, of each kind, below which nothing can be said.
-LEAST = 20
+MIN_HELD_OUT = 20
 _RESAMPLES = 2_000
 
 
@@ -51,16 +51,16 @@ def folds(
     Args:
         queries: the requests.
         relevant: rows of the tools of each, at least one.
-        family: family of each row, see `usage.families`.
+        family: family of each row, see `usage.family_numbers`.
 
     Yields:
-        `PARTS` folds.
+        `FOLD_COUNT` folds.
     """
     random = np.random.default_rng(0)
-    event_part = random.integers(PARTS, size=len(queries))[numbered(queries)]
-    tool_part = random.integers(PARTS, size=len(family))[family]
+    event_part = random.integers(FOLD_COUNT, size=len(queries))[numbers_of_texts(queries)]
+    tool_part = random.integers(FOLD_COUNT, size=len(family))[family]
     parts_of_events = [np.unique(tool_part[rows]) for rows in relevant]
-    for part in range(PARTS):
+    for part in range(FOLD_COUNT):
         outside = np.array([part not in parts for parts in parts_of_events], np.bool_)
         inside = np.array(
             [len(parts) == 1 and parts[0] == part for parts in parts_of_events], np.bool_
@@ -76,7 +76,7 @@ def folds(
 
 def scores(judgement: Judgement) -> NDArray[np.float64]:
     """The `METRICS` of each request, shape (n, 2)."""
-    return np.column_stack([hit_at(judgement, 1), recall_at(judgement, DEPTH)])
+    return np.column_stack([hit_at(judgement, 1), recall_at(judgement, RANKS_MEASURED)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +145,10 @@ def rejection_reason(seen: Comparison, unseen: Comparison) -> str | None:
     """
     kinds = (("with events", seen), ("without events", unseen))
     for name, kind in kinds:
-        if kind.events < LEAST:
+        if kind.events < MIN_HELD_OUT:
             return (
-                f"too few events: {kind.events} held-out requests of tools {name}, {LEAST} are "
-                "needed to tell; record more"
+                f"too few events: {kind.events} held-out requests of tools {name}, {MIN_HELD_OUT} "
+                "are needed to tell; record more"
             )
     for name, kind in kinds:
         for metric, change, low, high in zip(
@@ -175,17 +175,17 @@ def _points(share: float) -> str:
 #: In place of a rival, where a request has fewer.
 _NO_TOOL = -1
 #: Tools that a tool has to beat in training: a few dozen hard ones say most of what all would.
-_RIVALS = 24
+_RIVAL_COUNT = 24
 #: Nearest tools that rivals are chosen from; the others serve the request or are twins.
-_NEAREST = 64
+_NEAREST_COUNT = 64
 _TEMPERATURE = 0.05
 #: Few events make few steps, so that they change little. More of them, or more steps, help tools
 #: with events and harm the others (ADR 7).
-_EPOCHS, _STEPS, _BATCH = 10, 64, 64
+_EPOCHS, _MAX_STEPS, _MIN_BATCH = 10, 64, 64
 # Adam (Kingma and Ba 2015) with a shorter memory of squares, as the steps are few.
-_RATE, _MOMENTUM, _SQUARES = 1e-3, 0.9, 0.99
+_LEARNING_RATE, _MOMENTUM, _SQUARES_DECAY = 1e-3, 0.9, 0.99
 #: Held-out requests of each kind in a fold that are searched for the report.
-_MEASURED = 500
+_MAX_MEASURED = 500
 
 #: Rows that a tier places first, for each request: of the index with this change, or without any.
 RankQueries = Callable[
@@ -256,8 +256,8 @@ def learn(
     if not usable_events:
         raise RequestError(f"events: none of {len(events)} names a tool of the catalog")
     texts, relevant = [text for text, _ in usable_events], [rows for _, rows in usable_events]
-    queries, model = index.encoder.encode(texts, query=True), index.vectors.model
-    family = families(index.tools)
+    queries, model = index.encoder.encode(texts, query=True), index.vectors.encoder_fingerprint
+    family = family_numbers(index.tools)
     pairs, choices = _pairs_with_rivals(queries, relevant, base, family)
 
     def learn_from(part: NDArray[np.int64]) -> LearnedChange:
@@ -268,9 +268,9 @@ def learn(
     def measure(learned: LearnedChange | None, part: NDArray[np.int64]) -> NDArray[np.float64]:
         rankings = rank_queries(learned, [texts[event] for event in part.tolist()], queries[part])
         served = [relevant[event] for event in part.tolist()]
-        hits = np.zeros((len(part), DEPTH), np.bool_)
+        hits = np.zeros((len(part), RANKS_MEASURED), np.bool_)
         for place, rows in enumerate(rankings):
-            hits[place, : len(rows)] = np.isin(rows, served[place])[:DEPTH]
+            hits[place, : len(rows)] = np.isin(rows, served[place])[:RANKS_MEASURED]
         return scores(Judgement(hits, np.array([len(rows) for rows in served])))
 
     seen_measurements: list[_Measurement] = []
@@ -281,7 +281,7 @@ def learn(
             (seen_measurements, fold.seen),
             (unseen_measurements, fold.unseen),
         ):
-            part = _spread(held_out, _MEASURED)
+            part = _spread(held_out, _MAX_MEASURED)
             groups = family[[relevant[event][0] for event in part.tolist()]]
             measurements.append((measure(None, part), measure(learned, part), groups))
     seen, unseen = _compare(seen_measurements), _compare(unseen_measurements)
@@ -322,7 +322,7 @@ def _pairs_with_rivals(
         queries: the requests, shape (n, dim), L2-normalised.
         relevant: rows of the tools that served each.
         base: the encoder's vectors of the tools, shape (tools, dim).
-        family: family of each tool, see `usage.families`.
+        family: family of each tool, see `usage.family_numbers`.
 
     Returns:
         Position of each pair's request, shape (p,); rows of its tool and then of the rivals, twins
@@ -330,11 +330,11 @@ def _pairs_with_rivals(
     """
     dense = ExactIndex(base)
     pairs = np.repeat(np.arange(len(queries)), [len(rows) for rows in relevant])
-    choices = np.full((len(pairs), 1 + _RIVALS), _NO_TOOL, np.int64)
+    choices = np.full((len(pairs), 1 + _RIVAL_COUNT), _NO_TOOL, np.int64)
     choices[:, 0] = np.concatenate(relevant)
     for event, (query, served) in enumerate(zip(queries, relevant, strict=True)):
-        near = dense.search(query, _NEAREST).rows
-        rivals = near[~np.isin(family[near], family[served])][:_RIVALS]
+        near = dense.search(query, _NEAREST_COUNT).rows
+        rivals = near[~np.isin(family[near], family[served])][:_RIVAL_COUNT]
         choices[pairs == event, 1 : 1 + len(rivals)] = rivals
     return pairs, choices
 
@@ -354,13 +354,13 @@ def _train_change(
     """
     change = np.zeros((base.shape[1], base.shape[1]), np.float32)
     mean, square = np.zeros_like(change), np.zeros_like(change)
-    random, batch_size = np.random.default_rng(0), max(_BATCH, len(choices) // 20)
+    random, batch_size = np.random.default_rng(0), max(_MIN_BATCH, len(choices) // 20)
     batches = [
         positions[start : start + batch_size]
         for positions in (random.permutation(len(choices)) for _ in range(_EPOCHS))
         for start in range(0, len(positions), batch_size)
     ]
-    for step, batch in enumerate(batches[:_STEPS], start=1):
+    for step, batch in enumerate(batches[:_MAX_STEPS], start=1):
         is_tool = choices[batch] != _NO_TOOL
         batch_queries, tools = queries[batch], base[np.where(is_tool, choices[batch], 0)]
         scores = np.matmul(tools, (batch_queries + batch_queries @ change)[:, :, None])[:, :, 0]
@@ -371,7 +371,7 @@ def _train_change(
         pushed = np.matmul(odds[:, None, :].astype(np.float32), tools)[:, 0]
         slope = batch_queries.T @ pushed / (len(batch) * _TEMPERATURE)
         mean += (1 - _MOMENTUM) * (slope - mean)
-        square += (1 - _SQUARES) * (slope * slope - square)
-        scale = np.sqrt(square / (1 - _SQUARES**step)) + 1e-6
-        change -= (_RATE / (1 - _MOMENTUM**step)) * mean / scale
+        square += (1 - _SQUARES_DECAY) * (slope * slope - square)
+        scale = np.sqrt(square / (1 - _SQUARES_DECAY**step)) + 1e-6
+        change -= (_LEARNING_RATE / (1 - _MOMENTUM**step)) * mean / scale
     return change

@@ -13,7 +13,7 @@ from ..errors import RequestError
 MAX_QUERY_CHARS = 8_000
 
 
-def bounded(text: str, place: str = "query") -> str:
+def bounded_query(text: str, place: str = "query") -> str:
     """The part of a request's text that is read.
 
     Args:
@@ -40,14 +40,14 @@ class Query:
         allowed: mask over the rows of the index, shape (n,), or None when every row may be
             returned. Stages search *inside* it.
         vector: the encoded text, shape (dim,), when it was encoded beforehand in a batch.
-        due: `perf_counter()` value by which the answer is due; None for no limit.
+        deadline: `perf_counter()` value by which the answer is due; None for no limit.
         queued_ms: milliseconds that the request waited until the encoder began.
     """
 
     text: str
     allowed: NDArray[np.bool_] | None = None
     vector: NDArray[np.float32] | None = None
-    due: float | None = None
+    deadline: float | None = None
     queued_ms: float = 0.0
 
 
@@ -58,13 +58,13 @@ class Ranking:
     Args:
         rows: shape (m,). Ties are in order of row, which is that of tool id.
         scores: shape (m,), descending.
-        rest: score of the rows that are not here, at most; None where it is only known to be no
-            more than the lowest score here.
+        max_other_score: score of the rows that are not here, at most; None where it is only known
+            to be no more than the lowest score here.
     """
 
     rows: NDArray[np.int64]
     scores: NDArray[np.float32]
-    rest: float | None = None
+    max_other_score: float | None = None
 
     @classmethod
     def empty(cls) -> Ranking:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 RESAMPLES = 1000
 """Bootstrap resamples: the usual count at which a 95 % interval's ends move in the third digit."""
 
-_BLOCK = 4_000_000
+_CELLS_A_BLOCK = 4_000_000
 """Cells of the resampling matrix held at a time (32 MB), so that 60,000 queries stay cheap."""
 
 
@@ -93,12 +93,12 @@ def reciprocal_rank(judgement: Judgement) -> NDArray[np.float64]:
     return np.where(judgement.is_relevant.any(axis=1), 1.0 / (first_place + 1), 0.0)
 
 
-QUALITY = ("hit@1", "hit@3", "recall@5", "recall@10", "complete@10", "ndcg@10", "mrr")
+QUALITY_METRICS = ("hit@1", "hit@3", "recall@5", "recall@10", "complete@10", "ndcg@10", "mrr")
 """The ranking metrics every report carries, in the order it carries them."""
 
 
 def quality(judgement: Judgement) -> NDArray[np.float64]:
-    """Every metric of `QUALITY` for every query, (queries, metrics)."""
+    """Every metric of `QUALITY_METRICS` for every query, (queries, metrics)."""
     return np.column_stack(
         (
             hit_at(judgement, 1),
@@ -150,7 +150,7 @@ def bootstrap_interval(
     rng = np.random.default_rng(seed)
     even = np.full(units, 1.0 / units)
     means = np.empty((resamples, values.shape[1]))
-    block = max(1, _BLOCK // units)
+    block = max(1, _CELLS_A_BLOCK // units)
     for start in range(0, resamples, block):
         stop = min(start + block, resamples)
         drawn = rng.multinomial(units, even, size=stop - start)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 _Rows = Sequence[int] | NDArray[np.intp]
 #: Refusals that a Selection's JSON form shows.
-SHOWN = 5
+SHOWN_REFUSALS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Denials(Sequence[Refusal]):
     def __repr__(self) -> str:
         return f"Denials({len(self)} tools)"
 
-    def nearest(self, count: int = SHOWN) -> tuple[Refusal, ...]:
+    def nearest(self, count: int = SHOWN_REFUSALS) -> tuple[Refusal, ...]:
         """The refusals of the denied tools that fit the query best."""
         rows = self._rows if self._nearest is None else self._nearest(count)
         return tuple(self._refusal(row) for row in rows[:count])

@@ -174,7 +174,7 @@ class Selection:
         return tuple(hit.id for hit in self.hits)
 
     @property
-    def ranked(self) -> tuple[Hit, ...]:
+    def hits_and_dropped(self) -> tuple[Hit, ...]:
         """All hits that were ranked: those of the answer, then those that were dropped."""
         return self.hits + self.dropped
 

@@ -56,7 +56,7 @@ def checked_events(events: Iterable[UsageEvent]) -> list[UsageEvent]:
     return checked
 
 
-def families(tools: Sequence[Tool]) -> NDArray[np.int64]:
+def family_numbers(tools: Sequence[Tool]) -> NDArray[np.int64]:
     """A number for each tool that it shares with its twins: those of the same name and description.
 
     Letters and digits only. Twins serve the same requests, so they are held out together.
@@ -65,10 +65,10 @@ def families(tools: Sequence[Tool]) -> NDArray[np.int64]:
         re.sub(r"[\W_]+", " ", f"{tool.name} {tool.description}".casefold()).strip()
         for tool in tools
     ]
-    return numbered(names)
+    return numbers_of_texts(names)
 
 
-def numbered(texts: Sequence[str]) -> NDArray[np.int64]:
+def numbers_of_texts(texts: Sequence[str]) -> NDArray[np.int64]:
     """A number for each text, from 0; equal texts have the same."""
     numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     return np.array([numbers[text] for text in texts], np.int64)
@@ -85,18 +85,18 @@ class LearnedChange:
     """A linear change of all tool vectors, those of tools to come included.
 
     Args:
-        map: a vector v becomes v + map v, L2-normalised; shape (dim, dim).
-        model: fingerprint of the encoder.
+        matrix: a vector v becomes v + map v, L2-normalised; shape (dim, dim).
+        encoder_fingerprint: fingerprint of the encoder.
         events: how many events it was learned from.
     """
 
-    map: NDArray[np.float32]
-    model: str
+    matrix: NDArray[np.float32]
+    encoder_fingerprint: str
     events: int
 
     def vectors(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Vectors of tools with what was learned, from the encoder's; shape (n, dim)."""
-        changed = values + values @ self.map.T
+        changed = values + values @ self.matrix.T
         lengths = np.linalg.norm(changed, axis=1, keepdims=True)
         unit: NDArray[np.float32] = changed / np.maximum(lengths, np.finfo(np.float32).tiny)
         return unit
@@ -108,7 +108,7 @@ class LearnedChange:
     def save(self, file: Path) -> None:
         """Write it to a new file."""
         with file.open("wb") as content:
-            np.savez(content, map=self.map, model=self.model, events=self.events)
+            np.savez(content, map=self.matrix, model=self.encoder_fingerprint, events=self.events)
 
     @classmethod
     def load(cls, file: Path) -> Self:

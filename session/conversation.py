@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import RequestError
 from ..retrieval.query import MAX_QUERY_CHARS
-from ..text import terms, words
+from ..text import lower_words, search_terms
 
 #: Messages kept, the newest.
 MAX_MESSAGES = 12
@@ -20,7 +20,7 @@ _SPEAKERS = frozenset({"user", "assistant"})
 
 # Logistic regression of "this only makes sense with what was said before" on conversations
 # written for the project and on requests put after somebody else's conversation.
-_TERMS, _GAIN, _DENSITY, _INTERCEPT = -3.5, 4.3, 1.4, 5.3
+_TERMS_WEIGHT, _GAIN_WEIGHT, _DENSITY_WEIGHT, _INTERCEPT = -3.5, 4.3, 1.4, 5.3
 #: What the search with context weighs at most, beside the request alone.
 _MAX_WEIGHT = 0.6
 
@@ -123,7 +123,7 @@ class Conversation:
         return self.messages[: request_indexes[-1]] if request_indexes else ()
 
     @property
-    def answered(self) -> str:
+    def last_answer(self) -> str:
         """The assistant's message right before the last one of the user; empty if there is none."""
         earlier = self.earlier
         return earlier[-1].content if earlier and earlier[-1].role == "assistant" else ""
@@ -133,8 +133,6 @@ class Conversation:
         """The last message of the user, followed by the earlier ones, newest first.
 
         Encoders cut texts at the end. Without earlier messages, just the message.
-
-        Just the request when nothing was.
         """
         earlier_text = " ".join(message.content for message in reversed(self.earlier))
         return f"{self.request}\n{earlier_text[:CONTEXT_CHARS]}" if earlier_text else self.request
@@ -144,21 +142,26 @@ class Conversation:
         return [{"role": message.role, "content": message.content} for message in self.messages]
 
 
-def context_weight(request: str, alone: float, in_context: float) -> float:
+def weigh_context(request: str, alone: float, in_context: float) -> float:
     """Weight of the search with context, relative to the search for the message alone.
 
     From 0 to 0.6. The weight is high for a short message that finds better tools with context, and
-        low for a complete one. Scores are compared as a ratio, because each tier has its own units.
+    low for a complete one. Scores are compared as a ratio, because each tier has its own units.
 
     Args:
         request: the last message of the user.
         alone: best score of the search for it.
         in_context: best score of the search with context.
     """
-    distinct_terms = len(set(terms(request)))
+    distinct_terms = len(set(search_terms(request)))
     gain = 0.0 if in_context <= 0 else (in_context - alone) / in_context
-    density = distinct_terms / max(len(words(request)), 1)
-    evidence = _TERMS * math.log1p(distinct_terms) + _GAIN * gain + _DENSITY * density + _INTERCEPT
+    density = distinct_terms / max(len(lower_words(request)), 1)
+    evidence = (
+        _TERMS_WEIGHT * math.log1p(distinct_terms)
+        + _GAIN_WEIGHT * gain
+        + _DENSITY_WEIGHT * density
+        + _INTERCEPT
+    )
     return _MAX_WEIGHT / (1 + math.exp(-max(min(evidence, 50.0), -50.0)))
 
 

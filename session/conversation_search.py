@@ -12,32 +12,34 @@ from numpy.typing import NDArray
 
 from ..catalog import Tool
 from ..retrieval import Hit, Selection, StageResult, Strategy
-from .conversation import context_weight
-from .intents import clauses
+from .conversation import weigh_context
+from .intents import parts_of_message
 
 if TYPE_CHECKING:
     from ..view import View
 
 Scores = NDArray[np.float64]
+"""One score for each tool of a `ScoreBoard`, (tools,)."""
 
 # What a server's best tool lends to the others of its server: steps of one job tend to live
 # together. More where the request has several parts.
-_COHESION, _COHESION_OF_PARTS = 0.2, 0.5
+_SERVER_SHARE, _SERVER_SHARE_OF_PARTS = 0.2, 0.5
 # What a server called lately lends to its tools that were not, times the weight of the context.
 _SERVER_BONUS = 0.1
 # A part must be answered at least this well against the whole request to be an intent.
-_LEAST_PART_SCORE = 0.7
+_MIN_PART_SHARE = 0.7
 # Spread of a tool's credit, as a share of the best score: how near to the best one a tool must be
 # to be offered beside it. And the weight of the whole request's ranking beside the parts'.
-_SPREAD, _WHOLE_CREDIT = 0.1, 2.0
+_CREDIT_SPREAD, _MESSAGE_CREDIT = 0.1, 2.0
 #: Hits taken from each search before they are merged.
-DEPTH = 50
-#: Stages of a search that put tools before all others, whatever their scores.
-_FIRST_STAGES = frozenset(("exact", "claim"))
+HITS_PER_SEARCH = 50
+#: Stages of a search that put tools before all others, whatever their scores: the message is the
+#: tool's id or name, or the tool's server claims the turn with a vote.
+_STAGES_RANKED_FIRST = frozenset(("exact", "claim"))
 #: Weight of the context above which a request is judged by what it finds in context.
-_CONTEXT_LEADS = 0.3
+_MIN_LEADING_WEIGHT = 0.3
 #: Stage under which a hit carries its place and score in the merged ranking.
-STAGE = "session"
+MERGED_STAGE = "session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +49,20 @@ class SearchResults:
     Args:
         queries: the texts searched for, the message first.
         selections: one result per query.
-        merged: all results merged into one.
-        judged: the result for the decision: of the message alone, or with context for a follow-up.
+        merged_selection: all results merged into one, best first, from which tools are offered.
+        judged_selection: the one of `selections` from which is decided whether any tool fits: of
+            the message alone, or with context for a follow-up.
         intents: parts of the message with different tools; empty for a single intent.
-        context: weight of the earlier conversation, from 0 to 1.
+        context_weight: weight of the earlier conversation, from 0 to 1.
         search_ms: milliseconds in the engine.
     """
 
     queries: tuple[str, ...]
     selections: tuple[Selection, ...]
-    merged: Selection
-    judged: Selection
+    merged_selection: Selection
+    judged_selection: Selection
     intents: tuple[str, ...]
-    context: float
+    context_weight: float
     search_ms: float
 
 
@@ -70,7 +73,7 @@ def search_message(
     *,
     tier: str | Strategy | None,
     k: int,
-    context: float | None = None,
+    context_weight: float | None = None,
     called_ids: Collection[str] = (),
 ) -> SearchResults:
     """Search for a message alone, with context, and for its parts, and merge the results.
@@ -81,11 +84,11 @@ def search_message(
         in_context: the message with its context; equal to `request` without context.
         tier: the tier or its name; None for the engine's default.
         k: number of hits needed.
-        context: weight of the search with context; computed from both searches when absent.
+        context_weight: weight of the search with context; computed from both searches when absent.
         called_ids: ids of recently called tools.
     """
-    depth = max(k, DEPTH)
-    parts = clauses(request)
+    depth = max(k, HITS_PER_SEARCH)
+    parts = parts_of_message(request)
     queries = [request]
     if in_context != request:
         queries.append(in_context)
@@ -100,9 +103,9 @@ def search_message(
     if first_part > 1:
         scores_alone, scores_in_context = board.scores[0], board.scores[1]
         weight = (
-            context_weight(request, scores_alone.max(initial=0), scores_in_context.max(initial=0))
-            if context is None
-            else context
+            weigh_context(request, scores_alone.max(initial=0), scores_in_context.max(initial=0))
+            if context_weight is None
+            else context_weight
         )
         message_scores = (1 - weight) * scores_alone + weight * scores_in_context
         if called_ids:
@@ -111,12 +114,12 @@ def search_message(
     ranking = (
         board.credit_for_intents(message_scores, intents)
         if intents
-        else board.with_server_cohesion(message_scores)
+        else board.with_server_share(message_scores)
     )
     if intents:
         # The request's best tool keeps its place; the parts share those below it.
         ranking[np.argmax(message_scores)] = 1.0
-    main = selections[1] if weight > _CONTEXT_LEADS else selections[0]
+    main = selections[1] if weight > _MIN_LEADING_WEIGHT else selections[0]
     sources = [main, *(selection for selection in selections if selection is not main)]
     hits = _merge_hits(board, ranking, message_scores, sources, selections[0], depth)
     return SearchResults(
@@ -154,10 +157,10 @@ def _merge_hits(
     """The merged hits. Tools named in the message and claimed tools stay first."""
     hits_by_id: dict[str, Hit] = {}
     for selection in sources:
-        for hit in selection.ranked:
+        for hit in selection.hits_and_dropped:
             hits_by_id.setdefault(hit.id, hit)
     first_ids = [
-        hit.id for hit in message_selection.hits if not _FIRST_STAGES.isdisjoint(hit.stages)
+        hit.id for hit in message_selection.hits if not _STAGES_RANKED_FIRST.isdisjoint(hit.stages)
     ]
     ids = [tool.id for tool in board.tools]
     credit, scores = ranking.tolist(), message_scores.tolist()
@@ -167,8 +170,8 @@ def _merge_hits(
     ordered = list(dict.fromkeys([*first_ids, *(ids[row] for row in order)]))
     hits = []
     for rank, tool_id in enumerate(ordered[:limit], 1):
-        hit, place = hits_by_id[tool_id], board.places[tool_id]
-        stages = {**hit.stages, STAGE: StageResult(rank, credit[place])}
+        hit, place = hits_by_id[tool_id], board.columns[tool_id]
+        stages = {**hit.stages, MERGED_STAGE: StageResult(rank, credit[place])}
         hits.append(Hit(hit.tool, rank, scores[place], stages))
     return tuple(hits)
 
@@ -182,24 +185,29 @@ class ScoreBoard:
     Args:
         selections: at least one, of one catalog version and tier.
         depth: number of hits requested from each search.
+
+    Attributes:
+        tools: the tools found by any search.
+        columns: id of a tool to its column in `scores`.
+        scores: (searches, tools), float64.
     """
 
     def __init__(self, selections: Sequence[Selection], depth: int) -> None:
-        places: dict[str, int] = {}
+        columns: dict[str, int] = {}
         tools: list[Tool] = []
         for selection in selections:
-            for hit in selection.ranked:
-                if places.setdefault(hit.id, len(tools)) == len(tools):
+            for hit in selection.hits_and_dropped:
+                if columns.setdefault(hit.id, len(tools)) == len(tools):
                     tools.append(hit.tool)
         self.tools = tuple(tools)
-        self.places = places
+        self.columns = columns
         self.scores = np.empty((len(selections), len(tools)))
         for row, selection in enumerate(selections):
             scores = self.scores[row]
-            lowest = min((hit.score for hit in selection.ranked), default=0.0)
-            scores.fill(lowest if len(selection.ranked) >= depth else min(lowest, 0.0))
-            scores[[places[hit.id] for hit in selection.ranked]] = [
-                hit.score for hit in selection.ranked
+            lowest = min((hit.score for hit in selection.hits_and_dropped), default=0.0)
+            scores.fill(lowest if len(selection.hits_and_dropped) >= depth else min(lowest, 0.0))
+            scores[[columns[hit.id] for hit in selection.hits_and_dropped]] = [
+                hit.score for hit in selection.hits_and_dropped
             ]
         # A tool without a server is a server of its own.
         names: dict[tuple[str | None, str | None], int] = {}
@@ -212,28 +220,28 @@ class ScoreBoard:
         )
 
     def with_server_bonus(
-        self, scores: Scores, called_ids: Collection[str], context: float
+        self, scores: Scores, called_ids: Collection[str], context_weight: float
     ) -> Scores:
         """Scores with a bonus for servers of recently called tools, (tools,).
 
         Args:
             scores: (tools,).
             called_ids: ids of the tools called lately.
-            context: weight of the earlier conversation, from 0 to 1.
+            context_weight: weight of the earlier conversation, from 0 to 1.
         """
         servers = {tool.server for tool in self.tools if tool.id in called_ids and tool.server}
         gets_bonus = [tool.server in servers and tool.id not in called_ids for tool in self.tools]
         return np.asarray(
-            scores + np.array(gets_bonus) * (_SERVER_BONUS * context * scores.max(initial=0))
+            scores + np.array(gets_bonus) * (_SERVER_BONUS * context_weight * scores.max(initial=0))
         )
 
-    def with_server_cohesion(self, scores: Scores, *, parts: bool = False) -> Scores:
+    def with_server_share(self, scores: Scores, *, parts: bool = False) -> Scores:
         """Scores plus a share of the best score of the tool's server, (tools,)."""
         if not len(scores):
             return scores
         best = np.full(int(self._servers.max()) + 1, -np.inf)
         np.maximum.at(best, self._servers, scores)
-        share = _COHESION_OF_PARTS if parts else _COHESION
+        share = _SERVER_SHARE_OF_PARTS if parts else _SERVER_SHARE
         return np.asarray(scores + share * best[self._servers])
 
     def intents(self, message_scores: Scores, parts: Sequence[int]) -> list[int]:
@@ -249,7 +257,7 @@ class ScoreBoard:
         intent_rows: list[int] = []
         best_rows: set[int] = set()
         for part in parts if self.tools else ():
-            if self.scores[part].max(initial=0.0) < _LEAST_PART_SCORE * message_scores.max(
+            if self.scores[part].max(initial=0.0) < _MIN_PART_SHARE * message_scores.max(
                 initial=0.0
             ):
                 continue
@@ -265,15 +273,15 @@ class ScoreBoard:
         Each intent distributes its weight over its hits: the closer to its best score, the larger
         the share. The ranking of the whole message takes part too.
         """
-        credit = _WHOLE_CREDIT * _distribute_credit(
-            self.with_server_cohesion(message_scores, parts=True)
+        credit = _MESSAGE_CREDIT * _distribute_credit(
+            self.with_server_share(message_scores, parts=True)
         )
         for intent in intents:
             scores = self._blend_with_message(intent, message_scores)
-            credit = credit + _distribute_credit(
-                self.with_server_cohesion(scores, parts=True)
-            ) / len(intents)
-        return np.asarray(credit / (_WHOLE_CREDIT + 1.0))
+            credit = credit + _distribute_credit(self.with_server_share(scores, parts=True)) / len(
+                intents
+            )
+        return np.asarray(credit / (_MESSAGE_CREDIT + 1.0))
 
     def _blend_with_message(self, part: int, message_scores: Scores) -> Scores:
         """The scores of a part, with a share of the scores of the whole message."""
@@ -284,5 +292,5 @@ def _distribute_credit(scores: Scores) -> Scores:
     best_score = scores.max(initial=0.0)
     if best_score < np.finfo(np.float32).tiny:
         return np.full(len(scores), 1.0 / max(len(scores), 1))
-    weights = np.exp((scores - best_score) / (_SPREAD * best_score))
+    weights = np.exp((scores - best_score) / (_CREDIT_SPREAD * best_score))
     return np.asarray(weights / weights.sum())

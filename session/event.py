@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from ..catalog.text_cleaning import Notes, clean_line
+from ..catalog.text_cleaning import visible_line
 from ..retrieval import Hit
 from ..retrieval.refusal import Refusal
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 #: Candidates an event names, best first.
-CANDIDATES = 20
+MAX_CANDIDATES = 20
 #: Fields of events that are no keys of their own in the JSON form, and decimals of others.
 _FIELDS_LEFT_OUT = frozenset(("origin", "refusals", "content"))
-_DIGITS = {"context": 3, "fits": 4, "timings": 3, "ms": 3}
+_DECIMALS = {"context": 3, "fits": 4, "timings": 3, "ms": 3}
 #: Characters of a name that a model made up.
 _NAME_CHARACTERS = 200
 
@@ -108,7 +108,7 @@ class TurnEvent:
         tier_asked: the tier asked for.
         tier_reason: why another tier ran.
         catalog: fingerprint of the catalog version.
-        candidates: id and score of the tools considered, best first, at most `CANDIDATES`.
+        candidates: id and score of the tools considered, best first, at most `MAX_CANDIDATES`.
         offered: ids of the offered tools, best first.
         denied: number of denied tools.
         refusals: the denied tools that fit the query best.
@@ -187,7 +187,7 @@ class TurnEvent:
             ('billing/list_invoices',)
         """
         first_selection = turn.selections[0] if turn.selections else None
-        candidates = turn.ranked[:CANDIDATES]
+        candidates = turn.ranked[:MAX_CANDIDATES]
         refusals = first_selection.denied.nearest() if first_selection else ()
         stages: dict[str, float] = dict(turn.timings)
         for selection in turn.selections:
@@ -232,7 +232,7 @@ class TurnEvent:
         return _event_form(
             self,
             candidates=[
-                {"id": tool_id, "score": short(score)} for tool_id, score in self.candidates
+                {"id": tool_id, "score": rounded(score)} for tool_id, score in self.candidates
             ],
             denied={
                 "count": self.denied,
@@ -300,7 +300,7 @@ class CallEvent:
         if verdict.tool is not None:
             tool = verdict.tool.id
         else:
-            tool = _printable_name(verdict.asked) if refusal is None else refusal.label
+            tool = _printable_name(verdict.called_name) if refusal is None else refusal.label
         details: dict[str, Any] = {"got": [problem.got for problem in verdict.problems]}
         if refusal is not None:
             details |= _quotes([refusal])
@@ -372,8 +372,8 @@ class PromptEvent:
         """
         return cls(
             origin=origin,
-            phase1_tokens=prompt.phase1_tokens,
-            phase2_tokens=prompt.phase2_tokens + prompt.working_tokens,
+            phase1_tokens=prompt.prefix_tokens,
+            phase2_tokens=prompt.promoted_tokens + prompt.line_tokens,
             changed_bytes=prompt.changed_bytes,
             rebuilt=prompt.rebuilt,
             details={tool_id: level.name.lower() for tool_id, level in prompt.details.items()},
@@ -396,20 +396,20 @@ class Event(Protocol):
     def to_dict(self) -> dict[str, Any]: ...  # noqa: D102
 
 
-def short(value: float | None, digits: int = 6) -> float | None:
+def rounded(value: float | None, digits: int = 6) -> float | None:
     """A number for JSON: rounded; None if it is infinite or not a number."""
     return None if value is None or not math.isfinite(value) else round(value, digits)
 
 
-def plain(value: Any, digits: int) -> Any:
+def json_value(value: Any, digits: int) -> Any:
     """A field in its JSON form; numbers in it are rounded."""
     if isinstance(value, DeniedTool):
         return value.to_dict()
     if isinstance(value, Mapping):
-        return {key: plain(item, digits) for key, item in value.items()}
+        return {key: json_value(item, digits) for key, item in value.items()}
     if isinstance(value, tuple):
-        return [plain(item, digits) for item in value]
-    return short(value, digits) if isinstance(value, float) else value
+        return [json_value(item, digits) for item in value]
+    return rounded(value, digits) if isinstance(value, float) else value
 
 
 def _event_form(event: TurnEvent | CallEvent | PromptEvent, **replaced: Any) -> dict[str, Any]:
@@ -417,8 +417,8 @@ def _event_form(event: TurnEvent | CallEvent | PromptEvent, **replaced: Any) -> 
     form = {"kind": event.kind, **event.origin.to_dict()}
     for event_field in fields(event):
         if event_field.name not in _FIELDS_LEFT_OUT:
-            form[event_field.name] = plain(
-                getattr(event, event_field.name), _DIGITS.get(event_field.name, 6)
+            form[event_field.name] = json_value(
+                getattr(event, event_field.name), _DECIMALS.get(event_field.name, 6)
             )
     content = getattr(event, "content", None)
     return form | replaced | ({} if content is None else {"content": dict(content)})
@@ -438,4 +438,4 @@ def _quotes(refusals: Iterable[Refusal]) -> dict[str, Any]:
 
 def _printable_name(name: str) -> str:
     """A name from a model, made safe for a log and a terminal."""
-    return clean_line(str(name)[:_NAME_CHARACTERS], "", Notes())
+    return visible_line(str(name)[:_NAME_CHARACTERS])

@@ -67,62 +67,66 @@ class EventStats:
     """
 
     def __init__(self, rows: Iterable[Row]) -> None:
-        self.first: str | None = None
-        self.last: str | None = None
-        self.searches: Counter[str] = Counter()
+        #: Times of the first and the last event, ISO 8601; None without events.
+        self.first_time: str | None = None
+        self.last_time: str | None = None
+        #: Outcome of a search, such as `found` or `abstained`, to the number of searches.
+        self.search_outcomes: Counter[str] = Counter()
+        #: Milliseconds of each search.
         self.search_ms: list[float] = []
-        self.calls: Counter[str] = Counter()
+        #: Outcome or check status of a call to the number of calls.
+        self.call_outcomes: Counter[str] = Counter()
         self.servers: defaultdict[str, ServerStats] = defaultdict(ServerStats)
         #: Tokens of the definitions that clients would have read.
-        self.defined = 0
+        self.definition_tokens = 0
         #: Tokens that they were given instead, by what for: list, search, details.
-        self.sent: Counter[str] = Counter()
-        #: The tools there are.
-        self.tools: frozenset[str] = frozenset()
+        self.sent_tokens: Counter[str] = Counter()
+        #: Ids of the tools of the newest catalog.
+        self.tool_ids: frozenset[str] = frozenset()
         #: Conversation to its searches of which no tool was called yet.
-        self.conversations: defaultdict[str, list[OpenSearch]] = defaultdict(list)
+        self.open_searches: defaultdict[str, list[OpenSearch]] = defaultdict(list)
         #: Hour, such as `2026-11-22T20`, to its number of `searches` and `calls`.
-        self.hours: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._fruitless: list[Row] = []
-        #: Profile of the gateway to the tools that exist for it.
+        self.counts_by_hour: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._searches_without_offer: list[Row] = []
+        #: Profile of the gateway to the ids of the tools that exist for it.
         self.profile_tools: dict[str, frozenset[str]] = {}
-        #: Profile to the tools that were found or called; sessions of the library have none.
+        #: Profile to the ids of the tools found or called; sessions of the library have none.
         self._tools_seen: defaultdict[str | None, set[str]] = defaultdict(set)
         for row in rows:
             self._count_event(row)
 
     @property
-    def unused(self) -> int:
+    def not_called_count(self) -> int:
         """Searches that offered tools of which none was called afterwards."""
-        return sum(map(len, self.conversations.values()))
+        return sum(map(len, self.open_searches.values()))
 
     @property
-    def misses(self) -> int:
+    def missed_count(self) -> int:
         """Searches that offered nothing, or nothing that was called afterwards."""
-        return self.searches.total() - self.searches["found"] + self.unused
+        return self.search_outcomes.total() - self.search_outcomes["found"] + self.not_called_count
 
     @property
     def missed_searches(self) -> list[Row]:
         """The events of these searches, in the order of their times."""
-        open_searches = (search for waiting in self.conversations.values() for search in waiting)
-        rows = [*self._fruitless, *(search.row for search in open_searches)]
+        open_searches = (search for waiting in self.open_searches.values() for search in waiting)
+        rows = [*self._searches_without_offer, *(search.row for search in open_searches)]
         return sorted(rows, key=lambda row: str(row["at"]))
 
     @property
-    def saved(self) -> int:
+    def saved_tokens(self) -> int:
         """Tokens that clients did not have to read."""
-        return self.defined - self.sent.total()
+        return self.definition_tokens - self.sent_tokens.total()
 
     @property
     def never_found(self) -> list[str]:
         """Ids of the present tools that no search found and no client called."""
-        return sorted(self.tools.difference(*self._tools_seen.values()))
+        return sorted(self.tool_ids.difference(*self._tools_seen.values()))
 
     @property
     def never_found_by_profile(self) -> dict[str, list[str]]:
         """Profile to the ids of its tools that none of its searches found and it never called."""
         return {
-            profile: sorted(tools & self.tools - self._tools_seen[profile])
+            profile: sorted(tools & self.tool_ids - self._tools_seen[profile])
             for profile, tools in sorted(self.profile_tools.items())
         }
 
@@ -136,29 +140,31 @@ class EventStats:
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
         return {
-            "from": self.first,
-            "to": self.last,
-            "conversations": len(self.conversations),
+            "from": self.first_time,
+            "to": self.last_time,
+            "conversations": len(self.open_searches),
             "tokens": {
-                "definitions": self.defined,
-                **{f"sent_{kind}": self.sent[kind] for kind in ("list", "search", "details")},
-                "saved": self.saved,
+                "definitions": self.definition_tokens,
+                **{
+                    f"sent_{kind}": self.sent_tokens[kind] for kind in ("list", "search", "details")
+                },
+                "saved": self.saved_tokens,
             },
             "searches": {
-                "total": self.searches.total(),
-                **dict(self.searches),
-                "misses": self.misses,
-                "not_called_afterwards": self.unused,
+                "total": self.search_outcomes.total(),
+                **dict(self.search_outcomes),
+                "misses": self.missed_count,
+                "not_called_afterwards": self.not_called_count,
                 "p50_ms": percentile(self.search_ms, 50),
                 "p95_ms": percentile(self.search_ms, 95),
             },
-            "calls": {"total": self.calls.total(), **dict(self.calls)},
+            "calls": {"total": self.call_outcomes.total(), **dict(self.call_outcomes)},
             "servers": {name: stats.to_dict() for name, stats in self.slowest()},
-            "tools": len(self.tools),
+            "tools": len(self.tool_ids),
             "never_found": self.never_found,
             "profiles": {
                 profile: {
-                    "tools": len(self.profile_tools[profile] & self.tools),
+                    "tools": len(self.profile_tools[profile] & self.tool_ids),
                     "never_found": ids,
                 }
                 for profile, ids in self.never_found_by_profile.items()
@@ -166,30 +172,30 @@ class EventStats:
         }
 
     def _count_event(self, row: Row) -> None:
-        self.first = self.first or str(row["at"])
-        self.last = str(row["at"])
+        self.first_time = self.first_time or str(row["at"])
+        self.last_time = str(row["at"])
         match row["kind"]:
             case "search":
                 self._count_search(row, row["outcome"], [hit["id"] for hit in row["found"]])
                 self.search_ms.append(float(row["ms"]))
-                self.sent["search"] += int(row["tokens"])
+                self.sent_tokens["search"] += int(row["tokens"])
             case "turn" if row["called"] is None:
                 outcome = "abstained" if row["abstained"] else "found"
                 self._count_search(row, outcome, row["offered"])
                 self.search_ms.append(float(row["timings"]["search"]))
             case "details":
-                self.sent["details"] += int(row["tokens"])
+                self.sent_tokens["details"] += int(row["tokens"])
             case "list":
-                self.conversations[row["session"]]
-                self.defined += int(row["permitted_tokens"])
-                self.sent["list"] += int(row["tokens"])
+                self.open_searches[row["session"]]
+                self.definition_tokens += int(row["permitted_tokens"])
+                self.sent_tokens["list"] += int(row["tokens"])
             case "catalog":
-                self.tools = frozenset(row["tools"])
+                self.tool_ids = frozenset(row["tools"])
                 # Earlier versions of the gateway recorded no profile.
                 if "client" in row:
                     own_tools = row["profile_tools"]
                     self.profile_tools[row["client"]] = (
-                        self.tools if own_tools is None else frozenset(own_tools)
+                        self.tool_ids if own_tools is None else frozenset(own_tools)
                     )
             case "call":
                 self._count_call(row)
@@ -202,20 +208,20 @@ class EventStats:
 
     def _count_search(self, row: Row, outcome: str, tool_ids: Iterable[str]) -> None:
         ids = frozenset(tool_ids)
-        self.searches[outcome] += 1
-        self.hours[str(row["at"])[:13]]["searches"] += 1
+        self.search_outcomes[outcome] += 1
+        self.counts_by_hour[str(row["at"])[:13]]["searches"] += 1
         self._tools_seen[row.get("client")] |= ids
-        waiting = self.conversations[row["session"]]
+        waiting = self.open_searches[row["session"]]
         if outcome == "found":
             waiting.append(OpenSearch(row, ids))
         else:
-            self._fruitless.append(row)
+            self._searches_without_offer.append(row)
 
     def _count_call(self, row: Row) -> None:
         outcome = row.get("outcome", row["status"])
-        self.calls[outcome] += 1
-        self.hours[str(row["at"])[:13]]["calls"] += 1
-        waiting = self.conversations[row["session"]]
+        self.call_outcomes[outcome] += 1
+        self.counts_by_hour[str(row["at"])[:13]]["calls"] += 1
+        waiting = self.open_searches[row["session"]]
         if row["status"] != "passed":
             return
         tool = row["tool"]

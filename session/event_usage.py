@@ -36,7 +36,13 @@ class RecordedUsage:
 
 @dataclass(slots=True)
 class _Search:
-    """A recorded query: its text, None if it was hashed; the tools found; those that served it."""
+    """A recorded query.
+
+    Args:
+        text: the query; None if it was recorded as a hash.
+        found: ids of the tools found; empty for a message of a session.
+        called: ids of the tools called for it with success, in order.
+    """
 
     text: str | None
     found: frozenset[str]

@@ -3,18 +3,18 @@
 Parts are split at words and punctuation. Whether a part is an intent depends on its hits, see
 `ScoreBoard.intents`.
 
-The whole message must consist of such words. A message that asks for something and says thanks is a
-query.
+A message asks for nothing if all its words say thanks, yes, no or goodbye. A message that asks for
+something and says thanks is a query.
 """
 
 from __future__ import annotations
 
 import re
 
-from ..text import fold, terms
+from ..text import search_terms, without_accents
 
 #: Parts a request is taken apart into at most; each costs an encoding.
-MAX_CLAUSES = 6
+MAX_PARTS = 6
 #: Characters beyond which a request is a document, not a list of wishes, and stays whole.
 _MAX_CHARS = 1_000
 # Distinct terms a part needs: below that it is the end of its neighbour.
@@ -46,13 +46,13 @@ _BLANKS = re.compile(r"[^\S\n]+")
 _COMMA = re.compile(r"(,\s+)")
 
 
-def clauses(text: str) -> tuple[str, ...]:
+def parts_of_message(text: str) -> tuple[str, ...]:
     """The parts of a message, in order; one if it cannot be split, none if it is empty.
 
     Several sentences alone are not several parts, because people often explain one need in two or
-        three. If there is a conjunction (in a dozen languages) or a colon, the message is split
-        there and at the ends of sentences. It is split at commas only in a series that ends in a
-        conjunction ("find X, gather Y and file Z"). A very short part stays with its neighbour.
+    three. If there is a conjunction (in a dozen languages) or a colon, the message is split
+    there and at the ends of sentences. It is split at commas only in a series that ends in a
+    conjunction ("find X, gather Y and file Z"). A very short part stays with its neighbour.
     """
     bare = _BLANKS.sub(" ", text).strip(_MARKS)
     if len(bare) > _MAX_CHARS:
@@ -74,7 +74,7 @@ def clauses(text: str) -> tuple[str, ...]:
     if not several:
         return (bare,) if bare else ()
     trimmed = (part.strip(_MARKS) for part in merged)
-    return tuple(part for part in trimmed if part)[:MAX_CLAUSES]
+    return tuple(part for part in trimmed if part)[:MAX_PARTS]
 
 
 def _join_short(pieces: list[str]) -> list[str]:
@@ -90,11 +90,11 @@ def _join_short(pieces: list[str]) -> list[str]:
 
 
 def _is_short(part: str) -> bool:
-    return len(set(terms(part))) < _MIN_TERMS
+    return len(set(search_terms(part))) < _MIN_TERMS
 
 
 # Asks for nothing whatever was said before.
-_ENDING = frozenset(
+_ENDING_WORDS = frozenset(
     """
     thanks thank thx thankyou cheers appreciated danke dankeschon merci gracias grazie obrigado
     obrigada bedankt dank tack takk kiitos dzieki dziekuje спасибо благодарю 谢谢 謝謝 多谢 谢谢你
@@ -105,7 +105,7 @@ _ENDING = frozenset(
     """.split()
 )
 # Asks for nothing, unless something was just offered: then it is a yes.
-_ASSENT = frozenset(
+_ASSENT_WORDS = frozenset(
     """
     yes yeah yep yup sure ok okay k fine good great perfect nice cool awesome lovely excellent
     brilliant wonderful super right alright gotcha noted understood beautiful interesting sweet
@@ -113,7 +113,7 @@ _ASSENT = frozenset(
     tak dobrze да хорошо отлично 好 好的 好吧 可以 行 はい 了解 네 좋아요 evet tamam نعم
     """.split()
 )
-_FILLING = frozenset(
+_FILLING_WORDS = frozenset(
     """
     a all an and but cool dear for got help i im is it its just know lot much my needed night now
     of
@@ -123,7 +123,7 @@ _FILLING = frozenset(
     nuit dia noche hoch makes sense see quick
     """.split()
 )
-_REFUSED = re.compile(
+_REFUSAL = re.compile(
     r"(?:never ?mind|forget (?:it|that|about it)|not now|leave it(?: be)?|(?:it )?doesnt matter|"
     r"dont (?:bother|do (?:it|that|anything))|let me think(?: about it)?|no need|vergiss es|"
     r"lass (?:es|gut sein)|schon gut|laisse tomber|pas maintenant|dejalo|olvidalo|no importa|"
@@ -149,18 +149,23 @@ def asks_nothing(request: str, before: str) -> bool:
     """
     if len(request) > 120:
         return False
-    bare = fold(request.replace("\u2019", "").replace("'", "")).casefold()
+    bare = without_accents(request.replace("\u2019", "").replace("'", "")).casefold()
     request_words = _WORD.findall(bare)
     if not request_words or len(request_words) > _MAX_WORDS:
         return False
-    if _REFUSED.search(" ".join(request_words)):
+    if _REFUSAL.search(" ".join(request_words)):
         return True
-    if not all(word in _ENDING or word in _ASSENT or word in _FILLING for word in request_words):
+    if not all(
+        word in _ENDING_WORDS or word in _ASSENT_WORDS or word in _FILLING_WORDS
+        for word in request_words
+    ):
         return False
-    if any(word in _ENDING for word in request_words):
+    if any(word in _ENDING_WORDS for word in request_words):
         # "No thanks", but also "oh, yes" to an offer.
-        return not (_contains_offer(before) and any(word in _ASSENT for word in request_words))
-    return any(word in _ASSENT for word in request_words) and not _contains_offer(before)
+        return not (
+            _contains_offer(before) and any(word in _ASSENT_WORDS for word in request_words)
+        )
+    return any(word in _ASSENT_WORDS for word in request_words) and not _contains_offer(before)
 
 
 def _contains_offer(before: str) -> bool:

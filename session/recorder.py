@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
-from ..catalog.text_file import OWNER_ONLY, open_file
+from ..catalog.text_file import OWNER_ONLY_MODE, open_file
 from ..errors import EventError, RequestError
 from .event import CallEvent, Event, EventOrigin, PromptEvent, TurnEvent
 
@@ -33,7 +33,7 @@ class Recorder:
     """Records the events of any number of sessions and passes them to sinks.
 
     An exception in a sink does not stop the turn or the other sinks. Failures are counted, and the
-        first of each sink is logged with its traceback.
+    first of each sink is logged with its traceback.
 
     Args:
         sinks: called in this order.
@@ -199,7 +199,7 @@ class JsonLines:
         self.path = Path(path)
         self._lock = Lock()
         try:
-            self._file = os.open(self.path, os.O_APPEND | os.O_CREAT | os.O_RDWR, OWNER_ONLY)
+            self._file = os.open(self.path, os.O_APPEND | os.O_CREAT | os.O_RDWR, OWNER_ONLY_MODE)
             self._end_last_line()
         except (OSError, ValueError) as error:
             raise EventError(f"{self.path}: cannot be opened for events: {error}") from error
@@ -257,8 +257,10 @@ def read_events(path: str | Path) -> Iterator[dict[str, Any] | EventError]:
 
     Args:
         path: the file.
-        Yields: An event; or, for a line that is not an event (as after a crash), an error with the
-            line number.
+
+    Yields:
+        An event; or, for a line that is not an event (as after a crash), an error with the line
+        number.
 
     Raises:
         EventError: the file cannot be read.

@@ -15,7 +15,7 @@ from ..loaders.render.renderer import SearchContent
 Messages = list[dict[str, Any]]
 CallKind: TypeAlias = Literal["function", "custom", "search"]
 
-_ACCEPTED = (
+_ACCEPTED_REPLIES = (
     "a reply of OpenAI's chat completions or responses, or of Anthropic's messages, as the object "
     "of the provider's package or as a dict; of a stream, its final object"
 )
@@ -78,7 +78,7 @@ class Reply:
 
     def answer(self, answers: Sequence[CallAnswer]) -> Messages:
         """The messages that answer the calls, one answer for each call, in order."""
-        return _ANSWERED[self.provider](answers)
+        return _ANSWER_WRITERS[self.provider](answers)
 
 
 def read_reply(reply: object) -> Reply:
@@ -103,7 +103,7 @@ def read_reply(reply: object) -> Reply:
             if isinstance(content, list) and "tool_calls" not in value:
                 return _anthropic_reply(content, value.get("stop_reason") == "pause_turn")
             return _chat_reply(value)
-    raise RequestError(f"reply: {_ACCEPTED}; not {type(reply).__name__}")
+    raise RequestError(f"reply: {_ACCEPTED_REPLIES}; not {type(reply).__name__}")
 
 
 def _plain(reply: object) -> object:
@@ -261,10 +261,10 @@ def search_answer(format: str, call_id: str, content: SearchContent) -> Messages
     """
     renderer = renderer_for(format)
     call = ModelCall(call_id, SEARCH_TOOL.name, None, renderer.search_kind or "function")
-    return _ANSWERED[renderer.providers[0]]([CallAnswer(call, content, ok=True)])
+    return _ANSWER_WRITERS[renderer.reply_providers[0]]([CallAnswer(call, content, ok=True)])
 
 
-_ANSWERED: Mapping[str, Callable[[Sequence[CallAnswer]], Messages]] = {
+_ANSWER_WRITERS: Mapping[str, Callable[[Sequence[CallAnswer]], Messages]] = {
     "openai": _chat_answers,
     "openai_responses": _responses_answers,
     "anthropic": _anthropic_answers,

@@ -27,13 +27,13 @@ Run: TypeAlias = Callable[[Tool, dict[str, Any]], object] | Mapping[str, Any]
 the arguments. Functions may be async."""
 
 #: Calls that run at the same time in threads.
-_THREADS = 16
+_MAX_THREADS = 16
 #: Names of functions that an error about a missing one lists.
 _LISTED_NAMES = 20
-_FAILED = (
+_FAILED_MESSAGE = (
     "The tool failed and gave no message. Try other arguments or another tool, or tell the user."
 )
-_NO_MORE_CALLS = (
+_NO_MORE_CALLS_MESSAGE = (
     "This call was not made: too many calls for one request. Answer the user now, with what is "
     "known, and call no more tools."
 )
@@ -129,7 +129,7 @@ class ReplyHandler:
             if len(batch) == 1:
                 self._run_call(batch[0])
                 continue
-            with ThreadPoolExecutor(min(len(batch), _THREADS), "shortlist-tool") as threads:
+            with ThreadPoolExecutor(min(len(batch), _MAX_THREADS), "shortlist-tool") as threads:
                 for running in [
                     threads.submit(copy_context().run, self._run_call, call) for call in batch
                 ]:
@@ -145,7 +145,7 @@ class ReplyHandler:
 
     def refuse(self) -> Messages:
         """The messages that answer each call with a request to stop calling."""
-        answers = [CallAnswer(call, _NO_MORE_CALLS, ok=False) for call in self._reply.calls]
+        answers = [CallAnswer(call, _NO_MORE_CALLS_MESSAGE, ok=False) for call in self._reply.calls]
         return [*self._reply.messages, *self._reply.answer(answers)]
 
     def _batches(self) -> Iterator[list[PassedCall]]:
@@ -291,7 +291,7 @@ def _answer_of(call: ModelCall, passed: PassedCall) -> CallAnswer:
     message = str(error) if isinstance(error, ToolCallError) else ""
     if not message:
         _LOG.error("%s: the tool failed", passed.tool.id, exc_info=error)
-    answer = {"error": "tool_failed", "tool": passed.tool.id, "message": message or _FAILED}
+    answer = {"error": "tool_failed", "tool": passed.tool.id, "message": message or _FAILED_MESSAGE}
     return CallAnswer(call, _encodable(json.dumps(answer, ensure_ascii=False)), ok=False)
 
 

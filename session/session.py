@@ -14,11 +14,11 @@ from ..config import Config, SessionConfig
 from ..errors import RequestError, ShortlistError, StepLimitError
 from ..gating import Refusal, State, Votes
 from ..gating.verdict import Verdict
-from ..loaders.prompt import AskedSearch
+from ..loaders.prompt import ModelSearchResult
 from ..loaders.render import renderer_for
 from ..processes import GuardedLock
-from ..retrieval.query import bounded
-from ..sections import AUTO
+from ..retrieval.query import bounded_query
+from ..sections import AUTO_TIER
 from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
 from .recorder import recorder_for
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..loaders.schemas import DefinitionSource
 
 #: Replies with calls to one message of the user that are handled by default.
-STEPS = 30
+DEFAULT_STEPS = 30
 #: Tools that a search of the model finds at most, without the setting `k`.
 SEARCH_HITS = 5
 _NOTHING_FITS = (
@@ -97,6 +97,11 @@ class Session:
         data: state of the session; empty by default.
         schemas: loads definitions that the catalog lacks.
 
+    Attributes:
+        id: names the session in events.
+        settings: how tools are found and shown.
+        format: the provider's format; None renders nothing.
+
     Raises:
         RequestError: there is no such tier or format.
         UnknownToolError: a tool of the setting `pinned` is not in the catalog.
@@ -119,7 +124,7 @@ class Session:
         data: SessionData | None = None,
         schemas: DefinitionSource | None = None,
     ) -> None:
-        if isinstance(settings.tier, str) and settings.tier not in (AUTO, *engine.tiers):
+        if isinstance(settings.tier, str) and settings.tier not in (AUTO_TIER, *engine.tiers):
             tiers = ", ".join(engine.tiers)
             raise RequestError(f"session.tier: no tier {settings.tier!r}; use one of: {tiers}")
         data = SessionData() if data is None else data
@@ -269,10 +274,10 @@ class Session:
         return [*self._engine.provider_tools, *self.shown.rendered.tools]
 
     @property
-    def passes_through(self) -> bool:
+    def shows_whole_catalog(self) -> bool:
         """Whether the prompt shows the whole catalog. The first turn decides it."""
         prompt = self._tools.prompt
-        return prompt is not None and prompt.passes_through
+        return prompt is not None and prompt.shows_whole_catalog
 
     def level(self, tool_id: str) -> str | None:
         """The level of detail at which the prompt shows a tool.
@@ -371,13 +376,13 @@ class Session:
             >>> session.search("get the forecast").answer
             [{'type': 'tool_reference', 'tool_name': 'weather__get_forecast'}]
         """
-        query = bounded(query).strip()
+        query = bounded_query(query).strip()
         if not isinstance(call_id, str | None) or call_id == "":
             raise RequestError(f"call_id: the id of the model's call, not {call_id!r:.80}")
         if call_id is not None and self.format is None:
             raise RequestError("call_id: the session has no format; make it with format=...")
         with self._lock:
-            turn = self._run_turn(query, votes, asks=True)
+            turn = self._run_turn(query, votes, asked_by_model=True)
             if call_id is None or self.format is None or turn.answer is None:
                 return turn
             answers = search_answer(self.format, call_id, turn.answer)
@@ -442,7 +447,7 @@ class Session:
             if refusal := self._refusal_after_waiting_calls(view, verdict, votes):
                 verdict = Verdict("denied", name, refusal=refusal)
             if verdict.passed and verdict.tool is not None:
-                self._data.history.waiting[verdict.tool.id] += 1
+                self._data.history.waiting_calls[verdict.tool.id] += 1
             if self._events is not None:
                 ms = (perf_counter() - start) * 1e3
                 self._events.call(self.id, self._data.turn, verdict, ms=ms)
@@ -563,10 +568,10 @@ class Session:
                     f"ok: {ok!r:.80} is not True or False; say whether the call succeeded"
                 )
             tool_id = self._waiting_tool_id(call)
-            history.waiting[tool_id] -= 1
+            history.waiting_calls[tool_id] -= 1
             if ok:
                 data.state = self._engine.after_call(data.state, tool_id)
-                history.called = tuple(dict.fromkeys((*history.called, tool_id)))
+                history.called_ids = tuple(dict.fromkeys((*history.called_ids, tool_id)))
                 if self._tools.prompt is not None:
                     self._tools.prompt.called(tool_id)
             return tool_id
@@ -598,11 +603,13 @@ class Session:
         with self._lock:
             if self.shown is None:
                 raise RequestError("request: no tools yet; call session.turn(...) first")
-            passing = self.shown.passing
-            return renderer_for(self.format).request(self.system, self.tools, [*messages, *passing])
+            transient = self.shown.transient
+            return renderer_for(self.format).request(
+                self.system, self.tools, [*messages, *transient]
+            )
 
     def handle(
-        self, reply: object, run: Run, *, steps: int = STEPS, parallel: bool = True
+        self, reply: object, run: Run, *, steps: int = DEFAULT_STEPS, parallel: bool = True
     ) -> list[dict[str, Any]]:
         """Do what a model's reply asks for: check its calls, run those that pass, and answer.
 
@@ -649,7 +656,7 @@ class Session:
         return messages if handler is None else handler.handle()
 
     async def ahandle(
-        self, reply: object, run: Run, *, steps: int = STEPS, parallel: bool = True
+        self, reply: object, run: Run, *, steps: int = DEFAULT_STEPS, parallel: bool = True
     ) -> list[dict[str, Any]]:
         """`handle` for event loops. Async functions run in the loop, others in threads.
 
@@ -843,7 +850,7 @@ class Session:
         if not isinstance(steps, int) or steps < 1:
             raise RequestError(f"steps: a number from 1, not {steps!r:.80}")
         read = read_reply(reply)
-        own = None if self.format is None else renderer_for(self.format).providers
+        own = None if self.format is None else renderer_for(self.format).reply_providers
         if own is not None and read.provider not in own:
             raise RequestError(
                 f"reply: of {read.provider}, but the session has the format {self.format!r}"
@@ -879,10 +886,10 @@ class Session:
         Raises:
             RequestError: there is none.
         """
-        waiting = self._data.history.waiting
+        waiting = self._data.history.waiting_calls
         name = call
         if isinstance(call, Verdict):
-            name = call.tool.id if call.passed and call.tool is not None else call.asked
+            name = call.tool.id if call.passed and call.tool is not None else call.called_name
         if isinstance(name, str):
             candidates = [name]
             if self._tools.prompt is not None and waiting[name] < 1:
@@ -906,7 +913,9 @@ class Session:
         A call that passed just now is not among them.
         """
         tool = verdict.tool
-        waiting_ids = [tool_id for tool_id, count in self._data.history.waiting.items() if count]
+        waiting_ids = [
+            tool_id for tool_id, count in self._data.history.waiting_calls.items() if count
+        ]
         if not verdict.passed or tool is None or not waiting_ids:
             return None
         if not view.admission.waits_for_calls(tool.id):
@@ -923,7 +932,7 @@ class Session:
         votes: Votes | None,
         outcome: tuple[str, bool] | None = None,
         context: float | None = None,
-        asks: bool = False,
+        asked_by_model: bool = False,
     ) -> Turn:
         """One turn: search, decide, update the active tools, render.
 
@@ -933,13 +942,14 @@ class Session:
             outcome: id of the tool that answered, and whether it succeeded; None for a user's
                 message.
             context: weight of the search with context; computed from both searches when absent.
-            asks: whether `in_context` is a query of the model, for which alone is searched.
+            asked_by_model: whether `in_context` is a query of the model, for which alone is
+                searched.
         """
         start = perf_counter()
         view = self.view(votes)
         prompt = self._tools.follow(view)
         conversation, k = self._data.conversation, self._k
-        if asks:
+        if asked_by_model:
             conversation = Conversation((Message("user", in_context),))
             in_context, k = conversation.request, self.settings.k or SEARCH_HITS
         called_id = None if outcome is None else outcome[0]
@@ -950,12 +960,12 @@ class Session:
             k=k,
             settings=self.settings,
             prompt=prompt,
-            context=context,
-            called_ids=() if asks else self._data.history.called,
+            context_weight=context,
+            called_ids=() if asked_by_model else self._data.history.called_ids,
             answered=called_id is not None,
         )
         self._data.turn += 1
-        if called_id is None and not asks:
+        if called_id is None and not asked_by_model:
             self._data.history.begin_turn()
         offered_tools = [hit.tool for hit in offer.hits]
         departures, changed, added = self._tools.update_active(
@@ -963,20 +973,22 @@ class Session:
         )
         prompt_turn = None
         if prompt is not None:
-            scores = offer_scores(results, offer, prompt.depth)
-            asked = AskedSearch(tuple(hit.id for hit in offer.hits), _NOTHING_FITS)
-            prompt_turn = prompt.turn(self._tools.active, scores, asked if asks else None)
+            scores = offer_scores(results, offer, prompt.max_hits_as_lines)
+            model_search = ModelSearchResult(tuple(hit.id for hit in offer.hits), _NOTHING_FITS)
+            prompt_turn = prompt.turn(
+                self._tools.active, scores, model_search if asked_by_model else None
+            )
         search_ms = results.search_ms if results else 0.0
         turn = Turn(
             number=self._data.turn,
             queries=results.queries if results else (conversation.request,),
             selections=results.selections if results else (),
             hits=offer.hits,
-            ranked=results.merged.hits if results else (),
+            ranked=results.merged_selection.hits if results else (),
             called=called_id,
             ok=None if outcome is None else outcome[1],
             intents=results.intents if results else (),
-            context=results.context if results else 0.0,
+            context=results.context_weight if results else 0.0,
             added=added,
             active=self._tools.active,
             left=departures,

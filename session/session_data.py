@@ -13,7 +13,7 @@ from ..gating import State
 from ..loaders.history import ToolHistory
 from .conversation import Conversation
 
-VERSION = 4
+SAVED_VERSION = 4
 
 
 def new_id() -> str:
@@ -80,7 +80,7 @@ class SessionData:
             prefix_ids: ids of the tools whose arguments the prompt's prefix shows.
         """
         return {
-            "version": VERSION,
+            "version": SAVED_VERSION,
             "id": self.id,
             "format": self.format,
             "settings": _saved_settings(settings),
@@ -108,9 +108,9 @@ class SessionData:
             )
         if "version" not in values:
             raise RequestError("saved session: has no version; pass what `Session.save` gave")
-        if (version := values.get("version")) != VERSION:
+        if (version := values.get("version")) != SAVED_VERSION:
             raise RequestError(
-                f"saved session: version {version!r:.20}, not {VERSION}: start a new one"
+                f"saved session: version {version!r:.20}, not {SAVED_VERSION}: start a new one"
             )
         allowed, prompt = values["allowed"], values["prompt"]
         data = cls(

@@ -17,12 +17,12 @@ from ..gating.verdict import Verdict
 from ..loaders.detail import Detail
 from ..loaders.history import SeenLevel, ToolHistory
 from ..loaders.pool import PoolLevel, PoolWriter
-from ..loaders.prompt import AskedSearch, Prompt, PromptTurn
+from ..loaders.prompt import ModelSearchResult, Prompt, PromptTurn
 from ..loaders.render import SEARCH_TOOL, renderer_for
 from ..loaders.render.call_tool import CALL_TOOL
 from ..loaders.schemas import SchemaLoader
 from ..loaders.summaries import Summaries, shared_summaries
-from ..loaders.working_set import WorkingSet, pool_beside
+from ..loaders.working_set import WorkingSet, working_set_pool_writer
 from ..retrieval.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -55,6 +55,9 @@ class SessionPrompt:
         history: what the model has seen.
         schemas: where definitions come from, in place of the catalog.
         saved: result of `to_dict`, to continue from, with the ids `denied` when it was made.
+
+    Attributes:
+        shown: the prompt as it was rendered last; None before the first turn.
     """
 
     def __init__(
@@ -104,20 +107,20 @@ class SessionPrompt:
             self._prompt.resume_layout(saved["layout"], withheld=self._denied)
 
     @property
-    def passes_through(self) -> bool:
+    def shows_whole_catalog(self) -> bool:
         """Whether the prefix has the whole catalog."""
-        return self._prompt.passes_through
+        return self._prompt.shows_whole_catalog
 
     @property
-    def depth(self) -> int:
-        """Number of hits of a turn that the prompt can use."""
-        return LINE_CANDIDATES if self._prompt.shows_found else 0
+    def max_hits_as_lines(self) -> int:
+        """Hits of a turn that the prompt may list as lines, at most."""
+        return LINE_CANDIDATES if self._prompt.lists_found_tools else 0
 
     def _pool_writer(self, view: View) -> PoolWriter:
         """The pool writer, with the summaries of a view's catalog version."""
         lines = shared_summaries(view.admission.index.summaries, self._settings.summaries)
         if self._working_set is not None:
-            return pool_beside(self._working_set, lines)
+            return working_set_pool_writer(self._working_set, lines)
         return _shared_pool_writer(self._settings.pool, self._settings.pool_tokens, lines)
 
     def level(self, tool_id: str) -> str | None:
@@ -131,7 +134,7 @@ class SessionPrompt:
         promoted = prompt.promoted.get(tool_id)
         if promoted is not None and promoted >= Detail.SIGNATURE:
             return promoted.name.lower()
-        if tool_id in prompt.standing:
+        if tool_id in prompt.callable_ids:
             return "full" if prompt.pool is None and tool_id in prompt.prefix_ids else "arguments"
         if promoted is not None:
             return promoted.name.lower()
@@ -167,7 +170,11 @@ class SessionPrompt:
             problems = (
                 argument_problems(CALL_TOOL.input_schema, values) if problem is None else (problem,)
             )
-            return Verdict("invalid", name, problems=problems, renamed=True) if problems else None
+            return (
+                Verdict("invalid", name, problems=problems, has_model_name=True)
+                if problems
+                else None
+            )
         if name == SEARCH_TOOL.name:
             reason = "the tools for this turn are loaded already; call one of those you were shown"
             return Verdict("denied", name, refusal=Refusal(name, "not_allowed", reason))
@@ -194,13 +201,15 @@ class SessionPrompt:
         if (
             view.catalog is self._prompt.catalog
             and self._permitted_rows.matches(view)
-            and not (self._renderer.defers and view.admission.unreachable != self._unreachable)
+            and not (
+                self._renderer.defers_tools and view.admission.unreachable != self._unreachable
+            )
         ):
             return False
         self._permitted_rows, self._denied = _PermittedRows.of(view), denied_ids(view)
         unreachable = view.admission.unreachable
         # A list of deferred tools has all that may ever be permitted.
-        lists_others = self._renderer.defers and unreachable != self._unreachable
+        lists_others = self._renderer.defers_tools and unreachable != self._unreachable
         self._unreachable = unreachable
         if view.catalog is not self._prompt.catalog or self._denied - self._denied_in_prefix:
             check_format(self._format, view.catalog)
@@ -214,7 +223,7 @@ class SessionPrompt:
             return True
         self._prompt.withheld = self._denied
         if lists_others:
-            self._prompt.relist(unreachable)
+            self._prompt.rewrite_deferred(unreachable)
         return lists_others
 
     @property
@@ -226,22 +235,24 @@ class SessionPrompt:
         self,
         active: tuple[str, ...],
         scores: Mapping[str, float],
-        asked: AskedSearch | None = None,
+        model_search: ModelSearchResult | None = None,
     ) -> PromptTurn:
         """Render a turn.
 
         Args:
             active: ids of the tools to offer, in the order they came.
             scores: id to score, for the tools found in this turn.
-            asked: result of a search of the model, whose tools are shown beside those of the turn.
+            model_search: result of a search of the model, whose tools are shown beside those of the
+                turn.
         """
-        if asked is not None:
+        if model_search is not None:
             best_score = max(self._scores.values(), default=0.0) + 1.0
             scores = self._scores | {
-                tool_id: best_score + 1.0 / rank for rank, tool_id in enumerate(asked.tool_ids, 1)
+                tool_id: best_score + 1.0 / rank
+                for rank, tool_id in enumerate(model_search.tool_ids, 1)
             }
         self._scores = dict(scores)
-        prompt_turn = self._prompt.turn(active, scores, asked)
+        prompt_turn = self._prompt.turn(active, scores, model_search)
         unsent_turn, self._unsent_turn = self._unsent_turn, None
         if unsent_turn is not None and not prompt_turn.rebuilt:
             # Messages of a rendering between the steps, which nobody was handed yet.
@@ -250,9 +261,9 @@ class SessionPrompt:
         self.shown = prompt_turn
         catalog, history = self._prompt.catalog, self._prompt.history
         full = {name for name, detail in prompt_turn.details.items() if detail >= Detail.SIGNATURE}
-        full |= self._prompt.prefix_ids if self.passes_through else set()
+        full |= self._prompt.prefix_ids if self.shows_whole_catalog else set()
         for tool_id in sorted(prompt_turn.callable):
-            history.show(
+            history.note_shown(
                 catalog.get(tool_id), SeenLevel.FULL if tool_id in full else SeenLevel.LINE
             )
         return prompt_turn
@@ -325,13 +336,17 @@ def denied_ids(view: View) -> frozenset[str]:
     index, mask = view.admission.index, view.admission.mask
     if mask is None:
         return frozenset()
-    return frozenset(index.tools[row].id for row in index.by_id(~mask).tolist())
+    return frozenset(index.tools[row].id for row in index.rows_in_id_order(~mask).tolist())
 
 
 class _PermittedRows(NamedTuple):
     """The rows that a view permits, to see whether another one permits the same.
 
     A view is not kept: it has a whole version of the index.
+
+    Attributes:
+        names: the names of the catalog version, which stand for it.
+        mask: permitted rows, shape (n,); None for all.
     """
 
     names: Names

@@ -75,7 +75,9 @@ def departures(history: ToolHistory, view: View) -> tuple[Departure, ...]:
 def changed_tools(history: ToolHistory, view: View) -> tuple[Tool, ...]:
     """The active tools whose definition differs from the one that the model has seen."""
     tools = (view.catalog.get(tool_id) for tool_id in history.active if tool_id in view.catalog)
-    return tuple(tool for tool in tools if history.of(tool.id).fingerprint != tool.fingerprint)
+    return tuple(
+        tool for tool in tools if history.record_of(tool.id).fingerprint != tool.fingerprint
+    )
 
 
 def evictions(
@@ -99,10 +101,10 @@ def evictions(
         tool_id
         for tool_id in active
         if tool_id not in offered_ids
-        and not history.of(tool_id).pinned
-        and history.of(tool_id).used < since
+        and not history.record_of(tool_id).pinned
+        and history.record_of(tool_id).used < since
     ]
-    unused.sort(key=lambda tool_id: history.of(tool_id).used)
+    unused.sort(key=lambda tool_id: history.record_of(tool_id).used)
     evicted_ids = unused[: math.ceil(count - limit * _SHARE_AFTER_EVICTION)]
     return tuple(
         Departure(tool_id, "budget", "unused for longest, to make room") for tool_id in evicted_ids
@@ -196,10 +198,10 @@ class Toolset:
         removed = departures(history, view)
         history.deactivate(departure.tool_id for departure in removed)
         changed = changed_tools(history, view)
-        history.renew(changed)
+        history.note_resent(changed)
         pinned = [view.catalog.get(name) for name in settings.pinned if view.permits(name)]
         added = history.activate(pinned, number, pinned=True)
-        if called_id is not None and history.of(called_id).active:
+        if called_id is not None and history.record_of(called_id).active:
             history.activate([view.catalog.get(called_id)], number)
         limit = max(settings.active_tools, len(pinned) + 1)
         evicted = evictions(history, offered_tools, limit, number - 1)
@@ -236,7 +238,7 @@ class Toolset:
         tool = verdict.tool
         if tool is None:
             return verdict
-        record = self.history.of(tool.id)
+        record = self.history.record_of(tool.id)
         if verdict.status == "promoted":
             offer_first = True
         elif record.seen is SeenLevel.NEVER:

@@ -128,7 +128,7 @@ class Turn:
 
         Lines of tools found, in catalogs that are too large to list; otherwise empty.
         """
-        return () if self.shown is None else self.shown.passing
+        return () if self.shown is None else self.shown.transient
 
     @property
     def rebuilt(self) -> bool:
@@ -138,14 +138,14 @@ class Turn:
     @property
     def prefix_tokens(self) -> int | None:
         """Tokens of the pool and of tools that are always shown; None without a format."""
-        return None if self.shown is None else self.shown.phase1_tokens
+        return None if self.shown is None else self.shown.prefix_tokens
 
     @property
     def tokens(self) -> int | None:
         """Tokens of all text about tools in the prompt; None without a format."""
         if self.shown is None:
             return None
-        return self.shown.phase1_tokens + self.shown.phase2_tokens + self.shown.working_tokens
+        return self.shown.prefix_tokens + self.shown.promoted_tokens + self.shown.line_tokens
 
     @property
     def callable(self) -> frozenset[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..config import SessionConfig
 from ..decision.decider import judge_selection
 from ..retrieval import Hit
-from ..text import terms
+from ..text import search_terms
 from ..view import View
 from .conversation import Conversation
 from .conversation_search import SearchResults, search_message
@@ -19,7 +19,8 @@ from .session_prompt import SessionPrompt
 # Logistic regression of "a follow-up, not a turn apart from the conversation" on conversations and
 # on requests that no tool serves put after others' conversations. The threshold is the largest that
 # turns away fewer than 3 % of the development set's follow-ups.
-_TERMS, _LETTERS, _FITS, _INTERCEPT, _MIN_FOLLOW_UP = -2.2, -0.71, 0.6, 8.0, 0.1
+_TERMS_WEIGHT, _LETTERS_WEIGHT, _FITS_WEIGHT, _INTERCEPT = -2.2, -0.71, 0.6, 8.0
+_MIN_FOLLOW_UP_PROBABILITY = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +53,17 @@ def choose_offer(results: SearchResults, view: View | None, k: int) -> Offer:
             best `k` tools are offered.
         k: maximum number of tools.
     """
-    hits, dropped = results.merged.hits, len(results.merged.dropped)
+    hits, dropped = results.merged_selection.hits, len(results.merged_selection.dropped)
     if not hits:
-        reason = results.judged.reason or "the search found no tool"
+        reason = results.judged_selection.reason or "the search found no tool"
         return Offer((), True, reason, dropped=dropped)
     if view is None:
         return Offer(hits[:k], False, dropped=dropped)
     alone = results.selections[0]
-    decision = judge_selection(view.decider, results.judged, view.admission.permitted_count)
-    if results.judged is not alone and not decision.abstained:
+    decision = judge_selection(
+        view.decider, results.judged_selection, view.admission.permitted_count
+    )
+    if results.judged_selection is not alone and not decision.abstained:
         decision_alone = judge_selection(view.decider, alone, view.admission.permitted_count)
         if decision_alone.abstained and _stands_apart(alone.query, decision_alone.fits):
             decision = decision_alone
@@ -76,7 +79,7 @@ def search_and_offer(
     k: int,
     settings: SessionConfig,
     prompt: SessionPrompt | None,
-    context: float | None,
+    context_weight: float | None,
     called_ids: Collection[str],
     answered: bool,
 ) -> tuple[SearchResults | None, Offer]:
@@ -89,25 +92,25 @@ def search_and_offer(
         k: maximum number of tools to offer.
         settings: settings of the session.
         prompt: the session's prompt; None if nothing is rendered.
-        context: weight of the search with context; computed from both searches when absent.
+        context_weight: weight of the search with context; computed from both searches when absent.
         called_ids: ids of recently called tools.
         answered: whether the new message is the result of a tool.
     """
     request = conversation.request
     if not request:
         return None, Offer((), False, "nothing was asked yet")
-    if not answered and conversation.earlier and asks_nothing(request, conversation.answered):
+    if not answered and conversation.earlier and asks_nothing(request, conversation.last_answer):
         return None, Offer((), True, "the user asks for nothing more")
     results = search_message(
         view,
         request,
         in_context,
         tier=settings.tier,
-        k=max(k, 0 if prompt is None else prompt.depth),
-        context=context,
+        k=max(k, 0 if prompt is None else prompt.max_hits_as_lines),
+        context_weight=context_weight,
         called_ids=called_ids,
     )
-    shows_all = prompt is not None and prompt.passes_through
+    shows_all = prompt is not None and prompt.shows_whole_catalog
     judged_by = view if settings.abstain and not shows_all else None
     return results, choose_offer(results, judged_by, k)
 
@@ -117,7 +120,7 @@ def offer_scores(results: SearchResults | None, offer: Offer, depth: int) -> dic
     if results is None or offer.abstained:
         return {}
     ids = [hit.id for hit in offer.hits]
-    ids += [hit.id for hit in results.merged.hits[:depth]]
+    ids += [hit.id for hit in results.merged_selection.hits[:depth]]
     return {tool_id: 1.0 / rank for rank, tool_id in enumerate(dict.fromkeys(ids), 1)}
 
 
@@ -132,9 +135,9 @@ def _stands_apart(request: str, fit_probability: float | None) -> bool:
     """
     probability = min(max(1e-4 if fit_probability is None else fit_probability, 1e-4), 1 - 1e-4)
     evidence = (
-        _TERMS * math.log1p(len(set(terms(request))))
-        + _LETTERS * math.log1p(len(request))
-        + _FITS * math.log(probability / (1 - probability))
+        _TERMS_WEIGHT * math.log1p(len(set(search_terms(request))))
+        + _LETTERS_WEIGHT * math.log1p(len(request))
+        + _FITS_WEIGHT * math.log(probability / (1 - probability))
         + _INTERCEPT
     )
-    return 1 / (1 + math.exp(-evidence)) < _MIN_FOLLOW_UP
+    return 1 / (1 + math.exp(-evidence)) < _MIN_FOLLOW_UP_PROBABILITY

@@ -87,7 +87,7 @@ def test_toml_json_keywords_and_mappings_are_the_same(tmp_path: Path) -> None:
     assert Config.read(tmp_path / "shortlist.toml") == config
     assert Config.read(str(tmp_path / "shortlist.json")) == config
     assert Config.read(SAME) == config
-    assert config.fusion.arguments() == {"k": 30, "weights": {"lexical": 0.5}}
+    assert config.fusion.part_arguments() == {"k": 30, "weights": {"lexical": 0.5}}
 
 
 def test_the_defaults() -> None:

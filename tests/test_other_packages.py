@@ -240,8 +240,8 @@ class TestSavedIndexes:
 
     def test_what_is_saved_of_the_default_parts_is_as_before(self) -> None:
         config = Config()
-        assert config.lexical.saved() == {
+        assert config.lexical.saved_form() == {
             "backend": "tantivy",
             "boosts": {"all": 1.0, "name": 0.1, "server": 0.4, "parameters": 0.2},
         }
-        assert config.dense.saved() == {"backend": "exact"}
+        assert config.dense.saved_form() == {"backend": "exact"}

@@ -31,7 +31,9 @@ def test_metrics_agree_with_trec_eval(cases: list[tuple[list[str], set[str]]]) -
     measures = {"success.1,3", "recall.5,10", "ndcg_cut.10", "recip_rank"}
     expected = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(runs)
     judgement = ranking_metrics.judge([r for r, _ in cases], [w for _, w in cases], depth=DEPTH)
-    found = dict(zip(ranking_metrics.QUALITY, ranking_metrics.quality(judgement).T, strict=True))
+    found = dict(
+        zip(ranking_metrics.QUALITY_METRICS, ranking_metrics.quality(judgement).T, strict=True)
+    )
     names = {
         "hit@1": "success_1",
         "hit@3": "success_3",
@@ -94,7 +96,7 @@ def test_interval_has_the_width_theory_gives() -> None:
 def test_blocks_of_resampling_do_not_change_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.random.default_rng(1).random((50, 2))
     whole = ranking_metrics.bootstrap_interval(values, resamples=100)
-    monkeypatch.setattr(ranking_metrics, "_BLOCK", 350)
+    monkeypatch.setattr(ranking_metrics, "_CELLS_A_BLOCK", 350)
     np.testing.assert_array_equal(ranking_metrics.bootstrap_interval(values, resamples=100), whole)
 
 

@@ -11,21 +11,21 @@ from typing import Any, Final, Literal
 Level = Literal["quarantine", "warn"]
 
 HIDDEN_INSTRUCTION: Final = "hidden_instruction"
-CHANGED: Final = "definition_changed"
-UNUSUAL: Final = "strong_wording"
+DEFINITION_CHANGED: Final = "definition_changed"
+STRONG_WORDING: Final = "strong_wording"
 
 SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
     {
         HIDDEN_INSTRUCTION: "It waits for an operator's approval: its definition may hide "
         "instructions.",
-        CHANGED: "It waits for an operator's approval: its definition changed since it was "
-        "accepted.",
-        UNUSUAL: "It is offered: its definition is worded strongly.",
+        DEFINITION_CHANGED: "It waits for an operator's approval: its definition changed since it "
+        "was accepted.",
+        STRONG_WORDING: "It is offered: its definition is worded strongly.",
     }
 )
 """Code of a flag to its fixed sentence, which models and events may see."""
 _LOG: Final = logging.getLogger("shortlist.trust")
-_OF_THE_ID: Final = frozenset(("server", "name", "id"))
+_ID_FIELDS: Final = frozenset(("server", "name", "id"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ class Flag:
         return SENTENCES[self.code]
 
     @property
-    def in_id(self) -> bool:
+    def is_about_id(self) -> bool:
         """Whether the id itself has the finding, so that the id must not be shown."""
-        return any(finding.where in _OF_THE_ID for finding in self.findings)
+        return any(finding.where in _ID_FIELDS for finding in self.findings)
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from ..catalog import Catalog, Tool
 from ..catalog.text_file import (
-    OWNER_ONLY,
+    OWNER_ONLY_MODE,
     make_private_folder,
     read_text_file,
     replace_text_file,
@@ -118,7 +118,7 @@ class Pins:
         text = json.dumps(form, indent=1, ensure_ascii=False)
         try:
             make_private_folder(path.parent)
-            replace_text_file(path, [f"{text}\n"], mode=OWNER_ONLY)
+            replace_text_file(path, [f"{text}\n"], mode=OWNER_ONLY_MODE)
         except OSError as error:
             raise PinsError(f"{path}: cannot be written: {error}") from error
 
@@ -224,7 +224,7 @@ def change_pins(path: str | Path, change: Callable[[Pins], Pins]) -> Pins:
     path = Path(path)
     try:
         make_private_folder(path.parent)
-        with FileLock(f"{path}.lock", timeout=_LOCK_SECONDS, mode=OWNER_ONLY):
+        with FileLock(f"{path}.lock", timeout=_LOCK_SECONDS, mode=OWNER_ONLY_MODE):
             before = Pins.read(path, missing_ok=True)
             after = change(before)
             if after != before or not path.exists():

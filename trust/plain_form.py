@@ -37,16 +37,16 @@ _WORDS: Final = re.compile(r"[a-zA-Z]{2,30}(?:[ ,.'\n]{1,3}[a-zA-Z~/.]{1,30}){2}
 _COMMAND: Final = re.compile(r"\b\w{2,12} (?:-\w|[~/$]|https?:)|[|(] ?\w|/\w+/\w+")
 _PRINTABLE: Final = re.compile(r"[ -~\n]{8,}")
 _END: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
-_DECODED: Final = 4_096
+_MAX_DECODED_BYTES: Final = 4_096
 """Maximum number of decoded bytes of one encoded passage."""
 
 
-def visible(text: str, *, identifier: bool = False) -> str:
+def without_disguises(text: str, *, is_identifier: bool = False) -> str:
     """The text with disguises removed, letter case kept.
 
     Args:
-        text: cleaned text, see `catalog.text`.
-        identifier: whether `camelCase` is split too.
+        text: cleaned text, see `catalog.text_cleaning`.
+        is_identifier: whether `camelCase` is split too.
     """
     if "\\" in text or "%" in text:
         text = _ESCAPE.sub(_character, text)
@@ -57,11 +57,11 @@ def visible(text: str, *, identifier: bool = False) -> str:
         if _MIXED.search(text):
             text = _LETTERS.sub(_latin, text)
     text = text.translate(_QUOTES) if not text.isascii() or "`" in text else text
-    return _HUMPS.sub(" ", text) if identifier else text
+    return _HUMPS.sub(" ", text) if is_identifier else text
 
 
-def plain(text: str) -> str:
-    """A `visible` text in small letters, with `_`, `-` and `.` inside words read as blanks.
+def plain_form(text: str) -> str:
+    """A text `without_disguises` in small letters; `_`, `-` and `.` inside words are blanks.
 
     A line break is a blank. It stays only before a new paragraph or an item of a list.
     """
@@ -69,12 +69,12 @@ def plain(text: str) -> str:
     return _BLANKS.sub(_one_blank, _JOINED.sub(" ", text))
 
 
-def decoded(text: str) -> Iterator[str]:
+def decoded_passages(text: str) -> Iterator[str]:
     """Decoded passages of base64 or hexadecimal that contain words or a shell command."""
     for stretch in _BASE64.finditer(text):
         yield from _words(_from_base64(stretch[0].replace("\n", "")))
     for stretch in _HEX.finditer(text):
-        digits = stretch[0].removeprefix("0x").replace("\n", "")[: 2 * _DECODED]
+        digits = stretch[0].removeprefix("0x").replace("\n", "")[: 2 * _MAX_DECODED_BYTES]
         yield from _words(bytes.fromhex(digits[: len(digits) // 2 * 2]))
 
 
@@ -94,7 +94,7 @@ def _latin(word: re.Match[str]) -> str:
 
 
 def _from_base64(stretch: str) -> bytes:
-    text = stretch.rstrip("=").replace("-", "+").replace("_", "/")[: _DECODED * 4 // 3]
+    text = stretch.rstrip("=").replace("-", "+").replace("_", "/")[: _MAX_DECODED_BYTES * 4 // 3]
     text = text[: len(text) - (len(text) % 4 == 1)]
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..catalog import Catalog, Tool
 from ..errors import PinsError, StoreError
-from .flag import CHANGED, HIDDEN_INSTRUCTION, UNUSUAL, Finding, Flag, quarantined
+from .flag import DEFINITION_CHANGED, HIDDEN_INSTRUCTION, STRONG_WORDING, Finding, Flag, quarantined
 from .pins import Pins
 from .scan import scan
 
@@ -42,13 +42,13 @@ class Trust:
         self._pins = pins
         self._approved = frozenset(approved)
         self._cached_findings: _Findings = {}
-        # What `trusted_ages` read, for the `flags` of the same version: one decision, one reading.
+        # What `trusted_pin_ages` read, for the `flags` of the same version: one decision.
         self._last_pins: tuple[Catalog, Pins] | None = None
 
     def flags(self, catalog: Catalog) -> dict[str, Flag]:
         """Tool id to its flag, in the order of the catalog. Most tools have none.
 
-        If `trusted_ages` was called for the same catalog, the same pins are used.
+        If `trusted_pin_ages` was called for the same catalog, the same pins are used.
 
         Args:
             catalog: the tools; about 0.2 ms each the first time a definition is seen.
@@ -76,7 +76,7 @@ class Trust:
         """Tool id to the fixed sentence of its flag, for each tool that is quarantined."""
         return {id_: flag.sentence for id_, flag in quarantined(self.flags(catalog)).items()}
 
-    def trusted_ages(self, catalog: Catalog) -> dict[str, int]:
+    def trusted_pin_ages(self, catalog: Catalog) -> dict[str, int]:
         """Each tool that is approved, or whose definition equals its pin, and the age of its pin.
 
         Of two such tools that say the same, the one with the lower age is the original. A tool that
@@ -120,7 +120,7 @@ class Trust:
             },
         }
 
-    def recall(self, catalog: Catalog, saved: Mapping[str, Any] | None) -> None:
+    def use_saved_findings(self, catalog: Catalog, saved: Mapping[str, Any] | None) -> None:
         """Use the findings in the result of `to_dict`, unless another scanner version wrote them.
 
         Raises:
@@ -168,8 +168,8 @@ def _build_flag(findings: tuple[Finding, ...], change: str) -> Flag:
     if _hides_instructions(findings):
         return Flag("quarantine", HIDDEN_INSTRUCTION, findings, change)
     if change:
-        return Flag("quarantine", CHANGED, findings, change)
-    return Flag("warn", UNUSUAL, findings)
+        return Flag("quarantine", DEFINITION_CHANGED, findings, change)
+    return Flag("warn", STRONG_WORDING, findings)
 
 
 def _hides_instructions(findings: tuple[Finding, ...]) -> bool:

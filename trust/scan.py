@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from ..catalog import Tool
 from .flag import Finding
-from .plain_form import decoded, plain, visible
-from .scan_rules import BLOCK, CONCEPTS, ORDERS, REACHING_ORDERS, RULES, ScanRule
+from .plain_form import decoded_passages, plain_form, without_disguises
+from .scan_rules import CONCEPTS, EMPHASIS_ORDERS, IMITATION_ORDERS, PROMPT_BLOCK, RULES, ScanRule
 
 _END: Final = re.compile(r"(?<=[.!?;])['\")\]]?\s+|\n+|(?<=[。！？；])")
 # A first sentence without a full stop, and one more line that is not its continuation.
@@ -21,7 +21,7 @@ _SECOND_LINE: Final = re.compile(r"[^.!?;]{0,400}?\n\s{0,20}[A-Z]")
 _INVISIBLE: Final = re.compile(
     r"(\d+) (tag|bidi override|bidi|zero-width|variation selector|combining) character"
 )
-_MOST_INVISIBLE: Final = {
+_MAX_INVISIBLE: Final = {
     "tag": 0,
     "bidi override": 0,
     "bidi": 3,
@@ -31,33 +31,35 @@ _MOST_INVISIBLE: Final = {
 }
 # Characters that no standard gives a meaning; Apple uses the last of the first block for its logo.
 _PRIVATE_USE: Final = re.compile("[\ue000-\uf8fe\U000f0000-\U0010ffff]")
-_OTHER_RULES: Final = tuple(rule for rule in RULES if not rule.encoded)
-_EXCERPT: Final = 160
-_MOST_FINDINGS: Final = 20
-_MOST_BLOCKS: Final = 8
-_LONGEST_BLOCK: Final = 4_000
+_RULES_FOR_PLAIN_TEXT: Final = tuple(rule for rule in RULES if not rule.decoded_only)
+_EXCERPT_CHARS: Final = 160
+_MAX_FINDINGS: Final = 20
+_MAX_BLOCKS: Final = 8
+_MAX_BLOCK_CHARS: Final = 4_000
 
 
 def scan(tool: Tool) -> tuple[Finding, ...]:
     """The findings in a definition, quarantine first; empty for most definitions.
 
-    At most `MOST_CHARACTERS` and `MOST_STRINGS` are read. More gives a warning.
+    At most `MAX_SCANNED_CHARACTERS` and `MAX_SCANNED_STRINGS` are read. More gives a warning.
 
     Args:
         tool: the definition; all its text that a model may read is scanned.
     """
     findings = list(_invisible_characters(tool))
     scanned_texts: list[Text] = []
-    characters_left = MOST_CHARACTERS
-    for text_field in texts(tool):
-        if len(text_field.text) > characters_left or len(scanned_texts) == MOST_STRINGS:
+    characters_left = MAX_SCANNED_CHARACTERS
+    for text_field in texts_of_tool(tool):
+        if len(text_field.text) > characters_left or len(scanned_texts) == MAX_SCANNED_STRINGS:
             findings.append(
                 Finding("too_long", "warn", text_field.where, "not all of it was scanned")
             )
-        if characters_left <= 0 or len(scanned_texts) == MOST_STRINGS:
+        if characters_left <= 0 or len(scanned_texts) == MAX_SCANNED_STRINGS:
             break
-        text = visible(text_field.text[:characters_left], identifier=text_field.identifier)
-        text = text[:MOST_CHARACTERS]
+        text = without_disguises(
+            text_field.text[:characters_left], is_identifier=text_field.is_name
+        )
+        text = text[:MAX_SCANNED_CHARACTERS]
         scanned_texts.append(text_field._replace(text=text))
         if not text.isascii() and _PRIVATE_USE.search(text):
             findings.append(
@@ -66,10 +68,17 @@ def scan(tool: Tool) -> tuple[Finding, ...]:
         characters_left -= max(len(text_field.text), len(text))
     findings += _rule_findings(scanned_texts)
     for text_field in scanned_texts:
-        for hidden in decoded(text_field.text):
+        for hidden in decoded_passages(text_field.text):
             where = f"{text_field.where} (encoded)"
             hidden_findings = _rule_findings(
-                [Text(where, visible(hidden), slot=text_field.slot, encoded=True)]
+                [
+                    Text(
+                        where,
+                        without_disguises(hidden),
+                        describes_argument=text_field.describes_argument,
+                        was_encoded=True,
+                    )
+                ]
             )
             findings += hidden_findings or [
                 Finding("encoded_text", "warn", text_field.where, _excerpt(hidden))
@@ -81,7 +90,7 @@ def scan(tool: Tool) -> tuple[Finding, ...]:
     first = sorted(
         unique.values(), key=lambda finding: (finding.level != "quarantine", finding.code)
     )
-    return tuple(first[:_MOST_FINDINGS])
+    return tuple(first[:_MAX_FINDINGS])
 
 
 def _invisible_characters(tool: Tool) -> Iterator[Finding]:
@@ -91,14 +100,14 @@ def _invisible_characters(tool: Tool) -> Iterator[Finding]:
         where, _, removed = note.partition(": ")
         if match := _INVISIBLE.match(removed):
             counts[match[2]] += int(match[1])
-            if counts[match[2]] > _MOST_INVISIBLE[match[2]]:
+            if counts[match[2]] > _MAX_INVISIBLE[match[2]]:
                 yield Finding("hidden_text", "quarantine", where, removed)
 
 
 def _rule_findings(fields: list[Text]) -> list[Finding]:
     """The rules that match."""
     passages = _Passages(fields)
-    rules = RULES if fields and fields[0].encoded else _OTHER_RULES
+    rules = RULES if fields and fields[0].was_encoded else _RULES_FOR_PLAIN_TEXT
     findings = [
         Finding(rule.code, rule.level, *passages.quoted(number))
         for rule in rules
@@ -112,11 +121,15 @@ def _rule_findings(fields: list[Text]) -> list[Finding]:
 
 
 class _Passages:
-    """Texts in plain form, cut into numbered sentences, with the concepts in each."""
+    """Texts in plain form, cut into numbered sentences, with the concepts in each.
+
+    Args:
+        fields: the texts of a definition, without disguises.
+    """
 
     def __init__(self, fields: list[Text]) -> None:
         self._fields = fields
-        self._plain_texts = [plain(field.text) for field in fields]
+        self._plain_texts = [plain_form(field.text) for field in fields]
         # Line breaks end sentences, but they do not separate the words of a concept.
         self._text = "\n".join(self._plain_texts)
         self._words = "\n".join(text.replace("\n", " ") for text in self._plain_texts)
@@ -131,7 +144,7 @@ class _Passages:
         needed = [self._sentences_with(name) for name in rule.needs]
         excluding = [self._sentences_with(name) for name in rule.unless]
         for number in sorted(needed[0]):
-            for start in range(number - rule.span + 1, number + 1):
+            for start in range(number - rule.sentence_count + 1, number + 1):
                 window = self._window(start, rule, number)
                 if all(window & sentences for sentences in needed) and not any(
                     window & sentences for sentences in excluding
@@ -143,10 +156,10 @@ class _Passages:
         """Numbers of the sentences that open a block of instructions in markup of a prompt."""
         if "<" not in self._words:
             return
-        for match in islice(BLOCK.finditer(self._words), _MOST_BLOCKS):
-            close = f"</{match[1] or match[2]}>"
-            end = self._words.find(close, match.end(), match.end() + _LONGEST_BLOCK)
-            orders = ORDERS if match[1] else REACHING_ORDERS
+        for match in islice(PROMPT_BLOCK.finditer(self._words), _MAX_BLOCKS):
+            close = f"</{match['imitation'] or match['emphasis']}>"
+            end = self._words.find(close, match.end(), match.end() + _MAX_BLOCK_CHARS)
+            orders = IMITATION_ORDERS if match["imitation"] else EMPHASIS_ORDERS
             if end > 0 and orders.search(self._words, match.end(), end):
                 yield self._sentence_at(match.start())
 
@@ -156,7 +169,7 @@ class _Passages:
         start = starts[number]
         end = starts[number + 1] if number + 1 < len(starts) else len(self._text)
         where = self._fields[self._field_of(number)].where
-        return where, _excerpt(self._text[start : min(end, start + 4 * _EXCERPT)])
+        return where, _excerpt(self._text[start : min(end, start + 4 * _EXCERPT_CHARS)])
 
     def _sentences_with(self, name: str) -> frozenset[int]:
         """Numbers of the sentences with a concept."""
@@ -173,15 +186,23 @@ class _Passages:
         field_number = self._field_of(number)
         sentences = frozenset(
             sentence
-            for sentence in range(max(start, 0), min(start + rule.span, len(self._sentence_starts)))
+            for sentence in range(
+                max(start, 0), min(start + rule.sentence_count, len(self._sentence_starts))
+            )
             if self._field_of(sentence) == field_number
         )
         field = self._fields[field_number]
-        if (rule.slot and not field.slot) or (rule.encoded and not field.encoded):
+        if (rule.arguments_only and not field.describes_argument) or (
+            rule.decoded_only and not field.was_encoded
+        ):
             return frozenset()
-        if field.loose and len(rule.needs) > 1:
+        if field.is_long_list and len(rule.needs) > 1:
             return frozenset()
-        if not rule.opening and field.where == "description" and not _SECOND_LINE.match(field.text):
+        if (
+            not rule.reads_first_sentence
+            and field.where == "description"
+            and not _SECOND_LINE.match(field.text)
+        ):
             sentences -= {self._sentence_at(self._field_starts[field_number])}
         return sentences
 
@@ -205,21 +226,21 @@ class _Passages:
 def _concept_occurs(text: str, name: str) -> bool:
     """Whether a concept occurs in a text."""
     concept = CONCEPTS[name]
-    possible = not concept.letters or any(map(text.__contains__, concept.letters))
+    possible = not concept.required_texts or any(map(text.__contains__, concept.required_texts))
     return possible and concept.expression.search(text) is not None
 
 
 def _excerpt(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _EXCERPT else f"{line[: _EXCERPT - 3]}..."
+    return line if len(line) <= _EXCERPT_CHARS else f"{line[: _EXCERPT_CHARS - 3]}..."
 
 
-MOST_CHARACTERS: Final = 200_000
+MAX_SCANNED_CHARACTERS: Final = 200_000
 """Characters of one definition that are scanned."""
-MOST_STRINGS: Final = 20_000
+MAX_SCANNED_STRINGS: Final = 20_000
 """Strings of one definition that are scanned."""
-_LONG_LIST: Final = 500
-_KEYWORDS: Final = frozenset(
+_LONG_LIST_CHARS: Final = 500
+_SCHEMA_KEYWORDS: Final = frozenset(
     "additionalProperties allOf anyOf default description enum examples items maxItems maxLength "
     "maximum minItems minLength minimum oneOf properties required title type string integer number "
     "boolean array object null $schema destructiveHint idempotentHint openWorldHint "
@@ -235,28 +256,28 @@ class Text(NamedTuple):
         where: path of the field, such as `description` or
             `input_schema.properties.note.description`.
         text: the text.
-        identifier: whether it is a name.
-        slot: whether it describes a value that the model fills in.
-        loose: whether it is a long list of names or values, in which neighbouring words are less
-            related.
-        encoded: whether it was decoded from base64 or hexadecimal.
+        is_name: whether it is a name.
+        describes_argument: whether it describes a value that the model fills in.
+        is_long_list: whether it is a long list of names or values, in which neighbouring words are
+            less related.
+        was_encoded: whether it was decoded from base64 or hexadecimal.
     """
 
     where: str
     text: str
-    identifier: bool = False
-    slot: bool = False
-    loose: bool = False
-    encoded: bool = False
+    is_name: bool = False
+    describes_argument: bool = False
+    is_long_list: bool = False
+    was_encoded: bool = False
 
 
-def texts(tool: Tool) -> Iterator[Text]:
+def texts_of_tool(tool: Tool) -> Iterator[Text]:
     """Server, name, id, title, description, tags, and every key and string of schemas and hints."""
     if tool.server:
-        yield Text("server", tool.server, identifier=True)
-    yield Text("name", tool.name, identifier=True)
+        yield Text("server", tool.server, is_name=True)
+    yield Text("name", tool.name, is_name=True)
     if tool.id not in (tool.name, f"{tool.server}/{tool.name}"):
-        yield Text("id", tool.id, identifier=True)
+        yield Text("id", tool.id, is_name=True)
     if tool.title:
         yield Text("title", tool.title)
     if tool.description:
@@ -274,26 +295,30 @@ def _texts_inside(root: dict[str, Any], field: str) -> Iterator[Text]:
     Neighbouring ones are also joined, so that an instruction cannot be split.
     """
     stack: list[tuple[Any, str]] = [(root, field)]
-    slot = field == "input_schema"
+    describes_argument = field == "input_schema"
     while stack:
         value, path = stack.pop()
         if isinstance(value, dict):
-            names = [key for key in value if key not in _KEYWORDS]
+            names = [key for key in value if key not in _SCHEMA_KEYWORDS]
             if names:
-                yield _joined_text(names, path, slot, identifier=True)
+                yield _joined_text(names, path, describes_argument, is_name=True)
             for key, child in value.items():
                 if isinstance(child, str):
-                    if child not in _KEYWORDS:
-                        yield Text(f"{path}.{key}", child, False, slot)
+                    if child not in _SCHEMA_KEYWORDS:
+                        yield Text(f"{path}.{key}", child, False, describes_argument)
                 elif isinstance(child, dict | list):
                     stack.append((child, f"{path}.{key}"))
         else:
-            strings = [item for item in value if isinstance(item, str) and item not in _KEYWORDS]
+            strings = [
+                item for item in value if isinstance(item, str) and item not in _SCHEMA_KEYWORDS
+            ]
             if strings:
-                yield _joined_text(strings, path, slot)
+                yield _joined_text(strings, path, describes_argument)
             stack.extend((item, path) for item in value if isinstance(item, dict | list))
 
 
-def _joined_text(strings: list[str], path: str, slot: bool, *, identifier: bool = False) -> Text:
+def _joined_text(
+    strings: list[str], path: str, describes_argument: bool, *, is_name: bool = False
+) -> Text:
     text = " ".join(strings)
-    return Text(path, text, identifier, slot, len(text) > _LONG_LIST)
+    return Text(path, text, is_name, describes_argument, len(text) > _LONG_LIST_CHARS)

@@ -1,8 +1,8 @@
 """The rules of the scan: combinations of concepts that mean quarantine, or only a warning.
 
-Concepts are regular expressions over the plain form (see `plain`): lower case, no backticks, blanks
-for `_`, `-` and `.` inside words. Each takes linear time: repetitions are bounded, and neighbouring
-parts never match the same text.
+Concepts are regular expressions over the plain form (see `plain_form`): lower case, no backticks,
+blanks for `_`, `-` and `.` inside words. Each takes linear time: repetitions are bounded, and
+neighbouring parts never match the same text.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ _GIVE = (
     r"transmit|submit|share|report|mirror|copy|encode|leak|exfiltrate|return|fill|place|paste|"
     r"write|store|use)"
 )
-_ORDERS = r"(?:instructions?|prompts?|guidelines?|directions?|directives?|guardrails?|safeguards?)"
+_ORDER_NOUNS = (
+    r"(?:instructions?|prompts?|guidelines?|directions?|directives?|guardrails?|safeguards?)"
+)
 _MAIL = r"[\w+]{1,64}@(?:[\w\-]{1,63}[. ]){1,5}[a-z]{2,}"
 
 _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
-    # name: (letters of which a text must hold some, joined by "|"; expression)
+    # name: (texts of which a text must contain some, joined by "|"; expression)
     "key_file": (
         "id rsa|id ed25519|ssh|aws/cred|.env|mcp json|config json|settings json|netrc|/etc/|"
         "history|keychain|keyring|kube/config|npmrc|pgpass|wallet dat|cookies sqlite",
@@ -140,11 +142,11 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
         r"\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|bypass|do not follow|don't follow|stop "
         r"following) (?:\w+ ){0,2}(?:previous|prior|earlier|above|preceding|all|other|original|"
         r"your|"
-        rf"system|safety|developer|user(?:'s)?|any|the|whatever) (?:\w+ )?(?:{_ORDERS}|"
+        rf"system|safety|developer|user(?:'s)?|any|the|whatever) (?:\w+ )?(?:{_ORDER_NOUNS}|"
         rf"system prompt)\b|"
         r"\b(?:override|supersede|replace)s? (?:all |any )?(?:of )?(?:the |your )?(?:previous|"
         r"prior|"
-        rf"earlier|your|all other|user's) (?:\w+ )?{_ORDERS}\b|"
+        rf"earlier|your|all other|user's) (?:\w+ )?{_ORDER_NOUNS}\b|"
         r"\b(?:ignore|disregard|overrule) (?:what(?:ever)? )?(?:the |any )?user(?:'s)? "
         r"(?:\w+ )?(?:said|says|asks?|asked|wants?|wish(?:es)?|request(?:s|ed)?|preferences?|"
         r"objections?|instructions?|intent)\b|"
@@ -160,7 +162,7 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
         r"(?:is|are)\b|\bfrom (?:now|this point) (?:on|onwards?|forward),? (?:you|act|respond|"
         r"ignore|"
         r"do not|treat|behave)\b|\btakes? (?:precedence|priority) over (?:all |any |your |the )?"
-        rf"(?:\w+ )?(?:{_ORDERS}|user)\b|"
+        rf"(?:\w+ )?(?:{_ORDER_NOUNS}|user)\b|"
         r"\b(?:act|behave|respond|answer|operate) (?:as|like) (?:an? )?(?:\w+ )?(?:unrestricted|"
         r"unfiltered|uncensored|jailbroken)\b|\byou have no (?:\w+ )?(?:restrictions|limitations|"
         r"guidelines)\b|\b(?:disable|bypass|suspend|ignore|forget|override|drop) (?:all )?(?:of "
@@ -346,11 +348,12 @@ class Concept:
     """Words for one idea.
 
     Args:
-        letters: a text must contain some of these to match; empty if there is no such condition.
+        required_texts: a text must contain some of these to match; empty if there is no such
+            condition.
         words: regular expression that matches the words.
     """
 
-    letters: tuple[str, ...]
+    required_texts: tuple[str, ...]
     words: str
 
     @cached_property
@@ -359,22 +362,23 @@ class Concept:
         return re.compile(self.words)
 
 
-BLOCK: Final = re.compile(
-    r"<(?:(hidden|secret|system|admin|assistant|developer)|(important|critical|urgent|mandatory))>"
+PROMPT_BLOCK: Final = re.compile(
+    r"<(?:(?P<imitation>hidden|secret|system|admin|assistant|developer)|"
+    r"(?P<emphasis>important|critical|urgent|mandatory))>"
 )
-"""Opens a block that imitates markup of a prompt. Honest definitions use the second kind too."""
-ORDERS: Final = re.compile(
+"""Opens a block that imitates markup of a prompt. Honest definitions use `emphasis` too."""
+IMITATION_ORDERS: Final = re.compile(
     r"\b(?:must|before|when|if|instead|do not|don't|always|never|ignore|read|send|also|open|you|"
     r"use|"
     r"pass|supply|include|call|reply|answer)\b"
 )
-"""What makes a block of the first kind a finding."""
-REACHING_ORDERS: Final = re.compile(
+"""What makes a block of the kind `imitation` a finding."""
+EMPHASIS_ORDERS: Final = re.compile(
     r"\b(?:reply|respond|your (?:reply|response|answer)|pass|supply|send|forward|recipients?|"
     r"pretend|"
     r"act (?:like|as)|secret|do not (?:say|mention|explain|tell))\b|~/"
 )
-"""What makes a block of the second kind a finding."""
+"""What makes a block of the kind `emphasis` a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,36 +388,43 @@ class ScanRule:
     Args:
         code: short, stable name.
         level: `quarantine` or `warn`.
-        needs: concepts that must all occur within `span` sentences.
+        needs: concepts that must all occur within `sentence_count` sentences.
         unless: concepts that make the passage harmless.
-        span: number of sentences that count as close together.
-        opening: whether the first sentence of a description counts, which says what the tool does.
-        slot: whether only descriptions of arguments count.
-        encoded: whether only decoded text counts.
+        sentence_count: number of sentences that count as close together.
+        reads_first_sentence: whether the first sentence of a description counts, which says what
+            the tool does.
+        arguments_only: whether only descriptions of arguments count.
+        decoded_only: whether only decoded text counts.
     """
 
     code: str
     level: Level
     needs: tuple[str, ...]
     unless: tuple[str, ...] = ()
-    span: int = 1
-    opening: bool = True
-    slot: bool = False
-    encoded: bool = False
+    sentence_count: int = 1
+    reads_first_sentence: bool = True
+    arguments_only: bool = False
+    decoded_only: bool = False
 
 
 RULES: Final = (
-    ScanRule("moves_secrets", "quarantine", ("key_file", "before_use", "give"), span=3),
+    ScanRule("moves_secrets", "quarantine", ("key_file", "before_use", "give"), sentence_count=3),
     ScanRule(
-        "moves_secrets", "quarantine", ("key_file", "read", "give"), ("example",), opening=False
+        "moves_secrets",
+        "quarantine",
+        ("key_file", "read", "give"),
+        ("example",),
+        reads_first_sentence=False,
     ),
-    ScanRule("moves_secrets", "quarantine", ("key_file", "contents"), ("example",), slot=True),
+    ScanRule(
+        "moves_secrets", "quarantine", ("key_file", "contents"), ("example",), arguments_only=True
+    ),
     ScanRule(
         "moves_secrets",
         "quarantine",
         ("key_file", "contents", "hand_over"),
         ("example",),
-        opening=False,
+        reads_first_sentence=False,
     ),
     ScanRule("moves_secrets", "quarantine", ("secret", "known_to_model", "give", "always")),
     ScanRule(
@@ -430,9 +441,15 @@ RULES: Final = (
     ScanRule("moves_secrets", "quarantine", ("leak_prompt",), ("guard", "example")),
     ScanRule("copies_results", "quarantine", ("copy", "ship", "outside"), ("guard", "example")),
     ScanRule(
-        "moves_conversation", "quarantine", ("chat", "hand_over", "pretext"), opening=False, span=2
+        "moves_conversation",
+        "quarantine",
+        ("chat", "hand_over", "pretext"),
+        reads_first_sentence=False,
+        sentence_count=2,
     ),
-    ScanRule("moves_conversation", "quarantine", ("chat", "given", "pretext"), opening=False),
+    ScanRule(
+        "moves_conversation", "quarantine", ("chat", "given", "pretext"), reads_first_sentence=False
+    ),
     ScanRule("moves_conversation", "quarantine", ("chat", "ship", "outside"), ("guard", "example")),
     ScanRule(
         "moves_conversation", "quarantine", ("user_data", "ship", "outside"), ("guard", "example")
@@ -443,7 +460,7 @@ RULES: Final = (
     ScanRule("imitates_system", "quarantine", ("model_markup",), ("example", "guard")),
     ScanRule("imitates_system", "quarantine", ("system_line",), ("example",)),
     ScanRule("imitates_system", "quarantine", ("hidden_comment",), ("example",)),
-    ScanRule("misuses_other_tools", "quarantine", ("any_tool", "key_file"), span=2),
+    ScanRule("misuses_other_tools", "quarantine", ("any_tool", "key_file"), sentence_count=2),
     ScanRule("misuses_other_tools", "quarantine", ("any_tool", "send", "mail")),
     ScanRule("misuses_other_tools", "quarantine", ("any_tool", "chat", "give")),
     ScanRule("misuses_other_tools", "quarantine", ("other_tool", "redirect"), ("example",)),
@@ -451,13 +468,13 @@ RULES: Final = (
         "misuses_other_tools", "quarantine", ("other_tool", "always", "address"), ("example",)
     ),
     ScanRule("misuses_other_tools", "quarantine", ("send", "always", "mail"), ("example",)),
-    ScanRule("misuses_other_tools", "quarantine", ("takes_over",), ("example",), span=2),
+    ScanRule("misuses_other_tools", "quarantine", ("takes_over",), ("example",), sentence_count=2),
     ScanRule("hidden_text", "quarantine", ("hidden_order",), ("guard", "example")),
     ScanRule("hidden_text", "quarantine", ("terminal_codes",)),
-    ScanRule("hidden_text", "quarantine", ("shell",), encoded=True),
-    ScanRule("hidden_text", "quarantine", ("chat", "give"), encoded=True),
-    ScanRule("hidden_text", "quarantine", ("key_file",), encoded=True),
-    ScanRule("hidden_text", "quarantine", ("address", "send"), encoded=True),
+    ScanRule("hidden_text", "quarantine", ("shell",), decoded_only=True),
+    ScanRule("hidden_text", "quarantine", ("chat", "give"), decoded_only=True),
+    ScanRule("hidden_text", "quarantine", ("key_file",), decoded_only=True),
+    ScanRule("hidden_text", "quarantine", ("address", "send"), decoded_only=True),
     ScanRule("speaks_of_injection", "warn", ("hide",)),
     ScanRule("speaks_of_injection", "warn", ("override",)),
     ScanRule("speaks_of_injection", "warn", ("model_markup",)),
@@ -469,6 +486,6 @@ RULES: Final = (
 
 
 CONCEPTS: Final = {
-    name: Concept(tuple(letters.split("|")) if letters else (), expression)
-    for name, (letters, expression) in _CONCEPTS.items()
+    name: Concept(tuple(texts.split("|")) if texts else (), expression)
+    for name, (texts, expression) in _CONCEPTS.items()
 }

@@ -9,7 +9,7 @@ from ...errors import CatalogError
 from ..tool import Tool
 from .reader import Document, Entry, first_object, object_fields, refuse_foreign_schema
 
-_SPELLINGS = {
+_KEYS_OF_FIELD = {
     "input_schema": ("inputSchema", "input_schema"),
     "output_schema": ("outputSchema", "output_schema"),
 }
@@ -61,9 +61,9 @@ class McpReader:
     def tool(self, entry: Entry) -> Tool:
         """The tool of an MCP definition."""
         value = object_fields(entry)
-        refuse_foreign_schema(value, "inputSchema", _SPELLINGS["input_schema"])
+        refuse_foreign_schema(value, "inputSchema", _KEYS_OF_FIELD["input_schema"])
         row = {key: value.get(key) for key in ("title", "description", "annotations", "tags")}
-        for field, spellings in _SPELLINGS.items():
+        for field, spellings in _KEYS_OF_FIELD.items():
             row[field] = next((value[key] for key in spellings if value.get(key) is not None), None)
         if "name" in value:
             row["name"] = value["name"]
@@ -72,7 +72,7 @@ class McpReader:
 
 def _is_tool(value: dict[str, Any]) -> bool:
     """Whether it is one tool: a name alone is not enough, as `package.json` also has one."""
-    spellings = _SPELLINGS["input_schema"]
+    spellings = _KEYS_OF_FIELD["input_schema"]
     return "name" in value and any(isinstance(value.get(key), dict) for key in spellings)
 
 

@@ -17,7 +17,7 @@ from .reader import (
     short_value,
 )
 
-_LISTS = ("tools", "functions")
+_LIST_KEYS = ("tools", "functions")
 
 
 class OpenAiReader:
@@ -34,15 +34,19 @@ class OpenAiReader:
             return _is_function(first_object(value))
         if not isinstance(value, dict):
             return False
-        return _is_function(value) or any(_is_function(first_object(value.get(k))) for k in _LISTS)
+        return _is_function(value) or any(
+            _is_function(first_object(value.get(k))) for k in _LIST_KEYS
+        )
 
     def entries(self, document: Document) -> Iterator[Entry]:
         """Each function."""
         value, server = document.value, document.server_of(None)
         if isinstance(value, list):
             yield from document.entries(value, server)
-        elif isinstance(value, dict) and any(isinstance(value.get(key), list) for key in _LISTS):
-            for key in _LISTS:
+        elif isinstance(value, dict) and any(
+            isinstance(value.get(key), list) for key in _LIST_KEYS
+        ):
+            for key in _LIST_KEYS:
                 listed = value.get(key)
                 yield from document.entries(listed if isinstance(listed, list) else [], server, key)
         elif isinstance(value, dict):

@@ -6,33 +6,27 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 from ...errors import ToolError
 from ..operation import Operation, RequestArgument, is_media_type, may_set_header, template_names
 from ..parameter_styles import PARAMETER_PLACES, STYLES, Encoding, Place, default_encoding
-from ..request_body import FORM, MULTIPART, RequestBody, essence, is_json
-from .openapi_schema import binary_as_base64, convert_request_schema, is_binary, plain_properties
+from ..request_body import FORM_TYPE, MULTIPART_TYPE, RequestBody, bare_media_type, is_json
+from .openapi_schema import (
+    SchemaCopier,
+    binary_as_base64,
+    convert_request_schema,
+    is_binary,
+    plain_properties,
+)
 from .reader import short_value
 
-_BODY = "body"
+_BODY_ARGUMENT = "body"
 #: Most media types of a body, and variables of a server, that are looked at.
-_MOST_ENTRIES = 100
-_ADDRESS_CHARS = 2_000
+_MAX_ENTRIES = 100
+_MAX_ADDRESS_CHARS = 2_000
 _ENCODING_KEYS = ("style", "explode", "allowReserved")
-_BASE64 = {"type": "string", "contentEncoding": "base64"}
-
-
-class Schemas(Protocol):
-    """Reads the schemas of one operation, with references replaced."""
-
-    def target(self, value: Any, field: str) -> dict[str, Any]:
-        """The object itself, or the target of its `$ref`."""
-        ...
-
-    def schema(self, value: Any, field: str) -> dict[str, Any]:
-        """A copy of a schema that needs no other part of the document."""
-        ...
+_BASE64_SCHEMA = {"type": "string", "contentEncoding": "base64"}
 
 
 class Endpoint(NamedTuple):
@@ -55,6 +49,16 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Parameter:
+    """A parameter of an operation.
+
+    Args:
+        place: where its value goes: path, query, header or cookie.
+        name: its name in the document.
+        required: whether a call needs it.
+        encoding: how its value is written there.
+        schema: JSON Schema of its value.
+    """
+
     place: Place
     name: str
     required: bool
@@ -63,7 +67,7 @@ class _Parameter:
 
 
 def read_request(
-    definition: Mapping[str, Any], endpoint: Endpoint, schemas: Schemas
+    definition: Mapping[str, Any], endpoint: Endpoint, schemas: SchemaCopier
 ) -> tuple[dict[str, Any], Operation]:
     """JSON Schema of an operation's arguments, and its request.
 
@@ -115,7 +119,7 @@ def annotations_of(method: str) -> dict[str, Any]:
 
 
 def _parameters(
-    definition: Mapping[str, Any], endpoint: Endpoint, schemas: Schemas
+    definition: Mapping[str, Any], endpoint: Endpoint, schemas: SchemaCopier
 ) -> list[_Parameter]:
     """The parameters of an operation. Its own replace those of its path."""
     own = definition.get("parameters")
@@ -140,8 +144,8 @@ def _parameters(
     return list(parameters.values())
 
 
-def _parameter(value: Any, field: str, schemas: Schemas, is_version_30: bool) -> _Parameter:
-    row = schemas.target(value, field)
+def _parameter(value: Any, field: str, schemas: SchemaCopier, is_version_30: bool) -> _Parameter:
+    row = schemas.resolved_object(value, field)
     name, place = row.get("name"), row.get("in")
     if not isinstance(name, str):
         raise ToolError(field=f"{field}.name", reason="must be text")
@@ -157,7 +161,7 @@ def _parameter(value: Any, field: str, schemas: Schemas, is_version_30: bool) ->
             encoding = replace(encoding, style="", explode=False)
     schema = schemas.schema(declared if declared is not None else {}, f"{field}.schema")
     schema = convert_request_schema(schema, is_version_30=is_version_30)
-    if description := prose(row.get("description")):
+    if description := stripped_text(row.get("description")):
         schema["description"] = description
     if row.get("deprecated") is True:
         schema["deprecated"] = True
@@ -193,10 +197,10 @@ def _argument_names(parameters: list[_Parameter]) -> list[str]:
 
 
 def _body(
-    definition: Mapping[str, Any], endpoint: Endpoint, schemas: Schemas, taken: frozenset[str]
+    definition: Mapping[str, Any], endpoint: Endpoint, schemas: SchemaCopier, taken: frozenset[str]
 ) -> tuple[RequestBody, dict[str, Any], list[str]]:
     """The body, the properties of its arguments, and the names of those that a call needs."""
-    declared = schemas.target(definition["requestBody"], "requestBody")
+    declared = schemas.resolved_object(definition["requestBody"], "requestBody")
     content = declared.get("content")
     is_required = declared.get("required") is True
     media_type = _preferred(content) if isinstance(content, dict) else ""
@@ -205,15 +209,15 @@ def _body(
     schema = schemas.schema(schema if schema is not None else {}, "requestBody.schema")
     schema = convert_request_schema(schema, is_version_30=endpoint.is_version_30)
     media_type = _sent_type(media_type, schema)
-    kind = essence(media_type)
+    kind = bare_media_type(media_type)
     body = RequestBody(media_type, is_required)
-    if kind in (FORM, MULTIPART):
+    if kind in (FORM_TYPE, MULTIPART_TYPE):
         encodings = media.get("encoding") if isinstance(media, dict) else None
         body = replace(body, fields=dict(_form_fields(encodings, schema, kind)))
-        schema = binary_as_base64(schema) if kind == MULTIPART else schema
+        schema = binary_as_base64(schema) if kind == MULTIPART_TYPE else schema
     elif not is_json(media_type):
         body = replace(body, is_base64=_is_bytes(kind, schema))
-        schema = dict(_BASE64) if body.is_base64 else {"type": "string"}
+        schema = dict(_BASE64_SCHEMA) if body.is_base64 else {"type": "string"}
     plain = plain_properties(schema)
     if plain is not None:
         properties, required = plain
@@ -221,9 +225,9 @@ def _body(
         # would always be required, so that the argument is then the whole body.
         if not properties.keys() & taken and (is_required or not required):
             return replace(body, properties=tuple(properties)), properties, required
-    if description := prose(declared.get("description")):
+    if description := stripped_text(declared.get("description")):
         schema["description"] = description
-    argument = _BODY
+    argument = _BODY_ARGUMENT
     while argument in taken:
         argument += "_"
     return replace(body, argument=argument), {argument: schema}, [argument] * is_required
@@ -231,13 +235,13 @@ def _body(
 
 def _preferred(content: Mapping[Any, Any]) -> str:
     """The media type that is sent: JSON, else a form, else text, else the first one."""
-    kinds = [kind for kind in islice(content, _MOST_ENTRIES) if isinstance(kind, str)]
+    kinds = [kind for kind in islice(content, _MAX_ENTRIES) if isinstance(kind, str)]
 
     def rank(kind: str) -> int:
         if is_json(kind):
             return 0
-        ranks = {FORM: 1, MULTIPART: 2, "text/plain": 3}
-        return ranks.get(essence(kind), 4)
+        ranks = {FORM_TYPE: 1, MULTIPART_TYPE: 2, "text/plain": 3}
+        return ranks.get(bare_media_type(kind), 4)
 
     return min(kinds, key=rank, default="")
 
@@ -274,7 +278,7 @@ def _form_fields(
     for name, child in properties.items() if isinstance(properties, dict) else ():
         row = encodings.get(name) if isinstance(encodings, dict) else None
         items = child.get("items") if isinstance(child, dict) else None
-        if kind == MULTIPART:
+        if kind == MULTIPART_TYPE:
             if is_binary(child) or is_binary(items):
                 yield name, replace(default_encoding("body"), is_base64=True)
         elif isinstance(row, dict) and any(key in row for key in _ENCODING_KEYS):
@@ -288,14 +292,14 @@ def _server(endpoint: Endpoint) -> tuple[str | None, bool]:
         url = first.get("url") if isinstance(first, dict) else None
         if not isinstance(url, str) or not url:
             continue
-        if len(url) > _ADDRESS_CHARS:
+        if len(url) > _MAX_ADDRESS_CHARS:
             continue
         variables = first.get("variables") if isinstance(first, dict) else None
         rows = variables.items() if isinstance(variables, dict) else ()
-        for name, row in islice(rows, _MOST_ENTRIES):
+        for name, row in islice(rows, _MAX_ENTRIES):
             default = row.get("default") if isinstance(row, dict) else None
             text = default if isinstance(default, str) else ""
-            url = url.replace(f"{{{name}}}", text[:_ADDRESS_CHARS])[:_ADDRESS_CHARS]
+            url = url.replace(f"{{{name}}}", text[:_MAX_ADDRESS_CHARS])[:_MAX_ADDRESS_CHARS]
         return url, index < 2
     return None, False
 
@@ -305,7 +309,7 @@ def _media_schema(content: Any, media_type: str) -> Any:
     return chosen.get("schema") if isinstance(chosen, dict) else None
 
 
-def prose(value: object) -> str:
+def stripped_text(value: object) -> str:
     """A text of the document without blanks around it; "" for any other value."""
     return value.strip() if isinstance(value, str) else ""
 

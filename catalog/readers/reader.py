@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ...errors import CatalogError, ToolError
 from ..schema import misnamed_schema_key
-from ..text_cleaning import NAME_LIMIT, Notes, clean_line
+from ..text_cleaning import NAME_LIMIT, visible_line
 from ..tool import Tool
 
 _SCHEMA_KEYS = {"inputSchema": "mcp", "input_schema": "anthropic", "parameters": "openai"}
@@ -81,8 +81,8 @@ class Document:
     def _claims_another(self, declared: str) -> bool:
         if not self.file_names:
             return False
-        name = folded(declared)
-        return name in self.file_names and name != folded(self.fallback or "")
+        name = folded_server_name(declared)
+        return name in self.file_names and name != folded_server_name(self.fallback or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +182,9 @@ def refuse_foreign_schema(value: dict[str, Any], field: str, own: tuple[str, ...
         raise ToolError(field=field, reason=reason, tool=name_of(value))
 
 
-def folded(server: str) -> str:
+def folded_server_name(server: str) -> str:
     """A server's name for comparison: cleaned, ignoring letter case and character width."""
-    line = clean_line(server[: 4 * NAME_LIMIT], "server", Notes())
+    line = visible_line(server[: 4 * NAME_LIMIT])
     return unicodedata.normalize("NFKC", line).casefold()
 
 

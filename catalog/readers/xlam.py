@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...errors import CatalogError, ToolError
-from ..schema import freeze
-from ..text_cleaning import Notes
+from ..schema import canonical_bytes
+from ..text_cleaning import CleaningNotes
 from ..tool import Tool
 from .reader import Document, Entry, first_object, object_at, object_fields, refuse_foreign_schema
 
@@ -42,7 +42,7 @@ class XlamReader:
             for position, function in enumerate(functions):
                 where = f"{place}.tools[{position}]"
                 try:
-                    content = freeze(function, "function", Notes())
+                    content = canonical_bytes(function, "function", CleaningNotes())
                 except ToolError:  # reading it as a tool will say what is wrong
                     content = where.encode()
                 if content not in contents:
@@ -104,7 +104,7 @@ def _schema(parameters: Any) -> dict[str, Any]:
     )
 
 
-_TYPES: dict[str, dict[str, Any]] = {
+_SCHEMA_OF_TYPE: dict[str, dict[str, Any]] = {
     "str": {"type": "string"},
     "string": {"type": "string"},
     "int": {"type": "integer"},
@@ -121,9 +121,9 @@ _TYPES: dict[str, dict[str, Any]] = {
     "date": {"type": "string", "format": "date"},
     "datetime": {"type": "string", "format": "date-time"},
 }
-_LISTS = frozenset({"list", "array", "tuple", "set", "frozenset", "sequence", "iterable"})
+_LIST_TYPES = frozenset({"list", "array", "tuple", "set", "frozenset", "sequence", "iterable"})
 _TOKEN = re.compile(r"[A-Za-z_][\w.]*|\S")
-_DEPTH = 8
+_MAX_DEPTH = 8
 
 
 def to_schema(annotation: str) -> tuple[dict[str, Any], bool]:
@@ -141,7 +141,11 @@ def to_schema(annotation: str) -> tuple[dict[str, Any], bool]:
 
 
 class _Parser:
-    """Recursive descent over `name[arguments] | ...`, bounded in depth."""
+    """Recursive descent over `name[arguments] | ...`, bounded in depth.
+
+    Args:
+        tokens: names and single characters, in order.
+    """
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens
@@ -157,7 +161,7 @@ class _Parser:
     def _type(self, depth: int) -> dict[str, Any]:
         name = self._next().rpartition(".")[2].lower()
         arguments = self._arguments(depth + 1) if self._accept("[") else []
-        if name in _LISTS:
+        if name in _LIST_TYPES:
             kinds = [argument for argument in arguments if argument]
             items = {"items": _any_of(kinds)} if kinds else {}
             unique = {"uniqueItems": True} if name in ("set", "frozenset") else {}
@@ -166,12 +170,12 @@ class _Parser:
             return _any_of(arguments)
         if name == "optional":
             return arguments[0] if arguments else {}
-        return dict(_TYPES.get(name, {}))
+        return dict(_SCHEMA_OF_TYPE.get(name, {}))
 
     def _arguments(self, depth: int) -> list[dict[str, Any]]:
         """Types up to the closing bracket. Beyond the maximum depth they are skipped."""
         arguments: list[dict[str, Any]] = []
-        if depth > _DEPTH:
+        if depth > _MAX_DEPTH:
             self._at = len(self._tokens)
         while self._at < len(self._tokens) and not self._accept("]"):
             if self._accept("["):

@@ -16,17 +16,17 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _STRING_TAG = "tag:yaml.org,2002:str"
 
 
-_DIGITS = 400
+_MAX_DIGITS = 400
 
 
-def integer(text: str, base: int = 10) -> int:
+def bounded_integer(text: str, base: int = 10) -> int:
     """A whole number.
 
     One with more than 400 digits is replaced by another that is too large as well.
 
     Python refuses to parse thousands of digits, and the whole document would fail.
     """
-    return int(text, base) if len(text) <= _DIGITS else 10**_DIGITS
+    return int(text, base) if len(text) <= _MAX_DIGITS else 10**_MAX_DIGITS
 
 
 def parse_yaml(text: str) -> Any:
@@ -55,7 +55,12 @@ def parse_yaml(text: str) -> Any:
 
 
 class _Builder:
-    """Builds the value from events, with a stack of open containers and their pending keys."""
+    """Builds the value from events, with a stack of open containers and their pending keys.
+
+    Attributes:
+        root: the value so far.
+        documents: number of documents begun.
+    """
 
     def __init__(self) -> None:
         self.root: Any = None
@@ -129,7 +134,7 @@ def _plain(text: str) -> Any:
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
     if _INTEGER.fullmatch(text):
-        return integer(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+        return bounded_integer(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
     if _FLOAT.fullmatch(text):
         return float(text)
     return text

@@ -28,7 +28,7 @@ from ...decision import Decider
 from ...decision.calibration import Example
 from ...decision.classifier import Classifier
 from ...decision.decider import BUNDLED_FILE, WORDING
-from ...decision.measurements import DEPTH
+from ...decision.measurements import HITS_MEASURED
 from ...engine import Engine
 from ...indexing.builder import Builder
 from ...models import load_encoder
@@ -47,7 +47,7 @@ DEPLOYMENTS = 80
 UNSEEN = 0.14
 """Share of its right tools taken out of a request's vector; chosen so that the models fitted to
 training sets know best what the development set's requests are."""
-LOST = 0.009
+DEFAULT_LOST_SHARE = 0.009
 """Rate of served training requests that may be turned away. Requests that come are harder than
 these: at this rate fewer than 3 % are turned away in each style of the development set."""
 EASED = {"fast": 0.5}
@@ -205,7 +205,9 @@ def bundle(
             vector = unseen(vector, known.values[right])
             looked_up = unseen(looked_up, static.project(known.values[right]))
         for tier, strategy in tiers.items():
-            found = engine.search(one.text, tier=_Told(strategy, vector, looked_up), k=DEPTH)
+            found = engine.search(
+                one.text, tier=_Told(strategy, vector, looked_up), k=HITS_MEASURED
+            )
             odd = {WORDING: float(odds[one.number])}
             examples[tier].append(Example.of(found, relevant, odds=odd, group=one.number))
 
@@ -213,7 +215,10 @@ def bundle(
         _ask_all(ask, Engine(builder, builder.begin(Catalog(drawn.tools), vectors=known)), drawn)
     fitted = {
         tier: fit_network_tier(
-            some, dense="dense" in Config().tiers[tier].retrievers, lost=LOST, seed=seed
+            some,
+            dense="dense" in Config().tiers[tier].retrievers,
+            lost=DEFAULT_LOST_SHARE,
+            seed=seed,
         )
         for tier, some in examples.items()
     }
@@ -227,7 +232,7 @@ def bundle(
         "no_tool": len(source.no_tool),
         "deployments": deployments,
         "examples": {tier: len(some) for tier, some in examples.items()},
-        "lost": LOST,
+        "lost": DEFAULT_LOST_SHARE,
         "unseen": UNSEEN,
         "eased": EASED,
         "seed": seed,

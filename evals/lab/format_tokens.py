@@ -9,7 +9,7 @@ from typing import Any
 from ...catalog import Tool
 from ...engine import Engine
 from ...errors import EvaluationError
-from ...loaders.counting import bundled_count
+from ...loaders.counting import cached_token_count
 from ...loaders.render import FORMATS, renderer_for
 from ...session import Session
 from ..report import Table
@@ -36,7 +36,7 @@ def format_tokens(tools: Sequence[Tool], requests: Sequence[str]) -> tuple[Table
         raise EvaluationError("format tokens: no requests; pass at least one")
     engine = Engine.from_tools(tools)
     all_tokens = {
-        style: bundled_count(_sent_as_all(tools, style)) for style in ("openai", "anthropic")
+        style: cached_token_count(_sent_as_all(tools, style)) for style in ("openai", "anthropic")
     }
     figures = {style: _format_figures(engine, style, requests) for style in FORMATS}
     rows: list[tuple[Any, ...]] = []
@@ -72,7 +72,7 @@ def _format_figures(engine: Engine, style: str, requests: Sequence[str]) -> dict
             about_tools += session.search(request, f"call_{number}").append
         lists.add(json.dumps(session.tools))
         texts = _texts(session, about_tools)
-        counts = {text: bundled_count(text) for text in texts}
+        counts = {text: cached_token_count(text) for text in texts}
         totals.append(sum(counts[text] for text in texts))
         new.append(sum(count for text, count in counts.items() if text not in sent_texts))
         sent_texts |= counts.keys()

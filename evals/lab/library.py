@@ -22,11 +22,11 @@ from ...catalog import Tool, read_tools
 from ...enrichment import ExampleQueryRow, read_example_queries
 from ...enrichment.example_file import is_hostile
 from ...enrichment.library import (
-    FOLDER,
-    LEAST_COMMON,
-    NUMBERS,
-    ROWS,
-    WORDS,
+    LIBRARY_FOLDER,
+    MAX_WORDS,
+    MIN_COMMON,
+    NUMBERS_FILE,
+    ROWS_FILE,
     Library,
     first_words,
     parameter_names,
@@ -168,7 +168,7 @@ def chosen(written: Iterable[Written], held_out: HeldOut) -> list[Written]:
     for one in written:
         size = len(first_words(one.tool.description)) + len(one.parameters or ())
         earlier = by_name[one.tool.name]
-        if size < LEAST_COMMON or one.row.tool in kept or is_hostile(one.row.text):
+        if size < MIN_COMMON or one.row.tool in kept or is_hostile(one.row.text):
             continue
         if held_out.holds(one) or any(_alike(other, one.tool) > 0 for other in earlier):
             continue
@@ -226,11 +226,11 @@ def _write(
     """
     folder.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(row.to_dict(), ensure_ascii=False) + "\n" for row in rows]
-    (folder / ROWS).write_text("".join(lines), encoding="utf-8")
+    (folder / ROWS_FILE).write_text("".join(lines), encoding="utf-8")
     scales = np.abs(vectors).max(axis=1, initial=1e-9) / 127
     np.savez(
-        folder / NUMBERS,
-        words=np.array([sorted(one) + [0] * (WORDS - len(one)) for one in words], np.uint16),
+        folder / NUMBERS_FILE,
+        words=np.array([sorted(one) + [0] * (MAX_WORDS - len(one)) for one in words], np.uint16),
         vectors=np.round(vectors / scales[:, None]).astype(np.int8),
         scales=scales.astype(np.float32),
         model=np.array(model),
@@ -255,7 +255,7 @@ def main() -> None:
         "--definitions", type=Path, nargs="+", required=True, help="folders of NAME.json"
     )
     parser.add_argument("--data", type=Path, required=True, help="folder with train and eval")
-    parser.add_argument("--out", type=Path, default=FOLDER)
+    parser.add_argument("--out", type=Path, default=LIBRARY_FOLDER)
     asked = parser.parse_args()
     products = read_products()
     sets = (asked.data / "train" / "mcp", asked.data / "train" / "mcp_crawl")

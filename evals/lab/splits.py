@@ -67,18 +67,20 @@ def hold_out(
     """
     if not 0.0 <= share <= 1.0:
         raise RequestError(f"share must be from 0 to 1, not {share!r}")
-    families = {tool.id: twin_key(tool) for tool in catalog}
+    family_numbers = {tool.id: twin_key(tool) for tool in catalog}
     unit = {
-        tool.id: f"server {tool.server}" if by == "server" and tool.server else families[tool.id]
+        tool.id: f"server {tool.server}"
+        if by == "server" and tool.server
+        else family_numbers[tool.id]
         for tool in catalog
     }
     held_out = frozenset(tool_id for tool_id, group in unit.items() if _drawn(group, share, seed))
-    sides = _sides(families, held_out)
+    sides = _sides(family_numbers, held_out)
     seen: list[LabelledQuery] = []
     unseen: list[LabelledQuery] = []
     straddling: list[LabelledQuery] = []
     for query in queries:
-        touched = set().union(*(sides[families[tool_id]] for tool_id in query.relevant))
+        touched = set().union(*(sides[family_numbers[tool_id]] for tool_id in query.relevant))
         if touched == {True, False}:
             straddling.append(query)
         else:
@@ -86,10 +88,10 @@ def hold_out(
     return Split(tuple(seen), tuple(unseen), tuple(straddling), held_out)
 
 
-def _sides(families: dict[str, str], held_out: Iterable[str]) -> dict[str, set[bool]]:
+def _sides(family_numbers: dict[str, str], held_out: Iterable[str]) -> dict[str, set[bool]]:
     out = frozenset(held_out)
     sides: dict[str, set[bool]] = {}
-    for tool_id, family in families.items():
+    for tool_id, family in family_numbers.items():
         sides.setdefault(family, set()).add(tool_id in out)
     return sides
 

@@ -16,7 +16,7 @@ from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...catalog.text_file import OWNER_ONLY, replace_file
+from ...catalog.text_file import OWNER_ONLY_MODE, replace_file
 from ...errors import ConfigError, MissingExtraError
 from .config_document import (
     ConfigDocument,
@@ -320,7 +320,7 @@ def apply_change(change: FileChange, *, backup: bool = True) -> Path | None:
             path.unlink(missing_ok=True)
         else:
             # A new file may contain secrets.
-            mode = OWNER_ONLY if change.before is None else path.stat().st_mode & 0o7777
+            mode = OWNER_ONLY_MODE if change.before is None else path.stat().st_mode & 0o7777
             replace_file(path, [change.after], mode=mode)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from None
@@ -344,7 +344,7 @@ def _backups(path: Path) -> list[Path]:
 
 def _back_up(path: Path, data: bytes) -> Path:
     backup_path = _backups(path)[-1]
-    descriptor = os.open(backup_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
+    descriptor = os.open(backup_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY_MODE)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ...catalog.text_file import OWNER_ONLY
+from ...catalog.text_file import OWNER_ONLY_MODE
 from .masking import redacted
 from .server_spec import ServerSpec
 from .user_folders import own_folder, state_folder
@@ -87,7 +87,7 @@ class ServerLog(RotatingFileHandler):
 
 
 def _open_privately(path: str, flags: int) -> int:
-    return os.open(path, flags, OWNER_ONLY)
+    return os.open(path, flags, OWNER_ONLY_MODE)
 
 
 def log_opener(folder: Path | None = None) -> Callable[[str], ServerLog]:

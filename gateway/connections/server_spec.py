@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from ...catalog.pattern import denied, granted
+from ...catalog.pattern import any_denies, any_grants
 from ...catalog.text_cleaning import written_out
 from ...settings import Glob
 
@@ -72,8 +72,8 @@ class ToolFilter(BaseModel):
 
     def permits(self, tool: str) -> bool:
         """Whether a tool passes the filter. Only `deny` ignores letter case."""
-        allowed = self.allow is None or granted(tool, self.allow)
-        return allowed and not denied(tool, self.deny)
+        allowed = self.allow is None or any_grants(tool, self.allow)
+        return allowed and not any_denies(tool, self.deny)
 
 
 class ServerSpec(BaseModel):

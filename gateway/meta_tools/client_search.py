@@ -15,12 +15,12 @@ import anyio
 import mcp.types as types
 
 from ...catalog import Catalog, Tool
-from ...catalog.pattern import granted
+from ...catalog.pattern import any_grants
 from ...catalog.tool_document import embedding_text
 from ...gating import Votes
 from ...gating.votes import VOTING_TOOL, Ballot, Vote, Voters
 from ...retrieval import Hit, Selection
-from ...text import terms
+from ...text import search_terms
 from ...view import View
 from ..profiles.client_sessions import ClientSession
 from ..profiles.profile import Profile
@@ -51,14 +51,14 @@ def servers_by_instructions(
     Returns:
         Server and number of words, most words first.
     """
-    query_words = frozenset(terms(query))
+    query_words = frozenset(search_terms(query))
     words = {
         server: query_words & _instruction_terms(text) for server, text in instructions.items()
     }
     server_counts = Counter(word for server_words in words.values() for word in server_words)
     unique_words = frozenset(word for word, count in server_counts.items() if count == 1)
     if unique_words:
-        unique_words = unique_words.difference(*(terms(text) for text in hit_texts))
+        unique_words = unique_words.difference(*(search_terms(text) for text in hit_texts))
     counts = {server: len(server_words & unique_words) for server, server_words in words.items()}
     ranked = sorted(counts, key=lambda server: (-counts[server], server))
     return [(server, counts[server]) for server in ranked if counts[server]]
@@ -66,7 +66,7 @@ def servers_by_instructions(
 
 @lru_cache(512)
 def _instruction_terms(text: str) -> frozenset[str]:
-    return frozenset(terms(text))
+    return frozenset(search_terms(text))
 
 
 #: Most tools added for a server that only matched by its instructions.
@@ -124,7 +124,7 @@ def find_tools(
     best_server = matching_servers[0]
     tools = [tool for tool in view.tools() if tool.server == best_server]
     tool_ids = (tool.id for tool in tools)
-    added = view.search_among(tool_ids, selection, k=_MAX_ADDED_TOOLS).ranked
+    added = view.search_among(tool_ids, selection, k=_MAX_ADDED_TOOLS).hits_and_dropped
     if not added:
         added = tuple(Hit(tool, rank=0, score=0.0, stages={}) for tool in tools[:_MAX_ADDED_TOOLS])
     first_hits = selection.hits[: k - len(added)]
@@ -163,7 +163,7 @@ class CollectedVotes:
         Args:
             view: a view with these votes.
         """
-        for row in view.admission.claimed[:1]:
+        for row in view.admission.claimed_rows[:1]:
             tool = view.admission.tools[row]
             arguments = self.claim_arguments.get((tool.server or "", tool.name))
             if arguments is not None and effect_of(tool.annotations) is ToolEffect.READ:
@@ -205,13 +205,13 @@ async def collect_votes(
             )
             for name in voting_servers
         },
-        trusted=[name for name in voting_servers if granted(name, profile.vote_claims)],
+        trusted=[name for name in voting_servers if any_grants(name, profile.vote_claims)],
     )
     votes = await voters.collect(query, catalog)
     callable_claims = {
         (server, tool): arguments
         for (server, tool), arguments in claim_arguments.items()
-        if granted(server, profile.vote_calls)
+        if any_grants(server, profile.vote_calls)
     }
     return CollectedVotes(votes, callable_claims)
 
@@ -219,7 +219,7 @@ async def collect_votes(
 def _may_vote(fleet: Fleet, profile: Profile, server: str) -> bool:
     return (
         server in fleet.listed_tools.voting_servers
-        and granted(server, profile.vote_servers)
+        and any_grants(server, profile.vote_servers)
         and profile.matches_server(server)
         and server in fleet.upstreams
         and fleet.upstreams[server].state is ServerState.STARTED

@@ -16,8 +16,8 @@ from ...gating import Refusal
 from ...loaders.counting import bundled_counter
 from ...loaders.detail import signature
 from ...loaders.summaries import Summaries, shared_summaries
-from ...loaders.topics import TOPICS, topics
-from ...text import terms
+from ...loaders.topics import MAX_TOPICS, topics
+from ...text import search_terms
 from ...view import View
 from ..observe.gateway_events import SearchOutcome
 from ..profiles.client_sessions import ClientSession
@@ -156,8 +156,8 @@ def _state_and_reason(fleet: Fleet, server: str, state: str) -> str:
 
 def _names_in(servers: Iterable[str], query: str) -> list[str]:
     """The servers whose names share a word with a query."""
-    query_terms = frozenset(terms(query))
-    return [name for name in servers if not query_terms.isdisjoint(terms(name))]
+    query_terms = frozenset(search_terms(query))
+    return [name for name in servers if not query_terms.isdisjoint(search_terms(name))]
 
 
 def answer_details(
@@ -352,7 +352,7 @@ def servers_digest(fleet: Fleet, client: ClientSession, view: View) -> str:
     lines = [line for line in (names, operator) if line]
     remaining = limit - count("\n".join(lines))
     topic_lines: list[str] = []
-    for topic_count in range(TOPICS, 0, -1):
+    for topic_count in range(MAX_TOPICS, 0, -1):
         topic_lines = [
             f"{row['name']}: {', '.join(row['topics'].split(', ')[:topic_count])}"
             for row in rows

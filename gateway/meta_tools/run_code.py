@@ -93,7 +93,7 @@ class CodeMode:
         checks = _ClientChecks(client, self._observer, requester)
 
         async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
-            verdict = Verdict(status="passed", asked=tool.id, tool=tool, arguments=arguments)
+            verdict = Verdict(status="passed", called_name=tool.id, tool=tool, arguments=arguments)
             # Each call has its own time limit.
             call_caller = Caller(
                 context=caller.context,
@@ -261,7 +261,7 @@ class _RecordedCall:
     def __init__(self, observer: Observer, requester: Requester, verdict: Verdict) -> None:
         self._call_record = CallRecorder()
         self._call_record.record_check(verdict)
-        name = verdict.asked if verdict.tool is None else verdict.tool.id
+        name = verdict.called_name if verdict.tool is None else verdict.tool.id
         params = types.CallToolRequestParams(name=name, arguments=dict(verdict.arguments))
         self._request = observer.recorded_request(requester, params, self._call_record)
 

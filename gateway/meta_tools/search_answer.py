@@ -10,12 +10,12 @@ from typing import Any
 from ...catalog import Tool
 from ...catalog.tool_document import embedding_text
 from ...errors import RequestError
-from ...loaders.detail import call_form, definition_text, signature
+from ...loaders.detail import compact_signature, definition_text, signature
 from ...loaders.summaries import Summaries, shared_summaries
 from ...retrieval import Hit, Selection
-from ...session.conversation_search import DEPTH, search_message
-from ...session.intents import clauses
-from ...text import terms, words
+from ...session.conversation_search import HITS_PER_SEARCH, search_message
+from ...session.intents import parts_of_message
+from ...text import lower_words, search_terms
 from ...view import View
 from .client_search import find_tools
 from .meta_tool_definitions import MAX_TOOLS
@@ -73,8 +73,8 @@ def find_parts(
         selection = find_tools(
             view, query, instructions, k=depth, tier=tier, drop_far_hits=k is None
         )
-        if len(clauses(query)) > 1:
-            results = search_message(view, query, query, tier=selection.tier, k=DEPTH)
+        if len(parts_of_message(query)) > 1:
+            results = search_message(view, query, query, tier=selection.tier, k=HITS_PER_SEARCH)
             queries = list(results.intents) or queries
         if len(queries) == 1:
             return [RequestPart(query, selection.hits[:k], selection)]
@@ -199,7 +199,7 @@ def short_signature(tool: Tool) -> str:
 
     A cut one ends in `...`: `get_tool_details` has the rest.
     """
-    for text in (signature(tool), call_form(tool)):
+    for text in (signature(tool), compact_signature(tool)):
         if len(text) <= _MAX_SIGNATURE_CHARS:
             return text
     return f"{text[: _MAX_SIGNATURE_CHARS - 4].rpartition(' ')[0]} ...)"
@@ -207,7 +207,7 @@ def short_signature(tool: Tool) -> str:
 
 def _short_arguments(tool: Tool) -> str:
     """The arguments in at most 80 characters; empty if they need more."""
-    text = call_form(tool)
+    text = compact_signature(tool)
     return text if len(text) <= _MAX_ARGUMENT_CHARS else ""
 
 
@@ -220,7 +220,9 @@ def _near_ids(hits: Sequence[Hit], max_hits: int) -> frozenset[str]:
 def unmatched_words(query: str, hits: Iterable[Hit]) -> list[str]:
     """The words of a query that no hit has, if these are most of its words."""
     hit_terms = frozenset[str]().union(*(_tool_terms(hit.tool) for hit in hits))
-    terms_by_word = {word: frozenset(terms(word)) for word in dict.fromkeys(words(query))}
+    terms_by_word = {
+        word: frozenset(search_terms(word)) for word in dict.fromkeys(lower_words(query))
+    }
     # Stop words have no terms.
     terms_by_word = {word: word_terms for word, word_terms in terms_by_word.items() if word_terms}
     unmatched = [
@@ -231,7 +233,7 @@ def unmatched_words(query: str, hits: Iterable[Hit]) -> list[str]:
 
 @lru_cache(4_096)
 def _tool_terms(tool: Tool) -> frozenset[str]:
-    return frozenset(terms(f"{tool.id} {embedding_text(tool)}"))
+    return frozenset(search_terms(f"{tool.id} {embedding_text(tool)}"))
 
 
 def _other_tools(view: View, parts: Sequence[RequestPart]) -> list[str]:
@@ -272,7 +274,7 @@ def _fitting_server(hits: Sequence[Hit]) -> str:
 def _best_ids(view: View, tool_ids: Sequence[str], selections: Sequence[Selection]) -> list[str]:
     """The tools in the order of their best rank in one of the searches."""
     rankings = [
-        view.search_among(tool_ids, selection, k=_MAX_OTHER_TOOLS).ranked
+        view.search_among(tool_ids, selection, k=_MAX_OTHER_TOOLS).hits_and_dropped
         for selection in selections
     ]
     ranked = sorted((hit.rank, at, hit.id) for at, hits in enumerate(rankings) for hit in hits)

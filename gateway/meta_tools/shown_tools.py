@@ -8,7 +8,7 @@ import mcp.types as types
 
 from ...catalog import Tool
 from ...catalog.pattern import Pattern
-from ...loaders.counting import costs_at_most
+from ...loaders.counting import definitions_take_at_most
 from ...view import View
 from ..profiles.client_sessions import TEMPORARY_REFUSALS, ClientSession, ToolListing
 from ..profiles.profile import (
@@ -143,7 +143,7 @@ def _all_fit_in_context_share(fleet: Fleet, client: ClientSession, view: View) -
     return (
         bool(permitted)
         and not fleet.unlisted_servers
-        and costs_at_most(view.catalog, limit, withheld=denied)
+        and definitions_take_at_most(view.catalog, limit, withheld=denied)
     )
 
 

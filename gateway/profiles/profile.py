@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from ...catalog import Catalog
-from ...catalog.pattern import granted, is_wild
+from ...catalog.pattern import any_grants, is_wild
 from ...codemode.grants import Flow, Grant, deciding_grant
 from ...config import Config
 from ...engine import Engine
@@ -164,7 +164,7 @@ class Profile:
             return None
         servers = {name: self.matches_server(name) for name in {tool.server for tool in catalog}}
         return [
-            tool.id for tool in catalog if servers[tool.server] and granted(tool.id, self.tools)
+            tool.id for tool in catalog if servers[tool.server] and any_grants(tool.id, self.tools)
         ]
 
     def __post_init__(self) -> None:
@@ -183,7 +183,7 @@ class Profile:
 
     def matches_server(self, name: str | None) -> bool:
         """Whether the profile's globs match a server."""
-        return granted(name or "", self.servers)
+        return any_grants(name or "", self.servers)
 
 
 #: The profile of clients whose profile was removed. It permits nothing.

@@ -282,7 +282,7 @@ class Fleet:
         )
 
     def _timeout_for(self, tool_id: str) -> float | None:
-        matching_limits = (limit for pattern, limit in self._timeouts if pattern.fits(tool_id))
+        matching_limits = (limit for pattern, limit in self._timeouts if pattern.matches(tool_id))
         return next(matching_limits, None)
 
     def _add_server(self, spec: ServerSpec) -> list[Tool]:

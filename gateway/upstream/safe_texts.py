@@ -17,7 +17,13 @@ from urllib.parse import unquote
 import mcp.types as types
 
 from ...catalog import Tool
-from ...catalog.text_cleaning import DESCRIPTION_LIMIT, NAME_LIMIT, Notes, clean, written_out
+from ...catalog.text_cleaning import (
+    DESCRIPTION_LIMIT,
+    NAME_LIMIT,
+    CleaningNotes,
+    clean,
+    written_out,
+)
 from ...errors import ToolError
 from ...trust import scan
 from .server_lists import ResourcesAndPrompts
@@ -153,7 +159,7 @@ def _safe_texts(server: str, entry: Entry | types.PromptArgument) -> dict[str, A
         if not text:
             continue
         is_flagged = _hides_instructions(server, text[:DESCRIPTION_LIMIT])
-        safe = None if is_flagged else clean(text, field, Notes(), limit)
+        safe = None if is_flagged else clean(text, field, CleaningNotes(), limit)
         if safe != text:
             changes[field] = safe
     return changes

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from .provider_tools import ANTHROPIC_LENGTH, ProviderTools
 
-BREAKPOINT: Mapping[str, Mapping[str, str]] = {"cache_control": {"type": "ephemeral"}}
+CACHE_BREAKPOINT: Mapping[str, Mapping[str, str]] = {"cache_control": {"type": "ephemeral"}}
 """A cache breakpoint: part of the last block before it."""
 
 
@@ -18,8 +18,8 @@ class AnthropicTools(ProviderTools):
     `anthropic_call_tool` avoid that.
     """
 
-    name_length: ClassVar[int] = ANTHROPIC_LENGTH
-    providers: ClassVar[tuple[str, ...]] = ("anthropic",)
+    max_name_length: ClassVar[int] = ANTHROPIC_LENGTH
+    reply_providers: ClassVar[tuple[str, ...]] = ("anthropic",)
 
     def tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         """A tool."""
@@ -28,7 +28,7 @@ class AnthropicTools(ProviderTools):
 
     def system(self, *texts: str) -> list[dict[str, Any]]:
         """The system blocks, each marked as a cache breakpoint."""
-        return [{"type": "text", "text": text, **BREAKPOINT} for text in texts if text]
+        return [{"type": "text", "text": text, **CACHE_BREAKPOINT} for text in texts if text]
 
     def message(self, text: str) -> dict[str, Any]:
         """A message with text about tools."""
@@ -46,6 +46,6 @@ class AnthropicTools(ProviderTools):
             "messages": list(messages)
         }
 
-    def marked(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    def with_breakpoint(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
         """The tool with a cache breakpoint."""
-        return {**tool, **BREAKPOINT}
+        return {**tool, **CACHE_BREAKPOINT}

@@ -15,9 +15,9 @@ from .renderer import (
     SearchContent,
     SearchKind,
     batch_texts,
-    dump,
-    in_use,
-    lines,
+    compact_json,
+    message_lines,
+    text_after_prefix,
 )
 
 CALL_TOOL: Final = Tool(
@@ -45,18 +45,22 @@ class MessageRenderer:
     Args:
         provider: whose shape the system prompt, the messages and the listed tools take.
         listed: the tools of the list.
+
+    Attributes:
+        reply_providers: names of the providers whose replies fit the format.
+        search_kind: how the model calls the search; None if it has none.
     """
 
-    name_length: ClassVar[int | None] = None
-    defers: ClassVar[bool] = False
-    answers_define: ClassVar[bool] = True
+    max_name_length: ClassVar[int | None] = None
+    defers_tools: ClassVar[bool] = False
+    answers_have_definitions: ClassVar[bool] = True
 
     def __init__(self, provider: ProviderTools, *listed: Tool) -> None:
         self._provider = provider
-        self.providers = provider.providers
+        self.reply_providers = provider.reply_providers
         tools = [provider.tool(tool.name, tool.description, tool.input_schema) for tool in listed]
-        self._definitions = list(map(dump, tools))
-        self._listed = [*tools[:-1], *map(provider.marked, tools[-1:])]
+        self._definitions = list(map(compact_json, tools))
+        self._listed = [*tools[:-1], *map(provider.with_breakpoint, tools[-1:])]
         self.search_kind: SearchKind | None = "function" if SEARCH_TOOL in listed else None
 
     def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
@@ -65,7 +69,7 @@ class MessageRenderer:
 
     def search_content(self, loaded: Batch, text: str) -> SearchContent:
         """The definitions as lines, and the text."""
-        return "\n".join(filter(None, (lines(loaded), text)))
+        return "\n".join(filter(None, (message_lines(loaded), text)))
 
     def message(self, text: str) -> dict[str, Any]:
         """A message with text about tools."""
@@ -81,14 +85,14 @@ class MessageRenderer:
         return self._provider.request(system, tools, messages)
 
     def render(self, layout: Layout) -> RenderedPrompt:
-        """The prefix and resident tools as system prompt, and a message per batch."""
-        prefix = "\n\n".join(filter(None, (layout.text, lines(layout.resident))))
+        """The prefix and prefix tools as system prompt, and a message per batch."""
+        prefix = "\n\n".join(filter(None, (layout.text, message_lines(layout.prefix_tools))))
         texts = batch_texts(layout.batches)
         prefix_segments = (*self._definitions, prefix)
         return RenderedPrompt(
-            self._provider.system(prefix, layout.in_use),
+            self._provider.system(prefix, layout.in_use_text),
             list(self._listed),
             tuple([self.message(text)] for text in texts),
             "\n".join(prefix_segments),
-            (*prefix_segments, *in_use(layout), *texts),
+            (*prefix_segments, *text_after_prefix(layout), *texts),
         )

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from ...catalog import Tool
 from ..detail import Detail
-from ..prompt_layout import Batch, Layout, PoolEntry, RenderedTool
+from ..prompt_layout import Batch, Layout, RenderedTool, ToolEntry
 from .anthropic_tools import AnthropicTools
 from .openai_tools import OpenAIResponsesTools
 from .provider_tools import ProviderTools, provider_name
@@ -19,11 +19,11 @@ from .renderer import (
     RenderedPrompt,
     SearchContent,
     SearchKind,
-    definitions,
-    dump,
-    in_use,
-    lines,
-    tools_of,
+    compact_json,
+    definition_texts,
+    message_lines,
+    provider_objects,
+    text_after_prefix,
 )
 
 SEARCH_TOOL: Final = Tool(
@@ -37,26 +37,26 @@ SEARCH_TOOL: Final = Tool(
     },
 )
 """The search that a model may call. Its definition never changes."""
-_QUERY = "tools for this turn"
+_QUERY_SHOWN = "tools for this turn"
 
 
 class _DeferredTools(ProviderTools):
-    """The search tool and the resident tools in the list; found tools as results of searches."""
+    """The search tool and the prefix tools in the list; found tools as results of searches."""
 
-    defers: ClassVar[bool] = True
-    answers_define: ClassVar[bool] = True
+    defers_tools: ClassVar[bool] = True
+    answers_have_definitions: ClassVar[bool] = True
     search_kind: ClassVar[SearchKind | None] = "function"
 
     def __init__(self) -> None:
         text, tool = super().render_tool(SEARCH_TOOL, Detail.FULL, "")
-        self._search_tool = PoolEntry(SEARCH_TOOL.id, Detail.FULL, text, tool, 0)
+        self._search_tool = ToolEntry(SEARCH_TOOL.id, Detail.FULL, text, tool, 0)
 
     def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A tool of the provider in full, or a line of text: what is deferred never changes."""
         full = detail >= Detail.SIGNATURE
         return super().render_tool(tool, Detail.FULL if full else detail, summary)
 
-    def listed(self, resident: Batch, layout: Layout) -> list[Mapping[str, Any]]:
+    def listed(self, prefix_tools: Batch, layout: Layout) -> list[Mapping[str, Any]]:
         """The provider's list of tools."""
         raise NotImplementedError
 
@@ -66,21 +66,21 @@ class _DeferredTools(ProviderTools):
 
     def render(self, layout: Layout) -> RenderedPrompt:
         """The list of tools, the system prompt, and an exchange for each batch."""
-        resident = (*layout.resident, self._search_tool)
+        prefix_tools = (*layout.prefix_tools, self._search_tool)
         messages = tuple(
             self.search_exchange(number, batch) for number, batch in enumerate(layout.batches, 1)
         )
         batch_segments = (
-            "\n".join((dump(exchange), *definitions(batch)))
+            "\n".join((compact_json(exchange), *definition_texts(batch)))
             for exchange, batch in zip(messages, layout.batches, strict=True)
         )
-        prefix_segments = [*definitions(resident), layout.text]
+        prefix_segments = [*definition_texts(prefix_tools), layout.text]
         return RenderedPrompt(
-            self.system(layout.text, layout.in_use),
-            self.listed(resident, layout),
+            self.system(layout.text, layout.in_use_text),
+            self.listed(prefix_tools, layout),
             messages,
             "\n".join(prefix_segments),
-            (*prefix_segments, *in_use(layout), *batch_segments),
+            (*prefix_segments, *text_after_prefix(layout), *batch_segments),
         )
 
 
@@ -91,14 +91,16 @@ class AnthropicToolSearch(_DeferredTools, AnthropicTools):
     in the list, so `request` removes those to tools that were taken out of it.
     """
 
-    def listed(self, resident: Batch, layout: Layout) -> list[Mapping[str, Any]]:
+    def listed(self, prefix_tools: Batch, layout: Layout) -> list[Mapping[str, Any]]:
         """Resident tools up to the breakpoint, which no deferred tool may have; the others."""
-        tools = tools_of(resident)
-        present = {entry.tool_id for entry in resident}
-        deferred = tools_of(entry for entry in layout.deferred if entry.tool_id not in present)
+        tools = provider_objects(prefix_tools)
+        present = {entry.tool_id for entry in prefix_tools}
+        deferred = provider_objects(
+            entry for entry in layout.deferred if entry.tool_id not in present
+        )
         return [
             *tools[:-1],
-            self.marked(tools[-1]),
+            self.with_breakpoint(tools[-1]),
             *({**tool, "defer_loading": True} for tool in deferred),
         ]
 
@@ -109,7 +111,7 @@ class AnthropicToolSearch(_DeferredTools, AnthropicTools):
             "type": "tool_use",
             "id": identity,
             "name": SEARCH_TOOL.name,
-            "input": {"query": _QUERY},
+            "input": {"query": _QUERY_SHOWN},
         }
         content = self.search_content(batch, "")
         result = {"type": "tool_result", "tool_use_id": identity, "content": content}
@@ -120,9 +122,10 @@ class AnthropicToolSearch(_DeferredTools, AnthropicTools):
 
     def search_content(self, loaded: Batch, text: str) -> SearchContent:
         """References to the tools, and the text."""
-        text = "\n".join(filter(None, (lines(loaded), text)))
+        text = "\n".join(filter(None, (message_lines(loaded), text)))
         content: list[dict[str, Any]] = [
-            {"type": "tool_reference", "tool_name": tool["name"]} for tool in tools_of(loaded)
+            {"type": "tool_reference", "tool_name": tool["name"]}
+            for tool in provider_objects(loaded)
         ]
         return [*content, *([{"type": "text", "text": text}] if text else [])]
 
@@ -145,19 +148,19 @@ class OpenAIToolSearch(_DeferredTools, OpenAIResponsesTools):
     The API takes definitions that were not in the list, so only those found are sent.
     """
 
-    defers: ClassVar[bool] = False
+    defers_tools: ClassVar[bool] = False
     search_kind: ClassVar[SearchKind | None] = "search"
 
-    def listed(self, resident: Batch, layout: Layout) -> list[Mapping[str, Any]]:  # noqa: ARG002
-        """The search, and the resident tools."""
+    def listed(self, prefix_tools: Batch, layout: Layout) -> list[Mapping[str, Any]]:  # noqa: ARG002
+        """The search, and the prefix tools."""
         search = {
             "type": "tool_search",
             "execution": "client",
             "description": SEARCH_TOOL.description,
             "parameters": SEARCH_TOOL.input_schema,
         }
-        other = [entry for entry in resident if entry is not self._search_tool]
-        return [search, *tools_of(other)]
+        other = [entry for entry in prefix_tools if entry is not self._search_tool]
+        return [search, *provider_objects(other)]
 
     def search_exchange(self, number: int, batch: Batch) -> list[dict[str, Any]]:
         """A search call and its output; then the lines of tools without a definition."""
@@ -167,10 +170,10 @@ class OpenAIToolSearch(_DeferredTools, OpenAIResponsesTools):
             "call_id": call_id,
             "execution": "client",
             "status": "completed",
-            "arguments": {"query": _QUERY},
+            "arguments": {"query": _QUERY_SHOWN},
         }
         output = search_output(call_id, _namespaces(batch))
-        text = lines(batch)
+        text = message_lines(batch)
         return [call, output, *([self.message(text)] if text else [])]
 
     def search_content(self, loaded: Batch, text: str) -> SearchContent:
@@ -189,7 +192,7 @@ def search_output(call_id: str, tools: Sequence[Mapping[str, Any]]) -> dict[str,
     }
 
 
-def _namespaces(batch: Iterable[PoolEntry]) -> list[dict[str, Any]]:
+def _namespaces(batch: Iterable[ToolEntry]) -> list[dict[str, Any]]:
     """The functions of a batch: a namespace for each server, then functions without a server."""
     servers: dict[str, list[dict[str, Any]]] = {}
     for entry in batch:

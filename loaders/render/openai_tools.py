@@ -11,8 +11,8 @@ from .provider_tools import OPENAI_LENGTH, ProviderTools
 class OpenAITools(ProviderTools):
     """Function tools; caching needs no mark. With `openai_call_tool` the list never changes."""
 
-    name_length: ClassVar[int] = OPENAI_LENGTH
-    providers: ClassVar[tuple[str, ...]] = ("openai",)
+    max_name_length: ClassVar[int] = OPENAI_LENGTH
+    reply_providers: ClassVar[tuple[str, ...]] = ("openai",)
 
     def tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         """A function tool."""
@@ -34,7 +34,7 @@ class OpenAITools(ProviderTools):
 class OpenAIResponsesTools(OpenAITools):
     """Function tools as the responses of OpenAI take them."""
 
-    providers: ClassVar[tuple[str, ...]] = ("openai_responses",)
+    reply_providers: ClassVar[tuple[str, ...]] = ("openai_responses",)
 
     def tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         """A function tool. Strict schemas, the API's default, allow no optional arguments."""

@@ -16,10 +16,10 @@ from .renderer import (
     SearchContent,
     SearchKind,
     batch_texts,
-    definitions,
-    in_use,
-    lines,
-    tools_of,
+    definition_texts,
+    message_lines,
+    provider_objects,
+    text_after_prefix,
 )
 
 
@@ -28,12 +28,20 @@ class ProviderTools:
 
     The model reads tools before the system prompt, so a promotion moves what comes after the list:
     the pool and the conversation are read again. A subclass has the shapes of one provider.
+
+    Attributes:
+        max_name_length: characters of a tool's name that the provider allows.
+        reply_providers: the providers whose replies fit the format, as `session.reply.Reply` names
+            them.
+        defers_tools: whether the list has every tool that the session may ever use, deferred.
+        answers_have_definitions: whether the answer to a search has definitions.
+        search_kind: how the model calls the search; None without one.
     """
 
-    name_length: ClassVar[int]
-    providers: ClassVar[tuple[str, ...]]
-    defers: ClassVar[bool] = False
-    answers_define: ClassVar[bool] = False
+    max_name_length: ClassVar[int]
+    reply_providers: ClassVar[tuple[str, ...]]
+    defers_tools: ClassVar[bool] = False
+    answers_have_definitions: ClassVar[bool] = False
     search_kind: ClassVar[SearchKind | None] = None
 
     def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
@@ -43,7 +51,7 @@ class ProviderTools:
         """
         if detail < Detail.SIGNATURE:
             return RenderedTool(describe(tool, detail, summary))
-        name = provider_name(tool.id, self.name_length)
+        name = provider_name(tool.id, self.max_name_length)
         full = detail is Detail.FULL
         schema = tool.input_schema if full else without_prose(tool.input_schema)
         description = tool.description if full else summary
@@ -73,23 +81,26 @@ class ProviderTools:
 
     def search_content(self, loaded: Batch, text: str) -> SearchContent:
         """Lines of the tools, and the text."""
-        return "\n".join(filter(None, (lines(loaded), text)))
+        return "\n".join(filter(None, (message_lines(loaded), text)))
 
-    def marked(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    def with_breakpoint(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
         """The last tool of the list, with a cache breakpoint if the provider needs one."""
         return tool
 
     def render(self, layout: Layout) -> RenderedPrompt:
         """Tools, the system prompt, and a message for each batch with lines of text."""
-        tools = [*tools_of(layout.resident), *tools_of(layout.promoted)]
+        tools = [*provider_objects(layout.prefix_tools), *provider_objects(layout.promoted)]
         texts = batch_texts(layout.batches)
-        resident, promoted = definitions(layout.resident), definitions(layout.promoted)
+        prefix_tools, promoted = (
+            definition_texts(layout.prefix_tools),
+            definition_texts(layout.promoted),
+        )
         return RenderedPrompt(
-            self.system(layout.text, layout.in_use),
-            [*tools[:-1], *map(self.marked, tools[-1:])],
+            self.system(layout.text, layout.in_use_text),
+            [*tools[:-1], *map(self.with_breakpoint, tools[-1:])],
             tuple([self.message(text)] for text in texts),
-            "\n".join((*resident, layout.text)),
-            (*resident, *promoted, layout.text, *in_use(layout), *texts),
+            "\n".join((*prefix_tools, layout.text)),
+            (*prefix_tools, *promoted, layout.text, *text_after_prefix(layout), *texts),
         )
 
 
@@ -98,9 +109,9 @@ OPENAI_LENGTH = 64
 ANTHROPIC_LENGTH = 128
 """Maximum length of a tool name in the Anthropic API: ^[a-zA-Z0-9_-]{1,128}$."""
 
-_PLAIN = re.compile(r"[A-Za-z0-9_-]+(?:[/ ][A-Za-z0-9_-]+)*")
-_OTHER = re.compile(r"[^A-Za-z0-9-]+")
-_DIGITS = 20
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_-]+(?:[/ ][A-Za-z0-9_-]+)*")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9-]+")
+_HASH_DIGITS = 20
 """Hexadecimal digits of the hash, 80 bits: nobody finds a second id with the same ones."""
 
 
@@ -116,10 +127,10 @@ def provider_name(tool_id: str, length: int = OPENAI_LENGTH) -> str:
         tool_id: any text.
         length: maximum number of characters.
     """
-    if _PLAIN.fullmatch(tool_id) and "__" not in tool_id and "--" not in tool_id:
+    if _PLAIN_ID.fullmatch(tool_id) and "__" not in tool_id and "--" not in tool_id:
         plain = tool_id.replace("/", "__").replace(" ", "--")
         if "___" not in plain and "---" not in plain and len(plain) <= length:
             return plain
-    digest = sha256(tool_id.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
-    readable = _OTHER.sub("_", tool_id).strip("_")[: length - _DIGITS - 3].rstrip("_")
+    digest = sha256(tool_id.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
+    readable = _NOT_IN_NAMES.sub("_", tool_id).strip("_")[: length - _HASH_DIGITS - 3].rstrip("_")
     return f"{readable or 'tool'}___{digest}"

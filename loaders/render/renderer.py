@@ -11,11 +11,11 @@ from typing import Any, Literal, Protocol, TypeAlias
 from ...catalog import Tool
 from ..counting import bundled_counter
 from ..detail import Detail
-from ..prompt_layout import Batch, Layout, PoolEntry, RenderedTool
+from ..prompt_layout import Batch, Layout, RenderedTool, ToolEntry
 
 _CACHED_ENTRIES = 32_768
 """Maximum number of cached entries: four levels of 4,096 tools in two formats."""
-HEADING = "Tools loaded:\n"
+BATCH_HEADING = "Tools loaded:\n"
 """Stands before the lines of each batch that travels in a message."""
 
 SearchKind: TypeAlias = Literal["function", "search"]
@@ -42,7 +42,7 @@ class RenderedPrompt:
     prefix: str
     segments: tuple[str, ...]
 
-    def reread(self, before: RenderedPrompt) -> int:
+    def changed_bytes_since(self, before: RenderedPrompt) -> int:
         """Bytes of an earlier form from its first segment that is not in its place any more."""
         same_count = 0
         for earlier, present in zip(before.segments, self.segments, strict=False):
@@ -58,22 +58,22 @@ class Renderer(Hashable, Protocol):
     """Writes tools and layouts in one format."""
 
     @property
-    def name_length(self) -> int | None:
+    def max_name_length(self) -> int | None:
         """Characters of a tool's name that the provider allows; None where ids stay as they are."""
         ...
 
     @property
-    def providers(self) -> tuple[str, ...]:
+    def reply_providers(self) -> tuple[str, ...]:
         """The providers whose replies fit the format, as `session.reply.Reply` names them."""
         ...
 
     @property
-    def defers(self) -> bool:
+    def defers_tools(self) -> bool:
         """Whether the list of tools has every tool that the session may ever use, deferred."""
         ...
 
     @property
-    def answers_define(self) -> bool:
+    def answers_have_definitions(self) -> bool:
         """Whether the answer to a search has definitions. If not, they are in the list of tools."""
         ...
 
@@ -120,7 +120,7 @@ class Renderer(Hashable, Protocol):
 
 
 @lru_cache(_CACHED_ENTRIES)
-def write_entry(renderer: Renderer, tool: Tool, detail: Detail, summary: str) -> PoolEntry:
+def write_entry(renderer: Renderer, tool: Tool, detail: Detail, summary: str) -> ToolEntry:
     """The text of a tool at a level of detail. Cached, so that sessions share token counts.
 
     Args:
@@ -130,42 +130,42 @@ def write_entry(renderer: Renderer, tool: Tool, detail: Detail, summary: str) ->
         summary: summary of the tool; the full definition has none.
     """
     text, native = renderer.render_tool(tool, detail, summary)
-    return PoolEntry(tool.id, detail, text, native, bundled_counter().count(f"{text}\n"))
+    return ToolEntry(tool.id, detail, text, native, bundled_counter().count(f"{text}\n"))
 
 
 @lru_cache(_CACHED_ENTRIES)
-def deferred_entry(renderer: Renderer, tool: Tool) -> PoolEntry:
+def deferred_entry(renderer: Renderer, tool: Tool) -> ToolEntry:
     """A tool in full whose tokens are not counted, because the model does not read it yet."""
     text, native = renderer.render_tool(tool, Detail.FULL, "")
-    return PoolEntry(tool.id, Detail.FULL, text, native, 0)
+    return ToolEntry(tool.id, Detail.FULL, text, native, 0)
 
 
-def lines(entries: Iterable[PoolEntry]) -> str:
+def message_lines(entries: Iterable[ToolEntry]) -> str:
     """Entries as the text of a message; "" for none."""
     texts = [entry.text for entry in entries if entry.tool is None]
-    return f"{HEADING}{chr(10).join(texts)}\n" if texts else ""
+    return f"{BATCH_HEADING}{chr(10).join(texts)}\n" if texts else ""
 
 
-def tools_of(entries: Iterable[PoolEntry]) -> list[Mapping[str, Any]]:
+def provider_objects(entries: Iterable[ToolEntry]) -> list[Mapping[str, Any]]:
     """The provider's objects of those entries that have one."""
     return [entry.tool for entry in entries if entry.tool is not None]
 
 
-def definitions(entries: Iterable[PoolEntry]) -> list[str]:
+def definition_texts(entries: Iterable[ToolEntry]) -> list[str]:
     """The same as text: what the model reads, whatever the provider's shape."""
     return [entry.text for entry in entries if entry.tool is not None]
 
 
-def in_use(layout: Layout) -> tuple[str, ...]:
+def text_after_prefix(layout: Layout) -> tuple[str, ...]:
     """The text that follows the prefix, if there is one."""
-    return (layout.in_use,) if layout.in_use else ()
+    return (layout.in_use_text,) if layout.in_use_text else ()
 
 
 def batch_texts(batches: Iterable[Batch]) -> tuple[str, ...]:
     """The text of each batch that has any."""
-    return tuple(text for text in map(lines, batches) if text)
+    return tuple(text for text in map(message_lines, batches) if text)
 
 
-def dump(value: Any) -> str:
+def compact_json(value: Any) -> str:
     """JSON as text, for what is compared from turn to turn."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -99,7 +99,7 @@ def evaluation_sets(folder: Path) -> dict[str, LabelledSet]:
     dev, live = folder / "mcp_dev", folder / "livemcpbench"
     functions = xlam.prepare(stream_rows(folder / "xlam" / "xlam_first_1000.jsonl"))
     place = {tool.id: index for index, tool in enumerate(functions.catalog)}
-    (whole,) = (pool for pool in functions.pools if pool.name == xlam.WHOLE)
+    (whole,) = (pool for pool in functions.pools if pool.name == xlam.WHOLE_CATALOG)
     return {
         "mcp_dev judged": LabelledSet.read(dev / "judged_tools.jsonl", dev / "queries.jsonl"),
         "mcp_dev": LabelledSet.read(dev / "tools.jsonl", dev / "queries.jsonl"),

@@ -22,7 +22,7 @@ from transformers import AutoModel
 
 from ...catalog.tool_document import embedding_text
 from ...demo import load_catalog
-from ..hub import WEIGHTS, ModelFiles
+from ..hub import WEIGHTS_FOLDER, ModelFiles
 from ..onnx_models import OnnxEncoder
 from .data import WRITTEN, read_rows
 from .evaluate import LabelledSet
@@ -63,7 +63,7 @@ def main(
     task: Annotated[Path | None, typer.Option(help="Data to measure the loss on.")] = None,
 ) -> None:
     """Export an encoder as int8 ONNX into models/weights, and measure the quantisation loss."""
-    target = WEIGHTS / name
+    target = WEIGHTS_FOLDER / name
     save_tokenizer(source, target)
     transformer = AutoModel.from_pretrained(
         source, attn_implementation="eager", dtype=torch.float32

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...text import spaced, words
+from ...text import identifiers_as_words, lower_words
 from .data import TrainingQuery, TrainingTool
 
 #: Least cosine of twins: with any names, and with equal names.
@@ -37,7 +37,9 @@ class TrainingTwins:
 
     def __init__(self, tools: Sequence[TrainingTool], vectors: NDArray[np.float32]) -> None:
         self._twins: list[frozenset[int]] = []
-        names = np.unique([spaced(tool.name).lower() for tool in tools], return_inverse=True)[1]
+        names = np.unique(
+            [identifiers_as_words(tool.name).lower() for tool in tools], return_inverse=True
+        )[1]
         servers = np.unique(
             ["/".join(tool.home) if tool.home else f"{tool.id}\0" for tool in tools],
             return_inverse=True,
@@ -63,7 +65,7 @@ class Bm25:
     """BM25 (k1 1.2, b 0.75) over tool texts, for mining only."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        counts = [Counter(words(text)) for text in texts]
+        counts = [Counter(lower_words(text)) for text in texts]
         lengths = np.array([sum(count.values()) for count in counts], dtype=np.float32)
         norm = 1.2 * (0.25 + 0.75 * lengths / max(float(lengths.mean()), 1.0))
         postings: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -82,7 +84,7 @@ class Bm25:
     def scores(self, query: str) -> NDArray[np.float32]:
         """(n,) BM25 scores of all texts."""
         total = np.zeros(self._size, dtype=np.float32)
-        for term in set(words(query)):
+        for term in set(lower_words(query)):
             if term in self._postings:
                 places, weights = self._postings[term]
                 total[places] += weights

@@ -32,7 +32,7 @@ from .text_encoder import TextEncoder
 from .views import shown
 
 #: Weights of the logit that are tried in the sum with the cosine.
-WEIGHTS = (0.01, 0.02, 0.04, 0.08)
+WEIGHTS_FOLDER = (0.01, 0.02, 0.04, 0.08)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class Finals:
         logits = model.score(queries, documents, max_length).reshape(self.candidates.shape)
         model.train()
         found = {}
-        for weight in (0.0, *WEIGHTS):
+        for weight in (0.0, *WEIGHTS_FOLDER):
             scores = np.full((len(self.labelled.queries), len(tools)), -np.inf, np.float32)
             np.put_along_axis(scores, self.candidates, self.cosines + weight * logits, axis=1)
             found[f"{weight:g}"] = ranking_figures(
@@ -210,7 +210,7 @@ class RerankTraining(TrainingRun):
     def _evaluate(self, loss: float) -> None:
         """Evaluate on the development set. Save the weights with the best sum."""
         figures = self._finals.figures(self._model, self._recipe.max_length)
-        sums = (figures[f"{weight:g}"] for weight in WEIGHTS)
+        sums = (figures[f"{weight:g}"] for weight in WEIGHTS_FOLDER)
         score = max(one["hit@1"] + one["recall@10"] for one in sums)
         self._keep(loss, {"weight": figures}, score)
         self._save_state()

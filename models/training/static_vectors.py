@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from rich import print_json
 from tokenizers import Tokenizer
 
-from ..hub import WEIGHTS
+from ..hub import WEIGHTS_FOLDER
 from ..loading import DEFAULT_ENCODER, load_encoder
 from ..model_folder import read_settings
 from ..model_protocols import Encoder
 from ..static_encoder import StaticEncoder, character_grams
-from ..tokenization import encodable, load_tokenizer
+from ..tokenization import cut_for_tokenizer, load_tokenizer
 from .data import TrainingData, read_training_data
 from .evaluate import LabelledSet, ranking_figures
 from .program import run_program
@@ -46,7 +46,7 @@ from .static_training import (
 )
 from .teacher import teacher_vectors
 
-_TOKENIZER = WEIGHTS / DEFAULT_ENCODER
+_TOKENIZER = WEIGHTS_FOLDER / DEFAULT_ENCODER
 #: A token's initial weight is lower if its share of all tokens is above this (Arora et al., ICLR
 #: 2017).
 _COMMON = 1e-3
@@ -58,7 +58,8 @@ def main(
         Path, typer.Option(help="Folder with judged_tools.jsonl and queries.jsonl to report on.")
     ],
     work: Annotated[Path, typer.Option(help="Folder of the run; an interrupted one continues.")],
-    out: Annotated[Path, typer.Option(help="Folder of the tables.")] = WEIGHTS / "shortlist-static",
+    out: Annotated[Path, typer.Option(help="Folder of the tables.")] = WEIGHTS_FOLDER
+    / "shortlist-static",
     dim: Annotated[int, typer.Option(help="Dimensions of the vectors.")] = 192,
     query_epochs: Annotated[int, typer.Option(help="Epochs of queries.")] = 8,
     tool_epochs: Annotated[int, typer.Option(help="Epochs of definitions.")] = 15,
@@ -186,7 +187,7 @@ def _projected(vectors: NDArray[np.float32], projection: NDArray[np.float32]) ->
 
 
 def _tokens(tokenizer: Tokenizer, texts: Sequence[str], window: int) -> Bags:
-    encoded = tokenizer.encode_batch([encodable(text, window) for text in texts])
+    encoded = tokenizer.encode_batch([cut_for_tokenizer(text, window) for text in texts])
     return Bags([np.array(one.ids, np.int64) for one in encoded])
 
 

@@ -6,7 +6,7 @@ import random
 import re
 
 from ...catalog.tool_document import tool_text
-from ...text import spaced
+from ...text import identifiers_as_words
 from .data import TrainingTool
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -47,7 +47,7 @@ def self_supervised(tool: TrainingTool, rng: random.Random) -> tuple[str, str]:
     if parts and rng.random() < 0.5:
         return parts[0], tool_text(tool.name, tool.server, " ".join(parts[1:]), tool.parameters)
     rest = tool_text("", None, tool.description, tool.parameters)
-    return spaced(f"{tool.name} {tool.server or ''}"), rest or tool.text
+    return identifiers_as_words(f"{tool.name} {tool.server or ''}"), rest or tool.text
 
 
 def joined(texts: list[str], rng: random.Random) -> str:

@@ -21,7 +21,7 @@ class AutoIndex:
     @classmethod
     def build(cls, vectors: NDArray[np.float32]) -> DenseIndex:
         """Index L2-normalised vectors, shape (n, dim)."""
-        return cls.suiting(len(vectors)).build(vectors)
+        return cls.index_class_for(len(vectors)).build(vectors)
 
     @classmethod
     def load(cls, folder: Path, vectors: NDArray[np.float32]) -> DenseIndex:
@@ -33,7 +33,7 @@ class AutoIndex:
         return ExactIndex.load(folder, vectors)
 
     @staticmethod
-    def suiting(rows: int) -> type[DenseIndex]:
+    def index_class_for(rows: int) -> type[DenseIndex]:
         """The backend for so many rows."""
         if rows > EXACT_ROWS and find_spec("hnswlib"):
             from .hnsw import HnswIndex

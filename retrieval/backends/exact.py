@@ -13,7 +13,7 @@ from ..query import Ranking
 
 # Upper bound of the rounding error of a float32 inner product of unit vectors, any summation order:
 # dim * 2^-24 in the worst case, for up to 1,600 dimensions.
-_ROUNDING = 1e-4
+_ROUNDING_ERROR = 1e-4
 
 
 class ExactIndex:
@@ -72,7 +72,7 @@ class ExactIndex:
         if allowed is not None:
             approximate[~allowed] = -np.inf
         # A dequantised row is at most 1 + |e| long; float32 sums differ in their last bits.
-        bound = self._error + (1 + self._error) * query_error + _ROUNDING
+        bound = self._error + (1 + self._error) * query_error + _ROUNDING_ERROR
         rows = _at_least(approximate, depth, slack=2 * bound)
         return rows if allowed is None else rows[allowed[rows]]
 

@@ -41,6 +41,11 @@ class HnswIndex:
 
     A mask is honoured by reading on past rows that are not admitted; where that would take most
     of the graph, by an exact search of the admitted rows.
+
+    Args:
+        vectors: L2-normalised vectors, shape (n, dim).
+        graph: the `hnswlib.Index` over them.
+        settings: settings of the graph.
     """
 
     Settings = HnswSettings

@@ -14,7 +14,7 @@ import tantivy
 from numpy.typing import NDArray
 
 from ...errors import ConfigError, StoreError
-from ...text import ANALYZER, analyzer, terms, words
+from ...text import ANALYZER, analyzer, lower_words, search_terms
 from ..query import Ranking
 from .tantivy_settings import TantivySettings
 
@@ -24,8 +24,8 @@ MAX_TERMS = 96
 # query; otherwise hits are read on until enough of them are admitted.
 _MASK_CLAUSE_SHARE = 100
 _MASK_CLAUSE_ROWS = 512
-_RESERVE = 8
-_ROW = "row"
+_EXTRA_HITS = 8
+_ROW_FIELD = "row"
 _WRITER_BYTES = 128_000_000
 
 
@@ -34,6 +34,11 @@ class TantivyIndex:
 
     Fields contain analysed text, so that documents and queries have the same analysis. A query is a
     disjunction of terms: user input is never parsed.
+
+    Args:
+        index: the index, opened for searches.
+        boosts: field name to its weight in the sum, above 0.
+        documents: what was indexed; for an index opened from disk, its folder.
     """
 
     Settings = TantivySettings
@@ -45,7 +50,6 @@ class TantivyIndex:
         documents: Sequence[Mapping[str, str]] | Path,
     ) -> None:
         self._boosts = boosts
-        #: What was indexed; for an index opened from disk, its folder.
         self._documents = documents
         self._schema = index.schema
         self._searcher = index.searcher()
@@ -107,7 +111,7 @@ class TantivyIndex:
         If there are fewer than `depth`, all other rows share no term and would score 0.
         """
         ranking = self._search(text, depth, allowed)
-        return replace(ranking, rest=0.0) if len(ranking) < depth else ranking
+        return replace(ranking, max_other_score=0.0) if len(ranking) < depth else ranking
 
     def _search(self, text: str, depth: int, allowed: NDArray[np.bool_] | None) -> Ranking:
         query = self._query(text)
@@ -121,14 +125,14 @@ class TantivyIndex:
             return Ranking.empty()
         if admitted <= min(_MASK_CLAUSE_ROWS, total // _MASK_CLAUSE_SHARE):
             rows = np.flatnonzero(allowed).tolist()
-            mask = tantivy.Query.term_set_query(self._schema, _ROW, rows)
+            mask = tantivy.Query.term_set_query(self._schema, _ROW_FIELD, rows)
             clause = tantivy.Query.const_score_query(mask, 0.0)
             query = tantivy.Query.boolean_query(
                 [(tantivy.Occur.Must, query), (tantivy.Occur.Must, clause)]
             )
             return self._collect(query, min(depth, total))
         # As many hits as hold enough admitted ones if these are spread evenly, and a reserve.
-        limit = min(total, depth * total // admitted + depth // 4 + _RESERVE)
+        limit = min(total, depth * total // admitted + depth // 4 + _EXTRA_HITS)
         while True:
             ranking = self._collect(query, limit)
             inside = allowed[ranking.rows]
@@ -144,7 +148,7 @@ class TantivyIndex:
                     tantivy.Query.term_query(self._schema, field, term, "freq"), boost
                 ),
             )
-            for term in list(dict.fromkeys(terms(text)))[:MAX_TERMS]
+            for term in list(dict.fromkeys(search_terms(text)))[:MAX_TERMS]
             for field, boost in self._boosts.items()
         ]
         return tantivy.Query.boolean_query(clauses) if clauses else None
@@ -153,7 +157,7 @@ class TantivyIndex:
         """The best rows. The index is one segment, so that the first of equal rows are found."""
         hits = self._searcher.search(query, limit, count=False).hits
         rows = np.array(
-            self._searcher.fast_field_values(_ROW, [address for _, address in hits]), np.int64
+            self._searcher.fast_field_values(_ROW_FIELD, [address for _, address in hits]), np.int64
         )
         scores = np.array([score for score, _ in hits], np.float32)
         order = np.lexsort((rows, -scores))
@@ -171,7 +175,7 @@ def _schema(fields: Iterable[str]) -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     for name in fields:
         builder.add_text_field(name, tokenizer_name=ANALYZER, index_option="freq")
-    builder.add_unsigned_field(_ROW, indexed=True, fast=True)
+    builder.add_unsigned_field(_ROW_FIELD, indexed=True, fast=True)
     return builder.build()
 
 
@@ -184,7 +188,7 @@ def _open_for_search(index: tantivy.Index) -> tantivy.Index:
 
 
 def _analysed(document: Mapping[str, str]) -> dict[str, str]:
-    return {name: " ".join(words(text)) for name, text in document.items() if text}
+    return {name: " ".join(lower_words(text)) for name, text in document.items() if text}
 
 
 def _fill(
@@ -201,7 +205,7 @@ def _fill(
 
 def _entry(row: int, fields: Mapping[str, str], indexed_fields: Container[str]) -> tantivy.Document:
     entry = tantivy.Document()
-    entry.add_unsigned(_ROW, row)
+    entry.add_unsigned(_ROW_FIELD, row)
     for name, text in fields.items():
         if text and name in indexed_fields:
             entry.add_text(name, text)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...catalog.tool_document import LEXICAL_FIELDS
-from ...text import terms
+from ...text import search_terms
 from .database import Database
 from .stored_vectors import COPY_LOCK
 
@@ -374,7 +374,7 @@ def _entries(fields: Mapping[str, str]) -> list[tuple[str, int, int, int]]:
     """Term, field, count and the field's number of terms, for each term of a document."""
     entries: list[tuple[str, int, int, int]] = []
     for name, text in fields.items():
-        counted = Counter(terms(text))
+        counted = Counter(search_terms(text))
         length = counted.total()
         entries += [
             (term, FIELD_NUMBERS[name], min(count, _LONGEST_COUNT), length)

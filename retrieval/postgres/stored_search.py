@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...errors import ConfigError, StoreError
 from ...models import Encoder
-from ...text import terms
+from ...text import search_terms
 from ..query import Query, Ranking
 from .database import Database
 from .stored_catalog import FIELD_NUMBERS
@@ -98,7 +98,7 @@ class TermSearch:
         path: VectorPath,  # noqa: ARG002 - of the other searches
     ) -> tuple[str, dict[str, Any]] | None:
         """The statement, with its parameters; None if no tool can be found."""
-        asked = list(dict.fromkeys(terms(self.text)))[:MAX_TERMS]
+        asked = list(dict.fromkeys(search_terms(self.text)))[:MAX_TERMS]
         if not asked:
             return None
         # Materialized, so that the logarithm is computed once a term and not once a posting. OFFSET
@@ -279,7 +279,7 @@ class StoredSearch:
             ranking = self.rows.ranking(found_numbers[of_search], scores[of_search], depth)
             if isinstance(search, TermSearch) and len(ranking) < depth:
                 # All other tools share no term with the query.
-                ranking = replace(ranking, rest=0.0)
+                ranking = replace(ranking, max_other_score=0.0)
             rankings.append(ranking)
         return rankings
 

@@ -17,9 +17,9 @@ from .query_run import Run
 
 #: Stages whose hits no threshold drops: the request is the tool's id or name, or its server takes
 #: the turn.
-FINAL = frozenset({"exact", "claim"})
+STAGES_ABOVE_THRESHOLD = frozenset({"exact", "claim"})
 # Rows read beyond those asked for, to find some that the mask keeps out.
-_READ = 200
+_EXTRA_ROWS = 200
 
 
 #: Stage to the rows that it puts before all others, in order: `exact`, whose id or name the request
@@ -55,20 +55,24 @@ def keep_permitted(ranking: Ranking, mask: NDArray[np.bool_] | None, row_count: 
     is_permitted[order[1:][is_repetition]] = False
     if is_permitted.all():
         return ranking
-    return Ranking(rows[is_permitted], scores[is_permitted], ranking.rest)
+    return Ranking(rows[is_permitted], scores[is_permitted], ranking.max_other_score)
 
 
-def promote(
-    index: Index, query: Query, ranking: Ranking, claimed: Sequence[int] = ()
+def put_named_first(
+    index: Index, query: Query, ranking: Ranking, claimed_rows: Sequence[int] = ()
 ) -> tuple[Ranking, PromotedRows]:
     """The ranking with the tool of exactly this id first, those of this name, those claimed."""
-    named = [row for row in index.named(query.text) if query.allowed is None or query.allowed[row]]
-    if not named and not claimed:
+    named = [
+        row for row in index.rows_named(query.text) if query.allowed is None or query.allowed[row]
+    ]
+    if not named and not claimed_rows:
         return ranking, {}
     places = {row: place for place, row in enumerate(ranking.rows.tolist())}
-    owner = index.rows.get(name_in_query(query.text))
-    named.sort(key=lambda row: (row != owner, places.get(row, len(places)), index.tools[row].id))
-    promoted_rows = list(dict.fromkeys([*named, *claimed]))
+    row_of_id = index.rows.get(name_in_query(query.text))
+    named.sort(
+        key=lambda row: (row != row_of_id, places.get(row, len(places)), index.tools[row].id)
+    )
+    promoted_rows = list(dict.fromkeys([*named, *claimed_rows]))
     is_other = ~np.isin(ranking.rows, promoted_rows)
     top = max(float(ranking.scores[0]) if len(ranking) else 0.0, 0.0)
     return (
@@ -78,7 +82,7 @@ def promote(
                 [np.full(len(promoted_rows), top, np.float32), ranking.scores[is_other]]
             ),
         ),
-        {"exact": named, "claim": claimed},
+        {"exact": named, "claim": claimed_rows},
     )
 
 
@@ -98,15 +102,15 @@ def best_denied_rows(
         rows = dense.search(replace(run.query, allowed=~allowed), count).rows.tolist()
     elif lexical is not None:
         # A mask that few of the best pass would have most of the catalog read.
-        ranking = lexical.search(replace(run.query, allowed=None), count + _READ)
+        ranking = lexical.search(replace(run.query, allowed=None), count + _EXTRA_ROWS)
         rows = ranking.rows[~allowed[ranking.rows]][:count].tolist()
     if len(rows) < count:
-        first_by_id = index.by_id(~allowed)[: count + len(rows)].tolist()
+        first_by_id = index.rows_in_id_order(~allowed)[: count + len(rows)].tolist()
         rows = list(dict.fromkeys([*rows, *first_by_id]))
     return rows[:count]
 
 
-def hits_of(
+def hits_of_ranking(
     index: Index, run: Run, ranking: Ranking, promoted_rows: PromotedRows
 ) -> tuple[Hit, ...]:
     """The rows of a ranking as hits, with where every stage of the run placed each.
@@ -131,14 +135,14 @@ def hits_of(
     return tuple(map(Hit, tools, ranks, scores, map(placements.__getitem__, rows), sources))
 
 
-def split_at(
+def split_at_threshold(
     threshold: float | None, ranked: Sequence[Hit]
 ) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
     """The hits that a threshold keeps, and those that it drops.
 
     The score that counts is the tier's final one: the reranker's in a tier with a reranker, whose
     candidates beyond those that it scored are dropped; otherwise that of the fusion, or of the only
-    retriever. Hits of the stages in `FINAL` are kept.
+    retriever. Hits of the stages in `STAGES_ABOVE_THRESHOLD` are kept.
 
     Args:
         threshold: score below which hits are dropped; None for none.
@@ -150,7 +154,7 @@ def split_at(
     offered: list[Hit] = []
     dropped: list[Hit] = []
     for hit in ranked:
-        is_final = not FINAL.isdisjoint(hit.stages)
+        is_final = not STAGES_ABOVE_THRESHOLD.isdisjoint(hit.stages)
         has_final_score = not reranked or "rerank" in hit.stages
         if is_final or (has_final_score and hit.score >= threshold):
             offered.append(hit)

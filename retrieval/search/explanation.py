@@ -69,9 +69,11 @@ def explain(
     run: Run,
     ranking: Ranking,
     row: int,
-    tier: tuple[str, str, str | None],
     refusal: Refusal | None = None,
     *,
+    tier: str,
+    tier_asked: str,
+    tier_reason: str | None,
     dropped: str | None = None,
 ) -> Explanation:
     """The explanation of a row after a run.
@@ -81,8 +83,10 @@ def explain(
         run: the finished run of the query.
         ranking: its full final ranking.
         row: row of the tool.
-        tier: the requested tier, the tier that ran, and why if they differ.
         refusal: why the tool is denied; None if it is permitted.
+        tier: the tier that ran.
+        tier_asked: the requested tier.
+        tier_reason: why another tier ran; None if the requested one ran.
         dropped: why the tier's threshold drops the tool; None if it does not.
     """
     stages: dict[str, StageResult | None] = dict(run.placements([row])[row])
@@ -104,9 +108,9 @@ def explain(
     return Explanation(
         query=run.query.text,
         tool=index.tools[row].id,
-        tier=tier[1],
-        tier_asked=tier[0],
-        tier_reason=tier[2],
+        tier=tier,
+        tier_asked=tier_asked,
+        tier_reason=tier_reason,
         k=run.k,
         rank=rank,
         offered=rank is not None and rank <= run.k and dropped is None,
@@ -129,7 +133,7 @@ def _reason(
 ) -> str:
     if refusal is not None:
         return f"denied: {refusal.reason}"
-    if rank is not None and rank <= run.k and row in index.named(run.query.text):
+    if rank is not None and rank <= run.k and row in index.rows_named(run.query.text):
         return "the request is exactly its name or id"
     if rank is None:
         places_by_stage = [

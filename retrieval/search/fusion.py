@@ -66,10 +66,9 @@ class LinearFusion:
     """Score of a row = sum over rankings of weight * score, in the scores' own units.
 
     Unlike ranks, scores distinguish a clear lead from a close one. BM25 scores are large only if
-        rare words of the query occur. Convex combination of scores is compared with RRF in Bruch,
-        Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023. A row
-        that is not in a ranking gets 0 if the ranking lists every match, otherwise the lowest score
-        of the ranking.
+    rare words of the query occur. Convex combination of scores is compared with RRF in Bruch, Gai
+    and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023. A row that is not
+    in a ranking gets 0 if the ranking lists every match, otherwise the lowest score of the ranking.
 
     Args:
         weights: stage name to its weight; 1 when absent. By default one point of BM25 counts as
@@ -91,8 +90,12 @@ class LinearFusion:
         total = np.zeros(len(rows), np.float32)
         for name, ranking in rankings.items():
             if len(ranking):
-                rest = ranking.scores[-1] if ranking.rest is None else ranking.rest
-                scores = np.full(len(rows), rest, np.float32)
+                other_score = (
+                    ranking.scores[-1]
+                    if ranking.max_other_score is None
+                    else ranking.max_other_score
+                )
+                scores = np.full(len(rows), other_score, np.float32)
                 scores[np.searchsorted(rows, ranking.rows)] = ranking.scores
                 total += np.float32(self._weights.get(name, 1.0)) * scores
         return Ranking.best(rows, total, len(rows))

@@ -16,10 +16,10 @@ from ..backends.protocols import Fusion, JointSearch, Retriever
 from ..query import Query, Ranking
 from ..selection import StageResult
 
-LONGEST_MS = 1_000_000_000
+MAX_BUDGET_MS = 1_000_000_000
 """Milliseconds that a budget may have at most: eleven days."""
-_RESERVE_MS = 5.0
-_RESERVED = 0.1
+_MAX_RESERVE_MS = 5.0
+_RESERVED_SHARE = 0.1
 
 
 class BudgetExceeded(RequestError):
@@ -30,7 +30,7 @@ class StageBusy(BudgetExceeded):
     """A stage did not begin in the time budget, so that nothing was measured."""
 
 
-def deadline(start: float, budget_ms: float | None) -> float | None:
+def search_deadline(start: float, budget_ms: float | None) -> float | None:
     """The time at which the stages must be done, for a search that began at `start`.
 
     Both are values of `perf_counter()`. A tenth of the budget, at most 5 ms, is reserved for the
@@ -46,12 +46,12 @@ def deadline(start: float, budget_ms: float | None) -> float | None:
     if budget_ms is None:
         return None
     number = isinstance(budget_ms, int | float) and not isinstance(budget_ms, bool)
-    if not number or not 0 < budget_ms <= LONGEST_MS:
+    if not number or not 0 < budget_ms <= MAX_BUDGET_MS:
         raise RequestError(
             f"budget_ms: {budget_ms!r:.80}; a number of milliseconds above 0, at most "
-            f"{LONGEST_MS:,}; None for no limit"
+            f"{MAX_BUDGET_MS:,}; None for no limit"
         )
-    return start + (budget_ms - min(_RESERVE_MS, budget_ms * _RESERVED)) / 1e3
+    return start + (budget_ms - min(_MAX_RESERVE_MS, budget_ms * _RESERVED_SHARE)) / 1e3
 
 
 @dataclass(slots=True)
@@ -67,9 +67,14 @@ class Run:
         retrievers: stage name to the stage.
         rerankers: reranker name to the stage.
         deadline: `perf_counter()` value by which the answer is due, None for no limit.
-        missing: stage name to why it could not be made.
-        spare: rows beyond `k` that a lone retriever gives, see `twins.spare_row_count`.
-        joint: searches several stages at once; None where each is searched alone.
+        missing_stages: stage name to why it could not be made.
+        extra_rows: rows beyond `k` that a lone retriever gives, see `twins.extra_row_count`.
+        joint_search: searches several stages at once; None where each is searched alone.
+
+    Attributes:
+        rankings: stage name to its ranking, for the stages that ran.
+        timings: stage name to its milliseconds, in the order they ran.
+        before_rerank: the ranking that was handed to a reranker, in its order before; None without.
     """
 
     query: Query
@@ -77,13 +82,12 @@ class Run:
     retrievers: Mapping[str, Retriever]
     rerankers: Mapping[str, RerankStage]
     deadline: float | None = None
-    missing: Mapping[str, Exception] = field(default_factory=dict)
-    spare: int = 0
-    joint: JointSearch | None = None
+    missing_stages: Mapping[str, Exception] = field(default_factory=dict)
+    extra_rows: int = 0
+    joint_search: JointSearch | None = None
     rankings: dict[str, Ranking] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
-    #: What was handed to a reranker, in the order it had before.
-    reached: Ranking | None = None
+    before_rerank: Ranking | None = None
     _depths: dict[str, int] = field(default_factory=dict)
 
     def retrieve(self, stage: str, depth: int) -> Ranking:
@@ -93,7 +97,7 @@ class Run:
             ConfigError: there is no such retriever.
             ModelError: the retriever could not be made.
         """
-        if self.has(stage, depth):
+        if self.has_retrieved(stage, depth):
             return self.rankings[stage]
         retriever = self._prepared(stage)
         with self._recorded(stage):
@@ -109,12 +113,12 @@ class Run:
         Raises:
             ConfigError, ModelError: as `retrieve`.
         """
-        waiting = [stage for stage in stages if not self.has(stage, depth)]
-        if self.joint is not None and len(waiting) > 1:
+        waiting = [stage for stage in stages if not self.has_retrieved(stage, depth)]
+        if self.joint_search is not None and len(waiting) > 1:
             for stage in waiting:
                 self._prepared(stage)
             with self._recorded("joint"):
-                self.rankings |= self.joint.search(self.query, waiting, max(depth, self.k))
+                self.rankings |= self.joint_search.search(self.query, waiting, max(depth, self.k))
             self._depths |= dict.fromkeys(waiting, max(depth, self.k))
         return {stage: self.retrieve(stage, depth) for stage in stages}
 
@@ -122,8 +126,8 @@ class Run:
         """The retriever of a stage, with the query prepared for it."""
         retriever = self.retrievers.get(stage)
         if retriever is None:
-            if stage in self.missing:
-                raise ModelError(str(self.missing[stage]))
+            if stage in self.missing_stages:
+                raise ModelError(str(self.missing_stages[stage]))
             raise ConfigError(f"no retriever {stage!r}; use one of: {', '.join(self.retrievers)}")
         start = perf_counter()
         prepared = retriever.prepare(self.query)
@@ -132,7 +136,7 @@ class Run:
             self.timings["encode"] = (perf_counter() - start) * 1e3
         return retriever
 
-    def has(self, stage: str, depth: int) -> bool:
+    def has_retrieved(self, stage: str, depth: int) -> bool:
         """Whether `retrieve` has been called with these arguments already."""
         return stage in self.rankings and self._depths.get(stage, 0) >= depth
 
@@ -154,11 +158,11 @@ class Run:
         stage = self.rerankers.get(reranker)
         if stage is None:
             raise ConfigError(f"no reranker {reranker!r}; use one of: {', '.join(self.rerankers)}")
-        self.reached = ranking
+        self.before_rerank = ranking
         rows = ranking.rows[:candidates]
         try:
             with self._recorded("rerank"):
-                count = _at_least_two(stage.affordable(self, rows), len(rows))
+                count = _at_least_two(stage.affordable_count(self, rows), len(rows))
                 scored = stage.rank(self, rows[:count])
         except BudgetExceeded as error:
             raise BudgetExceeded(f"reranker {reranker!r}: {error}") from error
@@ -198,16 +202,16 @@ class Run:
             self.timings[stage] = self.timings.get(stage, 0.0) + (perf_counter() - start) * 1e3
 
 
-def _at_least_two(affordable: int, candidates: int) -> int:
-    if affordable < min(2, candidates):
+def _at_least_two(affordable_count: int, candidates: int) -> int:
+    if affordable_count < min(2, candidates):
         raise BudgetExceeded("takes more than the time left")
-    return affordable
+    return affordable_count
 
 
 class RerankStage(Protocol):
     """Reorders candidate rows, and measures the time of one."""
 
-    def affordable(self, run: Run, rows: NDArray[np.int64]) -> int:
+    def affordable_count(self, run: Run, rows: NDArray[np.int64]) -> int:
         """How many of the rows can be scored before the run's deadline."""
         ...
 

@@ -16,9 +16,9 @@ from .stage_guard import Guard
 from .time_estimate import TimeEstimate
 
 # Share of the time left that a rerank may plan with; the rest absorbs the estimate's error.
-_MARGIN = 0.8
+_PLANNED_SHARE = 0.8
 # Candidates scored to learn the cost of one, when a budget is set before anything was measured.
-_PROBE = 4
+_PROBE_COUNT = 4
 
 
 class ModelRerank:
@@ -71,7 +71,7 @@ class ModelRerank:
         self._time_each.record((perf_counter() - start) * 1e3 / len(rows))
         return Ranking.best(rows, scores, len(rows))
 
-    def affordable(self, run: Run, rows: NDArray[np.int64]) -> int:
+    def affordable_count(self, run: Run, rows: NDArray[np.int64]) -> int:
         """How many of the rows can be scored before the run's deadline, by the measured cost."""
         if run.deadline is None or not len(rows):
             return len(rows)
@@ -79,8 +79,8 @@ class ModelRerank:
             ms_left = (run.deadline - perf_counter()) * 1e3
             return len(rows) if self._time_each.allows(ms_left / len(rows)) else 0
         if self._time_each.ms is None:
-            self.rank(run, rows[:_PROBE])
-        ms_left = _MARGIN * (run.deadline - perf_counter()) * 1e3
+            self.rank(run, rows[:_PROBE_COUNT])
+        ms_left = _PLANNED_SHARE * (run.deadline - perf_counter()) * 1e3
         if not self._time_each.allows(ms_left / 2):
             return 0
         ms_each = self._time_each.ms or 1e-6

@@ -62,9 +62,9 @@ class DenseRetriever:
 
         # The first call is slow in every encoder. Later ones of an encoder that runs in this
         # process are so quick and even that a thread for each would only cost.
-        quick = self._guard.succeeded and getattr(self.encoder, "in_process", False)
+        quick = self._guard.has_succeeded and getattr(self.encoder, "in_process", False)
         try:
-            vectors = self._guard.call(encode, None if quick else query.due)
+            vectors = self._guard.call(encode, None if quick else query.deadline)
         except BudgetExceeded as error:
             raise type(error)(f"encoder: {error}") from error
         return replace(query, vector=vectors[0], queued_ms=(began - requested) * 1e3)

@@ -13,27 +13,44 @@ from numpy.typing import NDArray
 from ...errors import ModelError, RequestError
 from ...processes import ProcessGuard
 from ..catalog_index import Index
-from ..query import Query, Ranking, bounded, ties_by_row
+from ..query import Query, Ranking, bounded_query, ties_by_row
 from ..refusal import Denials, Refusal
 from ..selection import Selection, VoterFailure
-from .answer import below_threshold, best_denied_rows, hits_of, keep_permitted, promote, split_at
+from .answer import (
+    below_threshold,
+    best_denied_rows,
+    hits_of_ranking,
+    keep_permitted,
+    put_named_first,
+    split_at_threshold,
+)
 from .explanation import Explanation, explain
-from .query_run import Run, Strategy, deadline
+from .query_run import Run, Strategy, search_deadline
 from .tiers import Tiers
-from .twins import spare_row_count
+from .twins import extra_row_count
 
 
 class AdmittedIndex(Protocol):
-    """The part of an index that a request may use; `gating.Admission` decides it."""
+    """The part of an index that a request may use; `gating.Admission` decides it.
+
+    Attributes:
+        index: the catalog version.
+        mask: rows that the request may use, shape (n,); None for all.
+        claimed_rows: rows whose servers claim the request; they come first.
+        voter_failures: votes of servers that do not count.
+        unmatched: entries of the caller's `allowed` that match no tool.
+        refusal: why a tool is denied, by its id; None for a permitted tool.
+        denied: all refusals; takes a function that gives so many denied rows, the nearest first.
+    """
 
     @property
     def index(self) -> Index: ...  # noqa: D102
     @property
     def mask(self) -> NDArray[np.bool_] | None: ...  # noqa: D102
     @property
-    def claimed(self) -> Sequence[int]: ...  # noqa: D102
+    def claimed_rows(self) -> Sequence[int]: ...  # noqa: D102
     @property
-    def failures(self) -> tuple[VoterFailure, ...]: ...  # noqa: D102
+    def voter_failures(self) -> tuple[VoterFailure, ...]: ...  # noqa: D102
     @property
     def unmatched(self) -> tuple[str, ...]: ...  # noqa: D102
     def refusal(self, tool_id: str) -> Refusal | None: ...  # noqa: D102
@@ -83,16 +100,16 @@ class Searcher:
         """
         self._guard.check()
         start = perf_counter() if start is None else start
-        name, strategy = self._tiers.requested(tier)
-        due = deadline(start, budget_ms)
-        request = Query(bounded(query), admitted.mask, vector, due)
+        name, strategy = self._tiers.find_tier(tier)
+        deadline = search_deadline(start, budget_ms)
+        request = Query(bounded_query(query), admitted.mask, vector, deadline)
         run = self._run(admitted, request, k)
         index = admitted.index
         ranking, tier_run, fallback_reason = self._ranked(admitted, run, name, strategy)
-        ranking, promoted_rows = promote(index, request, ranking, admitted.claimed)
-        ranked = hits_of(index, run, ranking.head(run.k), promoted_rows)
+        ranking, promoted_rows = put_named_first(index, request, ranking, admitted.claimed_rows)
+        ranked = hits_of_ranking(index, run, ranking.head(run.k), promoted_rows)
         threshold = self._thresholds.get(tier_run)
-        hits, dropped = split_at(threshold, ranked)
+        hits, dropped = split_at_threshold(threshold, ranked)
         abstention_reason = None
         if dropped and not hits:
             best = below_threshold(dropped[0].score, threshold, tier_run)
@@ -107,10 +124,10 @@ class Searcher:
             total_ms=(perf_counter() - start) * 1e3,
             catalog=index.catalog.fingerprint,
             denied=admitted.denied(partial(best_denied_rows, index, run, admitted.mask)),
-            voter_failures=admitted.failures,
+            voter_failures=admitted.voter_failures,
             unmatched=admitted.unmatched,
             vector=run.query.vector,
-            pending=index.pending,
+            pending=index.pending_count,
             abstained=abstention_reason is not None,
             reason=abstention_reason,
             threshold=threshold,
@@ -135,8 +152,8 @@ class Searcher:
             raise RequestError("queries: a list of texts, not one text; see `search`")
         if not isinstance(queries, Iterable):
             raise RequestError(f"queries: a list of texts, not {type(queries).__name__}")
-        texts = [bounded(query, f"queries[{index}]") for index, query in enumerate(queries)]
-        _, strategy = self._tiers.requested(tier)
+        texts = [bounded_query(query, f"queries[{index}]") for index, query in enumerate(queries)]
+        _, strategy = self._tiers.find_tier(tier)
         vectors = self._encoded(admitted.index, texts, strategy)
         return [
             self.search(
@@ -178,13 +195,15 @@ class Searcher:
         """
         self._guard.check()
         index, refusal = admitted.index, admitted.refusal(tool_id)
-        name, strategy = self._tiers.requested(tier)
-        request = Query(bounded(query), admitted.mask)
+        name, strategy = self._tiers.find_tier(tier)
+        request = Query(bounded_query(query), admitted.mask)
         run = self._run(admitted, request, k)
         ranking, tier_run, fallback_reason = self._ranked(admitted, run, name, strategy)
-        ranking, promoted_rows = promote(index, request, ranking, admitted.claimed)
+        ranking, promoted_rows = put_named_first(index, request, ranking, admitted.claimed_rows)
         threshold = self._thresholds.get(tier_run)
-        _, dropped = split_at(threshold, hits_of(index, run, ranking.head(run.k), promoted_rows))
+        _, dropped = split_at_threshold(
+            threshold, hits_of_ranking(index, run, ranking.head(run.k), promoted_rows)
+        )
         drop_reason = None
         for hit in dropped:
             if hit.id == tool_id:
@@ -195,8 +214,10 @@ class Searcher:
             run,
             ranking,
             row,
-            (name, tier_run, fallback_reason),
             refusal,
+            tier=tier_run,
+            tier_asked=name,
+            tier_reason=fallback_reason,
             dropped=drop_reason,
         )
 
@@ -205,13 +226,13 @@ class Searcher:
         return Run(
             request,
             # More than there are would only be room that a stage sets aside.
-            min(self.count(k), max(len(index.tools), 1)),
+            min(self.hit_count(k), max(len(index.tools), 1)),
             index.retrievers,
             index.rerankers,
-            request.due,
-            missing=index.missing,
-            spare=spare_row_count(index.copies),
-            joint=index.joint,
+            request.deadline,
+            missing_stages=index.missing_stages,
+            extra_rows=extra_row_count(index.copies),
+            joint_search=index.joint_search,
         )
 
     def _ranked(
@@ -227,7 +248,7 @@ class Searcher:
         ranking = index.copies.behind_originals(ties_by_row(ranking), admitted.mask)
         return ranking, ran, reason
 
-    def count(self, k: int | None) -> int:
+    def hit_count(self, k: int | None) -> int:
         """The number of hits that a request gets which asks for `k`.
 
         Raises:

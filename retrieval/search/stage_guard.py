@@ -53,14 +53,14 @@ class Guard:
         self._failures = 0
         self._retry_at = 0.0
         #: Whether any work has succeeded.
-        self.succeeded = False
+        self.has_succeeded = False
 
-    def call(self, work: Callable[[], Result], due: float | None = None) -> Result:
+    def call(self, work: Callable[[], Result], deadline: float | None = None) -> Result:
         """What `work` returns.
 
         Args:
             work: takes no arguments; called in this thread, or in another one under a deadline.
-            due: `perf_counter()` value by which the answer is due; None for no limit.
+            deadline: `perf_counter()` value by which the answer is due; None for no limit.
 
         Raises:
             ModelError: the stage failed before and is not due for another attempt.
@@ -69,15 +69,15 @@ class Guard:
             Exception: whatever `work` raises.
         """
         earlier_error = self._begin_attempt()
-        if earlier_error is not None and due is None:
+        if earlier_error is not None and deadline is None:
             # A retry may be as slow as the attempt that failed; only its first second is waited.
             try:
                 return self._run_until(work, perf_counter() + _RETRY_WAIT_S)
             except BudgetExceeded as error:
                 raise ModelError(f"{earlier_error}; trying again") from error
-        return self._run_recorded(work) if due is None else self._run_until(work, due)
+        return self._run_recorded(work) if deadline is None else self._run_until(work, deadline)
 
-    def failed(self, error: Exception) -> None:
+    def note_failure(self, error: Exception) -> None:
         """Remember a failure: the stage is not tried until its wait is over.
 
         The first failure is logged, and again the first after a success.
@@ -114,17 +114,17 @@ class Guard:
         except UnusablePickError:
             raise  # of one query; the model itself works
         except (ModelError, MissingExtraError) as error:
-            self.failed(error)
+            self.note_failure(error)
             raise
         with self._state:
-            self._error, self._failures, self.succeeded = None, 0, True
+            self._error, self._failures, self.has_succeeded = None, 0, True
         return result
 
-    def _run_until(self, work: Callable[[], Result], due: float) -> Result:
+    def _run_until(self, work: Callable[[], Result], deadline: float) -> Result:
         with self._state:
             if self._overdue is not None:
                 raise StageBusy("still busy with an earlier request")
-        seconds_left = _seconds_until(due)
+        seconds_left = _seconds_until(deadline)
         if seconds_left <= 0 or not self._worker.acquire(timeout=seconds_left):
             raise StageBusy("takes more than the time left")
         task: Future[Result] = Future()
@@ -138,7 +138,7 @@ class Guard:
             self._worker.release()
             _running.discard(task)
             raise StageBusy(f"no thread to run in: {error}") from error
-        wait((task,), max(0.0, _seconds_until(due)))
+        wait((task,), max(0.0, _seconds_until(deadline)))
         with self._state:
             if not task.done():
                 self._overdue = task
@@ -156,5 +156,5 @@ class Guard:
         self._worker.release()
 
 
-def _seconds_until(due: float) -> float:
-    return min(due - perf_counter(), TIMEOUT_MAX)
+def _seconds_until(deadline: float) -> float:
+    return min(deadline - perf_counter(), TIMEOUT_MAX)

@@ -38,12 +38,14 @@ class Pipeline:
     def ready(self, run: Run) -> bool:
         """Whether every stage has run already, so that `rank` takes no time."""
         depth = self._depth(run)
-        return self.reranker is None and all(run.has(stage, depth) for stage in self.retrievers)
+        return self.reranker is None and all(
+            run.has_retrieved(stage, depth) for stage in self.retrievers
+        )
 
     def _depth(self, run: Run) -> int:
         # One ranking that nothing reorders needs no more rows than the answer holds.
         alone = len(self.retrievers) == 1 and self.reranker is None
-        return run.k + run.spare if alone else self.depth
+        return run.k + run.extra_rows if alone else self.depth
 
     def rank(self, run: Run) -> Ranking:
         """Rows of the index, best first."""

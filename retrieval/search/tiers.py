@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from time import perf_counter
 
 from ...errors import MissingExtraError, ModelError, RequestError
-from ...sections import AUTO, BUILT_IN_TIERS, RERANK, RERANKER_MISSING
+from ...sections import AUTO_TIER, BUILT_IN_TIERS, RERANK_TIER, RERANKER_MISSING
 from ..query import Ranking
 from .query_run import BudgetExceeded, Run, StageBusy, Strategy
 from .time_estimate import TimeEstimate
@@ -19,15 +19,15 @@ class Tiers:
     Args:
         strategies: tier name to strategy.
         default: tier of a search that names none.
-        reranks: whether a reranker is set, which the built-in tier `rerank` needs.
+        has_reranker: whether a reranker is set, which the built-in tier `rerank` needs.
     """
 
     def __init__(
-        self, strategies: Mapping[str, Strategy], default: str, *, reranks: bool = True
+        self, strategies: Mapping[str, Strategy], default: str, *, has_reranker: bool = True
     ) -> None:
         self._strategies = strategies
         self._default = default
-        self._reranks = reranks
+        self._reranks = has_reranker
         self._best = next(
             (name for name in reversed([*BUILT_IN_TIERS]) if name in strategies), default
         )
@@ -38,7 +38,7 @@ class Tiers:
         """The names of the tiers."""
         return tuple(self._strategies)
 
-    def requested(self, tier: str | Strategy | None) -> tuple[str, Strategy]:
+    def find_tier(self, tier: str | Strategy | None) -> tuple[str, Strategy]:
         """Name and strategy of the requested tier.
 
         Raises:
@@ -53,13 +53,13 @@ class Tiers:
                     "and `fallback`"
                 )
             return type(tier).__name__, tier
-        if tier == AUTO and tier not in self._strategies:
-            return AUTO, self._strategies[self._best]
+        if tier == AUTO_TIER and tier not in self._strategies:
+            return AUTO_TIER, self._strategies[self._best]
         if tier not in self._strategies:
-            if tier == RERANK and not self._reranks:
+            if tier == RERANK_TIER and not self._reranks:
                 raise RequestError(f"tier {tier!r}: {RERANKER_MISSING}")
             raise RequestError(
-                f"tier: no {tier!r}; use one of: {', '.join(self._strategies)}, {AUTO}"
+                f"tier: no {tier!r}; use one of: {', '.join(self._strategies)}, {AUTO_TIER}"
             )
         return tier, self._strategies[tier]
 
@@ -68,7 +68,9 @@ class Tiers:
 
         This alone decides which tier a request gets. A tier is left out where its encoder or its
         reranker fails, is missing or not loaded yet, or where what it took here lately is more than
-        the time left. `auto` begins with the best tier.
+        the time left. `auto` begins with the best tier. If a reranker runs out of time, the results
+        of the stages before it are used: as the tier that has exactly these stages, or as `TIER
+        without reranker`.
 
         Returns:
             The ranking, the name of the tier that ran, and why if that was not asked for by name.
@@ -76,15 +78,13 @@ class Tiers:
         Raises:
             ModelError, MissingExtraError, BudgetExceeded: no tier of the chain can run.
 
-        If a reranker runs out of time, the results of the stages before it are used: as the tier
-            that has exactly these stages, or as `TIER without reranker`.
         """
         name = requested
-        if requested == AUTO and AUTO not in self._strategies:
+        if requested == AUTO_TIER and AUTO_TIER not in self._strategies:
             name = self._best
         reasons: list[str] = []
         if name != requested:
-            reasons.append(f"{AUTO} -> {name}: {self._describe_time(name, run)}")
+            reasons.append(f"{AUTO_TIER} -> {name}: {self._describe_time(name, run)}")
         while True:
             fallback = strategy.fallback
             try:
@@ -98,7 +98,7 @@ class Tiers:
                     ranking = self._rank_measured(run, name, strategy)
                 return ranking, name, "; ".join(reasons) or None
             except (ModelError, MissingExtraError, BudgetExceeded) as error:
-                reached = run.reached if isinstance(error, BudgetExceeded) else None
+                reached = run.before_rerank if isinstance(error, BudgetExceeded) else None
                 fallback_strategy = self._strategies.get(fallback or "")
                 if reached is not None and not _has_same_retrieval(strategy, fallback_strategy):
                     reasons.append(f"{name}: {error}")
@@ -131,13 +131,13 @@ class Tiers:
         The time is that of the retrievers: a reranker adapts to the time left by itself, and what
         a request waited for others says nothing of the tier.
         """
-        start, others_ms, reached = perf_counter(), _other_ms(run), run.reached
+        start, others_ms, reached = perf_counter(), _other_ms(run), run.before_rerank
         finished = False
         try:
             ranking = strategy.rank(run)
             finished = True
         except BudgetExceeded as error:
-            finished = run.reached is not reached
+            finished = run.before_rerank is not reached
             if not finished and not isinstance(error, StageBusy):
                 self._times[name].record_unfinished((perf_counter() - start) * 1e3)
             raise

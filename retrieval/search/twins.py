@@ -18,18 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...catalog import Tool
-from ...text import spaced
+from ...text import identifiers_as_words
 from ..query import Ranking
 
-COSINE = 0.9
+TWIN_COSINE = 0.9
 """Cosine of two tools' vectors from which they are twins. The vectors read the server's name too:
 of exact copies under another server nine in ten reach it."""
-CONTAINED = 0.9
+CONTAINED_SHARE = 0.9
 """Share of the shorter definition's words that a longer one of the same name repeats."""
 # Larger groups are compared with neighbours only: a stranger may give any number of tools one name.
-_ALL_PAIRS = 128
-_NEIGHBOURS = 32
-_MOST_SPARE = 20
+_MAX_FULLY_COMPARED = 128
+_NEIGHBOURS_COMPARED = 32
+_MAX_EXTRA_ROWS = 20
 _WORD = re.compile(r"\w+")
 
 _Rows = tuple[int, ...]
@@ -64,17 +64,20 @@ class Twins:
 
     def groups(self) -> list[_Rows]:
         """Rows that are twins of one another or of a third, ascending; the largest group first."""
-        return connected(self.pairs)
+        return connected_groups(self.pairs)
 
-    def copies(self, tools: Sequence[Tool], trusted_ages: Mapping[str, int]) -> dict[int, _Rows]:
+    def copies(
+        self, tools: Sequence[Tool], trusted_pin_ages: Mapping[str, int]
+    ) -> dict[int, _Rows]:
         """Row of each copy to the rows of its originals.
 
         Args:
             tools: tools by row.
-            trusted_ages: ids of trusted tools, and the ages of their pins. Of two twins the trusted
-                one, or the one with the lower age, is the original. With equal ages, none is.
+            trusted_pin_ages: ids of trusted tools, and the ages of their pins. Of two twins the
+                trusted one, or the one with the lower age, is the original. With equal ages, none
+                is.
         """
-        ages = [trusted_ages.get(tool.id, inf) for tool in tools]
+        ages = [trusted_pin_ages.get(tool.id, inf) for tool in tools]
         rows_of_originals: dict[int, set[int]] = {}
         for first, second in self.pairs:
             for copy, original in ((first, second), (second, first)):
@@ -89,12 +92,12 @@ class Copies:
 
     Args:
         originals: row of each copy to the rows of its originals, see `Twins.copies`.
-        accounts: row of each original to its copies with the same name, text and parameters, as
-            those of a second account.
+        second_accounts: row of each original to its copies with the same name, text and parameters,
+            as those of a second account.
     """
 
     originals: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    accounts: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    second_accounts: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tools: Sequence[Tool], originals: Mapping[int, Sequence[int]]) -> Self:
@@ -104,12 +107,12 @@ class Copies:
             tools: tools by row.
             originals: row of each copy to the rows of its originals.
         """
-        accounts: dict[int, list[int]] = {}
+        second_accounts: dict[int, list[int]] = {}
         for copy, rows in originals.items():
             for row in rows:
                 if _have_one_definition(tools[copy], tools[row]):
-                    accounts.setdefault(row, []).append(copy)
-        return cls(originals, accounts)
+                    second_accounts.setdefault(row, []).append(copy)
+        return cls(originals, second_accounts)
 
     def behind_originals(
         self, ranking: Ranking, permitted: NDArray[np.bool_] | None = None
@@ -143,7 +146,7 @@ class Copies:
                     places[next_row] = place
                     accounts = [
                         copy
-                        for copy in self.accounts.get(next_row, ())
+                        for copy in self.second_accounts.get(next_row, ())
                         if permitted is None or permitted[copy]
                     ]
                     followers = dict.fromkeys((*waiting.get(next_row, ()), *accounts))
@@ -151,7 +154,7 @@ class Copies:
         if list(places) == rows:
             return ranking
         new_rows = np.array(list(places), np.int64)
-        return Ranking(new_rows, ranking.scores[list(places.values())], ranking.rest)
+        return Ranking(new_rows, ranking.scores[list(places.values())], ranking.max_other_score)
 
 
 def _have_one_definition(first: Tool, second: Tool) -> bool:
@@ -162,19 +165,19 @@ def _have_one_definition(first: Tool, second: Tool) -> bool:
     )
 
 
-def spare_row_count(copies: Copies) -> int:
+def extra_row_count(copies: Copies) -> int:
     """Rows to read beyond an answer's length, so that copies do not push their original out."""
-    return min(len(copies.originals), _MOST_SPARE)
+    return min(len(copies.originals), _MAX_EXTRA_ROWS)
 
 
 def _normalised(name: str) -> str:
-    return " ".join(_WORD.findall(spaced(name).casefold()))
+    return " ".join(_WORD.findall(identifiers_as_words(name).casefold()))
 
 
 def _comparison_keys(tool: Tool) -> tuple[int, ...]:
     name_key = hash(("name", _normalised(tool.name)))
     words = _WORD.findall(tool.description.casefold())
-    if len(words) < FEWEST_WORDS:
+    if len(words) < MIN_WORDS:
         return (name_key,)
     return name_key, hash(("text", *words))
 
@@ -184,12 +187,14 @@ def _twin_pairs(
 ) -> tuple[tuple[int, int], ...]:
     if len(rows) < 2 or len({tools[row].server for row in rows}) < 2:
         return ()
-    words = {row: words_of(tools[row]) for row in rows}
+    words = {row: words_of_tool(tools[row]) for row in rows}
     pairs = []
     for first, second in _pairs_to_compare(rows):
         if tools[first].server == tools[second].server:
             continue
-        has_near_vector = vectors is not None and float(vectors[first] @ vectors[second]) >= COSINE
+        has_near_vector = (
+            vectors is not None and float(vectors[first] @ vectors[second]) >= TWIN_COSINE
+        )
         if has_near_vector or _say_the_same(
             tools[first], tools[second], words[first], words[second]
         ):
@@ -198,12 +203,12 @@ def _twin_pairs(
 
 
 def _pairs_to_compare(rows: Sequence[int]) -> Iterable[tuple[int, int]]:
-    if len(rows) <= _ALL_PAIRS:
+    if len(rows) <= _MAX_FULLY_COMPARED:
         return combinations(rows, 2)
     return (
         (first, second)
         for place, first in enumerate(rows)
-        for second in rows[place + 1 : place + 1 + _NEIGHBOURS]
+        for second in rows[place + 1 : place + 1 + _NEIGHBOURS_COMPARED]
     )
 
 
@@ -214,15 +219,17 @@ def _say_the_same(
     shorter_count = min(len(first_words), len(second_words))
     if first.name == second.name and first.description == second.description:
         return bool(first.description) and shorter_count >= 2
-    if shorter_count >= FEWEST_WORDS and shared_count >= LIKENESS * len(first_words | second_words):
+    if shorter_count >= MIN_WORDS and shared_count >= TWIN_JACCARD * len(
+        first_words | second_words
+    ):
         return True
-    contained = shorter_count >= FEWEST_WORDS and shared_count >= CONTAINED * shorter_count
+    contained = shorter_count >= MIN_WORDS and shared_count >= CONTAINED_SHARE * shorter_count
     return contained and _normalised(first.name) == _normalised(second.name)
 
 
-LIKENESS = 0.8
+TWIN_JACCARD = 0.8
 """Two definitions are twins from this Jaccard index of their words on."""
-FEWEST_WORDS = 5
+MIN_WORDS = 5
 """Fewer words cannot distinguish twins from related tools."""
 
 
@@ -239,8 +246,8 @@ def near_twins(tools: Sequence[Tool]) -> list[tuple[str, ...]]:
     pairs: list[tuple[int, int]] = []
     place_of_words: dict[frozenset[str], int] = {}
     for place, tool in enumerate(tools):
-        tool_words = words_of(tool)
-        if len(tool_words) < FEWEST_WORDS:
+        tool_words = words_of_tool(tool)
+        if len(tool_words) < MIN_WORDS:
             continue
         first_place = place_of_words.setdefault(tool_words, place)
         if first_place != place:
@@ -249,20 +256,20 @@ def near_twins(tools: Sequence[Tool]) -> list[tuple[str, ...]]:
     posted_by_word: dict[str, list[frozenset[str]]] = {}
     for tool_words, place in place_of_words.items():
         rarest = sorted(tool_words, key=lambda word: (frequency[word], word))
-        prefix = rarest[: len(tool_words) - ceil(LIKENESS * len(tool_words) - 1e-9) + 1]
+        prefix = rarest[: len(tool_words) - ceil(TWIN_JACCARD * len(tool_words) - 1e-9) + 1]
         candidates = {words for word in prefix for words in posted_by_word.get(word, ())}
         pairs.extend(
             (place_of_words[words], place)
             for words in candidates
-            if len(tool_words & words) >= LIKENESS * len(tool_words | words)
+            if len(tool_words & words) >= TWIN_JACCARD * len(tool_words | words)
         )
         for word in prefix:
             posted_by_word.setdefault(word, []).append(tool_words)
-    groups = [tuple(tools[place].id for place in places) for places in connected(pairs)]
+    groups = [tuple(tools[place].id for place in places) for places in connected_groups(pairs)]
     return sorted(groups, key=lambda ids: (-len(ids), ids))
 
 
-def connected(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
+def connected_groups(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
     """Groups of numbers that pairs connect, each ascending; the largest group first."""
     root: dict[int, int] = {}
 
@@ -280,6 +287,8 @@ def connected(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
     return sorted(map(tuple, members.values()), key=lambda group: (-len(group), group))
 
 
-def words_of(tool: Tool) -> frozenset[str]:
+def words_of_tool(tool: Tool) -> frozenset[str]:
     """The words of a tool's name and description, without letter case."""
-    return frozenset(_WORD.findall(f"{spaced(tool.name)} {tool.description}".casefold()))
+    return frozenset(
+        _WORD.findall(f"{identifiers_as_words(tool.name)} {tool.description}".casefold())
+    )

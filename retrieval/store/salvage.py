@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...errors import StoreError
 from .versions import (
-    QUARANTINE,
+    QUARANTINE_FILE,
     current_version_name,
     is_complete,
     read_quarantine,
@@ -46,10 +46,10 @@ def saved_quarantine(folder: Path) -> dict[str, str]:
 
 
 def _quarantine_of_version(version: Path) -> dict[str, str]:
-    path = version / QUARANTINE
+    path = version / QUARANTINE_FILE
     try:
         manifest = json.loads((version / "manifest.json").read_text(encoding="utf-8"))
-        saved = manifest["files"].get(QUARANTINE)
+        saved = manifest["files"].get(QUARANTINE_FILE)
         expected = None if saved is None else saved["sha256"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return read_quarantine(path)  # only the manifest is known to be damaged

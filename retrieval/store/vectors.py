@@ -14,9 +14,9 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-MOVED = bytes(16)
+MOVED_KEY = bytes(16)
 """Key of a row that is no text's vector any more: a tool's that example queries have moved."""
-_ENCODED = "encoded"
+_ADDED_FOLDER = "encoded"
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,13 +25,13 @@ class Vectors:
 
     Args:
         values: shape (n, dim).
-        keys: hash of the text of each row, see `text_key`; `MOVED` where there is none.
-        model: fingerprint of the encoder.
+        keys: hash of the text of each row, see `text_key`; `MOVED_KEY` where there is none.
+        encoder_fingerprint: fingerprint of the encoder.
     """
 
     values: NDArray[np.float32]
     keys: tuple[bytes, ...]
-    model: str
+    encoder_fingerprint: str
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -41,13 +41,13 @@ class Vectors:
         return cls(
             np.concatenate([part.values for part in parts]),
             tuple(key for part in parts for key in part.keys),
-            parts[0].model,
+            parts[0].encoder_fingerprint,
         )
 
     @cached_property
     def rows(self) -> dict[bytes, int]:
         """Key to row."""
-        return {key: row for row, key in enumerate(self.keys) if key != MOVED}
+        return {key: row for row, key in enumerate(self.keys) if key != MOVED_KEY}
 
     def of_tools(self, count: int) -> NDArray[np.float32]:
         """The encoder's vectors of the tools of an index, shape (count, dim).
@@ -58,7 +58,7 @@ class Vectors:
         Args:
             count: number of tools.
         """
-        moved_rows = [row for row in range(count) if self.keys[row] == MOVED]
+        moved_rows = [row for row in range(count) if self.keys[row] == MOVED_KEY]
         if not moved_rows:
             return self.values[:count]
         vectors = np.array(self.values[:count])
@@ -68,9 +68,9 @@ class Vectors:
 
     def keys_of_tools(self, count: int) -> list[bytes]:
         """Hash of the text of each tool of an index, see `of_tools`."""
-        moved_count = sum(key == MOVED for key in self.keys[:count])
+        moved_count = sum(key == MOVED_KEY for key in self.keys[:count])
         originals = iter(self.keys[count + moved_count :])
-        return [next(originals) if key == MOVED else key for key in self.keys[:count]]
+        return [next(originals) if key == MOVED_KEY else key for key in self.keys[:count]]
 
     def save(self, folder: Path) -> None:
         """Write them into an existing folder.
@@ -102,7 +102,7 @@ class Vectors:
             if values.ndim != 2 or values.dtype != np.float32 or keys.shape != (len(values), 16):
                 raise ValueError("vectors: vectors and keys do not belong together")
             parts.append(cls(values, tuple(key.tobytes() for key in keys), model))
-        for path in sorted((folder / _ENCODED).glob("*.npz")):
+        for path in sorted((folder / _ADDED_FOLDER).glob("*.npz")):
             try:
                 with path.open("rb") as file, np.load(file) as part:
                     keys = tuple(key.tobytes() for key in part["keys"])
@@ -110,8 +110,8 @@ class Vectors:
             except (OSError, ValueError, KeyError, EOFError, BadZipFile):
                 continue  # these texts are encoded again
             reference = parts[0] if parts else added
-            if (added.model, added.values.shape[1:]) == (
-                reference.model,
+            if (added.encoder_fingerprint, added.values.shape[1:]) == (
+                reference.encoder_fingerprint,
                 reference.values.shape[1:],
             ):
                 parts.append(added)
@@ -125,7 +125,7 @@ class Vectors:
         Raises:
             OSError: the version was removed, or the disk refuses.
         """
-        folder = version / _ENCODED
+        folder = version / _ADDED_FOLDER
         mode = version.stat().st_mode & 0o777
         if not folder.exists():
             folder.mkdir(mode, exist_ok=True)
@@ -135,7 +135,7 @@ class Vectors:
         keys = np.frombuffer(b"".join(self.keys), np.uint8).reshape(-1, 16)
         try:
             with unfinished.open("wb") as file:
-                np.savez(file, values=self.values, keys=keys, model=self.model)
+                np.savez(file, values=self.values, keys=keys, model=self.encoder_fingerprint)
             unfinished.chmod(mode & 0o666)
             unfinished.rename(folder / f"{number:06d}.npz")
         except BaseException:

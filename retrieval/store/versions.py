@@ -48,14 +48,14 @@ from ..example_queries import ExampleQueries, load_queries, save_queries
 from ..usage import LearnedChange
 from .vectors import Vectors
 
-FORMAT = 6
+STORE_FORMAT = 6
 _LOCK_SECONDS = 30.0
 # How often a reader looks up CURRENT again when the version it named has gone meanwhile.
 _READ_ATTEMPTS = 5
-_SCREENING = "screening.json"
-_LEARNED = "learned.npz"
-_QUERIES = "queries.json"
-QUARANTINE = "quarantine.json"
+_SCREENING_FILE = "screening.json"
+_LEARNED_FILE = "learned.npz"
+_QUERIES_FILE = "queries.json"
+QUARANTINE_FILE = "quarantine.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,19 +325,19 @@ def _write(
         index.dense.index.save(version / "dense")
     if screening is not None:
         text = json.dumps(screening, ensure_ascii=False)
-        (version / _SCREENING).write_text(text, encoding="utf-8")
+        (version / _SCREENING_FILE).write_text(text, encoding="utf-8")
     if quarantined:
         text = json.dumps(dict(quarantined))
-        (version / QUARANTINE).write_text(text, encoding="utf-8")
+        (version / QUARANTINE_FILE).write_text(text, encoding="utf-8")
     if index.learned is not None:
-        index.learned.save(version / _LEARNED)
+        index.learned.save(version / _LEARNED_FILE)
     if index.example_queries:
-        save_queries(version / _QUERIES, index.example_queries)
+        save_queries(version / _QUERIES_FILE, index.example_queries)
     manifest = {
-        "format": FORMAT,
+        "format": STORE_FORMAT,
         "catalog": index.catalog.fingerprint,
         "tools": len(index.catalog),
-        "model": index.vectors.model if index.vectors else None,
+        "model": index.vectors.encoder_fingerprint if index.vectors else None,
         "settings": settings,
         "files": {
             path.relative_to(version).as_posix(): {
@@ -378,9 +378,10 @@ def _sha256(path: Path) -> str:
 def _read_version(version: Path) -> SavedVersion:
     try:
         manifest = json.loads((version / "manifest.json").read_text(encoding="utf-8"))
-        if manifest["format"] != FORMAT:
+        if manifest["format"] != STORE_FORMAT:
             raise StoreError(
-                f"{version}: format {manifest['format']}, this version reads {FORMAT}; index again"
+                f"{version}: format {manifest['format']}, this version reads {STORE_FORMAT}; "
+                "index again"
             )
         for name, saved in manifest["files"].items():
             path, size = version / name, saved["bytes"]
@@ -394,7 +395,7 @@ def _read_version(version: Path) -> SavedVersion:
             raise StoreError(
                 f"{version / 'tools.jsonl'}: not the catalog that was saved; index again"
             )
-        learned, screening = version / _LEARNED, version / _SCREENING
+        learned, screening = version / _LEARNED_FILE, version / _SCREENING_FILE
         model = manifest["model"]
         return SavedVersion(
             version,
@@ -403,8 +404,8 @@ def _read_version(version: Path) -> SavedVersion:
             dict(manifest["settings"]),
             LearnedChange.load(learned) if learned.exists() else None,
             json.loads(screening.read_text(encoding="utf-8")) if screening.exists() else None,
-            read_quarantine(version / QUARANTINE),
-            load_queries(version / _QUERIES),
+            read_quarantine(version / QUARANTINE_FILE),
+            load_queries(version / _QUERIES_FILE),
         )
     except FileNotFoundError:
         raise

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist import Tool
-from shortlist.retrieval.search.twins import LIKENESS, near_twins
+from shortlist.retrieval.search.twins import TWIN_JACCARD, near_twins
 
 WORDS = st.lists(st.sampled_from("abcdefghijkl"), min_size=1, max_size=12)
 
@@ -23,7 +23,7 @@ def groups_by_comparing_all(catalog: list[Tool]) -> set[frozenset[str]]:
     told = {tool: text for tool, text in words.items() if len(text) >= 5}
     group = {tool: {tool} for tool in told}
     for one, other in combinations(told, 2):
-        if len(told[one] & told[other]) >= LIKENESS * len(told[one] | told[other]):
+        if len(told[one] & told[other]) >= TWIN_JACCARD * len(told[one] | told[other]):
             joined = group[one] | group[other]
             for tool in joined:
                 group[tool] = joined

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from shortlist.catalog import Catalog, read_tools
-from shortlist.catalog.readers.openapi import REFERENCE_DEPTH
+from shortlist.catalog.readers.openapi_schema import REFERENCE_DEPTH
 from shortlist.errors import CatalogError, ToolError
 
 PETS: dict[str, Any] = {

@@ -8,11 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.catalog import Parameter, Tool
-from shortlist.catalog.parameter import ENUM_LIMIT, PARAMETER_DEPTH, PARAMETER_LIMIT, flatten
+from shortlist.catalog.parameter import (
+    ENUM_LIMIT,
+    PARAMETER_DEPTH,
+    PARAMETER_LIMIT,
+    parameters_of_schema,
+)
 
 
 def paths(schema: dict[str, Any]) -> list[str]:
-    return [parameter.path for parameter in flatten(schema)]
+    return [parameter.path for parameter in parameters_of_schema(schema)]
 
 
 def test_required_come_first_then_inner_ones() -> None:
@@ -23,7 +28,7 @@ def test_required_come_first_then_inner_ones() -> None:
         },
         "required": ["title", 7, "absent"],
     }
-    assert flatten(schema) == (
+    assert parameters_of_schema(schema) == (
         Parameter("title", "title", "Headline", ("a", "2", "true"), required=True),
         Parameter("filter", "filter", "", (), required=False),
         Parameter("labels", "filter.labels", "", (), required=False),
@@ -39,7 +44,7 @@ def test_values_of_items_and_alternatives_are_gathered() -> None:
             "mode": {"anyOf": [{"const": "r", "description": "read"}, {"enum": ["w", "r"]}]},
         }
     }
-    states, mode = flatten(schema)
+    states, mode = parameters_of_schema(schema)
     assert states.enum == ("open", "closed")
     assert (mode.enum, mode.description) == (("r", "w"), "read")
 
@@ -48,7 +53,10 @@ def test_alternatives_of_the_whole_schema_are_entered() -> None:
     schema = {
         "oneOf": [{"properties": {"a": {}}, "required": ["a"]}, {"properties": {"a": {}, "b": {}}}]
     }
-    assert [(p.path, p.required) for p in flatten(schema)] == [("a", True), ("b", False)]
+    assert [(p.path, p.required) for p in parameters_of_schema(schema)] == [
+        ("a", True),
+        ("b", False),
+    ]
 
 
 def test_free_keys_and_positional_items_have_paths() -> None:
@@ -79,7 +87,7 @@ def test_references_are_followed_and_cycles_end() -> None:
             "a/b c": {"description": "escaped", "enum": ["x"]},
         },
     }
-    found = {p.path: p for p in flatten(schema)}
+    found = {p.path: p for p in parameters_of_schema(schema)}
     assert found["value"].description == "escaped"
     assert found["value"].enum == ("x",)
     assert {"child", "next", "lost", "far", "odd", "none"} <= found.keys()
@@ -94,19 +102,19 @@ def test_a_diamond_of_references_stays_bounded() -> None:
         }
         for i in range(40)
     }
-    found = flatten({"$ref": "#/$defs/d0", "$defs": defs})
+    found = parameters_of_schema({"$ref": "#/$defs/d0", "$defs": defs})
     assert 2 <= len(found) <= PARAMETER_LIMIT
 
 
 def test_breadth_depth_and_values_are_bounded() -> None:
     wide = {"properties": {f"p{i}": {"enum": [str(i) for i in range(500)]} for i in range(1000)}}
-    assert len(flatten(wide)) == PARAMETER_LIMIT
-    assert len(flatten(wide)[0].enum) == ENUM_LIMIT
+    assert len(parameters_of_schema(wide)) == PARAMETER_LIMIT
+    assert len(parameters_of_schema(wide)[0].enum) == ENUM_LIMIT
     deep: dict[str, Any] = {}
     for _ in range(20):
         deep = {"properties": {"a": deep}}
     assert paths(deep)[-1].count("a") == PARAMETER_DEPTH
-    assert Tool("t", input_schema=deep).parameters == flatten(deep)
+    assert Tool("t", input_schema=deep).parameters == parameters_of_schema(deep)
 
 
 KEYS = st.sampled_from(
@@ -136,7 +144,7 @@ SCHEMAS = st.recursive(
 
 @given(st.dictionaries(KEYS, SCHEMAS, max_size=6))
 def test_malformed_schemas_are_passed_over(schema: dict[str, Any]) -> None:
-    found = flatten(schema)
+    found = parameters_of_schema(schema)
     assert len({p.path for p in found}) == len(found)
     for parameter in found:
         assert parameter.path.endswith(parameter.name)

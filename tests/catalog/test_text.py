@@ -13,14 +13,14 @@ from shortlist.catalog.text_cleaning import (
     DESCRIPTION_LIMIT,
     MARKS_LIMIT,
     NOTES_LIMIT,
-    Notes,
+    CleaningNotes,
     clean,
     clean_line,
 )
 
 
 def cleaned(text: str, limit: int | None = None) -> tuple[str, tuple[str, ...]]:
-    notes = Notes()
+    notes = CleaningNotes()
     return clean(text, "description", notes, limit), notes.as_tuple()
 
 
@@ -95,7 +95,7 @@ def test_a_chain_of_marks_and_joiners_is_quick() -> None:
 
 
 def test_notes_are_bounded_and_count_the_rest() -> None:
-    notes = Notes()
+    notes = CleaningNotes()
     for index in range(NOTES_LIMIT + 5):
         notes.add(f"tags[{index}]", "1 tag character")
     assert len(notes.as_tuple()) == NOTES_LIMIT + 1
@@ -130,6 +130,6 @@ def test_cleaning_is_idempotent_bounded_and_leaves_valid_text(text: str, limit: 
 
 @given(ODD, st.sampled_from([None, 5, 100]))
 def test_a_cleaned_line_is_one_line_and_idempotent(text: str, limit: int | None) -> None:
-    line = clean_line(text, "name", Notes(), limit)
-    assert clean_line(line, "name", Notes(), limit) == line
+    line = clean_line(text, "name", CleaningNotes(), limit)
+    assert clean_line(line, "name", CleaningNotes(), limit) == line
     assert line.splitlines() in ([], [line])

@@ -46,7 +46,7 @@ def test_gates_of_ones_own(run_json, index, files, tmp_path):
     calibrated = Engine.open(index, decision=str(out))
     answer = calibrated.search("create an issue")
     assert answer.threshold == figures["threshold"]
-    assert answer.ranked == engine.search("create an issue").hits
+    assert answer.hits_and_dropped == engine.search("create an issue").hits
     assert calibrated.view().search("good morning, how are you", decide=True).abstained
 
 

@@ -194,11 +194,11 @@ def test_a_damaged_line_is_passed_over_and_a_damaged_event_is_named(run, tmp_pat
 @given(st.lists(st.sampled_from(EVENTS), max_size=40))
 def test_counts_hold_together_for_any_sequence(events):
     found = EventStats([one.to_dict() for one in events])
-    assert 0 <= found.unused <= found.searches["found"]
-    assert found.unused <= found.misses <= found.searches.total()
-    assert found.saved == found.defined - found.sent.total()
+    assert 0 <= found.not_called_count <= found.search_outcomes["found"]
+    assert found.not_called_count <= found.missed_count <= found.search_outcomes.total()
+    assert found.saved_tokens == found.definition_tokens - found.sent_tokens.total()
     assert set(found.never_found) <= set(CATALOG)
-    assert sum(len(one.run_ms) for one in found.servers.values()) <= found.calls.total()
+    assert sum(len(one.run_ms) for one in found.servers.values()) <= found.call_outcomes.total()
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.integers(1, 100))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.catalog import Catalog
-from shortlist.loaders.token_tax import SEARCH_TOOL, TokenTax, definition_text
+from shortlist.loaders.token_tax import COUNTED_SEARCH_TOOL, TokenTax, definition_text
 from shortlist.models import TokenCounter
 
 
@@ -34,7 +34,7 @@ def test_the_figures_of_a_catalog_add_up(run_json, servers):
     assert sum(server["tokens"] for server in found["servers"].values()) == sum(counts.values())
     largest = sorted(counts.values(), reverse=True)
     assert [tool["tokens"] for tool in found["heaviest"]] == largest[:3]
-    search_tool = counter.count(json.dumps(dict(SEARCH_TOOL), separators=(",", ":")))
+    search_tool = counter.count(json.dumps(dict(COUNTED_SEARCH_TOOL), separators=(",", ":")))
     after = found["with_shortlist"]
     assert after["search_tool"] == search_tool
     assert after["tokens"] == search_tool + round(10 * sum(counts.values()) / 120)
@@ -85,9 +85,9 @@ def test_an_unknown_vocabulary_is_an_error(run, servers):
 )
 def test_a_selection_costs_the_mean_and_never_more_than_its_bound(tokens, k, search_tool):
     tax = TokenTax("e", k, {str(n): t for n, t in enumerate(tokens)}, {}, search_tool)
-    assert tax.now == sum(tokens)
-    assert search_tool <= tax.selected <= tax.selected_at_most + 1
-    assert tax.selected_at_most <= tax.now + search_tool
+    assert tax.total_tokens == sum(tokens)
+    assert search_tool <= tax.selection_tokens <= tax.max_selection_tokens + 1
+    assert tax.max_selection_tokens <= tax.total_tokens + search_tool
     assert len(tax.heaviest(k)) == min(k, len(tokens))
 
 
@@ -98,4 +98,4 @@ def test_compact_json_is_what_is_counted():
 
 @pytest.mark.parametrize(("tokens", "said"), [(10, "90.0% less"), (150, "50.0% more")])
 def test_savings_in_words(tokens, said):
-    assert TokenTax("e", 1, {"a": 100}, {}, 0).saved(tokens) == said
+    assert TokenTax("e", 1, {"a": 100}, {}, 0).saving_text(tokens) == said

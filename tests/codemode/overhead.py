@@ -89,7 +89,7 @@ async def of_gateway(folder: Path) -> dict[str, float]:
     """Milliseconds of a search and of a call, alone and while eight scripts compute."""
     rows = [tool(f"read-{name}", f"Reads {name}.", hints=READ) for name in ("logs", "mails")]
     async with fleet_of(folder, FakeServer("shop", rows)) as fleet:
-        made = Gateway(fleet, Profile(pass_through=0.0, code=True))
+        made = Gateway(fleet, Profile(pass_through=0.0, has_run_code=True))
         async with Client(made.server) as client:
 
             async def scripts() -> None:

@@ -65,9 +65,9 @@ def test_a_wrong_name_is_answered_after_a_tool_was_added():
     names = ToolNames(engine.catalog)
     broker = Broker(engine.session(), names, Servers().call, code="", call_limit=1)
     engine.replace([*engine.catalog, Tool("added", "issues")])
-    assert broker.unknown("issues", "creat", "").endswith("did you mean issues.create?")
+    assert broker.explain_unknown("issues", "creat", "").endswith("did you mean issues.create?")
     # The script began before it was added.
-    assert "did you mean" not in broker.unknown("issues", "added", "")
+    assert "did you mean" not in broker.explain_unknown("issues", "added", "")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_every_call_is_recorded():
         ("issues/fails", False, "tool_error", True),
         ("issues/create", True, "ok", True),
     ]
-    assert result.calls[0].chars == len('"500"')
+    assert result.calls[0].result_chars == len('"500"')
     assert result.calls[2].arguments == {"title": "t"}
     assert all(one.ms > 0 for one in result.calls)
 
@@ -289,7 +289,7 @@ def test_the_whole_time_is_limited_too():
     assert result.error.kind == "limit"
     assert "longer than 4 seconds" in result.error.message
     assert servers.stopped == 1
-    assert [(one.tool, one.status) for one in result.calls] == [("issues/wait", "cancelled")]
+    assert [(one.tool_id, one.status) for one in result.calls] == [("issues/wait", "cancelled")]
 
 
 def test_a_sleep_is_not_cut_short_and_counts_as_time():

@@ -43,7 +43,7 @@ def test_the_settings_of_the_rules_are_settings():
     block = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)[-1]
     made = GatewaySettings.make(json.loads(block)["shortlist"])
     intern = Profile.of(made, "intern", made.profile("intern"))
-    assert intern.code
-    assert intern.extract == "my-model --json"
+    assert intern.has_run_code
+    assert intern.extract_command == "my-model --json"
     assert [one.tools for one in intern.grants if one.decision == "deny"] == ["*/delete*", "mail/*"]
-    assert not Profile.of(made, "guest", made.profile("guest")).code
+    assert not Profile.of(made, "guest", made.profile("guest")).has_run_code

@@ -145,7 +145,7 @@ def test_tools_reached_are_a_subset_of_what_the_profile_admits(
     reached = {name for name, _ in servers.calls}
     assert reached <= admitted(given_, consents)
     assert reached <= {tool.id for tool in session.view().tools()}
-    assert {one.tool for one in result.calls if one.ok} <= reached
+    assert {one.tool_id for one in result.calls if one.ok} <= reached
     assert checked or result.error is None
     if result.error is None:
         # Nothing that is permitted is refused.

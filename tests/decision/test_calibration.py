@@ -188,7 +188,9 @@ def test_no_allowed_threshold_has_a_higher_f1(rows):
         kept = [(one.scores >= threshold) for one in examples]
         right = sum(int((k & one.right).sum()) for k, one in zip(kept, examples, strict=True))
         return (
-            2 * right / max(1, sum(int(k.sum()) for k in kept) + sum(one.due for one in examples))
+            2
+            * right
+            / max(1, sum(int(k.sum()) for k in kept) + sum(one.relevant_count for one in examples))
         )
 
     threshold = best_threshold(examples, 10)

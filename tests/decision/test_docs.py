@@ -9,7 +9,7 @@ from pathlib import Path
 import shortlist
 from shortlist.decision import Decider
 from shortlist.decision.decider import MIN_TOOLS
-from shortlist.decision.measurements import DEPTH
+from shortlist.decision.measurements import HITS_MEASURED
 
 PAGE = (Path(shortlist.__file__).parent / "docs" / "deciding.md").read_text(encoding="utf-8")
 
@@ -26,8 +26,8 @@ def test_the_examples_run(capsys):
 
 def test_the_numbers_are_those_of_the_code():
     assert f"fewer than {MIN_TOOLS} tools are permitted" in PAGE
-    assert f"the first {DEPTH} hits" in PAGE
-    assert f"first {DEPTH} hits" in PAGE
+    assert f"the first {HITS_MEASURED} hits" in PAGE
+    assert f"first {HITS_MEASURED} hits" in PAGE
 
 
 def test_another_encoder_is_not_judged_and_told():

@@ -17,7 +17,7 @@ def catalog():
 
 def test_six_servers_of_120_tools(catalog):
     tax = token_tax(catalog, k=10, encoding="cl100k_base")
-    assert {server: count for server, (count, _) in tax.servers.items()} == COUNTS
+    assert {server: count for server, (count, _) in tax.server_tokens.items()} == COUNTS
     assert catalog.servers == demo.SERVERS
     assert not catalog.collisions
 
@@ -25,7 +25,7 @@ def test_six_servers_of_120_tools(catalog):
 @pytest.mark.parametrize("server", TOKENS)
 def test_a_server_averages_the_testbeds_tokens(catalog, server):
     tax = token_tax(catalog, k=10, encoding="cl100k_base")
-    count, tokens = tax.servers[server]
+    count, tokens = tax.server_tokens[server]
     assert tokens / count == pytest.approx(TOKENS[server], rel=0.1)
 
 

@@ -17,7 +17,7 @@ from shortlist import Engine, Tool
 from shortlist.errors import RequestError, UnknownToolError
 from shortlist.gating import Gate, Refusal, Rule, State, Votes, after, requires_scope
 from shortlist.indexing.builder import search_many_with
-from shortlist.retrieval.learning import DEPTH
+from shortlist.retrieval.learning import RANKS_MEASURED
 
 from .conftest import TIERS, cheap_engine
 from .fakes import make_tools
@@ -230,7 +230,7 @@ class TestOneDecision:
         encoded = vectors.encode(["create an issue"], query=True)
         parts = (engine._builder, engine._searcher, engine._index)
         [rows] = search_many_with(*parts, None, ["create an issue"], encoded)
-        assert len(rows) == DEPTH
+        assert len(rows) == RANKS_MEASURED
 
 
 class TestQuarantine:

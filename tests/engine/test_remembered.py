@@ -100,14 +100,14 @@ def test_saving_again_remembers_the_same(folder: Path) -> None:
 
 
 def test_over_keeps_what_was_given() -> None:
-    saved = Config(tiers=["lexical"], encoder="static").remembered()
-    config, replaced = Config(default_tier="auto", encoder="static").over(saved)
+    saved = Config(tiers=["lexical"], encoder="static").settings_to_save()
+    config, replaced = Config(default_tier="auto", encoder="static").merged_with_saved(saved)
     assert (list(config.tiers), config.default_tier, replaced) == (
         ["lexical"],
         "auto",
         ("default_tier",),
     )
-    config, replaced = Config().over({})
+    config, replaced = Config().merged_with_saved({})
     assert (config, replaced) == (Config(), ())
     with pytest.raises(ConfigError, match="default_tier 'hybrid' is not among the tiers"):
-        Config(default_tier="hybrid").over(saved)
+        Config(default_tier="hybrid").merged_with_saved(saved)

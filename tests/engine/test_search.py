@@ -277,8 +277,8 @@ class TestRefused:
         assert list(engine.config.tiers) == ["lexical", "fast"]
         assert engine.config.session.k == 2
         assert config.k == 5
-        reranks = Engine.from_tools([], Config(on_missing="degrade"), reranker="org/none")
-        assert "rerank" in reranks.tiers
+        has_reranker = Engine.from_tools([], Config(on_missing="degrade"), reranker="org/none")
+        assert "rerank" in has_reranker.tiers
         with pytest.raises(ConfigError, match="config: a Config, not dict"):
             Engine.from_tools([], {"k": 5})  # type: ignore[arg-type]
         with pytest.raises(ConfigError, match="kk: unknown setting"):

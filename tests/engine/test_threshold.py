@@ -39,7 +39,7 @@ def test_hits_below_it_are_dropped_and_the_answer_says_so(
     answer = make_engine(tiers={tier: {"threshold": limit}}).search(QUERY, tier=tier, k=8)
     assert answer.ids == plain.ids[:kept]
     assert tuple(hit.id for hit in answer.dropped) == plain.ids[kept:]
-    assert answer.ranked == plain.hits
+    assert answer.hits_and_dropped == plain.hits
     assert answer.threshold == limit
     assert not answer.abstained
     told = answer.to_dict()
@@ -127,7 +127,7 @@ def test_the_decision_reads_what_is_dropped_and_answers_up_to_k(make_engine: Mak
     strict = engine.view().search(QUERY, tier="lexical", k=3, decide=True)
     assert strict.fits == plain.fits
     assert strict.ids == plain.ids[:1]
-    assert strict.ranked == plain.hits
+    assert strict.hits_and_dropped == plain.hits
 
 
 def test_a_calibration_brings_thresholds_and_the_setting_wins(

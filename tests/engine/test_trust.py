@@ -249,7 +249,7 @@ class TestConversation:
         engine = make_engine(TOOLS)
         prompt = Prompt(engine.catalog, withheld=engine.quarantined)
         session = engine.session(pinned=[tool.id for tool in engine.catalog])
-        assert prompt.passes_through
+        assert prompt.shows_whole_catalog
         shown = prompt.turn(session.turn("tell a joke").active)
         assert "joke" not in json.dumps([shown.rendered.system, shown.rendered.messages])
         assert set(session.active) == {tool.id for tool in TOOLS[:-1]}

@@ -229,8 +229,8 @@ def test_what_was_learned_applies_to_all_tools_after_an_update(make_engine: Make
     dim = index.vectors.values.shape[1]
     random = np.random.default_rng(0)
     learned = LearnedChange(
-        map=random.normal(size=(dim, dim)).astype(np.float32) / 20,
-        model=index.vectors.model,
+        matrix=random.normal(size=(dim, dim)).astype(np.float32) / 20,
+        encoder_fingerprint=index.vectors.encoder_fingerprint,
         events=2,
     )
     engine._use_learned(learned)

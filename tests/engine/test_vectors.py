@@ -42,7 +42,10 @@ def vectors_of(engine: Engine) -> Vectors:
 
 def assert_same_vectors(vectors: Vectors, expected: Vectors) -> None:
     np.testing.assert_array_equal(vectors.values, expected.values)
-    assert (vectors.keys, vectors.model) == (expected.keys, expected.model)
+    assert (vectors.keys, vectors.encoder_fingerprint) == (
+        expected.keys,
+        expected.encoder_fingerprint,
+    )
 
 
 def answers(engine: Engine) -> list[Any]:
@@ -108,7 +111,7 @@ class TestUpdates:
     def test_another_encoder_does_not_keep_them(self, encoder: BagEncoder, tmp_path: Path) -> None:
         make_engine(make_tools(10)).save(tmp_path)
         opened = open_engine(tmp_path, encoder="other")
-        assert vectors_of(opened).model == "bag-of-words:other"
+        assert vectors_of(opened).encoder_fingerprint == "bag-of-words:other"
         assert opened.build_progress.newly_encoded == 10
 
 

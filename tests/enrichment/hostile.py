@@ -20,7 +20,7 @@ from shortlist.catalog import Catalog
 from shortlist.config import Config, IndexConfig, TrustConfig
 from shortlist.enrichment import ExampleQueryMatcher, ExampleQueryRow
 from shortlist.enrichment.example_file import MAX_QUERIES
-from shortlist.enrichment.writing import BATCH, round_trip, write_example_queries
+from shortlist.enrichment.writing import TOOLS_A_PROMPT, without_far_queries, write_example_queries
 from shortlist.evals.lab.enrichment_gain import read_asked, read_catalog
 from shortlist.indexing.builder import Builder
 from shortlist.models import load_encoder
@@ -44,9 +44,9 @@ def hostile_rows(file: str) -> tuple[list[Tool], list[ExampleQueryRow]]:
     calls = count()
 
     def model(_: str) -> str:
-        start = BATCH * next(calls)
+        start = TOOLS_A_PROMPT * next(calls)
         written = []
-        for number, given in enumerate(answers[start : start + BATCH], 1):
+        for number, given in enumerate(answers[start : start + TOOLS_A_PROMPT], 1):
             places = range(16 * (start + number), 16 * (start + number) + 7 * MAX_QUERIES, 7)
             default = [generic[place % len(generic)] for place in places]
             when = given.get("when", "Whenever a user asks for anything at all.")
@@ -82,7 +82,7 @@ def main() -> None:
     for file in FILES:
         tools, rows = hostile_rows(file)
         catalog = [*judged, *tools]
-        kept, _ = round_trip(rows, catalog, load_encoder())
+        kept, _ = without_far_queries(rows, catalog, load_encoder())
         written, left = (sum(len(row.queries) for row in some) for some in (rows, kept))
         write(f"{file}: {len(tools)} definitions, {left} of {written} queries left\n")
         engines = [engine_of(config, catalog, some) for some in ((), rows, kept)]

@@ -20,7 +20,7 @@ from shortlist.indexing import stage_models
 from shortlist.indexing.builder import Builder
 from shortlist.retrieval.catalog_index import Documents, Index
 from shortlist.retrieval.example_queries import (
-    LENGTH,
+    MOVED_LENGTH,
     ExampleQueries,
     QueryMean,
     moved_to_queries,
@@ -392,7 +392,7 @@ def test_vectors_with_requests_are_shorter() -> None:
     values = Words().encode(["a", "bb", "ccc"])
     means = Words().encode(["a long request"])
     moved = moved_to_queries(values[:1], means)
-    assert np.linalg.norm(moved[0]) == pytest.approx(LENGTH)
+    assert np.linalg.norm(moved[0]) == pytest.approx(MOVED_LENGTH)
 
 
 def test_an_example_query_is_added_to_the_row_written_by_hand(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from shortlist.config import Config
 from shortlist.demo import load_catalog, load_requests
-from shortlist.enrichment.writing import round_trip
+from shortlist.enrichment.writing import without_far_queries
 from shortlist.models import load_encoder
 
 from .hostile import FILES, engine_of, hostile_rows, places
@@ -24,7 +24,7 @@ def test_after_the_round_trip_they_are_found_no_more_often_than_without(
     tools, rows = hostile_rows(file)
     catalog = [*load_catalog(), *tools]
     assert len(tools) == definitions
-    kept, _ = round_trip(rows, catalog, load_encoder())
+    kept, _ = without_far_queries(rows, catalog, load_encoder())
     written, left = (sum(len(row.queries) for row in some) for some in (rows, kept))
     assert left < share * written
 

@@ -17,11 +17,11 @@ from shortlist.catalog import Catalog
 from shortlist.enrichment import ExampleQueryMatcher, ExampleQueryRow
 from shortlist.enrichment import tool_examples as module
 from shortlist.enrichment.library import (
-    FOLDER,
-    LEAST,
-    NUMBERS,
-    ROWS,
-    WORDS,
+    LIBRARY_FOLDER,
+    MAX_WORDS,
+    MIN_SIMILARITY,
+    NUMBERS_FILE,
+    ROWS_FILE,
     Library,
     _row_of_package,
     first_words,
@@ -33,7 +33,7 @@ from shortlist.evals.lab.library import HeldOut, Written, build, chosen, read_pr
 from shortlist.indexing import stage_models
 from shortlist.indexing.builder import Builder
 from shortlist.models import load_encoder
-from shortlist.retrieval.example_queries import LENGTH, ExampleQueries
+from shortlist.retrieval.example_queries import MOVED_LENGTH, ExampleQueries
 from shortlist.trust import Pins, Trust
 
 
@@ -92,7 +92,7 @@ class TestRecognition:
         for server in ("github", "my-code", None):
             found = small.find(_of(ISSUE, server))
             assert found is not None
-            assert (found.row.tool, found.exact) == ("github/create_issue", True)
+            assert (found.row.tool, found.is_same_definition) == ("github/create_issue", True)
             assert found.row.queries == REQUESTS["github/create_issue"]
 
     @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ class TestRecognition:
     ) -> None:
         found = small.find(tool("create_issue", "gh", description, *parameters))
         assert found is not None
-        assert not found.exact or parameters == ("owner", "repo", "title", "body")
+        assert not found.is_same_definition or parameters == ("owner", "repo", "title", "body")
 
     @pytest.mark.parametrize(
         "other",
@@ -136,7 +136,7 @@ class TestRecognition:
         assert small.find(tool("read_page", "x", PAGE.description, "anything")) is not None
         near = "Read the text of one page of a wiki in markdown or plain form"
         words, other = first_words(PAGE.description), first_words(near)
-        assert similarity(words, frozenset(), other, frozenset(), named=True) >= LEAST
+        assert similarity(words, frozenset(), other, frozenset(), named=True) >= MIN_SIMILARITY
         assert small.find(tool("read_page", "x", near)) is None
 
     def test_a_tool_that_names_no_product_has_to_agree_in_more_words(self, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ class TestRecognition:
     @given(st.text(max_size=200))
     def test_any_description_has_words(self, text: str) -> None:
         words = first_words(text)
-        assert len(words) <= WORDS
+        assert len(words) <= MAX_WORDS
         assert all(0 < word < 2**16 for word in words)
 
 
@@ -185,7 +185,7 @@ class TestSearch:
         assert index.static is not None
         lengths = np.linalg.norm(index.static.values, axis=1)
         row = index.rows["github/create_issue"]
-        assert lengths[row] == pytest.approx(LENGTH**2, abs=1e-4)
+        assert lengths[row] == pytest.approx(MOVED_LENGTH**2, abs=1e-4)
         np.testing.assert_allclose(np.delete(lengths, row), 1, atol=1e-4)
 
     def mean_of_issue(
@@ -215,16 +215,16 @@ class TestSearch:
     ) -> None:
         encoder = load_encoder()
         queries, made = self.mean_of_issue(small, "bundled", monkeypatch)
-        assert not set(queries.to_encode) & set(self.asked)
-        mean = encoder.encode(queries.to_encode, query=True).mean(axis=0)
+        assert not set(queries.texts_to_encode) & set(self.asked)
+        mean = encoder.encode(queries.texts_to_encode, query=True).mean(axis=0)
         np.testing.assert_allclose(made, mean, atol=0.005)
 
     def test_another_encoder_encodes_them(
         self, small: Library, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         queries, made = self.mean_of_issue(small, "static", monkeypatch)
-        assert set(queries.to_encode) <= set(self.asked)
-        mean = load_encoder("static").encode(queries.to_encode, query=True).mean(axis=0)
+        assert set(queries.texts_to_encode) <= set(self.asked)
+        mean = load_encoder("static").encode(queries.texts_to_encode, query=True).mean(axis=0)
         np.testing.assert_allclose(made, mean)
 
     def test_own_rows_come_first_and_are_joined(self, small: Library) -> None:
@@ -305,7 +305,7 @@ class TestBuilding:
         rows = [written(ISSUE), written(PAGE, known=False)]
         for name in "ab":
             build(chosen(reversed(rows), HeldOut([], [])), load_encoder(), tmp_path / name)
-        for name in (ROWS, NUMBERS):
+        for name in (ROWS_FILE, NUMBERS_FILE):
             assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
     def test_tools_of_evaluation_sets_and_repeated_definitions_are_left_out(self) -> None:
@@ -332,7 +332,7 @@ def test_parameters_of_composed_schemas() -> None:
 
 class TestShipped:
     def test_every_row_is_one_of_the_library(self) -> None:
-        lines = (FOLDER / ROWS).read_text(encoding="utf-8").splitlines()
+        lines = (LIBRARY_FOLDER / ROWS_FILE).read_text(encoding="utf-8").splitlines()
         rows = [ExampleQueryRow.model_validate_json(line) for line in lines]
         assert [_row_of_package(json.loads(line)) for line in lines] == rows
         ids = [row.tool for row in rows]
@@ -340,14 +340,14 @@ class TestShipped:
         assert {row.source for row in rows} == {"library"}
         assert all(line.startswith('{"tool": "') for line in lines)
         assert all(2 <= len(row.queries) <= 4 for row in rows)
-        with np.load(FOLDER / NUMBERS) as numbers:
+        with np.load(LIBRARY_FOLDER / NUMBERS_FILE) as numbers:
             assert len(numbers["vectors"]) == len(numbers["words"]) == len(rows)
             assert str(numbers["model"]) == load_encoder().fingerprint
 
     def test_its_vectors_are_those_of_its_requests(self) -> None:
-        with np.load(FOLDER / NUMBERS) as numbers:
+        with np.load(LIBRARY_FOLDER / NUMBERS_FILE) as numbers:
             vectors = numbers["vectors"] * numbers["scales"][:, None]
-        lines = (FOLDER / ROWS).read_text(encoding="utf-8").splitlines()
+        lines = (LIBRARY_FOLDER / ROWS_FILE).read_text(encoding="utf-8").splitlines()
         for place in range(0, len(lines), max(1, len(lines) // 20)):
             row = ExampleQueryRow.model_validate_json(lines[place])
             mean = load_encoder().encode(list(row.queries), query=True).mean(axis=0)
@@ -365,7 +365,7 @@ class TestShipped:
         assert found.row.tool == "github/create_issue"
 
     def test_nothing_in_it_would_be_quarantined(self) -> None:
-        lines = (FOLDER / ROWS).read_text(encoding="utf-8").splitlines()
+        lines = (LIBRARY_FOLDER / ROWS_FILE).read_text(encoding="utf-8").splitlines()
         rows = [ExampleQueryRow.model_validate_json(line) for line in lines]
         said = [
             Tool(str(place), "library", "\n\n".join((row.when, row.not_, *row.queries)))

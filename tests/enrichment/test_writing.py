@@ -13,10 +13,10 @@ from shortlist import Engine, Tool
 from shortlist.demo import load_catalog
 from shortlist.enrichment import ExampleQueryMatcher, ExampleQueryRow
 from shortlist.enrichment.writing import (
-    BATCH,
+    TOOLS_A_PROMPT,
     prompt_for,
-    round_trip,
     rows_of_answer,
+    without_far_queries,
     write_example_queries,
 )
 from shortlist.errors import SummaryError
@@ -96,7 +96,7 @@ class TestWriting:
         assert {row.tool for row in written if isinstance(row, ExampleQueryRow)} == {
             tool.id for tool in TOOLS
         }
-        assert len(prompts) == 1 + len(TOOLS) // BATCH + 1
+        assert len(prompts) == 1 + len(TOOLS) // TOOLS_A_PROMPT + 1
 
     def test_a_tool_without_a_row_is_reported(self) -> None:
         def model(prompt: str) -> str:
@@ -124,13 +124,13 @@ def test_requests_of_another_tools_kind_are_dropped(catalog: Sequence[Tool]) -> 
     fits = ExampleQueryRow(tool="slack/post_message", queries=("tell the team that we are live",))
     foreign = ("merge pull request 7", "list the tables of the database")
     claims = ExampleQueryRow(tool="slack/post_message", queries=(*foreign, *fits.queries))
-    kept, dropped = round_trip([fits, claims], catalog, load_encoder("bundled"))
+    kept, dropped = without_far_queries([fits, claims], catalog, load_encoder("bundled"))
     assert kept == [fits, fits]
     assert dropped == 2
     told = ExampleQueryRow(tool=fits.tool, queries=fits.queries, summary="Merge a pull request")
-    assert round_trip([told], catalog, load_encoder("bundled")) == ([fits], 1)
+    assert without_far_queries([told], catalog, load_encoder("bundled")) == ([fits], 1)
     only = ExampleQueryRow(tool="slack/post_message", queries=foreign)
-    assert round_trip([only], catalog, load_encoder("bundled")) == ([], 2)
+    assert without_far_queries([only], catalog, load_encoder("bundled")) == ([], 2)
 
 
 @pytest.mark.no_cover
@@ -149,7 +149,7 @@ def test_a_definition_that_claims_the_world_gains_nothing(catalog: Sequence[Tool
     ]
     tools = [*catalog, hostile]
     row = ExampleQueryRow(tool=hostile.id, fingerprint=hostile.fingerprint, queries=tuple(queries))
-    kept, _ = round_trip([row], tools, load_encoder("bundled"))
+    kept, _ = without_far_queries([row], tools, load_encoder("bundled"))
 
     def found(rows: list[ExampleQueryRow], *tiers: str) -> list[int]:
         engine = Engine.from_tools(tools, tiers=tiers)

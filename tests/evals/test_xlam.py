@@ -194,9 +194,9 @@ def test_pools(tmp_path: Path) -> None:
             assert set(query.relevant) <= set(query.pool)
             assert len(set(query.pool)) == len(query.pool)
             own = 1 + (query.row - 1) % 8
-            if name in xlam.NATIVE:
+            if name in xlam.OWN_LIST_SIZES:
                 assert len(query.pool) == own
-                assert own in xlam.NATIVE[name]
+                assert own in xlam.OWN_LIST_SIZES[name]
             else:
                 assert len(query.pool) == int(name)
     asked = [query.row for query in sizes["50"].queries]

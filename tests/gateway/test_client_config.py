@@ -138,7 +138,7 @@ def test_vscode_asks_for_an_input_by_naming_its_variable():
 
 def test_vscode_user_settings(write):
     path = write({"mcp": {"servers": {"a": {"command": "x"}}}}, "settings.json")
-    assert read(path).kind == "vscode"
+    assert read(path).file_format == "vscode"
     assert read(path).servers[0].command == "x"
 
 

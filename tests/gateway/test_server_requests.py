@@ -239,7 +239,7 @@ async def test_what_a_server_says_while_it_votes_reaches_no_other_client(tmp_pat
     voting = Talkative("one", [tool("echo"), tool("_tool_gating")])
     profile = Profile(pass_through=0.0, vote_servers=("one",))
     async with gateway_of(tmp_path, voting, profile=profile) as (client, made):
-        stranger = made.sessions._new_session(None, SessionResults(ResultMemory()))
+        stranger = made.sessions._new_client_session(None, SessionResults(ResultMemory()))
         stranger.log_level = "debug"
         stranger.log_listener = SimpleNamespace(send_notification=told)
         made.sessions._clients[None, "stranger"] = stranger

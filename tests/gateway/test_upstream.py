@@ -169,7 +169,7 @@ async def test_a_server_that_stays_after_its_input_ends_is_killed(tmp_path):
 async def test_noise_on_stdout_is_skipped_and_named(tmp_path):
     async with running(tmp_path, rough(tmp_path, "one", "noisy")) as fleet:
         assert text_of(await call(fleet, "one/noise")) == "made noise"
-        assert list(fleet.upstreams["one"].noise) == [
+        assert list(fleet.upstreams["one"].stray_lines) == [
             "Listening on port 3000 ...",
             "{not json",
             "this is no message",

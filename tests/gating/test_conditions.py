@@ -29,7 +29,7 @@ from shortlist.gating import (
     requires_scope,
 )
 from shortlist.gating.compiled_gate import CompiledGate
-from shortlist.gating.condition import DEPTH, parse_condition
+from shortlist.gating.condition import MAX_NESTING, parse_condition
 from shortlist.gating.condition_kinds import (
     After,
     AllOf,
@@ -41,12 +41,11 @@ from shortlist.gating.condition_kinds import (
     Predicate,
     Scope,
 )
-from shortlist.retrieval.catalog_index import rows_of
 from shortlist.retrieval.id_lookup import Names
 
 from .conftest import small_catalog
 
-TOOLS = rows_of(Catalog(small_catalog()))
+TOOLS = Catalog(small_catalog()).in_id_order
 NAMES = Names.of(TOOLS)
 ROWS = NAMES.rows
 
@@ -146,7 +145,7 @@ def test_the_mask_is_what_each_condition_says_of_each_tool(
     conditions: list[Condition], state: State
 ) -> None:
     compiled = CompiledGate(Gate([Rule(one) for one in conditions]), TOOLS, NAMES)
-    mask = compiled.admitted(compiled.evaluate(state).truths)
+    mask = compiled.permitted_rows(compiled.evaluate(state).truths)
     expected = [
         all(plainly(condition, state, tool) is True for condition in conditions) for tool in TOOLS
     ]
@@ -171,7 +170,7 @@ def test_a_condition_shared_by_rules_is_looked_at_once() -> None:
     compiled = CompiledGate(Gate(rules), TOOLS, NAMES)
     compiled.evaluate(State())
     assert len(looks) == 1
-    assert [condition for condition, _ in compiled.nodes].count(counting) == 1
+    assert compiled.conditions.count(counting) == 1
 
 
 def test_a_predicate_of_rules_that_concern_no_tool_is_not_asked() -> None:
@@ -187,7 +186,7 @@ def test_a_predicate_has_to_say_true(answer: Any, text: str) -> None:
     for condition in (predicate(lambda _: answer, "odd"), not_(predicate(lambda _: answer, "odd"))):
         compiled = CompiledGate(Gate([Rule(condition)]), TOOLS, NAMES)
         found = compiled.evaluate(State())
-        mask = compiled.admitted(found.truths)
+        mask = compiled.permitted_rows(found.truths)
         assert mask is not None
         assert not mask.any()
         [error] = found.errors.values()
@@ -201,7 +200,7 @@ def test_an_asynchronous_predicate_permits_nothing() -> None:
     compiled = CompiledGate(Gate([Rule(predicate(later))]), TOOLS, NAMES)
     with pytest.warns(RuntimeWarning, match="never awaited"):
         found = compiled.evaluate(State())
-    mask = compiled.admitted(found.truths)
+    mask = compiled.permitted_rows(found.truths)
     assert mask is not None
     assert not mask.any()
 
@@ -257,10 +256,10 @@ def test_a_form_that_cannot_be(form: Any, message: str) -> None:
 
 def test_nesting_is_bounded() -> None:
     form: Any = {"scope": "a"}
-    for _ in range(DEPTH):
+    for _ in range(MAX_NESTING):
         form = {"not": form}
     parse_condition(form)
-    with pytest.raises(ConfigError, match=f"deeper than {DEPTH}"):
+    with pytest.raises(ConfigError, match=f"deeper than {MAX_NESTING}"):
         parse_condition({"not": form})
 
 

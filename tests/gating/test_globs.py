@@ -16,7 +16,7 @@ from shortlist.gating.admission import Admission
 from shortlist.gating.compiled_gate import CompiledGate
 from shortlist.gating.gatekeeper import Gatekeeper
 from shortlist.gating.quarantine import Quarantine
-from shortlist.retrieval.catalog_index import Index, rows_of
+from shortlist.retrieval.catalog_index import Index
 from shortlist.retrieval.id_lookup import Names
 
 SCOPE = requires_scope("s")
@@ -37,7 +37,7 @@ IDS = [tool.id for tool in TOOLS]
 
 def index_of(tools: list[Tool]) -> Index:
     catalog = Catalog(tools)
-    rows = rows_of(catalog)
+    rows = catalog.in_id_order
     return Index(catalog, rows, rows, Names.of(rows))
 
 
@@ -86,11 +86,11 @@ class TestDenying:
         st.text("aAbB*?[]!-/ßＡａ", min_size=1, max_size=5),
     )
     def test_folding_only_adds_to_what_is_denied(self, names: list[str], glob: str) -> None:
-        tools = rows_of(Catalog([Tool(name, "aB") for name in dict.fromkeys(names)]))
+        tools = Catalog([Tool(name, "aB") for name in dict.fromkeys(names)]).in_id_order
         compiled = CompiledGate(Gate([Rule(SCOPE, tools=glob)]), tools, Names.of(tools))
         exact, folded = (compiled.rows_matching(Pattern(glob), folded=one) for one in (False, True))
         assert not (exact & ~folded).any()
-        mask = compiled.admitted(compiled.evaluate(State()).truths)
+        mask = compiled.permitted_rows(compiled.evaluate(State()).truths)
         assert (~folded).tolist() == ([True] * len(tools) if mask is None else mask.tolist())
 
     @settings(deadline=None, max_examples=200)
@@ -101,7 +101,7 @@ class TestDenying:
     def test_a_name_is_denied_in_every_case_and_width(self, names: list[str], glob: str) -> None:
         """Without `?` and `[...]`, which stand for single characters of the folded name."""
         forms = [form for name in names for form in (name, name.upper(), name.lower(), fold(name))]
-        tools = rows_of(Catalog([Tool(form, "aB") for form in dict.fromkeys(forms)]))
+        tools = Catalog([Tool(form, "aB") for form in dict.fromkeys(forms)]).in_id_order
         folded = CompiledGate(Gate(), tools, Names.of(tools)).rows_matching(
             Pattern(glob), folded=True
         )

@@ -13,7 +13,7 @@ from shortlist import Config, Engine
 from shortlist.errors import ConfigError
 from shortlist.gating import Condition, State
 from shortlist.gating.condition import (
-    KINDS,
+    CONDITION_KINDS,
     NO,
     YES,
     ConditionInput,
@@ -58,7 +58,7 @@ class Calls(Condition):
 def registered() -> Iterator[None]:
     register(Calls)
     yield
-    del KINDS["calls"]
+    del CONDITION_KINDS["calls"]
 
 
 def declared(needs: Any) -> dict[str, Any]:

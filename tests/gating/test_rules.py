@@ -28,12 +28,11 @@ from shortlist.gating import (
     requires_scope,
 )
 from shortlist.gating.declaration import read_gate
-from shortlist.gating.matcher import DEFAULTS, Matcher, hints
-from shortlist.retrieval.catalog_index import rows_of
+from shortlist.gating.matcher import HINT_DEFAULTS, Matcher, with_default_hints
 
 from .conftest import make_engine, small_catalog
 
-TOOLS = rows_of(Catalog(small_catalog()))
+TOOLS = Catalog(small_catalog()).in_id_order
 SCOPE = requires_scope("s")
 DECLARED = """
 [gate]
@@ -150,11 +149,16 @@ class TestConcerns:
 
 class TestHints:
     def test_what_mcp_says_of_absent_hints(self) -> None:
-        assert dict(hints(None)) == dict(DEFAULTS)
-        assert hints({"readOnlyHint": True})["destructiveHint"] is False
-        assert hints({"readOnlyHint": True, "destructiveHint": True})["destructiveHint"] is True
-        assert hints({"readOnlyHint": "yes", "openWorldHint": 0}) == dict(DEFAULTS)
-        assert hints({"title": "A"})["title"] == "A"
+        assert dict(with_default_hints(None)) == dict(HINT_DEFAULTS)
+        assert with_default_hints({"readOnlyHint": True})["destructiveHint"] is False
+        assert (
+            with_default_hints({"readOnlyHint": True, "destructiveHint": True})["destructiveHint"]
+            is True
+        )
+        assert with_default_hints({"readOnlyHint": "yes", "openWorldHint": 0}) == dict(
+            HINT_DEFAULTS
+        )
+        assert with_default_hints({"title": "A"})["title"] == "A"
 
 
 class TestDeclared:

@@ -10,7 +10,7 @@ from threading import current_thread, get_native_id
 
 import pytest
 
-from shortlist.indexing.background import NICENESS, at_low_priority
+from shortlist.indexing.background import ENCODING_NICENESS, at_low_priority
 
 
 def niceness() -> int:
@@ -24,7 +24,7 @@ def test_the_work_and_the_threads_it_starts_have_a_lower_priority() -> None:
             return niceness(), pool.submit(niceness).result()
 
     before = niceness()
-    expected = max(before, NICENESS)
+    expected = max(before, ENCODING_NICENESS)
     assert at_low_priority(work, lambda _: None) == (expected, expected)
     assert niceness() == before
 

@@ -15,7 +15,7 @@ import shortlist
 from shortlist import State, Tool
 from shortlist.errors import RequestError
 from shortlist.integrations.framework_tools import CallRefused, FrameworkTools
-from shortlist.loaders.counting import bundled_count
+from shortlist.loaders.counting import cached_token_count
 
 from .framework_agents import (
     ADAPTERS,
@@ -74,10 +74,10 @@ def test_a_search_without_a_fit_or_a_query_says_so(adapter: type[Agent]) -> None
 def test_definitions_keep_to_the_budget(adapter: type[Agent]) -> None:
     agent = adapter(schema_tokens=SCHEMA_TOKENS)
     run = agent.ask("approve an invoice", [searched("archive the contract"), "No."])
-    everything = sum(bundled_count(json.dumps(dict(t.input_schema))) for t in DEFINITIONS)
+    everything = sum(cached_token_count(json.dumps(dict(t.input_schema))) for t in DEFINITIONS)
     for offered in run.offered:
-        assert sum(bundled_count(json.dumps(s)) for s in offered.values()) < everything / 3
-    assert bundled_count(run.answers[0]) <= SCHEMA_TOKENS + 100
+        assert sum(cached_token_count(json.dumps(s)) for s in offered.values()) < everything / 3
+    assert cached_token_count(run.answers[0]) <= SCHEMA_TOKENS + 100
 
 
 def test_a_wrong_call_is_answered_with_what_mends_it(adapter: type[Agent]) -> None:

@@ -156,7 +156,7 @@ def test_it_offers_what_the_session_does(tools, engine):
         assert model.offered[-1] == ["search_tools", *names]
         assert model.read[-1][0].text == turn.system
     assert len(model.offered[-1]) <= 17
-    assert middleware.session("t1").shown.phase1_tokens == session.shown.phase1_tokens
+    assert middleware.session("t1").shown.prefix_tokens == session.shown.prefix_tokens
 
 
 def test_lines_of_a_turn_are_sent_last_and_not_kept(tools, engine):

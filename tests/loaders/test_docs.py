@@ -10,7 +10,7 @@ from typing import Any
 import shortlist
 from shortlist import Config
 from shortlist.loaders.render import FORMATS
-from shortlist.loaders.schemas import CACHED_DEFINITIONS, TIMEOUT
+from shortlist.loaders.schemas import CACHED_DEFINITIONS, LOAD_TIMEOUT_S
 
 DOCS = Path(shortlist.__file__).parent / "docs"
 LOADING = (DOCS / "loading.md").read_text(encoding="utf-8")
@@ -43,5 +43,5 @@ def test_the_configuration_is_read():
 
 
 def test_the_limits_of_a_source_are_those_of_the_code():
-    assert f"a time limit of {TIMEOUT:g} seconds" in LOADING
+    assert f"a time limit of {LOAD_TIMEOUT_S:g} seconds" in LOADING
     assert f"keeps {CACHED_DEFINITIONS:,} definitions" in LOADING

@@ -21,53 +21,53 @@ def tool(name: str, version: int = 0) -> Tool:
 def test_an_offered_tool_was_seen_in_full_and_a_shown_one_as_a_line_until_the_next_turn() -> None:
     history = ToolHistory()
     history.activate([tool("a")], 1)
-    history.show(tool("a"), SeenLevel.LINE)
-    history.show(tool("b"), SeenLevel.LINE)
-    assert [history.of(f"s/{name}").seen for name in "abc"] == [
+    history.note_shown(tool("a"), SeenLevel.LINE)
+    history.note_shown(tool("b"), SeenLevel.LINE)
+    assert [history.record_of(f"s/{name}").seen for name in "abc"] == [
         SeenLevel.FULL,
         SeenLevel.LINE,
         SeenLevel.NEVER,
     ]
     history.begin_turn()
-    assert [history.of(f"s/{name}").seen for name in "abc"] == [
+    assert [history.record_of(f"s/{name}").seen for name in "abc"] == [
         SeenLevel.FULL,
         SeenLevel.NEVER,
         SeenLevel.NEVER,
     ]
-    assert history.of("s/a").fingerprint == tool("a").fingerprint
+    assert history.record_of("s/a").fingerprint == tool("a").fingerprint
 
 
 def test_a_tool_that_is_no_longer_active_was_seen_if_a_prompt_of_this_turn_showed_it() -> None:
     history = ToolHistory()
     history.activate([tool("a"), tool("b")], 1)
-    history.show(tool("a"), SeenLevel.LINE)
+    history.note_shown(tool("a"), SeenLevel.LINE)
     history.deactivate(["s/a", "s/b"])
-    assert history.of("s/a").seen is SeenLevel.LINE
-    assert history.of("s/b").seen is SeenLevel.NEVER
+    assert history.record_of("s/a").seen is SeenLevel.LINE
+    assert history.record_of("s/b").seen is SeenLevel.NEVER
 
 
 def test_a_prompt_between_two_steps_does_not_show_the_new_definition_of_an_active_tool() -> None:
     history = ToolHistory()
     history.activate([tool("a")], 1)
-    history.show(tool("a", 2), SeenLevel.FULL)
-    assert history.of("s/a").fingerprint == tool("a").fingerprint
-    history.renew([tool("a", 2)])
-    assert history.of("s/a").fingerprint == tool("a", 2).fingerprint
+    history.note_shown(tool("a", 2), SeenLevel.FULL)
+    assert history.record_of("s/a").fingerprint == tool("a").fingerprint
+    history.note_resent([tool("a", 2)])
+    assert history.record_of("s/a").fingerprint == tool("a", 2).fingerprint
 
 
 def test_a_line_does_not_undo_a_definition_unless_it_is_of_another_one() -> None:
     history = ToolHistory()
-    history.show(tool("a"), SeenLevel.FULL)
-    history.show(tool("a"), SeenLevel.LINE)
-    assert history.of("s/a").seen is SeenLevel.FULL
-    history.show(tool("a", 2), SeenLevel.LINE)
-    assert history.of("s/a").seen is SeenLevel.LINE
+    history.note_shown(tool("a"), SeenLevel.FULL)
+    history.note_shown(tool("a"), SeenLevel.LINE)
+    assert history.record_of("s/a").seen is SeenLevel.FULL
+    history.note_shown(tool("a", 2), SeenLevel.LINE)
+    assert history.record_of("s/a").seen is SeenLevel.LINE
 
 
 def test_what_only_the_prefix_shows_is_not_saved() -> None:
     history = ToolHistory()
     for name in "abc":
-        history.show(tool(name), SeenLevel.LINE)
+        history.note_shown(tool(name), SeenLevel.LINE)
     history.activate([tool("a")], 1)
     saved = history.to_dict(without=["s/a", "s/b"])
     assert [form["id"] for form in saved["tools"]] == ["s/c", "s/a"]
@@ -98,16 +98,18 @@ def test_any_history_is_the_same_after_saving(steps: list[tuple[str, list[str], 
             history.deactivate(ids)
         elif step == "show":
             for one in tools:
-                history.show(one, SeenLevel(1 + version % 2))
+                history.note_shown(one, SeenLevel(1 + version % 2))
         elif step == "offer":
-            history.offer(ids, ids[:1])
-            assert all(history.of(f"s/{name}").offered == (name in names) for name in "abcde")
+            history.note_offered(ids, ids[:1])
+            assert all(
+                history.record_of(f"s/{name}").offered == (name in names) for name in "abcde"
+            )
         elif step == "renew":
-            history.renew(one for one in tools if one.id in before)
+            history.note_resent(one for one in tools if one.id in before)
         else:
             history.begin_turn()
         for name in "abcde":
-            record = history.of(f"s/{name}")
+            record = history.record_of(f"s/{name}")
             assert bool(record.fingerprint) == (record.seen is not SeenLevel.NEVER)
         again = ToolHistory.from_dict(json.loads(json.dumps(history.to_dict())))
         assert again.to_dict() == history.to_dict()

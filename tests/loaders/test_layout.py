@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 from shortlist.loaders.detail import Detail
-from shortlist.loaders.prompt_layout import Layout, PoolEntry
+from shortlist.loaders.prompt_layout import Layout, ToolEntry
 
 
-def entry(tool_id: str, tokens: int = 5) -> PoolEntry:
-    return PoolEntry(tool_id, Detail.FULL, f"{{{tool_id}}}", None, tokens)
+def entry(tool_id: str, tokens: int = 5) -> ToolEntry:
+    return ToolEntry(tool_id, Detail.FULL, f"{{{tool_id}}}", None, tokens)
 
 
 def test_promotions_are_appended_in_order():
@@ -22,6 +22,6 @@ def test_promotions_are_appended_in_order():
 def test_a_rebuilt_suffix_leaves_the_prefix():
     layout = Layout("x", "y", (entry("own"),)).promote([entry("a"), entry("b")])
     rebuilt = layout.rebuild([entry("b")])
-    assert (rebuilt.operator, rebuilt.pool, rebuilt.resident) == ("x", "y", layout.resident)
+    assert (rebuilt.operator, rebuilt.pool, rebuilt.prefix_tools) == ("x", "y", layout.prefix_tools)
     assert rebuilt.batches == ((entry("b"),),)
     assert layout.rebuild([]).batches == ()

@@ -14,17 +14,17 @@ scores = st.floats(-10, 10) | st.floats(0, 1)
 
 @st.composite
 def candidates(draw, most=12):
-    costs = draw(st.lists(levels, max_size=most))
-    given_scores = sorted((draw(scores) for _ in costs), reverse=True)
+    token_costs = draw(st.lists(levels, max_size=most))
+    given_scores = sorted((draw(scores) for _ in token_costs), reverse=True)
     return [
         Candidate(f"t{n}", score, cost)
-        for n, (score, cost) in enumerate(zip(given_scores, costs, strict=True))
+        for n, (score, cost) in enumerate(zip(given_scores, token_costs, strict=True))
     ]
 
 
 def tool(name: str, score: float, full: int) -> Candidate:
-    costs = {Detail.NAME: 4, Detail.SUMMARY: 20, Detail.SIGNATURE: 80, Detail.FULL: full}
-    return Candidate(name, score, costs)
+    token_costs = {Detail.NAME: 4, Detail.SUMMARY: 20, Detail.SIGNATURE: 80, Detail.FULL: full}
+    return Candidate(name, score, token_costs)
 
 
 def test_with_room_everything_is_shown_in_full():
@@ -79,10 +79,10 @@ def test_logits_are_scores_too():
 @given(listed=candidates(), budget=st.integers(0, 2_000))
 def test_the_budget_is_never_exceeded_and_the_first_is_served_first(listed, budget):
     packed = pack(listed, budget)
-    assert sum(c.costs[packed[c.tool_id]] for c in listed if c.tool_id in packed) <= budget
+    assert sum(c.token_costs[packed[c.tool_id]] for c in listed if c.tool_id in packed) <= budget
     assert packed == pack(listed, budget)
     if listed:
-        fitting = [level for level, cost in listed[0].costs.items() if cost <= budget]
+        fitting = [level for level, cost in listed[0].token_costs.items() if cost <= budget]
         assert packed.get("t0") == max(fitting, default=None)
 
 
@@ -91,26 +91,26 @@ def test_the_budget_is_never_exceeded_and_the_first_is_served_first(listed, budg
 def test_no_tokens_are_left_that_would_raise_a_tool(listed, budget):
     """Skipped tools, and tools below their highest level, do not fit in the tokens that remain."""
     packed = pack(listed, budget)
-    room = budget - sum(c.costs[packed[c.tool_id]] for c in listed if c.tool_id in packed)
+    room = budget - sum(c.token_costs[packed[c.tool_id]] for c in listed if c.tool_id in packed)
     for candidate in listed:
-        costs, present = candidate.costs, packed.get(candidate.tool_id)
+        token_costs, present = candidate.token_costs, packed.get(candidate.tool_id)
         if present is None:
-            tried = {callable_level(costs), Detail.SUMMARY, Detail.NAME} & costs.keys()
-            assert all(costs[level] > room for level in tried)
-        elif present < max(costs):
-            assert costs[max(costs)] - costs[present] > room
+            tried = {callable_level(token_costs), Detail.SUMMARY, Detail.NAME} & token_costs.keys()
+            assert all(token_costs[level] > room for level in tried)
+        elif present < max(token_costs):
+            assert token_costs[max(token_costs)] - token_costs[present] > room
 
 
 @settings(max_examples=150, deadline=None)
 @given(listed=candidates(), budget=st.integers(0, 2_000))
 def test_where_all_others_can_be_callable_they_are(listed, budget):
     packed = pack(listed, budget)
-    least = {c.tool_id: c.costs[callable_level(c.costs)] for c in listed[1:]}
-    first = listed[0].costs[packed["t0"]] if "t0" in packed else 0
+    least = {c.tool_id: c.token_costs[callable_level(c.token_costs)] for c in listed[1:]}
+    first = listed[0].token_costs[packed["t0"]] if "t0" in packed else 0
     if first + sum(least.values()) <= budget:
         for candidate in listed[1:]:
-            able = callable_level(candidate.costs)
-            assert packed[candidate.tool_id] in (able, max(candidate.costs))
+            able = callable_level(candidate.token_costs)
+            assert packed[candidate.tool_id] in (able, max(candidate.token_costs))
 
 
 def test_a_short_tool_comes_before_a_slightly_better_long_one():

@@ -31,7 +31,7 @@ def crowd() -> Catalog:
 def test_every_tool_has_its_line_where_there_is_room(demo):
     pool = PoolWriter(budget=4_000).write(demo)
     assert pool.level is PoolLevel.SUMMARIES
-    assert pool.tools == 120
+    assert pool.tool_count == 120
     lines = pool.text.splitlines()
     assert lines[0] == "120 tools on 6 servers."
     assert "github/ (30):" in lines
@@ -93,10 +93,10 @@ def test_withheld_tools_leave_no_trace(demo):
     writer = PoolWriter(budget=4_000)
     gone = frozenset(tool.id for tool in demo if tool.server == "web") | {"slack/post_message"}
     pool = writer.write(demo, withheld=gone)
-    assert pool.tools == 120 - len(gone)
+    assert pool.tool_count == 120 - len(gone)
     assert "web/" not in pool.text
     assert " post_message" not in pool.text
-    assert writer.write(demo).tools == 120
+    assert writer.write(demo).tool_count == 120
 
 
 def test_written_summaries_are_shown_and_repetition_is_not(demo):
@@ -137,7 +137,7 @@ def test_ten_thousand_tools_on_five_hundred_servers(crowd, counter):
         pool = PoolWriter(budget=budget).write(crowd)
         assert time.process_time() - start < 3  # some 0.3 s on an idle core
         assert counter.count(pool.text) == pool.tokens <= budget
-        assert pool.tools == 10_000
+        assert pool.tool_count == 10_000
     assert pool.tokens > 7_000
 
 

@@ -40,7 +40,7 @@ def test_the_prefix_is_identical_over_many_turns(style, demo):
         turn = prompt.turn(active)
         prefixes.add(turn.rendered.prefix.encode())
         seen.update(turn.details)
-        assert turn.phase2_tokens <= 4_000
+        assert turn.promoted_tokens <= 4_000
         if style in STABLE and not turn.rebuilt:
             assert turn.changed_bytes == 0
     assert len(prefixes) == 1
@@ -79,9 +79,9 @@ def test_tokens_are_those_of_the_text(demo, counter):
     prompt = Prompt(demo, operator="You are an agent.")
     turn = prompt.turn([tool.id for tool in demo][:5])
     pool = PoolWriter().write(demo)
-    assert abs(turn.phase1_tokens - pool.tokens) <= 2
+    assert abs(turn.prefix_tokens - pool.tokens) <= 2
     promoted = "".join(batch_texts(prompt._layout.batches))
-    assert counter.count(promoted) == turn.phase2_tokens
+    assert counter.count(promoted) == turn.promoted_tokens
 
 
 @settings(max_examples=40, deadline=None)
@@ -92,7 +92,7 @@ def test_whatever_the_catalog_the_schema_budget_holds(tools, counter, data, budg
     prompt = Prompt(catalog, format=style, schema_budget=budget, pass_through_share=0)
     for active in data.draw(st.lists(st.lists(st.sampled_from(ids), max_size=8), max_size=4)):
         turn = prompt.turn(active)
-        assert turn.phase2_tokens <= budget
+        assert turn.promoted_tokens <= budget
         written = [entry.text for entry in prompt._layout.promoted]
         assert counter.count("".join(f"{text}\n" for text in written)) <= budget
         assert set(turn.details) | set(turn.left_out) == set(active)
@@ -170,16 +170,16 @@ def test_a_turn_writes_no_more_than_it_may_unless_tools_could_not_be_called(demo
             bounded._placer.write(demo.get(name), level).tokens
             for name, level in zip(fresh, (Detail.FULL, *[Detail.SIGNATURE] * 4), strict=True)
         )
-        assert turn.phase2_tokens - spent <= max(800, least + 3)
-        spent = turn.phase2_tokens
+        assert turn.promoted_tokens - spent <= max(800, least + 3)
+        spent = turn.promoted_tokens
     assert not turn.rebuilt
-    assert spent < Prompt(demo, schema_budget=9_000).turn(active).phase2_tokens / 1.5
+    assert spent < Prompt(demo, schema_budget=9_000).turn(active).promoted_tokens / 1.5
 
 
 def test_scores_decide_who_gets_the_detail(demo):
     ids = [tool.id for tool in demo][:4]
     scores = dict(zip(ids, (1.0, 0.01, 0.01, 0.99), strict=True))
-    costs = {name: Prompt(demo).turn([name]).phase2_tokens for name in ids}
+    costs = {name: Prompt(demo).turn([name]).promoted_tokens for name in ids}
     budget = costs[ids[0]] + costs[ids[3]] + 330  # and the signatures of the two others
     details = Prompt(demo, schema_budget=budget).turn(ids, scores).details
     assert details[ids[0]] is Detail.FULL
@@ -237,24 +237,24 @@ class TestPassThrough:
         for style in FORMATS:
             prompt = Prompt(small, format=style, withheld=["filesystem/write_file"])
             turn = prompt.turn(["filesystem/read_file"])
-            assert prompt.passes_through
-            assert (turn.appended, turn.phase2_tokens, turn.left_out) == ((), 0, ())
-            assert 1_000 < turn.phase1_tokens < 6_000
+            assert prompt.shows_whole_catalog
+            assert (turn.appended, turn.promoted_tokens, turn.left_out) == ((), 0, ())
+            assert 1_000 < turn.prefix_tokens < 6_000
             text = "".join(turn.rendered.segments)
             assert "write_file" not in text.replace("or_write_file", "")[:400]
             assert prompt.turn(["filesystem/edit_file"]).rendered == turn.rendered
 
     def test_the_share_decides(self, demo):
-        assert not Prompt(demo).passes_through
-        assert Prompt(demo, context_tokens=2_000_000).passes_through
-        assert Prompt(demo, pass_through_share=0.5).passes_through
-        assert not Prompt(Catalog(list(demo)[:1]), pass_through_share=0).passes_through
+        assert not Prompt(demo).shows_whole_catalog
+        assert Prompt(demo, context_tokens=2_000_000).shows_whole_catalog
+        assert Prompt(demo, pass_through_share=0.5).shows_whole_catalog
+        assert not Prompt(Catalog(list(demo)[:1]), pass_through_share=0).shows_whole_catalog
 
     def test_it_is_decided_once(self, demo):
         prompt = Prompt(Catalog(list(demo)[:2]))
         prompt.update(demo)
-        assert prompt.passes_through
-        assert prompt.turn([]).phase1_tokens > 40_000
+        assert prompt.shows_whole_catalog
+        assert prompt.turn([]).prefix_tokens > 40_000
 
 
 class TestUpdate:
@@ -313,8 +313,8 @@ class TestResume:
         small = Prompt(Catalog(list(demo)[:2]))
         large = Prompt(demo)
         large.resume(small.to_dict())
-        assert large.passes_through
-        assert large.turn([]).phase1_tokens > 40_000
+        assert large.shows_whole_catalog
+        assert large.turn([]).prefix_tokens > 40_000
 
     @pytest.mark.parametrize(
         "layout", [{}, {"batches": 3}, {"batches": [[["a"]]], "passes_through": 0}]
@@ -354,7 +354,7 @@ def test_the_next_session_over_a_catalog_does_not_go_through_it(demo, monkeypatc
 
     monkeypatch.setattr(Catalog, "__iter__", walk)
     again = Prompt(demo, pool=pools, withheld=["web/read_feed"])
-    assert again.standing == first.standing
+    assert again.callable_ids == first.callable_ids
     assert again.turn([]) == first.turn([])
 
 

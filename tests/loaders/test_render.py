@@ -31,7 +31,7 @@ def layout_of(style: str, tools: list[Tool]) -> Layout:
     entries = [write(tool, level, "Do it") for tool, level in zip(tools[2:], levels, strict=False)]
     resident = tuple(write(tool, Detail.FULL, "") for tool in tools[:2])
     renderer = renderer_for(style)
-    deferred = tuple(deferred_entry(renderer, tool) for tool in tools if renderer.defers)
+    deferred = tuple(deferred_entry(renderer, tool) for tool in tools if renderer.defers_tools)
     layout = Layout("Be brief.", "The pool.\n", resident, deferred=deferred)
     return layout.promote(entries[:4]).promote(entries[4:])
 
@@ -81,9 +81,9 @@ def test_formats_validate_against_the_types_of_their_provider(style, demo):
     tools = list(demo)[:10]
     layout = layout_of(style, tools)
     validate(renderer_for(style).render(layout), style)
-    validate(renderer_for(style).render(replace(layout, in_use=LINES)), style)
+    validate(renderer_for(style).render(replace(layout, in_use_text=LINES)), style)
     validate(renderer_for(style).render(Layout("", "", ())), style)
-    validate(renderer_for(style).render(Layout("", "", (), in_use=LINES)), style)
+    validate(renderer_for(style).render(Layout("", "", (), in_use_text=LINES)), style)
 
 
 @settings(max_examples=30, deadline=None)

@@ -12,9 +12,9 @@ from shortlist.loaders.summaries import (
     SUMMARY_TOKENS,
     Summaries,
     SummaryRow,
-    adds_nothing,
-    bounded,
+    bounded_summary,
     read_rows,
+    repeats_name,
     summarize,
 )
 
@@ -70,7 +70,7 @@ def test_of_the_demo_they_are_short_and_different(demo, counter):
     ],
 )
 def test_what_repeats_the_name_adds_nothing(summary, name, nothing):
-    assert adds_nothing(summary, name) is nothing
+    assert repeats_name(summary, name) is nothing
 
 
 @settings(max_examples=150, deadline=None)
@@ -86,10 +86,10 @@ def test_whatever_the_tool_its_summary_is_one_bounded_line(tools, counter, data)
 @settings(max_examples=150, deadline=None)
 @given(text=st.text(max_size=2_000) | st.text(alphabet="a界\u200b \n😀", max_size=2_000))
 def test_any_text_is_bounded_and_bounding_twice_changes_nothing(counter, text):
-    line = bounded(text)
+    line = bounded_summary(text)
     assert counter.count(line) <= SUMMARY_TOKENS
     assert "\n" not in line
-    assert bounded(line) == line
+    assert bounded_summary(line) == line
 
 
 def test_a_row_with_a_fingerprint_is_used_for_its_definition_alone():

@@ -12,7 +12,7 @@ from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError, UnknownToolError
 from shortlist.evals.lab.attention.example_arguments import example_arguments
 from shortlist.loaders import Detail
-from shortlist.loaders.detail import call_form
+from shortlist.loaders.detail import compact_signature
 from shortlist.loaders.pool import PoolLevel, PoolWriter
 from shortlist.loaders.prompt import Prompt
 from shortlist.loaders.render import FORMATS
@@ -40,7 +40,7 @@ def scored(ids) -> dict[str, float]:
 
 
 def line_of(tool: Tool) -> str:
-    return f" {tool.name}{call_form(tool)}\n"
+    return f" {tool.name}{compact_signature(tool)}\n"
 
 
 @pytest.mark.parametrize("style", FORMATS)
@@ -53,20 +53,20 @@ def test_the_prefix_is_identical_over_many_turns_and_promotions_append(style, de
     active: list[str] = []
     prefixes, in_use, shown = set(), set(), None
     for _ in range(200):
-        before, rests = shown, prompt._layout.in_use
+        before, rests = shown, prompt._layout.in_use_text
         found = choose.sample(ids, choose.randrange(24))
         active = list(dict.fromkeys((*active, *found)))[-40:]
         turn = prompt.turn(active, scored(found))
         shown = turn.rendered
         prefixes.add(shown.prefix.encode())
-        in_use.add(prompt._layout.in_use)
-        assert turn.phase2_tokens <= 1_000
-        assert counter.count(prompt._layout.in_use) <= 500
-        told = counter.count(prompt._layout.in_use) + counter.count(text_of(turn.passing))
-        assert told == turn.working_tokens <= 600
+        in_use.add(prompt._layout.in_use_text)
+        assert turn.promoted_tokens <= 1_000
+        assert counter.count(prompt._layout.in_use_text) <= 500
+        told = counter.count(prompt._layout.in_use_text) + counter.count(text_of(turn.transient))
+        assert told == turn.line_tokens <= 600
         if before and not turn.rebuilt:
             assert shown.messages[: len(before.messages)] == before.messages
-            if style in STABLE and prompt._layout.in_use == rests:
+            if style in STABLE and prompt._layout.in_use_text == rests:
                 assert turn.changed_bytes == 0
         if choose.random() < 0.2:
             prompt.called(choose.choice(ids))
@@ -98,13 +98,13 @@ def test_whatever_the_catalog_no_budget_is_exceeded(
     drawn = st.lists(st.sampled_from(ids), max_size=8, unique=True)
     for active, found in data.draw(st.lists(st.tuples(drawn, drawn), max_size=4)):
         turn = prompt.turn(active, scored(found))
-        lines = prompt._layout.in_use, text_of(turn.passing)
-        assert turn.phase2_tokens <= schemas
+        lines = prompt._layout.in_use_text, text_of(turn.transient)
+        assert turn.promoted_tokens <= schemas
         assert counter.count(lines[0]) <= bounds[0]
-        assert sum(map(counter.count, lines)) == turn.working_tokens <= bounds[1]
-        for name in prompt.standing:
-            assert f"{call_form(catalog.get(name))}\n" in "".join(lines)
-        assert set(turn.details) | prompt.standing | set(turn.left_out) >= set(active)
+        assert sum(map(counter.count, lines)) == turn.line_tokens <= bounds[1]
+        for name in prompt.callable_ids:
+            assert f"{compact_signature(catalog.get(name))}\n" in "".join(lines)
+        assert set(turn.details) | prompt.callable_ids | set(turn.left_out) >= set(active)
         for name in data.draw(drawn):
             prompt.called(name)
 
@@ -114,26 +114,26 @@ def test_the_best_found_are_promoted_and_the_others_told(demo):
     found = [tool.id for tool in demo if tool.server == "github"][:12]
     turn = prompt.turn(found, scored(reversed(found)))
     assert list(turn.details) == found[-2:]
-    assert prompt.standing
-    assert not prompt.standing & turn.details.keys()
-    told = [name for name in reversed(found[:-2]) if name in prompt.standing]
+    assert prompt.callable_ids
+    assert not prompt.callable_ids & turn.details.keys()
+    told = [name for name in reversed(found[:-2]) if name in prompt.callable_ids]
     assert told == found[-3 : -3 - len(told) : -1]
-    text = text_of(turn.passing)
+    text = text_of(turn.transient)
     assert text == "github/ (" + str(len(told)) + "):\n" + "".join(
         line_of(demo.get(name)) for name in sorted(told)
     )
     assert set(turn.left_out) == set(found) - set(told) - turn.details.keys()
     later = prompt.turn(found, scored(found[:1]))
     assert set(later.details) == {*found[-2:], found[0]}
-    assert later.passing == ()
-    assert prompt.standing == frozenset()
+    assert later.transient == ()
+    assert prompt.callable_ids == frozenset()
 
 
 def test_what_is_found_is_told_whether_or_not_it_is_active(demo):
     prompt = Prompt(demo, working_set=SMALL)
     turn = prompt.turn(["web/fetch_page"], scored(["web/fetch_page", "web/search_web", FEED]))
     assert list(turn.details) == ["web/fetch_page"]
-    assert prompt.standing == {"web/search_web", FEED}
+    assert prompt.callable_ids == {"web/search_web", FEED}
     assert turn.left_out == ()
 
 
@@ -141,9 +141,9 @@ def test_without_scores_the_new_ones_are_what_was_found(demo):
     prompt = Prompt(demo, working_set=SMALL)
     ids = [tool.id for tool in demo][:5]
     assert list(prompt.turn(ids).details) == ids[:2]
-    assert prompt.standing == set(ids[2:])
+    assert prompt.callable_ids == set(ids[2:])
     assert list(prompt.turn([*ids, FEED]).details) == [*ids[:2], FEED]
-    assert prompt.standing == frozenset()
+    assert prompt.callable_ids == frozenset()
 
 
 def test_what_the_model_named_is_promoted_although_it_was_not_found(demo):
@@ -160,24 +160,24 @@ def test_a_server_in_use_stands_behind_the_prefix_until_others_have_its_room(sty
     prompt = Prompt(demo, format=style, working_set=SMALL)
     before = prompt.turn([])
     prompt.called(FEED)
-    assert prompt.standing == frozenset()
+    assert prompt.callable_ids == frozenset()
     turn = prompt.turn([])
     of_web = [tool for tool in demo if tool.server == "web"]
-    assert prompt.standing == {tool.id for tool in of_web}
+    assert prompt.callable_ids == {tool.id for tool in of_web}
     assert turn.rendered.prefix == before.rendered.prefix
     text = "".join(turn.rendered.segments)
     assert all(line_of(tool) in text for tool in of_web)
     system = turn.rendered.system
     said = system if isinstance(system, str) else "\n\n".join(block["text"] for block in system)
-    assert said.endswith(prompt._layout.in_use)
+    assert said.endswith(prompt._layout.in_use_text)
     assert prompt.turn([]).changed_bytes == 0
     of_database = [tool.id for tool in demo if tool.server == "database"]
     prompt.called(of_database[0])
     prompt.turn([])
-    assert prompt.standing == set(of_database)
+    assert prompt.callable_ids == set(of_database)
     prompt.called("web/fetch_page")
     prompt.turn([])
-    assert prompt.standing == {tool.id for tool in of_web}
+    assert prompt.callable_ids == {tool.id for tool in of_web}
 
 
 def test_each_block_of_system_text_can_be_cached(demo):
@@ -191,32 +191,32 @@ def test_what_is_withheld_or_gone_has_no_line(demo):
     prompt = Prompt(demo, working_set=SMALL, withheld=[FEED])
     prompt.called("web/fetch_page")
     turn = prompt.turn([], scored([FEED, "no/such", "web/search_web"]))
-    assert "web/search_web" in prompt.standing
-    assert FEED not in prompt.standing
-    assert "read_feed" not in "".join(turn.rendered.segments) + text_of(turn.passing)
+    assert "web/search_web" in prompt.callable_ids
+    assert FEED not in prompt.callable_ids
+    assert "read_feed" not in "".join(turn.rendered.segments) + text_of(turn.transient)
     prompt.update(demo.remove(tool.id for tool in demo if tool.server == "web"))
     assert prompt.turn([]).rendered.segments == (prompt._layout.text,)
-    assert prompt.standing == frozenset()
+    assert prompt.callable_ids == frozenset()
     with pytest.raises(UnknownToolError):
         prompt.called("no/such")
 
 
 def test_where_the_pool_tells_all_nothing_is_told_twice(demo):
     prompt = Prompt(demo, working_set=WorkingSet())
-    assert prompt.standing == {tool.id for tool in demo}
+    assert prompt.callable_ids == {tool.id for tool in demo}
     assert f"\n{line_of(demo.get(FEED))}" in prompt.turn([]).rendered.prefix
     prompt.called(FEED)
     turn = prompt.turn([tool.id for tool in demo])
-    assert (turn.passing, turn.working_tokens, len(turn.details)) == ((), 0, 3)
-    assert not prompt._layout.in_use
+    assert (turn.transient, turn.line_tokens, len(turn.details)) == ((), 0, 3)
+    assert not prompt._layout.in_use_text
 
 
 def test_where_it_cannot_the_pool_counts(demo):
     turn = Prompt(demo, working_set=SMALL).turn([])
-    assert turn.phase1_tokens <= 100
+    assert turn.prefix_tokens <= 100
     assert turn.rendered.prefix.startswith("120 tools on 6 servers.\n")
     own = PoolWriter(budget=1_000, top=PoolLevel.ARGUMENTS)
-    assert Prompt(demo, pool=own, working_set=SMALL).turn([]).phase1_tokens > 400
+    assert Prompt(demo, pool=own, working_set=SMALL).turn([]).prefix_tokens > 400
 
 
 def test_a_catalog_that_passes_through_has_no_working_set():
@@ -224,9 +224,9 @@ def test_a_catalog_that_passes_through_has_no_working_set():
     prompt = Prompt(Catalog(tools), working_set=SMALL)
     prompt.called("a/read")
     turn = prompt.turn(["a/read"], scored(["a/read", "a/write"]))
-    assert prompt.passes_through
-    assert (turn.passing, turn.working_tokens, turn.left_out) == ((), 0, ())
-    assert prompt.standing == {"a/read", "a/write"}
+    assert prompt.shows_whole_catalog
+    assert (turn.transient, turn.line_tokens, turn.left_out) == ((), 0, ())
+    assert prompt.callable_ids == {"a/read", "a/write"}
 
 
 @pytest.mark.parametrize("style", FORMATS)
@@ -298,5 +298,5 @@ class TestSession:
         ids = [tool.id for tool in engine.catalog][:9]
         turn = prompt.turn(ids, scored(ids))
         Recorder(events.append).prompt("one", 1, turn)
-        assert turn.working_tokens > 0
-        assert events[0].phase2_tokens == turn.phase2_tokens + turn.working_tokens
+        assert turn.line_tokens > 0
+        assert events[0].phase2_tokens == turn.promoted_tokens + turn.line_tokens

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from shortlist.errors import MissingExtraError, ModelError
 from shortlist.models import DEFAULT_ENCODER, Encoder, load_encoder
-from shortlist.models.hub import WEIGHTS
+from shortlist.models.hub import WEIGHTS_FOLDER
 
 TEXTS = [
     "delete a file",
@@ -127,7 +127,7 @@ def test_missing_extra_names_its_install_line(monkeypatch: pytest.MonkeyPatch) -
 
 
 def copy_of_bundled(folder: Path) -> Path:
-    shutil.copytree(WEIGHTS / DEFAULT_ENCODER, folder)
+    shutil.copytree(WEIGHTS_FOLDER / DEFAULT_ENCODER, folder)
     return folder
 
 

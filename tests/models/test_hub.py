@@ -10,7 +10,7 @@ import pytest
 
 from shortlist.errors import MissingExtraError, ModelError
 from shortlist.models import hub, load_encoder, load_reranker
-from shortlist.models.hub import WEIGHTS, bundled_names, locate, preferred_onnx
+from shortlist.models.hub import WEIGHTS_FOLDER, bundled_names, find_model_files, preferred_onnx
 
 PUBLISHED = [
     ".gitattributes",
@@ -65,9 +65,9 @@ def test_the_bare_name_is_bundled_and_the_hub_name_is_the_hub(
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(hub, "_on_hub", lambda name: asked.append(name))
-    assert locate("shortlist-embed").folder == WEIGHTS / "shortlist-embed"
+    assert find_model_files("shortlist-embed").folder == WEIGHTS_FOLDER / "shortlist-embed"
     assert bundled_names() == ("shortlist-embed",)
-    locate("someone/shortlist-embed")
+    find_model_files("someone/shortlist-embed")
     assert asked == ["someone/shortlist-embed"]
 
 
@@ -156,6 +156,6 @@ def test_a_folder_without_onnx_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_tokenizer_is_an_error(tmp_path: Path) -> None:
-    shutil.copy(WEIGHTS / "shortlist-embed" / "model.onnx", tmp_path)
+    shutil.copy(WEIGHTS_FOLDER / "shortlist-embed" / "model.onnx", tmp_path)
     with pytest.raises(ModelError, match=r"no tokenizer\.json"):
         load_encoder(str(tmp_path))

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from shortlist.errors import ModelError
 from shortlist.models import DEFAULT_ENCODER, Encoder, load_encoder
-from shortlist.models.hub import WEIGHTS
+from shortlist.models.hub import WEIGHTS_FOLDER
 from shortlist.models.loading import STATIC_TABLES
 from shortlist.models.static_encoder import StaticEncoder, character_grams
 
-FOLDER = WEIGHTS / STATIC_TABLES
+FOLDER = WEIGHTS_FOLDER / STATIC_TABLES
 #: Bytes of the tables of both sides.
 MOST_BYTES = 12_000_000
 
@@ -38,7 +38,7 @@ def test_tables_are_small() -> None:
 
 
 def test_tables_belong_to_the_bundled_encoder(encoder: StaticEncoder) -> None:
-    assert encoder.teacher == load_encoder(DEFAULT_ENCODER).fingerprint
+    assert encoder.teacher_fingerprint == load_encoder(DEFAULT_ENCODER).fingerprint
 
 
 @pytest.mark.parametrize("query", [True, False])
@@ -121,4 +121,4 @@ def test_damaged_tables_are_named(tmp_path: Path) -> None:
     folder = Path(shutil.copytree(FOLDER, tmp_path / "tables"))
     (folder / "static.json").write_text(json.dumps({"teacher": "x"}))
     with pytest.raises(ModelError, match="no tables of static vectors"):
-        StaticEncoder(folder, WEIGHTS / DEFAULT_ENCODER)
+        StaticEncoder(folder, WEIGHTS_FOLDER / DEFAULT_ENCODER)

@@ -141,7 +141,7 @@ def test_a_negative_k_is_refused() -> None:
 
 def test_a_tool_without_a_match_counts_as_zero_where_every_match_is_listed() -> None:
     dense = Ranking(np.array([0, 1]), np.array([0.5, 0.45], np.float32))
-    matched = Ranking(np.array([1]), np.array([10.0], np.float32), rest=0.0)
+    matched = Ranking(np.array([1]), np.array([10.0], np.float32), max_other_score=0.0)
     fused = LinearFusion({"lexical": 0.01}).fuse({"dense": dense, "lexical": matched})
     assert fused.rows.tolist() == [1, 0]
     assert fused.scores == pytest.approx([0.55, 0.5])

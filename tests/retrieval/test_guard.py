@@ -26,7 +26,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return set_time
 
 
-def due(ms: float) -> float:
+def deadline(ms: float) -> float:
     return perf_counter() + ms / 1e3
 
 
@@ -55,7 +55,7 @@ def test_without_a_deadline_work_runs_in_the_callers_thread() -> None:
     from threading import current_thread
 
     assert Guard().call(current_thread) is current_thread()
-    assert Guard().call(current_thread, due(60_000)) is not current_thread()
+    assert Guard().call(current_thread, deadline(60_000)) is not current_thread()
 
 
 def test_a_failure_is_remembered_and_the_wait_doubles_up_to_five_minutes(
@@ -91,7 +91,7 @@ def test_a_retry_that_is_slow_holds_nobody_up_for_long(
 ) -> None:
     monkeypatch.setattr(module, "_RETRY_WAIT_S", 0.05)
     guard, release = Guard(), Event()
-    guard.failed(ModelError("no weights"))
+    guard.note_failure(ModelError("no weights"))
     clock(1.1)
     start = perf_counter()
     with pytest.raises(ModelError, match="no weights; trying again"):
@@ -101,7 +101,7 @@ def test_a_retry_that_is_slow_holds_nobody_up_for_long(
     assert perf_counter() - start < 20
     release.set()
     for _ in range(3_000):
-        if guard.succeeded:
+        if guard.has_succeeded:
             break
         sleep(0.01)
     assert guard.call(lambda: "fine") == "fine"
@@ -112,12 +112,12 @@ def test_work_that_hangs_is_left_at_the_deadline_and_only_once() -> None:
     before = active_count()
     start = perf_counter()
     with pytest.raises(BudgetExceeded, match="more than the time left"):
-        guard.call(release.wait, due(30))
+        guard.call(release.wait, deadline(30))
     assert perf_counter() - start < 20
     for _ in range(20):
         start = perf_counter()
         with pytest.raises(BudgetExceeded, match="still busy"):
-            guard.call(release.wait, due(60_000))
+            guard.call(release.wait, deadline(60_000))
         assert perf_counter() - start < 30
     assert active_count() == before + 1
     assert guard.call(lambda: "fine") == "fine", "work without a deadline is not kept out"
@@ -126,7 +126,7 @@ def test_work_that_hangs_is_left_at_the_deadline_and_only_once() -> None:
         if active_count() == before:
             break
         sleep(0.01)
-    assert guard.call(lambda: "fine", due(60_000)) == "fine"
+    assert guard.call(lambda: "fine", deadline(60_000)) == "fine"
 
 
 def test_eight_callers_leave_one_hanging_thread() -> None:
@@ -137,7 +137,7 @@ def test_eight_callers_leave_one_hanging_thread() -> None:
     def caller() -> None:
         start = perf_counter()
         with pytest.raises(BudgetExceeded):
-            guard.call(release.wait, due(400))
+            guard.call(release.wait, deadline(400))
         times.append(perf_counter() - start)
 
     threads = [Thread(target=caller) for _ in range(8)]
@@ -154,5 +154,5 @@ def test_eight_callers_leave_one_hanging_thread() -> None:
 def test_other_errors_reach_the_caller_and_are_not_remembered() -> None:
     guard = Guard()
     with pytest.raises(ZeroDivisionError):
-        guard.call(lambda: 1 // 0, due(60_000))
-    assert guard.call(lambda: 3, due(60_000)) == 3
+        guard.call(lambda: 1 // 0, deadline(60_000))
+    assert guard.call(lambda: 3, deadline(60_000)) == 3

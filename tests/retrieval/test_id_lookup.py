@@ -29,11 +29,11 @@ def test_names_of_a_changed_version_are_those_computed_anew() -> None:
         names = names.changed(earlier, shown, present)
         expected = Names.of(shown, present)
         assert names.rows == expected.rows
-        for table in ("exact", "folded", "spelled"):
+        for table in ("by_name", "by_folded_name", "by_spoken_name"):
             changed, anew = getattr(names, table), getattr(expected, table)
             assert {key: set(ids) for key, ids in changed.items()} == {
                 key: set(ids) for key, ids in anew.items()
             }
         for text in (*WORDS, *tools, "disk list files", "LIST FILES", "no such"):
-            assert names.named(text) == expected.named(text)
+            assert names.rows_named(text) == expected.rows_named(text)
         earlier = shown

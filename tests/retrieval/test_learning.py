@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from shortlist import Engine, Tool
 from shortlist.errors import RequestError, StoreError
 from shortlist.indexing import stage_models
-from shortlist.retrieval.learning import LEAST, Comparison, rejection_reason, scores
+from shortlist.retrieval.learning import MIN_HELD_OUT, Comparison, rejection_reason, scores
 from shortlist.retrieval.ranking_metrics import Judgement
 from shortlist.retrieval.usage import LearnedChange, UsageEvent
 
@@ -206,7 +206,9 @@ class TestRefused:
         noisy = Comparison.of(np.zeros((60, 2)), both, np.arange(60))
         assert noisy.low[0] < -0.1 < noisy.change[0] < -0.02 < 0.03 < noisy.high[0]
         assert rejection_reason(rises, noisy) is None, "a fall within noise is no harm"
-        few = Comparison.of(same[: LEAST - 1], better[: LEAST - 1], groups[: LEAST - 1])
+        few = Comparison.of(
+            same[: MIN_HELD_OUT - 1], better[: MIN_HELD_OUT - 1], groups[: MIN_HELD_OUT - 1]
+        )
         assert "too few events: 19" in (rejection_reason(few, rises) or "")
         none = Comparison.of(same[:0], same[:0], groups[:0])
         assert "too few events: 0" in (rejection_reason(rises, none) or "")

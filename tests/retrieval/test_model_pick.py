@@ -229,9 +229,9 @@ def test_no_saved_index_chooses_a_command(tmp_path):
         Engine.open(tmp_path / "index")
     config = Config(k=3)
     with pytest.raises(ConfigError, match="only you may choose what runs"):
-        config.over({"tiers": {"pick": {"retrievers": ["lexical"], **tiers["pick"]}}})
+        config.merged_with_saved({"tiers": {"pick": {"retrievers": ["lexical"], **tiers["pick"]}}})
     with pytest.raises(ConfigError, match="only you may choose what runs"):
-        config.over({"reranker": tiers["pick"]["reranker"]})
+        config.merged_with_saved({"reranker": tiers["pick"]["reranker"]})
     opened = Engine.open(tmp_path / "index", tiers=tiers)
     assert "pick" in opened.tiers
     assert not ran.exists()

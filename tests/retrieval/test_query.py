@@ -38,10 +38,12 @@ def test_distinct_values(values: list[int]) -> None:
 
 def test_only_neighbours_of_equal_score_change_places() -> None:
     ranking = Ranking(
-        np.array([3, 2, 4, 1, 0]), np.array([2.0, 2.0, 1.0, 3.0, 3.0], np.float32), rest=0.5
+        np.array([3, 2, 4, 1, 0]),
+        np.array([2.0, 2.0, 1.0, 3.0, 3.0], np.float32),
+        max_other_score=0.5,
     )
     ordered = ties_by_row(ranking)
     assert ordered.rows.tolist() == [2, 3, 4, 0, 1]
     assert ordered.scores.tolist() == ranking.scores.tolist()
-    assert ordered.rest == 0.5
+    assert ordered.max_other_score == 0.5
     assert ties_by_row(Ranking.empty()).rows.tolist() == []

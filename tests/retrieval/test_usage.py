@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from shortlist import Tool
 from shortlist.errors import RequestError
-from shortlist.retrieval.learning import PARTS, folds
-from shortlist.retrieval.usage import UsageEvent, checked_events, families
+from shortlist.retrieval.learning import FOLD_COUNT, folds
+from shortlist.retrieval.usage import UsageEvent, checked_events, family_numbers
 
 
 @settings(deadline=None, max_examples=50)
@@ -44,8 +44,8 @@ def test_folds_hold_out_what_they_say(drawn: list[tuple[int, list[int]]]) -> Non
 
 
 def test_there_are_as_many_folds_as_parts_and_twins_share_a_family() -> None:
-    assert len(list(folds(["a"], [np.array([0])], np.array([0])))) == PARTS
-    one, two, three = families(
+    assert len(list(folds(["a"], [np.array([0])], np.array([0])))) == FOLD_COUNT
+    one, two, three = family_numbers(
         [Tool("a_b", "s", "Do it!"), Tool("a-b", "r", "do IT"), Tool("c", "s", "Do it!")]
     )
     assert one == two != three

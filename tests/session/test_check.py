@@ -110,7 +110,7 @@ def test_a_state_must_be_one(engine: Engine) -> None:
 
 
 def sentence(verdict: Verdict) -> str:
-    return verdict.message.removeprefix(f"{verdict.asked} may not be used now: ")
+    return verdict.message.removeprefix(f"{verdict.called_name} may not be used now: ")
 
 
 def test_each_refusal_says_what_would_mend_it() -> None:
@@ -156,7 +156,9 @@ def test_a_name_of_several_tools_is_not_said_to_be_unknown() -> None:
     session.turn("search the mail")
     assert (
         "Call one by its full name: mail__search, wiki__search."
-        in session.check("search").named(lambda tool_id: tool_id.replace("/", "__")).message
+        in session.check("search")
+        .with_model_names(lambda tool_id: tool_id.replace("/", "__"))
+        .message
     )
     assert "There is no tool 'x/search'. Nearest:" in session.check("x/search").message
     assert session.check("qqqqqq").message.endswith("Call one of the tools that you were shown.")
@@ -168,11 +170,11 @@ def test_call_tool_without_a_tool_is_told_what_it_lacks(engine: Engine, format_n
     session.turn("list mail messages")
     for arguments in ({}, None, {"name": "mail/list_message"}, {"tool": 7, "arguments": {}}):
         verdict = session.check("call_tool", arguments)
-        assert (verdict.status, verdict.asked) == ("invalid", "call_tool")
+        assert (verdict.status, verdict.called_name) == ("invalid", "call_tool")
         assert "There is no tool" not in verdict.message
         assert "/tool: expected string" in verdict.message or arguments is None
         assert "Correct them and call again" in verdict.message
-    assert session.check("call_tool", {"tool": "none", "arguments": {}}).asked == "none"
+    assert session.check("call_tool", {"tool": "none", "arguments": {}}).called_name == "none"
 
 
 def test_the_search_of_the_prompt_is_not_said_to_be_missing(engine: Engine) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shortlist.errors import RequestError
 from shortlist.session import Conversation, Message
-from shortlist.session.conversation import CONTEXT_CHARS, MAX_MESSAGES, context_weight
+from shortlist.session.conversation import CONTEXT_CHARS, MAX_MESSAGES, weigh_context
 
 _MESSAGES = st.lists(
     st.builds(Message, st.sampled_from(["user", "assistant", "tool", "system"]), st.text()),
@@ -26,7 +26,7 @@ def said(*turns: str) -> Conversation:
 def test_context_is_the_request_then_what_was_said_newest_first() -> None:
     conversation = said("Weather in Porto?", "18 degrees.", "and in Braga?")
     assert conversation.request == "and in Braga?"
-    assert conversation.answered == "18 degrees."
+    assert conversation.last_answer == "18 degrees."
     assert conversation.in_context == "and in Braga?\n18 degrees. Weather in Porto?"
 
 
@@ -79,8 +79,8 @@ def test_what_is_no_conversation_is_refused(messages: Any) -> None:
 
 
 def test_short_turns_that_gain_from_context_lean_on_it_and_full_ones_do_not() -> None:
-    follow_up = context_weight("and for March?", 0.3, 0.6)
-    standalone = context_weight(
+    follow_up = weigh_context("and for March?", 0.3, 0.6)
+    standalone = weigh_context(
         "List the open pull requests of orchard/payments that nobody reviewed", 0.7, 0.6
     )
     assert follow_up > 0.5 > 0.1 > standalone >= 0
@@ -89,4 +89,4 @@ def test_short_turns_that_gain_from_context_lean_on_it_and_full_ones_do_not() ->
 @settings(deadline=None)
 @given(st.text(max_size=300), st.floats(-50, 50), st.floats(-50, 50))
 def test_the_weight_of_context_is_bounded(request: str, alone: float, within: float) -> None:
-    assert 0 <= context_weight(request, alone, within) <= 0.6
+    assert 0 <= weigh_context(request, alone, within) <= 0.6

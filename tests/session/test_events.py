@@ -16,7 +16,7 @@ from shortlist.decision import Decider, Decision
 from shortlist.errors import RequestError
 from shortlist.gating import Rule, State, after, requires_scope
 from shortlist.loaders.prompt import Prompt
-from shortlist.session.event import CANDIDATES, CallEvent, Event, PromptEvent, TurnEvent
+from shortlist.session.event import MAX_CANDIDATES, CallEvent, Event, PromptEvent, TurnEvent
 from shortlist.session.recorder import Recorder
 
 from .conftest import make_engine, some_tools
@@ -42,7 +42,7 @@ def test_a_turn_tells_what_was_decided(engine):
     assert event.offered == turn.ids
     assert event.active == event.added == turn.active
     assert [one for one, _ in event.candidates][:4] == list(turn.ids)
-    assert 4 < len(event.candidates) <= CANDIDATES
+    assert 4 < len(event.candidates) <= MAX_CANDIDATES
     assert (event.tier, event.tier_asked) == ("lexical", "lexical")
     assert event.catalog == engine.catalog.fingerprint
     assert {"search", "session", "search.lexical"} <= set(event.timings)
@@ -165,8 +165,8 @@ def test_how_a_prompt_shows_a_turn_is_an_event(engine):
     assert isinstance(event, PromptEvent)
     assert event.origin.turn_id == "s1/1"
     assert event.details == dict.fromkeys(turn.active, "full")
-    assert event.phase1_tokens == shown.phase1_tokens > 0
-    assert event.phase2_tokens == shown.phase2_tokens > 0
+    assert event.phase1_tokens == shown.prefix_tokens > 0
+    assert event.phase2_tokens == shown.promoted_tokens > 0
     json.loads(text_of(event))
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.session.intents import MAX_CLAUSES, clauses
+from shortlist.session.intents import MAX_PARTS, parts_of_message
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ from shortlist.session.intents import MAX_CLAUSES, clauses
     ],
 )
 def test_boundaries(text: str, parts: tuple[str, ...] | None) -> None:
-    found = clauses(text)
+    found = parts_of_message(text)
     if parts is None or len(parts) == 1:
         assert len(found) == 1
     else:
@@ -52,8 +52,8 @@ def test_boundaries(text: str, parts: tuple[str, ...] | None) -> None:
 @settings(deadline=None)
 @given(st.text(max_size=400))
 def test_any_text_gives_few_parts_made_of_its_own_words(text: str) -> None:
-    found = clauses(text)
-    assert len(found) <= MAX_CLAUSES
+    found = parts_of_message(text)
+    assert len(found) <= MAX_PARTS
     assert all(part == part.strip() and part for part in found)
     words = " ".join(text.split())
     assert all(word in words for part in found for word in part.split())
@@ -62,9 +62,9 @@ def test_any_text_gives_few_parts_made_of_its_own_words(text: str) -> None:
 @pytest.mark.parametrize("text", [" " * 8_000, " , " * 300, " and " * 199, ",\n" * 400, "a " * 499])
 def test_hostile_whitespace_takes_no_time(text: str) -> None:
     start = process_time()
-    clauses(text)
+    parts_of_message(text)
     assert process_time() - start < 0.5
 
 
 def test_a_document_is_not_taken_apart() -> None:
-    assert len(clauses("Read the report and mail it to Ann. " * 40)) == 1
+    assert len(parts_of_message("Read the report and mail it to Ann. " * 40)) == 1

@@ -140,7 +140,7 @@ def test_a_search_is_answered_in_the_form_of_its_provider(engine: Engine, style:
     turn = session.search("water the plants", "call_7")
     assert turn.ids[0] == "a_tool_without_server"
     first = turn.append[0]
-    provider = renderer_for(style).providers[0]
+    provider = renderer_for(style).reply_providers[0]
     if style == "openai_responses_search":
         assert first["type"] == "tool_search_output"
         assert first["call_id"] == "call_7"
@@ -217,7 +217,7 @@ def test_a_tool_with_the_name_of_the_search_is_refused(style: str) -> None:
     session = engine.session(format=style)
     session.turn("search the tools of the workshop")
     assert session.read_search("search_tools", {"query": "send a mail"}) == "send a mail"
-    assert session.check("workshop__search_tools", {}).asked == "workshop/search_tools"
+    assert session.check("workshop__search_tools", {}).called_name == "workshop/search_tools"
     engine.replace([*TOOLS, own])
     with pytest.raises(RequestError, match="the id 'search_tools'"):
         session.turn("send a mail")

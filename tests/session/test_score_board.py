@@ -35,13 +35,13 @@ def test_what_a_complete_list_does_not_hold_was_not_found() -> None:
 
 def test_a_server_lends_to_its_tools_and_the_best_stays_best() -> None:
     board = ScoreBoard([answer(a__x=0.9, b__y=0.52, a__z=0.5, w=0.51)], 50)
-    scores = board.with_server_cohesion(board.scores[0])
+    scores = board.with_server_share(board.scores[0])
     assert best(board, scores, 4) == ["x", "z", "y", "w"]
 
 
 def test_tools_without_a_server_lend_nothing_to_each_other() -> None:
     board = ScoreBoard([answer(x=0.9, y=0.5, z=0.4)], 50)
-    assert best(board, board.with_server_cohesion(board.scores[0]), 3) == ["x", "y", "z"]
+    assert best(board, board.with_server_share(board.scores[0]), 3) == ["x", "y", "z"]
 
 
 def test_parts_with_tools_of_their_own_are_intents() -> None:
@@ -88,4 +88,4 @@ def test_credit_is_a_distribution_whatever_the_scores(searches: list[dict[str, f
 def test_nothing_found_is_no_error() -> None:
     board = ScoreBoard([answer(), answer(), answer()], 50)
     assert board.intents(board.scores[0], [1, 2]) == []
-    assert len(board.with_server_cohesion(board.scores[0])) == 0
+    assert len(board.with_server_share(board.scores[0])) == 0

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from shortlist.models import DEFAULT_ENCODER
-from shortlist.models.hub import WEIGHTS
+from shortlist.models.hub import WEIGHTS_FOLDER
 from shortlist.models.static_encoder import StaticEncoder, character_grams
 from shortlist.models.training.data import TrainingData, TrainingQuery, TrainingTool
 from shortlist.models.training.static_tables import Bags, TokenSum, write_tables
@@ -24,7 +24,7 @@ from shortlist.models.training.static_vectors import principal_directions
 from shortlist.models.training.teacher import teacher_vectors
 
 DIM = 8
-TOKENIZER = WEIGHTS / DEFAULT_ENCODER
+TOKENIZER = WEIGHTS_FOLDER / DEFAULT_ENCODER
 TOKENS = 30_522
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import shortlist
 from shortlist.cli.trust import trust
 from shortlist.trust.flag import SENTENCES
-from shortlist.trust.scan import MOST_CHARACTERS, MOST_STRINGS
+from shortlist.trust.scan import MAX_SCANNED_CHARACTERS, MAX_SCANNED_STRINGS
 from shortlist.trust.scan_rules import RULES
 
 PAGE = (Path(shortlist.__file__).parent / "docs" / "trust.md").read_text(encoding="utf-8")
@@ -30,5 +30,5 @@ def test_the_rules_and_numbers_are_those_of_the_code():
         assert f"`{rule.code}`" in PAGE
     for code in SENTENCES:
         assert f"`{code}`" in PAGE
-    assert f"{MOST_CHARACTERS:,} characters" in PAGE
-    assert f"{MOST_STRINGS:,} strings" in PAGE
+    assert f"{MAX_SCANNED_CHARACTERS:,} characters" in PAGE
+    assert f"{MAX_SCANNED_STRINGS:,} strings" in PAGE

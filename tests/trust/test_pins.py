@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist import Catalog, Tool
-from shortlist.catalog.text_file import FILE_BYTES
+from shortlist.catalog.text_file import MAX_FILE_BYTES
 from shortlist.errors import PinsError
 from shortlist.trust import DefinitionChange, Pins
 
@@ -217,7 +217,7 @@ def test_what_has_no_end_is_refused_before_it_is_read(tmp_path, kind):
 def test_a_file_that_is_too_large_is_refused(tmp_path):
     path = tmp_path / "pins.json"
     with path.open("wb") as file:
-        file.truncate(FILE_BYTES + 1)
+        file.truncate(MAX_FILE_BYTES + 1)
     with pytest.raises(PinsError, match=r"pins\.json: has 268,435,457 bytes, more than"):
         Pins.read(path)
 

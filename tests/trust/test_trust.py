@@ -104,13 +104,13 @@ def test_what_is_saved_is_recalled_unless_another_scanner_wrote_it(monkeypatch):
     flags = Trust().flags(CATALOG)
     monkeypatch.setattr(module, "scan", None)
     trust = Trust(approved=["math/mul"])
-    trust.recall(CATALOG, saved)
+    trust.use_saved_findings(CATALOG, saved)
     assert list(trust.flags(CATALOG)) == ["math/sub"]
     trust = Trust()
-    trust.recall(CATALOG, saved)
+    trust.use_saved_findings(CATALOG, saved)
     assert trust.flags(CATALOG) == flags
     trust = Trust()
-    trust.recall(CATALOG, {**saved, "scanner": "another"})
+    trust.use_saved_findings(CATALOG, {**saved, "scanner": "another"})
     with pytest.raises(TypeError):
         trust.flags(CATALOG)
 

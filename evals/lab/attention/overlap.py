@@ -7,7 +7,7 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from ....catalog import Catalog, Tool
-from ....text import terms
+from ....text import search_terms
 from .tasks import TaskScript
 
 if TYPE_CHECKING:
@@ -45,15 +45,15 @@ def word_overlap(
 def _overlap(
     request: str, tools: Iterable[Tool], summaries: Summaries
 ) -> tuple[float, float, bool]:
-    said = set(terms(request))
+    said = set(search_terms(request))
     named: set[str] = set()
     told: set[str] = set()
     most = 0.0
     for tool in tools:
-        name = set(terms(tool.name))
+        name = set(search_terms(tool.name))
         named |= name
-        told |= name | set(terms(tool.description))
-        summary = set(terms(summaries.of(tool)))
+        told |= name | set(search_terms(tool.description))
+        summary = set(search_terms(summaries.of(tool)))
         most = max(most, len(said & summary) / max(len(summary), 1))
     return len(said & told) / max(len(said), 1), most, said.isdisjoint(named)
 

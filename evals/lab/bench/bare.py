@@ -11,7 +11,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from ....models import DEFAULT_ENCODER
-from ....models.hub import locate
+from ....models.hub import find_model_files
 from ....models.model_folder import read_settings
 from ....models.tokenization import load_tokenizer
 
@@ -38,7 +38,7 @@ class BareEncoder:
     """
 
     def __init__(self, spec: str, threads: int) -> None:
-        files = locate(DEFAULT_ENCODER if spec == "bundled" else spec)
+        files = find_model_files(DEFAULT_ENCODER if spec == "bundled" else spec)
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1

@@ -30,7 +30,7 @@ from ....gating import (
 from ....indexing.builder import Builder
 from ....indexing.stage_models import StageModels
 from ....retrieval.store.versions import read
-from ....session.intents import clauses
+from ....session.intents import parts_of_message
 from .timing import Times, in_turn, warm_up
 
 RULES = 50
@@ -117,7 +117,7 @@ def added(folder: Path, queries: Sequence[str], *, threads: int, rounds: int) ->
 
 def undivided(queries: Sequence[str]) -> list[str]:
     """The queries that a session searches for once: others are encoded for each of their parts."""
-    return [query for query in queries if len(clauses(query)) < 2]
+    return [query for query in queries if len(parts_of_message(query)) < 2]
 
 
 def _between(times: Mapping[str, Times]) -> float:

@@ -26,7 +26,7 @@ from .material import Material, read_material, write_tools
 from .memory import peak_mb
 from .timing import Latency, in_turn, warm_up
 
-COMPARED, NEW, MANY, CATCHING_UP = 5_000, 4_000, 100_000, 600
+COMPARED_METRICS, NEW, MANY, CATCHING_UP = 5_000, 4_000, 100_000, 600
 PEERS = ("ratel-bm25", "bm25s")
 _REPEATS = 5
 _READ_AND_ANSWER = """
@@ -104,7 +104,7 @@ def catching_up(engine: Engine, material: Material, queries: Sequence[str]) -> d
 
     times(20)
     before = times(150)
-    more = list(material.catalog(COMPARED + CATCHING_UP))[COMPARED:]
+    more = list(material.catalog(COMPARED_METRICS + CATCHING_UP))[COMPARED_METRICS:]
     start = perf_counter()
     engine.replace([*engine.catalog, *more], wait=False)
     updated = perf_counter() - start
@@ -137,11 +137,11 @@ def measure(
     queries = material.queries
     load = [os.getloadavg()[0]]
     if index.exists():
-        engine = Engine.open(index, material.catalog(COMPARED), threads=threads)
+        engine = Engine.open(index, material.catalog(COMPARED_METRICS), threads=threads)
     else:
-        engine = Engine.from_tools(material.catalog(COMPARED), threads=threads)
+        engine = Engine.from_tools(material.catalog(COMPARED_METRICS), threads=threads)
     engine.save(index)
-    found: dict[str, Any] = {"threads": threads, "tools": COMPARED, "queries": len(queries)}
+    found: dict[str, Any] = {"threads": threads, "tools": COMPARED_METRICS, "queries": len(queries)}
     found["search"] = compared(engine, queries, peers)
     load.append(os.getloadavg()[0])
     found["catching_up"] = catching_up(engine, material, queries)

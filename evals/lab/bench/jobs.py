@@ -78,11 +78,13 @@ def _perturbed(catalog: Any, folder: str, seed: int, **settings: Any) -> Any:
     saved = read(Path(folder))
     if (known := saved.vectors) is None:
         raise EvaluationError(f"{folder}: saved without vectors, so there are none to perturb")
-    encoder = PerturbedEncoder(known.values, known.model, seed=seed)
+    encoder = PerturbedEncoder(known.values, known.encoder_fingerprint, seed=seed)
     texts = {text_key(text := embedding_text(tool)): text for tool in catalog}
     fresh = {key: text for key, text in texts.items() if key not in known.rows}
     if fresh:
-        added = Vectors(encoder.encode(list(fresh.values())), tuple(fresh), known.model)
+        added = Vectors(
+            encoder.encode(list(fresh.values())), tuple(fresh), known.encoder_fingerprint
+        )
         known = Vectors.joined([known, added])
     builder = Builder(Config(**settings))
     return Engine(builder, builder.begin(catalog, vectors=known))

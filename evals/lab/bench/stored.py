@@ -199,10 +199,10 @@ def stand_in_encoder() -> Encoder:
     """An encoder that sums token vectors."""
     static = static_encoder()
     return Encoder.of(
-        static.lifted,
+        static.encode_for_teacher,
         dim=static.teacher_dim,
         name="lifted",
-        embed_query=lambda texts: static.lifted(texts, query=True),
+        embed_query=lambda texts: static.encode_for_teacher(texts, query=True),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ....catalog import Catalog
 from ....errors import ConfigError
 from ...dataset import read_queries
-from ...xlam_protocol import WHOLE, prepare
+from ...xlam_protocol import WHOLE_CATALOG, prepare
 from ...xlam_rows import stream_rows
 from .compare import ComparisonSet
 
@@ -30,7 +30,7 @@ def labelled_set(name: str, tools: Path, queries: Path) -> ComparisonSet:
     return ComparisonSet(name, tuple(catalog), tuple(served))
 
 
-def xlam_set(file: Path, *, pool: str = WHOLE, sample: int = 1000) -> ComparisonSet:
+def xlam_set(file: Path, *, pool: str = WHOLE_CATALOG, sample: int = 1000) -> ComparisonSet:
     """One pool of the published xlam protocol.
 
     Args:
@@ -45,9 +45,9 @@ def xlam_set(file: Path, *, pool: str = WHOLE, sample: int = 1000) -> Comparison
     data = prepare(stream_rows(file), sample=sample)
     for held in data.pools:
         if held.name == pool:
-            name = "xlam" if pool == WHOLE else f"xlam {pool}"
+            name = "xlam" if pool == WHOLE_CATALOG else f"xlam {pool}"
             return ComparisonSet(
-                name, tuple(data.catalog), held.queries, limit_to_pool=pool != WHOLE
+                name, tuple(data.catalog), held.queries, limit_to_pool=pool != WHOLE_CATALOG
             )
     known = ", ".join(held.name for held in data.pools)
     raise ConfigError(f"xlam has no pool {pool!r}; {file.name} has: {known}")

@@ -16,7 +16,7 @@ import pytest
 from shortlist import Engine
 from shortlist.catalog import Tool, read_tools
 from shortlist.catalog.readers.yaml_text import parse_yaml
-from shortlist.catalog.request_body import FORM, essence
+from shortlist.catalog.request_body import FORM_TYPE, bare_media_type
 from shortlist.tests.catalog.real.argument_sets import valid_sets, wrong_sets
 from shortlist.tests.gateway.real.packages import NotInstalledError, npm, pypi
 
@@ -137,7 +137,7 @@ def _is_comparable(tool: Tool, arguments: dict[str, Any]) -> bool:
             return False  # it does not write parameters with `content` as JSON
     if body is None:
         return True
-    return essence(body.media_type) in ("application/json", FORM)
+    return bare_media_type(body.media_type) in ("application/json", FORM_TYPE)
 
 
 def _sendable(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def _call(name: str, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
         "method": method,
         "parameters": parameters,
         "body": body if content and (others or _is_required(name, item[method])) else None,
-        "is_form": FORM in content and "application/json" not in content,
+        "is_form": FORM_TYPE in content and "application/json" not in content,
     }
 
 
@@ -181,7 +181,7 @@ def _is_required(name: str, operation: dict[str, Any]) -> bool:
 
 
 def _has_property(name: str, content: dict[str, Any], key: str) -> bool:
-    media = content.get("application/json") or content.get(FORM) or {}
+    media = content.get("application/json") or content.get(FORM_TYPE) or {}
     schema = _resolved(name, media.get("schema") or {})
     return key in schema.get("properties", {})
 
@@ -226,7 +226,7 @@ def _comparable(method: str, url: str, headers: dict[str, str], content: str) ->
     body: Any = content
     if content and "json" in media_type:
         body = json.loads(content)
-    elif essence(media_type) == FORM:
+    elif bare_media_type(media_type) == FORM_TYPE:
         body = sorted(parse_qsl(content, keep_blank_values=True))
     query = sorted(parse_qsl(parts.query, keep_blank_values=True))
     path = [unquote(segment) for segment in (parts.path or "/").split("/")]
