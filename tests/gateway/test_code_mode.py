@@ -135,7 +135,7 @@ async def test_signatures_are_stubs(tmp_path):
 async def test_stubs_are_of_the_tools_that_were_looked_up(tmp_path, monkeypatch):
     server = shop()
     async with gateway_of(tmp_path, server) as (client, made):
-        permitted = made.sessions.of(None).view()
+        permitted = made.sessions.session_of(None).view()
         await relisted(made, server, tool("rows"))
         views = iter([permitted])
         # The tool is removed between its look-up and its stub.

@@ -133,7 +133,7 @@ def test_clients_wait_for_the_gateway_and_keep_its_tools_loaded(tmp_path):
     assert entries["claude-code"]["alwaysLoad"] is True
     assert entries["copilot-cli"]["deferTools"] == "never"
     assert (entries["opencode"]["enabled"], entries["opencode"]["timeout"]) == (True, 60_000)
-    assert CLIENTS["opencode-2"].keys == ("mcp", "servers")
+    assert CLIENTS["opencode-2"].server_table_keys == ("mcp", "servers")
     assert "enabled" not in entries["opencode-2"]
     assert entries["opencode-2"]["codemode"] is entries["opencode-2"]["disabled"] is False
 
