@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain, islice
+from operator import is_
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -381,6 +382,18 @@ class Catalog:
         for ordinal, tool in enumerate(self._tools):
             places.setdefault(tool.name, []).append(ordinal)
         return {name: tuple(ordinals) for name, ordinals in places.items()}
+
+
+def differing(earlier: Sequence[Tool], later: Sequence[Tool]) -> tuple[slice, slice]:
+    """The parts outside of which two sequences have the same objects, at their ends.
+
+    A change of one server among many tools in order of id is one short part.
+    """
+    same = list(map(is_, earlier, later))
+    start = same.index(False) if False in same else len(same)
+    same_at_end = list(map(is_, reversed(earlier[start:]), reversed(later[start:])))
+    end = same_at_end.index(False) if False in same_at_end else len(same_at_end)
+    return slice(start, len(earlier) - end), slice(start, len(later) - end)
 
 
 def _check_ids(ids: object) -> None:

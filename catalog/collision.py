@@ -32,6 +32,9 @@ def resolve_collisions(tool_list: Sequence[Tool]) -> tuple[dict[str, Tool], tupl
     free suffix. A tool without a server whose *name* looks like the id of a server's tool comes
     last, because anyone can choose such a name.
     """
+    unique = {tool.id: tool for tool in tool_list}
+    if len(unique) == len(tool_list):
+        return unique, ()
     owned = {tool.id for tool in tool_list if tool.server is not None}
     is_late = [tool.server is None and tool.id in owned for tool in tool_list]
     assignment, assigned_ids = _IdAssignment(), {}

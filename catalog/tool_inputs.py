@@ -138,7 +138,11 @@ def _is_listing(value: object) -> bool:
 
 def _add_each(given: ReadInputs, items: Iterable[Any], server: str | None, place: str) -> None:
     for index, item in enumerate(items):
-        _add(given, item, server, f"{place}[{index}]")
+        # Most items are tools of a catalog before.
+        if server is None and isinstance(item, Tool):
+            given.tools.append(item)
+        else:
+            _add(given, item, server, f"{place}[{index}]")
 
 
 def _add(given: ReadInputs, item: Any, server: str | None, place: str) -> None:

@@ -84,13 +84,13 @@ class Build:
         self._lexical = lexical
         self._dense_folder = dense_folder
         self.learned = self._saved_learned = learned
-        self._names = Names.of(self._tools)
-        if previous is not None and previous.built_tools == self._tools:
-            if previous.tools == self._tools and previous.names.present_rows is None:
-                # Rules compiled over it are used again.
-                self._names = previous.names
-            if previous.example_queries == queries:
-                self._lexical = previous.lexical
+        self._names = Names.of(self._tools) if previous is None else previous.names_of(self._tools)
+        if (
+            previous is not None
+            and previous.built_tools == self._tools
+            and previous.example_queries == queries
+        ):
+            self._lexical = previous.lexical
         self._earlier_vectors = earlier_vectors
         self._is_arranged = arranged
         self._keys: list[bytes] = []

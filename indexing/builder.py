@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Catalog, Tool
+from ..catalog.catalog import differing
 from ..catalog.schema import canonical_json, digest
 from ..config import Config, TrustConfig
 from ..enrichment import ExampleQueryMatcher
@@ -147,17 +148,19 @@ class Builder:
         trusted_pin_ages = (
             self.trusted_pin_ages(catalog) if trusted_pin_ages is None else trusted_pin_ages
         )
-        unchanged = set()
-        if previous is not None and not trusted_pin_ages and not rematch_all:
-            unchanged = set(map(id, previous.built_tools))
-        new_tools = [tool for tool in tools if id(tool) not in unchanged]
-        queries = self._match_queries(new_tools, trusted_pin_ages)
-        if previous is not None:
-            earlier = previous.example_queries
+        if previous is None or trusted_pin_ages or rematch_all:
+            queries = self._match_queries(tools, trusted_pin_ages)
+        else:
+            was, is_now = differing(previous.built_tools, tools)
+            kept = set(map(id, previous.built_tools[was])).intersection(map(id, tools[is_now]))
+            changed_ids = {tool.id for tool in previous.built_tools[was] if id(tool) not in kept}
+            queries = self._match_queries(
+                [tool for tool in tools[is_now] if id(tool) not in kept], trusted_pin_ages
+            )
             queries |= {
-                tool.id: earlier[tool.id]
-                for tool in tools
-                if id(tool) in unchanged and tool.id in earlier
+                tool_id: tool_queries
+                for tool_id, tool_queries in previous.example_queries.items()
+                if tool_id not in changed_ids
             }
         if self._stored is not None:
             from .stored_build import StoredBuild
@@ -207,6 +210,7 @@ class Builder:
             catalog,
             self._match_queries(catalog.in_id_order, trusted_pin_ages),
             numbers=numbers,
+            previous=previous,
             example_queries_hash=self._example_queries_hash(trusted_pin_ages),
             trusted_pin_ages=trusted_pin_ages,
         )
@@ -411,7 +415,7 @@ class Builder:
             index: any version.
             trusted_pin_ages: tools and the ages of their pins, see `trusted_pin_ages`.
         """
-        if len({trusted_pin_ages.get(tool.id) for tool in index.tools}) < 2:
+        if not trusted_pin_ages or len({trusted_pin_ages.get(tool.id) for tool in index.tools}) < 2:
             return replace(index, copies=Copies())
         twins = index.twins or Twins.of(index.tools, index.tool_vectors)
         copies = Copies.of(index.tools, twins.copies(index.tools, trusted_pin_ages))

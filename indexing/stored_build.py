@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Catalog, Tool
+from ..catalog.catalog import differing
 from ..catalog.tool_document import embedding_text
 from ..config import Config
 from ..errors import ConfigError
@@ -109,6 +110,11 @@ class StoredStages:
             return self.dense_model()
         source = f"of {static.teacher_fingerprint}" if self.has_dense and self.lifts else "of texts"
         return self._number(f"{static.fingerprint} {source}", static.dim)
+
+    def models(self) -> list[int]:
+        """Numbers of the models whose vectors are searched."""
+        models = [self.dense_model()] if self.has_dense else []
+        return [*models, self.static_model()] if self.has_static else models
 
     def _number(self, fingerprint: str, dim: int) -> int:
         if fingerprint not in self._numbers:
@@ -247,7 +253,7 @@ class StoredBuild:
         self._tools = catalog.in_id_order
         self._to_encode: int | None = None
         self._numbers = self._write(previous) if numbers is None else numbers
-        self._names = Names.of(self._tools)
+        self._names = Names.of(self._tools) if previous is None else previous.names_of(self._tools)
 
     @property
     def tools_to_encode(self) -> int:
@@ -334,7 +340,8 @@ class StoredBuild:
 
     @cached_property
     def _search(self) -> StoredSearch:
-        numbers = np.array([self._numbers.of_tools[tool.id] for tool in self._tools], np.int32)
+        # The names are in order of row.
+        numbers = np.array([self._numbers.of_tools[name] for name in self._names.rows], np.int32)
         stored = self._stored
         return StoredSearch(
             stored.database,
@@ -359,10 +366,8 @@ class StoredBuild:
         if previous is not None and isinstance(previous.joint_search, StoredSearch):
             version = previous.joint_search.version
             stored_numbers = previous.joint_search.rows.numbers.tolist()
-            numbers = {
-                tool.id: number
-                for tool, number in zip(previous.built_tools, stored_numbers, strict=True)
-            }
+            ids = [tool.id for tool in previous.built_tools]
+            numbers = dict(zip(ids, stored_numbers, strict=True))
             if bool(previous.example_queries) == bool(self._queries):
                 servers = _changed_servers(
                     previous.built_tools, previous.example_queries, self._tools, self._queries
@@ -371,7 +376,7 @@ class StoredBuild:
         documents = self._stored.documents(tools, self._queries, self.catalog)
         self._add_vectors(tools, [document.vector_key for document in documents])
         if servers is None or servers:
-            written = self._stored.catalog.write(documents, servers)
+            written = self._stored.catalog.write(documents, servers, models=self._stored.models())
             numbers |= written.numbers
             # If others wrote other servers meanwhile, this version lacks their changes.
             if servers is None or written.version - written.changed == version:
@@ -422,22 +427,19 @@ def _changed_servers(
     queries: Mapping[str, ExampleQueries],
 ) -> set[str]:
     """Servers of which a tool, or its example queries, differ."""
-    earlier = {tool.id: tool for tool in earlier_tools}
-    present = {tool.id: tool for tool in tools}
-    changed_ids = earlier.keys() ^ present.keys()
-    changed_ids |= {
-        tool_id
-        for tool_id, tool in present.items()
-        # Most tools are the same object, which is quick to see.
-        if ((earlier_tool := earlier.get(tool_id)) is not tool and earlier_tool != tool)
-        or ((earlier_queries or queries) and earlier_queries.get(tool_id) != queries.get(tool_id))
-    }
-    return {
-        tool.server or ""
-        for tool_id in changed_ids
+    was, is_now = differing(earlier_tools, tools)
+    earlier = {tool.id: tool for tool in earlier_tools[was]}
+    present = {tool.id: tool for tool in tools[is_now]}
+    changed = [
+        tool
+        for tool_id in earlier.keys() | present.keys()
+        if earlier.get(tool_id) != present.get(tool_id)
         for tool in (earlier.get(tool_id), present.get(tool_id))
         if tool is not None
-    }
+    ]
+    if earlier_queries or queries:
+        changed += [tool for tool in tools if earlier_queries.get(tool.id) != queries.get(tool.id)]
+    return {tool.server or "" for tool in changed}
 
 
 def _moved(

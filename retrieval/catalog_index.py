@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Catalog, Tool
+from ..catalog.catalog import differing
 from ..catalog.tool_document import lexical_document
 from ..models import Encoder
 from ..text import lower_words
@@ -147,6 +148,15 @@ class Index:
         """Rows whose id or name is exactly `text`, or else but for letter case, or as words."""
         return self.names.rows_named(text)
 
+    def names_of(self, tools: tuple[Tool, ...]) -> Names:
+        """The names of a version with these tools by row.
+
+        The same object for the same tools, so that rules compiled over it are used again.
+        """
+        if self.names.present_rows is None and self.tools == tools:
+            return self.names
+        return self.names.changed(self.tools, tools)
+
     @property
     def shows_built_tools(self) -> bool:
         """Whether it shows just the tools that its stages were built over."""
@@ -165,29 +175,35 @@ class Index:
         """
         if catalog is self.catalog:
             return self
-        newest = {tool.id: tool for tool in catalog}
-        built = {tool.id: tool for tool in self.built_tools}
-        present = np.array([tool_id in newest for tool_id in built], np.bool_)
-        tools = tuple(newest.get(tool.id, tool) for tool in self.tools)
-        shown = tuple(tool for tool in catalog if tool.id in built)
+        rows = catalog.in_id_order
+        was, is_now = differing(self.tools, rows)
+        newest = {tool.id: tool for tool in rows[is_now]}
+        changed_rows = range(len(self.tools))[was]
+        tools = list(self.tools)
+        present = np.ones(len(tools), np.bool_)
+        for row in changed_rows:
+            present[row] = tools[row].id in newest
+            tools[row] = newest.get(tools[row].id, tools[row])
+        new_ids = newest.keys() - {tools[row].id for row in changed_rows}
+        shown = tuple(catalog)
+        if new_ids:
+            shown = tuple(tool for tool in catalog if tool.id not in new_ids)
         if shown == tuple(self.catalog):
             catalog_shown = self.catalog
         else:
             catalog_shown = catalog if len(shown) == len(catalog) else Catalog(shown)
         names = self.names
         # Rules compiled over a version are kept by its names: a changed definition needs new ones.
-        has_changed = any(
-            tool is not earlier for tool, earlier in zip(tools, self.tools, strict=True)
-        )
+        has_changed = any(tools[row] is not self.tools[row] for row in changed_rows)
         if has_changed or not present.all() or names.present_rows is not None:
-            names = Names.of(tools, None if present.all() else present)
-        waiting = sum(
-            (earlier := built.get(tool.id)) is not tool and earlier != tool for tool in catalog
-        )
+            names = names.changed(self.tools, tools, None if present.all() else present)
+        was, is_now = differing(self.built_tools, rows)
+        built = {tool.id: tool for tool in self.built_tools[was]}
+        waiting = sum(built.get(tool.id) != tool for tool in rows[is_now])
         return replace(
             self,
             catalog=catalog_shown,
-            tools=tools,
+            tools=tuple(tools),
             names=names,
             pending_count=len(catalog) if self.is_provisional else waiting,
         )

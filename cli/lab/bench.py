@@ -10,7 +10,7 @@ import typer
 from ..console import note, write_json
 from ..eval import show_table
 from ..options import JsonOption, ToolsOption
-from . import tool_attention
+from . import stored, tool_attention
 from .output import step_progress, tell_origin
 
 BARS_FAILED = 3
@@ -23,6 +23,7 @@ def register(app: typer.Typer) -> None:
     """Add the command to an application, with the benchmarks it has under it."""
     benches = typer.Typer(invoke_without_command=True)
     benches.callback()(bench)
+    stored.register(benches)
     tool_attention.register(benches)
     app.add_typer(benches, name="bench")
 

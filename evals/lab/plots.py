@@ -6,7 +6,8 @@ Each is drawn from the record that `PLOTS` names for it:
 - `xlam`: `result["pools"]`, as `shortlist eval xlam` records it;
 - `bench`: `result["latencies"]`, one object a tier and load, as `shortlist lab bench` records it;
 - `tool-attention`: `result["arms"]` and `result["sizes"]`, as its own bench records them;
-- `gateway`: `result["definitions"]`, tokens that a client reads in each turn.
+- `gateway`: `result["definitions"]`, tokens that a client reads in each turn;
+- `postgres`: `result["searches"]`, as `shortlist lab bench postgres` records it.
 
 Rows without both of their numbers (a method that did not run, a time not measured) are passed over.
 """
@@ -35,9 +36,11 @@ _DARK = {
     "xtick.color": "#c9c5bc",
     "ytick.color": "#c9c5bc",
     "grid.color": "#6b675f",
+    "legend.facecolor": "none",
+    "legend.edgecolor": "#6b675f",
 }
 """Colours for a dark page, in place of the usual ones."""
-_IN_DARK = ("quality-by-time",)
+_IN_DARK = ("quality-by-time", "postgres-by-size")
 """Plots that are also drawn for a dark page, as `NAME-dark.svg`."""
 _Box = tuple[float, float, float, float]
 """Left, bottom, right and top, in pixels."""
@@ -272,6 +275,20 @@ def tokens_per_turn(result: Mapping[str, Any]) -> Figure:
     return figure
 
 
+def postgres_by_size(result: Mapping[str, Any]) -> Figure:
+    """Milliseconds of a hybrid search against the size of the catalog, in process and stored."""
+    percentiles = {"p50": "p50_ms", "p95": "p95_ms"}
+    figure, panels = _panels(list(percentiles))
+    for (name, key), axes in zip(percentiles.items(), panels, strict=True):
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for row in sorted(result["searches"], key=lambda row: float(row["tools"])):
+            lines.setdefault(f"{row['where']}, {row['among']}", []).append((row["tools"], row[key]))
+        _lines(axes, lines)
+        axes.set_yscale("log")
+        axes.set(title=name, xlabel="tools in the catalog", ylabel="ms beyond the encoder")
+    return figure
+
+
 def _panels(names: Sequence[object], *, below: bool = False) -> tuple[Figure, list[Axes]]:
     """A figure with a panel for each name, side by side, or one below the other."""
     from matplotlib.figure import Figure
@@ -300,5 +317,6 @@ PLOTS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Figure]]] = {
     "offered-by-tokens": ("tool-attention", offered_by_tokens),
     "offered-by-size": ("tool-attention", offered_by_size),
     "tokens-per-turn": ("gateway", tokens_per_turn),
+    "postgres-by-size": ("postgres", postgres_by_size),
 }
 """Plot -> the record it is drawn from, and how."""

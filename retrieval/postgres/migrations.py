@@ -2,7 +2,7 @@
 
 Tables of one tenant's catalog have the column `tenant`; row-level security hides other tenants from
 a connection whose setting `shortlist.tenant` is another name. Vectors belong to nobody: they are
-found by the hash of the text that they were made from.
+found by the hash of the text that they were made from, and copied to the tools that have it.
 """
 
 from __future__ import annotations
@@ -170,9 +170,54 @@ CREATE INDEX texts_end ON shortlist.texts (tenant, ends) WHERE ends IS NOT NULL;
 """
 
 
+_TOOL_VECTORS = """
+-- Copies of the vectors, those of one tenant's tools beside each other: to find each of 5,000
+-- permitted tools' vectors by the hash of its text would take longer than to search all tools.
+CREATE TABLE shortlist.tool_vectors (
+    tenant integer NOT NULL,
+    model integer NOT NULL,
+    number integer NOT NULL,
+    key bytea NOT NULL,
+    -- NULL until the text is encoded.
+    values vector,
+    PRIMARY KEY (tenant, model, number)
+-- Vectors of up to 2,000 numbers stay in the row.
+) WITH (toast_tuple_target = 8160);
+CREATE INDEX tool_vectors_key ON shortlist.tool_vectors (model, key);
+
+ALTER TABLE shortlist.tools NO FORCE ROW LEVEL SECURITY;
+INSERT INTO shortlist.tool_vectors
+    SELECT t.tenant, v.model, t.number, v.key, v.values
+    FROM shortlist.tools t JOIN shortlist.vectors v ON v.key = t.vector_key
+    ORDER BY t.tenant, v.model, t.number;
+INSERT INTO shortlist.tool_vectors
+    SELECT t.tenant, u.model, t.number, u.key, NULL
+    FROM shortlist.tools t JOIN shortlist.unencoded u ON u.key = t.vector_key
+    ON CONFLICT DO NOTHING;
+ALTER TABLE shortlist.tools FORCE ROW LEVEL SECURITY;
+
+-- A text that one tenant's engine encodes may be of other tenants' tools too.
+CREATE FUNCTION shortlist.copy_vector() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = shortlist, public, pg_temp AS $$
+BEGIN
+    UPDATE shortlist.tool_vectors SET values = NEW.values
+        WHERE model = NEW.model AND key = NEW.key;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER copy_vector AFTER INSERT OR UPDATE OF values ON shortlist.vectors
+    FOR EACH ROW EXECUTE FUNCTION shortlist.copy_vector();
+
+-- Not forced: the function above updates rows of all tenants as the owner of the table.
+ALTER TABLE shortlist.tool_vectors ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own_tenant ON shortlist.tool_vectors
+    USING (tenant = (SELECT shortlist.current_tenant()));
+"""
+
+
 MIGRATIONS = (
     _FIRST + "".join(map(_own_rows_only, _TENANT_TABLES)),
     _TEXTS + _own_rows_only("texts"),
+    _TOOL_VECTORS,
 )
 """What makes each version of the schema of the one before; the first of an empty database."""
 

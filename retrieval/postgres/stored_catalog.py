@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...catalog.tool_document import LEXICAL_FIELDS
 from ...text import search_terms
 from .database import Database
+from .stored_vectors import COPY_LOCK
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -134,7 +135,11 @@ class StoredCatalog:
             return tenant_number(connection, self.database.tenant)
 
     def write(
-        self, documents: Sequence[StoredDocument], servers: Iterable[str] | None = None
+        self,
+        documents: Sequence[StoredDocument],
+        servers: Iterable[str] | None = None,
+        *,
+        models: Sequence[int] = (),
     ) -> Written:
         """Make these the tools of some servers, or of the whole catalog, in one transaction.
 
@@ -143,6 +148,7 @@ class StoredCatalog:
         Args:
             documents: the tools of these servers.
             servers: names of the servers; None for all that there are.
+            models: models whose vectors the tools are searched by.
         """
         with self.database.connection() as connection, connection.transaction():
             tenant = tenant_number(connection, self.database.tenant)
@@ -171,12 +177,14 @@ class StoredCatalog:
                 numbers[document.tool_id] = number
             kept = set(numbers.values())
             removed = [number for number, _ in stored.values() if number not in kept]
-            if not added and not removed:
-                return Written(version, numbers, changed=False)
             change = _Change(connection, tenant)
-            change.forget_old()
+            if not added and not removed:
+                change.copy_vectors(models, numbers.values())
+                return Written(version, numbers, changed=False)
+            forgotten = change.forget_old()
             change.remove(removed)
             change.add(added)
+            change.copy_vectors(models, numbers.values(), forgotten)
             connection.execute(
                 "UPDATE shortlist.tenants SET version = version + 1, next_number = %s, "
                 "documents = documents + %s WHERE tenant = %s",
@@ -207,15 +215,49 @@ class _Change:
         self._connection = connection
         self._tenant = tenant
 
-    def forget_old(self) -> None:
-        """Delete definitions that were removed long ago, with their postings."""
-        self._connection.execute(
+    def forget_old(self) -> list[int]:
+        """Delete definitions that were removed long ago, with their postings.
+
+        Returns their numbers.
+        """
+        rows = self._connection.execute(
             "WITH old AS (DELETE FROM shortlist.tools WHERE tenant = %(tenant)s AND removed < "
             "now() - make_interval(secs => %(kept)s) RETURNING number, terms, fields), "
-            "entries AS (SELECT number, unnest(terms) AS term, unnest(fields) AS field FROM old) "
-            "DELETE FROM shortlist.postings p USING entries e WHERE p.tenant = %(tenant)s "
-            "AND p.term = e.term AND p.field = e.field AND p.number = e.number",
+            "entries AS (SELECT number, unnest(terms) AS term, unnest(fields) AS field FROM old), "
+            "gone AS (DELETE FROM shortlist.postings p USING entries e "
+            "WHERE p.tenant = %(tenant)s "
+            "AND p.term = e.term AND p.field = e.field AND p.number = e.number) "
+            "SELECT number FROM old",
             {"tenant": self._tenant, "kept": _KEPT_S},
+        )
+        return [number for (number,) in rows]
+
+    def copy_vectors(
+        self, models: Sequence[int], numbers: Collection[int], forgotten: Sequence[int] = ()
+    ) -> None:
+        """Put the vectors of definitions beside each other, with a place for those still to come.
+
+        The last step of a transaction: encoders wait for its end.
+
+        Args:
+            models: models of the vectors.
+            numbers: numbers of the definitions.
+            forgotten: numbers of definitions that are deleted.
+        """
+        self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [COPY_LOCK])
+        self._connection.execute(
+            "INSERT INTO shortlist.tool_vectors (tenant, model, number, key, values) "
+            "SELECT t.tenant, m.model, t.number, t.vector_key, v.values "
+            "FROM unnest(%s::integer[]) AS m(model) "
+            "JOIN shortlist.tools t ON t.tenant = %s AND t.number = ANY(%s) "
+            "LEFT JOIN shortlist.vectors v ON v.model = m.model AND v.key = t.vector_key "
+            "ON CONFLICT DO NOTHING",
+            [list(models), self._tenant, sorted(numbers)],
+        )
+        self._connection.execute(
+            "DELETE FROM shortlist.tool_vectors c USING shortlist.models m "
+            "WHERE c.tenant = %s AND c.model = m.model AND c.number = ANY(%s)",
+            [self._tenant, list(forgotten)],
         )
 
     def remove(self, numbers: Sequence[int]) -> None:

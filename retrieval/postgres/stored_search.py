@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,10 +22,17 @@ from .stored_catalog import FIELD_NUMBERS
 K1, B = 1.2, 0.75
 MAX_TERMS = 96
 """Distinct terms of a query that are looked up; a longer query keeps its first ones."""
-EXACT_TOOLS = 1_000
-"""Permitted tools up to which each of their vectors is compared in any case."""
-_GRAPH_STEP = 7
-"""What a step in the graph of vectors costs, with 1 for a comparison found by key: measured."""
+
+_STEP_US = 30.0
+"""Processor time of a step in the graph of vectors; measured, as those below."""
+_FEWEST_STEPS = 200
+"""Steps of the shortest walk; `hnsw.ef_search` of the connections."""
+_BY_NUMBER_US = 1.7
+"""Time to find a tool's vector by its number and compare it."""
+_PASSED_US = 0.4
+"""Time to pass a tool between the first and the last permitted one."""
+_COMPARED_US = 0.6
+"""Time to compare its vector too."""
 
 Mask = NDArray[np.bool_]
 
@@ -58,6 +66,20 @@ class StoredRows:
         return Ranking.best(self._row_of[numbers], scores, depth)
 
 
+class VectorPath(Enum):
+    """How the nearest vectors among the permitted ones are found.
+
+    Attributes:
+        GRAPH: by the graph of all tenants' vectors, which is approximate.
+        NUMBERS: each permitted one is compared, found by its number.
+        RANGE: each between the first and the last permitted one is read, the permitted compared.
+    """
+
+    GRAPH = auto()
+    NUMBERS = auto()
+    RANGE = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class TermSearch:
     """A search by terms.
@@ -73,8 +95,7 @@ class TermSearch:
     def statement(
         self,
         name: str,
-        *,
-        exact: bool,  # noqa: ARG002 - always is
+        path: VectorPath,  # noqa: ARG002 - of the other searches
     ) -> tuple[str, dict[str, Any]] | None:
         """The statement, with its parameters; None if no tool can be found."""
         asked = list(dict.fromkeys(search_terms(self.text)))[:MAX_TERMS]
@@ -126,18 +147,10 @@ class VectorSearch:
     vector: NDArray[np.float32]
     model: int
 
-    def statement(self, name: str, *, exact: bool) -> tuple[str, dict[str, Any]] | None:
+    def statement(self, name: str, path: VectorPath) -> tuple[str, dict[str, Any]] | None:
         """The statement, with its parameters."""
         dim = len(self.vector)
-        if exact:
-            sql = f"""
-                SELECT t.number, (-(v.values <#> %({name}_vector)s))::real AS score
-                FROM shortlist.tools t
-                JOIN shortlist.vectors v ON v.model = {self.model} AND v.key = t.vector_key
-                WHERE t.tenant = %(tenant)s AND t.number = ANY(%(numbers)s::integer[])
-                ORDER BY score DESC FETCH FIRST %(depth)s ROWS WITH TIES
-            """
-        else:
+        if path is VectorPath.GRAPH:
             sql = f"""
                 SELECT near.number, (-(near.values <#> %({name}_vector)s))::real AS score
                 FROM (
@@ -148,6 +161,20 @@ class VectorSearch:
                     ORDER BY v.values::halfvec({dim}) <#> %({name}_vector)s::halfvec({dim})
                     LIMIT %(depth)s
                 ) AS near
+            """
+        else:
+            among = (
+                "number = ANY(%(numbers)s::integer[])"
+                if path is VectorPath.NUMBERS
+                else "number BETWEEN %(first)s::integer AND %(last)s::integer "
+                "AND shortlist.is_permitted(%(mask)s, number)"
+            )
+            sql = f"""
+                SELECT number, (-(values <#> %({name}_vector)s))::real AS score
+                FROM shortlist.tool_vectors
+                WHERE tenant = %(tenant)s::integer AND model = {self.model} AND {among}
+                    AND values IS NOT NULL
+                ORDER BY score DESC FETCH FIRST %(depth)s ROWS WITH TIES
             """
         return sql, {f"{name}_vector": self.vector}
 
@@ -192,14 +219,21 @@ class StoredSearch:
         searches = [self._search_of(stage, query) for stage in stages]
         return dict(zip(stages, self.rankings(searches, depth, query.allowed), strict=True))
 
-    def _compares_all(self, admitted_count: int, depth: int) -> bool:
-        """Whether comparing every permitted vector costs less than walking their graph.
+    def _cheapest_path(self, numbers: NDArray[np.int32], depth: int) -> VectorPath:
+        """The path that takes the least time for permitted numbers.
 
         The graph has vectors of all tenants: `depth` permitted ones lie among more steps, the fewer
         of all are permitted.
         """
-        steps = depth * max(self._vector_count, len(self.rows)) / admitted_count
-        return admitted_count <= max(EXACT_TOOLS, _GRAPH_STEP * steps)
+        count = len(numbers)
+        steps = depth * max(self._vector_count, len(self.rows)) / count
+        passed = int(numbers.max()) - int(numbers.min()) + 1
+        times = {
+            VectorPath.RANGE: _PASSED_US * passed + _COMPARED_US * count,
+            VectorPath.NUMBERS: _BY_NUMBER_US * count,
+            VectorPath.GRAPH: _STEP_US * max(steps, _FEWEST_STEPS),
+        }
+        return min(times, key=times.__getitem__)
 
     def _search_of(self, stage: str, query: Query) -> TermSearch | VectorSearch:
         if stage == "lexical":
@@ -215,31 +249,34 @@ class StoredSearch:
         self, searches: Sequence[TermSearch | VectorSearch], depth: int, allowed: Mask | None
     ) -> list[Ranking]:
         """The ranking of each search, all of one statement and so of one version."""
-        admitted_count = len(self.rows) if allowed is None else int(np.count_nonzero(allowed))
-        if depth < 1 or not admitted_count:
+        numbers = self.rows.numbers if allowed is None else self.rows.numbers[allowed]
+        if depth < 1 or not len(numbers):
             return [Ranking.empty() for _ in searches]
         parameters: dict[str, Any] = {
             "tenant": self._tenant,
             "depth": depth,
             "mask": self.rows.bits(allowed),
         }
-        if is_exact := self._compares_all(admitted_count, depth):
-            numbers = self.rows.numbers if allowed is None else self.rows.numbers[allowed]
+        path = self._cheapest_path(numbers, depth)
+        if path is VectorPath.NUMBERS:
             parameters["numbers"] = numbers.tolist()
+        elif path is VectorPath.RANGE:
+            parameters |= {"first": int(numbers.min()), "last": int(numbers.max())}
         parts = []
         for place, search in enumerate(searches):
-            made = search.statement(f"s{place}", exact=is_exact)
+            made = search.statement(f"s{place}", path)
             if made is not None:
                 sql, further = made
                 parts.append(f"SELECT {place} AS part, number, score FROM ({sql}) AS s{place}")
                 parameters |= further
         found = self._database.fetch(" UNION ALL ".join(parts), parameters) if parts else []
         places = np.array([part for part, _, _ in found], np.int64)
-        numbers = np.array([number for _, number, _ in found], np.int64)
+        found_numbers = np.array([number for _, number, _ in found], np.int64)
         scores = np.array([score for _, _, score in found], np.float32)
         rankings = []
         for place, search in enumerate(searches):
-            ranking = self.rows.ranking(numbers[places == place], scores[places == place], depth)
+            of_search = places == place
+            ranking = self.rows.ranking(found_numbers[of_search], scores[of_search], depth)
             if isinstance(search, TermSearch) and len(ranking) < depth:
                 # All other tools share no term with the query.
                 ranking = replace(ranking, max_other_score=0.0)

@@ -13,6 +13,9 @@ from .database import Database
 
 Floats = NDArray[np.float32]
 
+COPY_LOCK = 7_365_202
+"""Key of the advisory lock that keeps vectors from changing while they are copied to tools."""
+
 
 @dataclass(frozen=True, slots=True)
 class WaitingText:
@@ -150,8 +153,11 @@ class StoredVectors:
             if not rows:
                 return 0
             texts = [WaitingText(key, text, tuple(queries)) for key, text, queries in rows]
+            encoded = encode(texts)
+            # A writer that copies vectors at this time would miss these.
+            connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", [COPY_LOCK])
             with connection.cursor() as cursor:
-                for target, values in encode(texts).items():
+                for target, values in encoded.items():
                     cursor.executemany(
                         "INSERT INTO shortlist.vectors (model, key, values) VALUES (%s, %s, %s) "
                         "ON CONFLICT (model, key) DO UPDATE SET values = excluded.values",

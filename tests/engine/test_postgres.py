@@ -23,6 +23,7 @@ from shortlist.demo import load_catalog
 from shortlist.errors import ConfigError, MissingExtraError, RequestError, StoreError
 from shortlist.gating import Rule, requires_scope
 from shortlist.models import Encoder
+from shortlist.retrieval.postgres import migrations
 from shortlist.retrieval.postgres.database import single_connection
 from shortlist.retrieval.postgres.migrations import MIGRATIONS, migrate
 from shortlist.retrieval.postgres.stored_catalog import rounded_length
@@ -394,6 +395,7 @@ def test_a_writer_needs_no_more_rights_than_the_page_grants(postgres_dsn: str) -
         engine.replace_server("mail", [tool("archive", "mail")])
         assert engine.search("archive").ids[0] == "mail/archive"
         assert engine.search("send", tier="lexical").ids == ()
+        assert len(engine.search("archive", tier="embed")) == 2
     assert len(encode.texts) == 3
 
 
@@ -431,6 +433,36 @@ def test_migrating_again_changes_nothing(postgres_server: PostgresServer) -> Non
             migrate(connection)
     with pytest.raises(StoreError, match="version 99"):
         Engine.connect(in_postgres(dsn))
+
+
+def test_a_schema_without_copies_of_vectors_gets_them(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an owner of the tables who sees no tenant's rows."""
+    dsn = postgres_server.new_database(migrated=False)
+    with single_connection(dsn) as connection:
+        database = connection.info.dbname
+        connection.execute("CREATE ROLE copying_owner LOGIN; CREATE EXTENSION vector")
+        connection.execute(f"GRANT CREATE ON DATABASE {database} TO copying_owner".encode())
+    with single_connection(dsn.replace("postgres@", "copying_owner@")) as owner:
+        with monkeypatch.context() as earlier:
+            earlier.setattr(migrations, "MIGRATIONS", MIGRATIONS[:2])
+            migrate(owner)
+        owner.execute("SELECT shortlist.add_model('model', 2)")
+        with single_connection(dsn) as connection:
+            connection.execute(
+                "INSERT INTO shortlist.tenants (name) VALUES ('acme');"
+                "INSERT INTO shortlist.vectors VALUES (1, 'known', '[1,0]');"
+                "INSERT INTO shortlist.unencoded VALUES (1, 'waiting', 'text', '{}');"
+                "INSERT INTO shortlist.tools VALUES "
+                "(1, 5, 'a', '', 0, 0, '', 'known', '{}', '{}', '{}', '{}'),"
+                "(1, 6, 'b', '', 0, 1, '', 'waiting', '{}', '{}', '{}', '{}')"
+            )
+        assert migrate(owner) == len(MIGRATIONS) - 2
+        owner.execute("INSERT INTO shortlist.vectors VALUES (1, 'waiting', '[0,1]')")
+        rows = "SELECT number, values::text FROM shortlist.tool_vectors ORDER BY number"
+        assert owner.execute(rows).fetchall() == [(5, "[1,0]"), (6, "[0,1]")]
+        assert owner.execute("SELECT count(*) FROM shortlist.tools").fetchone() == (0,)
 
 
 def test_a_database_that_is_gone_is_a_store_error(postgres_server: PostgresServer) -> None:

@@ -39,7 +39,9 @@ class StoredBackend:
     def _catalog(self, tenant: str) -> StoredCatalog:
         return StoredCatalog(Database(self._dsn, tenant))
 
-    def _written(self, rows: Sequence[Mapping[str, str]], keys: Sequence[bytes]) -> str:
+    def _written(
+        self, rows: Sequence[Mapping[str, str]], keys: Sequence[bytes], models: Sequence[int] = ()
+    ) -> str:
         tenant = f"tenant-{next(_NUMBERS)}"
         self._catalog(tenant).write(
             [
@@ -47,7 +49,8 @@ class StoredBackend:
                     f"{row:06d}", "", 0, row, b"", keys[row], "{}", partial(dict, fields)
                 )
                 for row, fields in enumerate(rows)
-            ]
+            ],
+            models=models,
         )
         return tenant
 
@@ -112,10 +115,11 @@ class _Dense(_StoredIndex):
 class StoredDenseBackend(StoredBackend):
     def build(self, vectors: Floats) -> _Dense:
         keys = [f"{next(_NUMBERS)}".encode() for _ in vectors]
-        catalog = self._catalog(self._written([{}] * len(vectors), keys))
-        model = StoredVectors(catalog.database).model(f"dim {vectors.shape[1]}", vectors.shape[1])
-        StoredVectors(catalog.database).put(model, dict(zip(keys, vectors, strict=True)))
-        return _Dense(catalog, model)
+        shared = StoredVectors(Database(self._dsn, ""))
+        model = shared.model(f"dim {vectors.shape[1]}", vectors.shape[1])
+        shared.put(model, dict(zip(keys, vectors, strict=True)))
+        tenant = self._written([{}] * len(vectors), keys, [model])
+        return _Dense(self._catalog(tenant), model)
 
     def load(self, folder: Path, vectors: Floats) -> _Dense:
         catalog = self._catalog(self._opened(folder))

@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 
 from shortlist.errors import StoreError
+from shortlist.retrieval.postgres import stored_search
 from shortlist.retrieval.postgres.database import Database, single_connection
-from shortlist.retrieval.postgres.stored_search import VectorSearch
+from shortlist.retrieval.postgres.stored_catalog import StoredCatalog, StoredDocument
+from shortlist.retrieval.postgres.stored_search import (
+    StoredRows,
+    StoredSearch,
+    VectorPath,
+    VectorSearch,
+)
+from shortlist.retrieval.postgres.stored_vectors import StoredVectors, WaitingText
 
 from .stored_backends import StoredDenseBackend
 from .vectors import assert_ranked, brute_force, clustered
@@ -22,8 +30,8 @@ def vector_index(shared_dsn: str) -> object:
     return StoredDenseBackend(shared_dsn).build(VECTORS)
 
 
-def test_a_large_catalog_is_searched_by_its_graph(shared_dsn: str, vector_index: object) -> None:
-    statement, parameters = VectorSearch(QUERIES[0], 1).statement("s", exact=False)
+def test_the_graph_has_an_index_scan(shared_dsn: str, vector_index: object) -> None:
+    statement, parameters = VectorSearch(QUERIES[0], 1).statement("s", VectorPath.GRAPH)
     search = vector_index.search_
     parameters |= {"tenant": 1, "depth": 10, "mask": search.rows.bits(None)}
     with Database(shared_dsn, "tenant-0").connection() as connection:
@@ -33,10 +41,10 @@ def test_a_large_catalog_is_searched_by_its_graph(shared_dsn: str, vector_index:
 
 @pytest.mark.parametrize("share", [None, 0.5, 0.9])
 def test_the_graph_finds_the_true_neighbours_inside_a_mask(
-    vector_index: object, share: float | None
+    vector_index: object, share: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(stored_search, "_STEP_US", 0.0)
     mask = None if share is None else np.random.default_rng(3).random(ROWS) < share
-    assert not vector_index.search_._compares_all(ROWS if mask is None else int(mask.sum()), 10)
     shared = 0
     for vector in QUERIES:
         ranking = vector_index.search(vector, 10, mask)
@@ -46,6 +54,46 @@ def test_the_graph_finds_the_true_neighbours_inside_a_mask(
         shared += len(set(ranking.rows.tolist()) & set(true_rows.tolist()))
         np.testing.assert_allclose(ranking.scores, VECTORS[ranking.rows] @ vector, atol=1e-6)
     assert shared >= 0.95 * 10 * len(QUERIES), shared
+
+
+@pytest.mark.parametrize(
+    ("rows", "path"),
+    [
+        (slice(None), VectorPath.RANGE),
+        (slice(700, 1_900), VectorPath.RANGE),
+        (slice(3, None, 50), VectorPath.NUMBERS),
+    ],
+)
+def test_fewer_permitted_vectors_are_all_compared(
+    vector_index: object, rows: slice, path: VectorPath
+) -> None:
+    mask = np.zeros(ROWS, np.bool_)
+    mask[rows] = True
+    search = vector_index.search_
+    assert search._cheapest_path(search.rows.numbers[mask], 10) is path
+    for vector in QUERIES:
+        ranking = vector_index.search(vector, 10, mask)
+        assert ranking.rows.tolist() == brute_force(VECTORS, vector, 10, mask).rows.tolist()
+
+
+def test_a_text_that_one_tenant_encodes_is_found_by_all(shared_dsn: str) -> None:
+    vectors = StoredVectors(Database(shared_dsn, ""))
+    model = vectors.model("encoded later", 3)
+    document = StoredDocument("a", "", 0, 0, b"", b"later", "{}", dict)
+    searches = []
+    for tenant in ("first", "second"):
+        catalog = StoredCatalog(Database(shared_dsn, tenant))
+        written = catalog.write([document], models=[model])
+        rows = StoredRows(np.array(list(written.numbers.values()), np.int32))
+        searches.append(StoredSearch(catalog.database, catalog.tenant_number(), rows))
+    query = [VectorSearch(np.array([1, 0, 0], np.float32), model)]
+    assert [len(search.rankings(query, 5, None)[0]) for search in searches] == [0, 0]
+    for score in (0.5, 0.25):
+        value = np.array([[score, 0, 0]], np.float32)
+        vectors.add_waiting(model, [WaitingText(b"later", "text")])
+        assert vectors.encode_waiting(model, 5, lambda _, value=value: {model: value}) == 1
+        for search in searches:
+            assert search.rankings(query, 5, None)[0].scores.tolist() == [score]
 
 
 def test_a_closed_connection_is_replaced_once(shared_dsn: str) -> None:

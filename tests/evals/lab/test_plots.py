@@ -35,6 +35,13 @@ RESULTS: dict[str, dict[str, Any]] = {
     "gateway": {
         "definitions": {"servers": 2, "tools": 30, "tokens_behind": 9000, "tokens_shown": 800}
     },
+    "postgres": {
+        "searches": [
+            {"where": where, "among": "all tools", "tools": tools, "p50_ms": 2.0, "p95_ms": 3.0}
+            for where in ("in process", "PostgreSQL")
+            for tools in (1_000, 10_000)
+        ]
+    },
     "tool-attention": {
         "arms": {
             name: {"coverage": 0.9, "long_tokens": 4000.0, "long_cached": 900.0}
