@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .console import counted, plain_table, show, write_json
+from .console import counted, note, plain_table, show, write_json
 from .options import JsonOption, QueryArgument
 from .search import SearchOptions, score_text, unlocked_by_text, with_search_options
 
@@ -26,10 +26,16 @@ def explain(
 ) -> None:
     """Show why a query finds a tool, or why not.
 
-    Needs --index or --tools. A table shows the rank of the tool in each stage of the search.
+    Needs --index, --tools or --config. A table shows the rank of the tool in each stage of the
+    search. With --config, the tools are those that a gateway's servers listed last, for the
+    client's profile.
     """
     engine, view = options.open()
     explanation = view.explain(query, tool, tier=options.tier, k=options.k)
+    if options.config is not None:
+        selection = view.search(query, tier=options.tier, k=options.k, decide=True)
+        if selection.abstained:
+            note(f"note: the gateway offers no tool for this query: {selection.reason}")
     if as_json:
         write_json(explanation.to_dict())
     else:

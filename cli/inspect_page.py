@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ..errors import MissingExtraError
-from .console import note, progress, quarantine_as_notes
-from .gateway.configured_servers import ServersOption, SettingsOption, read_gateway_files
+from .console import progress, quarantine_as_notes
+from .gateway.configured_servers import (
+    ServersOption,
+    SettingsOption,
+    note_unlisted_servers,
+    read_gateway_files,
+)
 from .options import IndexOption
 
 if TYPE_CHECKING:
@@ -117,10 +122,9 @@ def _of_config(
         index_settings = engine_settings.get("index", {})
         engine_settings["index"] = with_example_file(index_settings, examples)
     fleet = Fleet(client_config.servers, engine_settings=engine_settings)
-    if fleet.unlisted_servers:
-        note(f"not known yet, since they never ran: {', '.join(fleet.unlisted_servers)}")
-    if events is None and gateway_settings.events is not None:
-        events = files.path.parent / Path(gateway_settings.events).expanduser()
+    note_unlisted_servers(fleet, files.path)
+    if events is None:
+        events = files.events
     clients = ClientProfiles.of(gateway_settings, attached=True)
     return Subject(
         engine=fleet.engine,

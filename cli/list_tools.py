@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from .console import counted, plain_table, show, write_json
+from .gateway.configured_servers import ServersOption, SettingsOption, gateway_engine
 from .options import EngineSettingsOption, IndexOption, JsonOption, QuarantinedOption, SourcesOption
 from .tool_source import read_catalog_and_quarantined
 
@@ -17,7 +18,9 @@ _MAX_DESCRIPTION_CHARS = 200
 def list_tools(
     index: IndexOption = None,
     tools: SourcesOption = None,
-    config: EngineSettingsOption = None,
+    config: ServersOption = None,
+    settings: SettingsOption = None,
+    engine_settings: EngineSettingsOption = None,
     server: Annotated[
         str | None, typer.Option(metavar="NAME", help="List only the tools of this server.")
     ] = None,
@@ -26,9 +29,18 @@ def list_tools(
 ) -> None:
     """List the tools of an index or of files.
 
-    Needs --index or --tools. Quarantined tools are listed only with --quarantined.
+    Needs --index, --tools or --config. With --config, the tools are those that the servers listed
+    last. Quarantined tools are listed only with --quarantined.
     """
-    catalog, quarantined_ids = read_catalog_and_quarantined(index, tools, config)
+    if config is not None:
+        if index is not None or tools or engine_settings is not None:
+            raise typer.BadParameter("--config: goes without --index, --tools, --engine-settings")
+        engine, _, _ = gateway_engine(config, settings, tiers=["lexical"])
+        catalog, quarantined_ids = engine.catalog, frozenset(engine.quarantined)
+    else:
+        if index is None and not tools:
+            raise typer.BadParameter("give one of --index FOLDER, --tools FILE and --config FILE")
+        catalog, quarantined_ids = read_catalog_and_quarantined(index, tools, engine_settings)
     if server is not None and server not in catalog.servers:
         names = ", ".join(catalog.servers) or "none"
         raise typer.BadParameter(f"no server {server!r}; use one of: {names}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .console import counted, note, plain_table, show, write_json
+from .gateway.configured_servers import ServersOption, SettingsOption, gateway_view
 from .options import (
     EngineSettingsOption,
     IndexOption,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from ..engine import Engine
-    from ..gating import Refusal
+    from ..gating import Refusal, State
     from ..retrieval import Selection
     from ..view import View
 
@@ -38,7 +39,15 @@ class SearchOptions:
 
     index: IndexOption = None
     tools: SourcesOption = None
-    config: EngineSettingsOption = None
+    config: ServersOption = None
+    settings: SettingsOption = None
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="With --config: profile of the client; `default` if not given."
+        ),
+    ] = None
+    engine_settings: EngineSettingsOption = None
     tier: Annotated[
         str | None,
         typer.Option(
@@ -82,8 +91,8 @@ class SearchOptions:
         Entries of `--allow` that match no tool are reported on stderr.
 
         Raises:
-            BadParameter: both or neither of `--index` and `--tools`, no such tier, or an empty
-                name.
+            BadParameter: not exactly one of `--index`, `--tools` and `--config`, no such tier, or
+                an empty name.
         """
         from ..gating import State
 
@@ -94,11 +103,34 @@ class SearchOptions:
                 milestones=frozenset(self.milestone or ()),
                 facts=dict(_parse_fact(text) for text in self.fact or ()),
             )
-        engine = open_engine(index=self.index, tools=self.tools, config=self.config, tier=self.tier)
-        view = engine.view(state, allowed=self.allow)
+        engine, view = self._open_gateway(state) or self._open_engine(state)
         if view.unmatched:
             note(f"note: --allow: not in the catalog: {', '.join(view.unmatched)}")
         return engine, view
+
+    def _open_gateway(self, state: State) -> tuple[Engine, View] | None:
+        """The engine and the client's view of `--config`; None without it."""
+        if self.config is None:
+            if self.settings is not None or self.profile is not None:
+                raise typer.BadParameter("--settings, --profile: go with --config")
+            return None
+        if self.index is not None or self.tools or self.engine_settings is not None:
+            raise typer.BadParameter(
+                "--config: goes without --index, --tools and --engine-settings; the settings of "
+                "the gateway's engine are used"
+            )
+        return gateway_view(
+            self.config, self.settings, self.profile or "default", state, self.allow
+        )
+
+    def _open_engine(self, state: State) -> tuple[Engine, View]:
+        """The engine and the view of `--index` or `--tools`."""
+        if self.index is None and not self.tools:
+            raise typer.BadParameter("give one of --index FOLDER, --tools FILE and --config FILE")
+        engine = open_engine(
+            index=self.index, tools=self.tools, config=self.engine_settings, tier=self.tier
+        )
+        return engine, engine.view(state, allowed=self.allow)
 
 
 def with_search_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -152,13 +184,20 @@ def search(
 ) -> None:
     """Find the tools that fit a query.
 
-    Needs --index or --tools. A table shows the score of each tool and its rank in each stage of the
-    search.
+    Needs --index, --tools or --config. A table shows the score of each tool and its rank in each
+    stage of the search. With --config, the answer is that of the gateway: it searches the tools
+    that the servers listed last, for the client's profile, and may decide that no tool fits.
     """
     if budget_ms is not None and not budget_ms > 0:
         raise typer.BadParameter("--budget-ms: a number of milliseconds above 0")
     engine, view = options.open()
-    selection = view.search(query, tier=options.tier, k=options.k, budget_ms=budget_ms)
+    selection = view.search(
+        query,
+        tier=options.tier,
+        k=options.k,
+        budget_ms=budget_ms,
+        decide=options.config is not None,
+    )
     if as_json:
         write_json(selection.to_dict())
         return
@@ -167,7 +206,7 @@ def search(
     if selection.hits:
         show(_hits_table(selection), footer)
     else:
-        show("no tool found", footer)
+        show(f"no tool found: {selection.reason}" if selection.reason else "no tool found", footer)
 
 
 def score_text(score: float) -> str:

@@ -11,6 +11,7 @@ import typer
 
 from ..errors import EventError
 from .console import counted, note, plain_table, show, write_json
+from .gateway.configured_servers import ServersOption, SettingsOption, read_gateway_files
 from .options import JsonOption
 
 if TYPE_CHECKING:
@@ -26,13 +27,20 @@ _NAME_COLUMNS = 24
 
 def stats(
     events: Annotated[
-        Path, typer.Argument(metavar="EVENTS", help="File of events, one JSON object per line.")
-    ],
+        Path | None,
+        typer.Argument(metavar="EVENTS", help="File of events, one JSON object per line."),
+    ] = None,
+    config: ServersOption = None,
+    settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Summarize recorded events: tokens, searches, calls, servers."""
+    """Summarize recorded events: tokens, searches, calls, servers.
+
+    Needs EVENTS, or --config for the file that the settings of a gateway name.
+    """
     from ..session.event_stats import EventStats
 
+    events = _events_file(events, config, settings)
     rows = Counter[str]()
     try:
         event_stats = EventStats(_read_rows(events, rows))
@@ -44,6 +52,22 @@ def stats(
         write_json(event_stats.to_dict())
     else:
         show(*_report_parts(event_stats))
+
+
+def _events_file(events: Path | None, config: Path | None, settings: Path | None) -> Path:
+    """The file of events, named directly or by the settings of a gateway."""
+    if (events is None) == (config is None):
+        raise typer.BadParameter("give either EVENTS or --config FILE")
+    if events is not None:
+        return events
+    assert config is not None
+    files = read_gateway_files(config, settings)
+    if files.events is None:
+        raise EventError(
+            f'{files.path}: no events are recorded; set "events": "events.jsonl" under the key '
+            "`shortlist`"
+        )
+    return files.events
 
 
 def _read_rows(events: Path, counts: Counter[str]) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .console import counted, show, write_json
+from .console import counted, note, show, write_json
 from .gateway.configured_servers import CONFIG_HELP, gateway_catalog
 from .options import IndexOption, JsonOption, RequiredSourcesOption, SourcesOption
 from .tool_source import catalog_of, read_catalog
@@ -102,7 +102,9 @@ def diff(
     from ..trust import Pins, Trust, quarantined
 
     catalog, path = _catalog_and_pins(tools, pins, config, settings)
-    accepted = Pins.read(path)
+    accepted = Pins.read(path, missing_ok=config is not None)
+    if not path.exists():
+        note(f"no definition is pinned yet; the gateway creates {path} when it is first served")
     changes = accepted.changes(catalog)
     flags = quarantined(Trust(pins=accepted).flags(catalog))
     if as_json:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Status = Literal["ok", "warn", "fail", "off"]
 _STYLE_BY_STATUS = {"ok": "green", "warn": "yellow", "fail": "bold red", "off": "dim"}
+_STDERR_PREFIX = "stderr: "
+"""Start of a problem that quotes the end of a server's stderr."""
 _MAX_FLAGGED_SHOWN = 5
 """Flagged tools shown of each kind; the JSON holds all."""
 _NAME_COLUMNS = 30
@@ -201,7 +203,7 @@ def _server_checks(
         status: Status = "warn" if report.problems or flagged else "ok"
         problems = report.problems
         if not report.available and (reason := tails[spec.name].reason()):
-            problems += (f"stderr: {reason}",)
+            problems += (f"{_STDERR_PREFIX}{reason}",)
         yield ServerCheck(
             name=spec.name,
             status=status if report.available else "fail",
@@ -230,7 +232,7 @@ def show_servers(report: ServersReport) -> None:
     """Print the report."""
     from rich.text import Text
 
-    parts: list[Any] = [_servers_table(report)]
+    parts: list[Any] = [_servers_table(report)] if report.servers else []
     parts += [Text(f"{report.file}: {problem}", style="red") for problem in report.problems]
     if known := ", ".join(_library_flag_counts(report)):
         parts.append(Text(f"with example queries of the package: {known}", style="dim"))
@@ -246,8 +248,15 @@ def show_servers(report: ServersReport) -> None:
     parts += _flagged_parts(
         report, "warn", "worded strongly: offered; approve them to end the warning"
     )
-    if any(server.status == "fail" for server in report.servers):
-        parts += ["", Text("What a server wrote to stderr: shortlist logs NAME", style="dim")]
+    servers_with_stderr = [
+        server.name
+        for server in report.servers
+        if any(problem.startswith(_STDERR_PREFIX) for problem in server.problems)
+    ]
+    if servers_with_stderr:
+        name = servers_with_stderr[0] if len(servers_with_stderr) == 1 else "NAME"
+        hint = f"All that a server wrote to stderr: shortlist logs {name}"
+        parts += ["", Text(hint, style="dim")]
     show(*parts)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,10 +16,12 @@ from ..console import note
 
 if TYPE_CHECKING:
     from ...catalog import Catalog
+    from ...engine import Engine
     from ...gateway.clients.client_config import ClientConfig
     from ...gateway.profiles.gateway_settings import GatewaySettings
     from ...gateway.upstream.fleet import Fleet
-
+    from ...gating import State
+    from ...view import View
 
 CONFIG_HELP = "File with MCP servers, such as mcp.json, or of a client that starts the gateway."
 ServersOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help=CONFIG_HELP)]
@@ -51,6 +53,12 @@ class GatewayFiles:
     def path(self) -> Path:
         """The file with the servers."""
         return self.client_config.path
+
+    @property
+    def events(self) -> Path | None:
+        """The file of events that the settings name; None if none is named."""
+        name = self.settings.events
+        return None if name is None else self.path.parent / Path(name).expanduser()
 
     @property
     def pins(self) -> Path:
@@ -151,6 +159,81 @@ def gateway_catalog(config: Path, settings: Path | None = None) -> tuple[Catalog
     files = read_gateway_files(config, settings)
     engine = {"tiers": ["lexical"], "trust": {"scan": False}}
     fleet = unstarted_fleet(files.client_config, engine)
-    if fleet.unlisted_servers:
-        note(f"not known yet, since they never ran: {', '.join(fleet.unlisted_servers)}")
+    note_unlisted_servers(fleet, config)
     return fleet.engine.catalog, files.pins
+
+
+def note_unlisted_servers(fleet: Fleet, config: Path) -> None:
+    """Name the servers whose tools are not known on stderr, with the command that lists them."""
+    if fleet.unlisted_servers:
+        note(
+            f"no tools known yet of: {', '.join(fleet.unlisted_servers)}; "
+            f"`shortlist doctor --config {config}` starts them, and says what is wrong"
+        )
+
+
+def gateway_engine(
+    config: Path, settings: Path | None, tiers: Iterable[str] | None = None
+) -> tuple[Engine, GatewayFiles, Fleet]:
+    """The engine of a gateway over the tools that its servers listed last; no server is started.
+
+    Args:
+        config: the gateway's file, or the file of a client that starts the gateway.
+        settings: the gateway's settings, if not in it.
+        tiers: tiers to build; those of the settings when absent.
+
+    Raises:
+        ConfigError: a file cannot be read, or no server has listed a tool yet.
+        MissingExtraError: the gateway is not installed.
+    """
+    from ...gateway.upstream.fleet import Fleet
+
+    files = read_gateway_files(config, settings)
+    engine_settings = dict(files.settings.engine)
+    if tiers is not None:
+        engine_settings |= {"tiers": list(tiers), "default_tier": next(iter(tiers))}
+    if files.pins.exists():  # the gateway makes the file when it first serves
+        engine_settings["trust"] = {**engine_settings.get("trust", {}), "pins": files.pins}
+    fleet = Fleet(
+        files.client_config.servers,
+        engine_settings=engine_settings,
+        descriptions=files.settings.catalog,
+    )
+    if not len(fleet.engine.catalog):
+        raise ConfigError(
+            f"{files.path}: no server has listed a tool yet; `shortlist doctor --config "
+            f"{files.path}` starts them and lists their tools"
+        )
+    note_unlisted_servers(fleet, files.path)
+    fleet.engine.wait()
+    return fleet.engine, files, fleet
+
+
+def gateway_view(
+    config: Path,
+    settings: Path | None,
+    profile: str,
+    state: State,
+    allowed: Iterable[str] | None,
+) -> tuple[Engine, View]:
+    """What a client of a gateway may use, over the tools that the servers listed last.
+
+    Args:
+        config: the gateway's file, or the file of a client that starts the gateway.
+        settings: the gateway's settings, if not in it.
+        profile: name of the client's profile.
+        state: earlier calls, facts, and scopes besides those of the profile.
+        allowed: ids or globs that limit the tools further; all tools when absent.
+
+    Raises:
+        ConfigError: a file cannot be read, no server has listed a tool yet, or there is no such
+            profile.
+        MissingExtraError: the gateway is not installed.
+    """
+    from ...gateway.profiles.profile import ClientProfiles, ProfileViews
+
+    engine, files, fleet = gateway_engine(config, settings)
+    client = ClientProfiles.of(files.settings, profile).default
+    client = replace(client, scopes=client.scopes | state.scopes)
+    views = ProfileViews(engine=engine, profile=client, hidden_ids=lambda: fleet.hidden_ids)
+    return engine, views.view(state, allowed=allowed)

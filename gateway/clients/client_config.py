@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ TABLE_KEYS_BY_FORMAT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("codex", ("mcp_servers",)),
     ("opencode", ("mcp",)),
 )
+#: Keys of a file without servers that an error names.
+_MAX_KEYS_SHOWN = 5
 #: Keys of an entry that clients use and the gateway does not.
 _UNSUPPORTED = ("headersHelper", "oauth", "auth", "authProviderType")
 
@@ -105,8 +108,12 @@ def client_config_of(
     ]
     table_match = find_servers(values)
     if table_match is None:
-        names = ", ".join(".".join(keys) for _, keys in TABLE_KEYS_BY_FORMAT)
-        problems.append(f"no servers; a configuration has one of the keys: {names}")
+        names = ", ".join(dict.fromkeys(".".join(keys) for _, keys in TABLE_KEYS_BY_FORMAT))
+        present_keys = ", ".join(map(printable_key, islice(values, _MAX_KEYS_SHOWN))) or "none"
+        problems.append(
+            f"no servers; a configuration has one of the keys: {names}; "
+            f"this file has: {present_keys}"
+        )
         return ClientConfig(
             path=document.path,
             file_format="empty",

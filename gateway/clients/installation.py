@@ -102,7 +102,10 @@ def plan_install(
         gateway_text = edit_servers(gateway_document, _GATEWAY_FILE_TABLE_KEYS, (), moved_entries)
     elif gateway_bytes is None:
         gateway_text = _EMPTY_CONFIG
-    notes = [*_notes_on_links(config, file), *_notes_on_present_servers(gateway_document, home)]
+    notes = [
+        *_notes_on_links(config, file),
+        *_notes_on_present_servers(gateway_document, home, movable_servers),
+    ]
     notes += [
         f"{file}: {problem}"
         for problem in client_config.problems
@@ -237,14 +240,22 @@ def _notes_on_links(*paths: Path) -> list[str]:
     ]
 
 
-def _notes_on_present_servers(gateway_document: ConfigDocument, home: Path) -> list[str]:
-    """A note if the gateway's file already has servers.
+def _notes_on_present_servers(
+    gateway_document: ConfigDocument, home: Path, client_servers: Iterable[ServerSpec]
+) -> list[str]:
+    """A note if the gateway's file already has servers that the client does not have.
 
     The file may be another's, such as the `mcp.json` of a repository, and the client will start its
     servers too. The preview has only what is near a change.
     """
     servers = client_config_of(gateway_document, home, None).servers
-    names = [printable_key(spec.name) for spec in servers if not is_gateway(spec)]
+    client_servers = tuple(client_servers)
+    names = [
+        printable_key(spec.name)
+        for spec in servers
+        if not is_gateway(spec)
+        and not any(is_same_server(spec, client_spec) for client_spec in client_servers)
+    ]
     if not names:
         return []
     return [f"{gateway_document.path}: has servers already, which start too: {', '.join(names)}"]

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ _TRANSPORTS: Mapping[str, TransportName | None] = {
     "sse": "sse",
     "remote": None,  # opencode: the address says which
 }
+#: Keys of an entry that an error names.
+_MAX_KEYS_SHOWN = 5
 #: Keys that only Cline writes. Its `timeout` is in seconds.
 _CLINE_KEYS = ("autoApprove", "alwaysAllow")
 
@@ -216,7 +219,9 @@ class _EntryReader:
         if command is not None and declared is None:
             return "stdio"
         if url is None:
-            raise EntryProblem("", "has neither `command` nor `url`; add one of them")
+            keys = ", ".join(repr(str(key)[:40]) for key in islice(self.entry, _MAX_KEYS_SHOWN))
+            present = f"; its keys: {keys}" if keys else ""
+            raise EntryProblem("", f"has neither `command` nor `url`; add one of them{present}")
         path = url.split("?")[0].rstrip("/")
         return "sse" if key != "httpUrl" and path.endswith("/sse") else "http"
 

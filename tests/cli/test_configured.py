@@ -102,8 +102,81 @@ def test_the_doctor_names_every_problem_and_waits_for_no_server(run, run_json, m
     assert found["problems"] == []
     assert by_name["broken"]["problems"][-1] == "stderr: error: no database for ***"
     text = run("doctor", "--config", path, code=1).output
-    assert "shortlist logs NAME" in text
+    assert "All that a server wrote to stderr: shortlist logs broken" in text
     assert SECRET not in json.dumps(found) + text
+
+
+def test_the_doctor_names_no_log_where_no_server_wrote_one(run, mcp_json):
+    path = mcp_json({"wrong": {"comand": "x"}, "gone": {"command": "no-such-program"}})
+    text = run("doctor", "--config", path, code=1).output
+    assert "shortlist logs" not in text
+    assert "add one of them; its keys: 'comand'" in " ".join(text.split())
+
+
+def test_the_doctor_of_a_file_without_servers_names_the_keys_it_has(run, tmp_path):
+    path = tmp_path / "mcp.json"
+    path.write_text('{"mcpServer": {}}')
+    text = " ".join(run("doctor", "--config", path, code=1).output.split())
+    assert "one of the keys: mcpServers, servers, mcp.servers, context_servers, " in text
+    assert text.endswith("this file has: mcpServer")
+    assert "tokens" not in text
+
+
+def test_search_explain_and_list_answer_as_the_gateway_does(run, run_json, mcp_json, tmp_path):
+    needs_scope = {"tools": "sums/add_*", "needs": {"scope": "sums:add"}}
+    profiles = {"default": {"rules": [needs_scope]}, "none": {"tools": ["sums/nothing"]}}
+    path = mcp_json({"sums": SUMS, "notes": NOTES}, profiles=profiles)
+    query = ("search", "add two numbers", "--config", path)
+    nothing_listed = run(*query, code=1).stderr
+    assert f"no server has listed a tool yet; `shortlist doctor --config {path}`" in nothing_listed
+
+    run("doctor", "--config", path, code=3)
+    assert run("trust", "diff", "--config", path, code=3).stderr.startswith(
+        "no definition is pinned yet"
+    )
+    found = run_json(*query)
+    assert "sums/add_numbers" not in [hit["id"] for hit in found["hits"]]
+    denied = {refusal["tool"] for refusal in found["denied"]["nearest"]}
+    assert denied >= {"sums/add_numbers", "notes/read_note"}
+    allowed = run_json(*query, "--scope", "sums:add")
+    assert allowed["hits"][0]["id"] == "sums/add_numbers"
+    assert run_json(*query, "--profile", "none")["hits"] == []
+    assert "use one of: default, none" in run(*query, "--profile", "some", code=1).stderr
+
+    explain = ("explain", "add two numbers", "sums/add_numbers", "--config", path)
+    assert run_json(*explain)["refusal"]["reason"] == "needs the scope 'sums:add'"
+    listed = [tool["id"] for tool in run_json("list", "--config", path)["tools"]]
+    assert "sums/add_numbers" in listed
+    assert "notes/read_note" not in listed
+
+
+def test_search_says_that_the_gateway_finds_no_tool_to_fit(run, mcp_json):
+    more = {"engine": {"tiers": ["lexical"]}}
+    path = mcp_json({"sums": SUMS}, **more)
+    run("doctor", "--config", path)
+    assert "no tool found: " in run("search", "zzz", "--config", path).stdout
+    explained = run("explain", "zzz", "sums/add_numbers", "--config", path)
+    assert "note: the gateway offers no tool for this query: " in explained.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "give one of --index FOLDER, --tools FILE and --config FILE"),
+        (("--config", "mcp.json", "--index", "x"), "--config: goes without --index"),
+        (("--index", "x", "--profile", "p"), "--settings, --profile: go with --config"),
+    ],
+)
+def test_a_search_has_one_source(run, options, message):
+    assert message in " ".join(run("search", "x", *options, code=2).stderr.split())
+
+
+def test_stats_reads_the_events_that_the_settings_name(run, mcp_json, tmp_path):
+    path = mcp_json({"sums": SUMS})
+    assert 'set "events": "events.jsonl"' in run("stats", "--config", path, code=1).stderr
+    path = mcp_json({"sums": SUMS}, events="events.jsonl")
+    assert "events.jsonl: cannot be read" in run("stats", "--config", path, code=1).stderr
+    assert "give either EVENTS or --config" in run("stats", code=2).stderr
 
 
 @pytest.mark.parametrize("width", [80, 120])

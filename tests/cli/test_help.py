@@ -71,8 +71,7 @@ def test_calibrate_names_a_setting_that_exists(run):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_config_is_a_file_with_mcp_servers_in_every_command(run, command):
-    """Settings of the search engine have an option of their own."""
+    """Settings of the search engine have an option of their own, `--engine-settings`."""
     options = " ".join(run(*command.split(), "--help").stdout.partition("\nOptions:\n")[2].split())
     if "--config FILE" in options:
         assert re.search(r"--config FILE [^-]*\b(MCP servers|gateway's servers)\b", options)
-        assert "--engine-settings" not in options

@@ -353,6 +353,14 @@ def test_the_question_names_links_and_servers_that_are_there_already(tmp_path):
     assert "has servers already, which start too: server-0, server-1, " in shown.output
 
 
+def test_servers_that_were_imported_before_are_not_named_as_others(tmp_path):
+    put(tmp_path, CLIENTS["cursor"])
+    config = tmp_path / "mcp.json"
+    run("import", "--home", tmp_path, "--out", config)
+    shown = run("install", "--client", "cursor", "--config", config, "--home", tmp_path, "--yes")
+    assert "has servers already" not in shown.output
+
+
 def test_names_that_hide_something_are_refused_and_written_out(tmp_path):
     file = put(tmp_path, CLIENTS["cursor"])
     hostile = ("clear\x1b[2J", "next\x9b2J", "two\nlines", "back\u202ewards", "zero\u200bwidth")
