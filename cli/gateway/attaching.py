@@ -12,7 +12,7 @@ from pathlib import Path
 #: The arguments of `shortlist serve` for which a client attaches.
 _SERVE_OPTIONS = ("--config", "--settings", "--profile")
 _INTERRUPTED_EXIT = 130
-OWN_GATEWAY_NOTE = "this client gets a gateway of its own"
+_OWN_GATEWAY_NOTE = "this client gets a gateway of its own"
 
 
 def attach_at_once(arguments: Sequence[str]) -> bool:
@@ -29,17 +29,14 @@ def attach_at_once(arguments: Sequence[str]) -> bool:
     from ...errors import ShortlistError
     from ...gateway.attach.socket_folder import AttachError
 
-    settings = options.get("--settings")
+    config = Path(options["--config"])
+    settings = Path(options["--settings"]) if "--settings" in options else None
     try:
-        run_attached(
-            Path(options["--config"]),
-            None if settings is None else Path(settings),
-            options.get("--profile", "default"),
-        )
+        run_attached(config, settings, options.get("--profile", "default"))
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED_EXIT)
     except AttachError as error:
-        sys.stderr.write(f"{OWN_GATEWAY_NOTE}: {error}\n")
+        note_own_gateway(config, settings, error)
         sys.argv.append("--alone")
         return False
     except (ShortlistError, OSError):
@@ -69,6 +66,21 @@ def run_attached(config: Path, settings: Path | None, profile: str) -> None:
     sys.stderr.flush()
     # The configuration can have changed when a new gateway is needed.
     AttachedClient(attachment, lambda: attach(Identity.of(config, settings), profile)).run()
+
+
+def note_own_gateway(config: Path, settings: Path | None, error: Exception) -> None:
+    """Report on stderr why this client does not share a gateway.
+
+    Nothing is reported if the files are wrong: the client's own gateway ends with that error.
+    """
+    from ...errors import ShortlistError
+    from .configured_servers import read_gateway_files
+
+    try:
+        read_gateway_files(config, settings)
+    except ShortlistError:
+        return
+    sys.stderr.write(f"{_OWN_GATEWAY_NOTE}: {error}\n")
 
 
 def _serve_options(arguments: Sequence[str]) -> dict[str, str] | None:

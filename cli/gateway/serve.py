@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..console import note
-from .attaching import OWN_GATEWAY_NOTE, run_attached
+from .attaching import note_own_gateway, run_attached
 
 DEFAULT_PROFILE_NAME = "default"
 #: Variable with the seconds after which a gateway without clients ends; tests use it.
@@ -74,7 +74,7 @@ def serve(
         try:
             run_attached(config, settings, profile)
         except AttachError as error:
-            note(f"{OWN_GATEWAY_NOTE}: {error}")
+            note_own_gateway(config, settings, error)
         else:
             return
     _serve_here(config, settings, http, profile, background)

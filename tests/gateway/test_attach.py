@@ -243,6 +243,7 @@ def test_a_configuration_with_an_error_fails_as_it_does_alone(machine):
     assert client.process.wait(180) == 1
     client.close()
     assert b"pinned" in client.stderr
+    assert b"gateway of its own" not in client.stderr
 
 
 def test_another_value_of_a_variable_gives_another_gateway(machine):
