@@ -242,7 +242,9 @@ class Gateway:
             return await forward_call(self.fleet, context, client, call, call_recorder)
         arguments = dict(without_refused_nulls(_META_TOOL_SCHEMAS[name], arguments))
         if problems := _ARGUMENT_CHECKS[name].problems(arguments):
-            return error_result("The arguments do not fit: " + "; ".join(map(str, problems)))
+            names = ", ".join(_META_TOOL_SCHEMAS[name]["properties"])
+            problem_text = "; ".join(map(str, problems))
+            return error_result(f"The arguments do not fit: {problem_text}. {name} takes: {names}")
         call_tools = (
             tuple(CALL_TOOL_BY_EFFECT.values()) if client.profile.split_call_tool else (CALL_TOOL,)
         )

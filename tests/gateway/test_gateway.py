@@ -103,6 +103,11 @@ async def test_wrong_arguments_and_failures_are_answered(tmp_path):
         assert nothing.is_error
         bad = await client.call_tool("search_tools", {"query": 3})
         assert bad.is_error
+        misnamed = await client.call_tool("call_tool", {"tool": "one/add_numbers"})
+        assert text_of(misnamed) == (
+            "The arguments do not fit: /name: expected string (required), got nothing. "
+            "call_tool takes: name, arguments"
+        )
 
 
 async def test_a_server_that_dies_during_a_call_is_named_and_comes_back(tmp_path):
