@@ -117,10 +117,15 @@ def setting_error(location: tuple[int | str, ...], message: str) -> InitErrorDet
     )
 
 
-def validation_text(error: ValidationError) -> str:
-    """All errors in one line: `place: message; place: message`."""
+def validation_text(error: ValidationError, permitted: Iterable[str] = ()) -> str:
+    """All errors in one line: `place: message; place: message`.
+
+    Args:
+        error: the failed validation.
+        permitted: permitted keys, which the message for an unknown one lists.
+    """
     lines = []
-    for details in setting_errors(error, ()):
+    for details in setting_errors(error, permitted):
         place, message = ".".join(map(str, details["loc"])), str(details["type"])
         lines.append(f"{place}: {message}" if place else message)
     return "; ".join(lines)

@@ -65,9 +65,11 @@ def inspect_page(
     try:
         import anyio
 
+        from ..gateway.http_server import check_address
         from ..inspector.page_server import serve_page
     except ImportError as missing:
         raise MissingExtraError("the page", "gateway") from missing
+    check_address("127.0.0.1", port)
     if index is not None:
         subject = _of_index(index, events, pins, examples)
     elif config is not None:

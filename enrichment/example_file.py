@@ -120,6 +120,13 @@ def is_hostile(text: str) -> bool:
     return bool(quarantined(Trust().flags(Catalog([tool]))))
 
 
+_ROW_KEYS = tuple(
+    QUERIES_KEY if name == "queries" else field.alias or name
+    for name, field in ExampleQueryRow.model_fields.items()
+)
+"""Keys of a row in a file."""
+
+
 def read_example_queries(paths: Iterable[str | Path]) -> tuple[ExampleQueryRow, ...]:
     """The rows of JSON lines files.
 
@@ -151,7 +158,8 @@ def read_example_queries(paths: Iterable[str | Path]) -> tuple[ExampleQueryRow, 
                         )
                     rows.append(ExampleQueryRow.model_validate(row))
                 except ValidationError as error:
-                    raise ConfigError(f"{path}, row {number}: {validation_text(error)}") from None
+                    problems = validation_text(error, _ROW_KEYS)
+                    raise ConfigError(f"{path}, row {number}: {problems}") from None
                 except (ValueError, RecursionError) as error:
                     raise ConfigError(f"{path}, row {number}: no JSON: {error}") from None
     return tuple(rows)

@@ -6,6 +6,9 @@ Routes, bearer tokens, the end of a session, and the server that listens.
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -20,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
+from ..errors import ConfigError
 from .connections.json_repair import JsonRepair
 from .http_connections import LISTEN_BACKLOG, ClientConnections, connection_limit
 
@@ -32,6 +36,39 @@ if TYPE_CHECKING:
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 #: Path of the operator's page.
 PAGE_PATH = "/inspect"
+
+
+def check_address(host: str, port: int) -> None:
+    """Refuse an address on which no server can listen, before anything is started for it.
+
+    Args:
+        host: address to listen on.
+        port: port to listen on, 0 for a free one.
+
+    Raises:
+        ConfigError: another program listens there, or this machine has no such address.
+    """
+    failures: list[OSError] = []
+    try:
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as failure:
+        addresses, failures = [], [failure]
+    for family, kind, protocol, _, address in addresses:
+        try:
+            with socket.socket(family, kind, protocol) as test_socket:
+                if sys.platform != "win32":
+                    test_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                test_socket.bind(address)
+        except OSError as failure:
+            failures.append(failure)
+    blocking_failures = [
+        failure for failure in failures if failure.errno in (errno.EADDRINUSE, errno.EACCES)
+    ]
+    if blocking_failures or len(failures) == max(1, len(addresses)):
+        reason = (blocking_failures or failures)[0].strerror
+        raise ConfigError(
+            f"{host}:{port}: cannot listen there: {reason}; use another address or port"
+        )
 
 
 async def serve_http(

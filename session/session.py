@@ -588,7 +588,7 @@ class Session:
             Keys without content are left out.
 
         Raises:
-            RequestError: the session has no format, or had no turn.
+            RequestError: the session has no format, or had no turn, or `messages` is no list.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -600,6 +600,8 @@ class Session:
         """
         if self.format is None:
             raise RequestError("request: the session has no format; make it with format=...")
+        if isinstance(messages, str | Mapping):
+            raise RequestError("messages: a list of messages, such as session.turn(...).messages")
         with self._lock:
             if self.shown is None:
                 raise RequestError("request: no tools yet; call session.turn(...) first")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ...errors import ConfigError
 from ..console import counted, note, plain_table, show
 from ..trust import change_lines
 from .configured_servers import logs_silenced, read_gateway_files, unstarted_fleet
@@ -16,6 +17,8 @@ from .configured_servers import logs_silenced, read_gateway_files, unstarted_fle
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from ...catalog import Catalog
+    from ...enrichment.example_file import ExampleQueryRow
     from ...gateway.clients.client_config import ClientConfig
     from ...gateway.connections.server_log import LogTail
     from ...gateway.observe.server_inspection import ServerReport
@@ -26,8 +29,8 @@ Status = Literal["ok", "warn", "fail", "off"]
 _STYLE_BY_STATUS = {"ok": "green", "warn": "yellow", "fail": "bold red", "off": "dim"}
 _STDERR_PREFIX = "stderr: "
 """Start of a problem that quotes the end of a server's stderr."""
-_MAX_FLAGGED_SHOWN = 5
-"""Flagged tools shown of each kind; the JSON holds all."""
+_MAX_TOOLS_SHOWN = 5
+"""Tools shown of each kind; the JSON holds all."""
 _NAME_COLUMNS = 30
 """Columns of a server's name."""
 
@@ -80,6 +83,7 @@ class ServersReport:
         flags: tool id to what trust found.
         changes: definitions that differ from their pin.
         script_grants: grants of the scripts of each profile.
+        unused_ids_by_file: file of example queries to the ids in it that no server has.
     """
 
     file: Path
@@ -89,6 +93,7 @@ class ServersReport:
     flags: Mapping[str, Flag]
     changes: tuple[DefinitionChange, ...] = ()
     script_grants: tuple[ScriptGrants, ...] = ()
+    unused_ids_by_file: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def is_quarantining(self) -> bool:
@@ -109,6 +114,7 @@ class ServersReport:
             "problems": list(self.problems),
             "changed": [change.to_dict() for change in self.changes],
             "scripts": [grants.to_dict() for grants in self.script_grants],
+            "unused_examples": {path: list(ids) for path, ids in self.unused_ids_by_file.items()},
             "flagged": [
                 {
                     "id": tool_id,
@@ -141,6 +147,7 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     client_config = files.client_config
     import anyio
 
+    from ...enrichment import read_example_queries
     from ...enrichment.library import Library
     from ...enrichment.tool_examples import LIBRARY
     from ...gateway.connections.server_log import LogTail
@@ -175,6 +182,18 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         for problem in client_config.problems
         if not any(_problem_of_server(problem, name) for name in client_config.unusable_servers)
     ]
+    unused_ids_by_file: dict[str, tuple[str, ...]] = {}
+    unavailable_servers = {report.name for report in reports if not report.available}
+    for path in settings_of_engine.index.example_queries:
+        if path == LIBRARY:
+            continue
+        try:
+            ids = _unused_example_ids(read_example_queries([path]), catalog, unavailable_servers)
+        except ConfigError as error:
+            file_problems.append(f"engine.index.example_queries: {error}")
+        else:
+            if ids:
+                unused_ids_by_file[str(path)] = ids
     return ServersReport(
         file=files.path,
         settings=files.settings_path,
@@ -183,6 +202,19 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         flags=flags,
         changes=() if pins is None else Pins.read(pins).changes(catalog),
         script_grants=tuple(script_grants(files.settings, catalog, quarantined(flags))),
+        unused_ids_by_file=unused_ids_by_file,
+    )
+
+
+def _unused_example_ids(
+    rows: Iterable[ExampleQueryRow], catalog: Catalog, unavailable_servers: Collection[str]
+) -> tuple[str, ...]:
+    """Ids in rows that no server has. Of servers that did not start, none is named."""
+    ids = dict.fromkeys(row.tool for row in rows if row.fingerprint is None)
+    return tuple(
+        tool_id
+        for tool_id in ids
+        if tool_id not in catalog and tool_id.partition("/")[0] not in unavailable_servers
     )
 
 
@@ -236,6 +268,11 @@ def show_servers(report: ServersReport) -> None:
     parts += [Text(f"{report.file}: {problem}", style="red") for problem in report.problems]
     if known := ", ".join(_library_flag_counts(report)):
         parts.append(Text(f"with example queries of the package: {known}", style="dim"))
+    for path, ids in report.unused_ids_by_file.items():
+        names = ", ".join(ids[:_MAX_TOOLS_SHOWN])
+        if len(ids) > _MAX_TOOLS_SHOWN:
+            names += f" and {len(ids) - _MAX_TOOLS_SHOWN} more"
+        parts.append(Text(f"{path}: no server has the tool: {names}", style="yellow"))
     for grants in report.script_grants:
         parts += _script_lines(grants)
     if report.changes:
@@ -331,9 +368,9 @@ def _flagged_parts(report: ServersReport, level: str, title: str) -> Iterator[An
         return
     yield ""
     yield Text(title, style="bold")
-    for tool_id, flag in list(flags.items())[:_MAX_FLAGGED_SHOWN]:
+    for tool_id, flag in list(flags.items())[:_MAX_TOOLS_SHOWN]:
         yield Padding(Text(tool_id), (0, 0, 0, 2))
         yield from (Padding(Text(line, style="dim"), (0, 0, 0, 4)) for line in flag.reasons)
         yield Padding(Text(report.approve_command(tool_id)), (0, 0, 0, 4))
-    if len(flags) > _MAX_FLAGGED_SHOWN:
-        yield Text(f"  and {len(flags) - _MAX_FLAGGED_SHOWN:,} more: --json", style="dim")
+    if len(flags) > _MAX_TOOLS_SHOWN:
+        yield Text(f"  and {len(flags) - _MAX_TOOLS_SHOWN:,} more: --json", style="dim")

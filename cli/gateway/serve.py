@@ -18,6 +18,7 @@ from ..console import note
 from .attaching import note_own_gateway, run_attached
 
 DEFAULT_PROFILE_NAME = "default"
+_MAX_PORT = 65535
 #: Variable with the seconds after which a gateway without clients ends; tests use it.
 _IDLE_VARIABLE = "SHORTLIST_IDLE_END_S"
 
@@ -188,16 +189,17 @@ def _serve_here(
     elif http is None:
         serving = gateway.serve_stdio
     else:
-        from ...gateway.http_server import LOOPBACK_HOSTS, serve_http
+        from ...gateway.http_server import LOOPBACK_HOSTS, check_address, serve_http
 
         host, _, port = http.rpartition(":")
-        if not port.isdecimal():
+        if not port.isdecimal() or int(port) > _MAX_PORT:
             raise typer.BadParameter(f"--http {http!r}: HOST:PORT, such as 127.0.0.1:8765")
         address = host.strip("[]") or "127.0.0.1"
         if address not in LOOPBACK_HOSTS and not clients.tokens:
             raise typer.BadParameter(
                 f"--http {http}: other machines reach this address; give each profile a token first"
             )
+        check_address(address, int(port))
         secret, page = gateway_settings.metrics_token, None
         if operator_token is not None and history is not None:
             from ...inspector.page_app import page_app

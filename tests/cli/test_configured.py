@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from pathlib import Path
 from time import monotonic
@@ -169,6 +170,29 @@ def test_search_says_that_the_gateway_finds_no_tool_to_fit(run, mcp_json):
 )
 def test_a_search_has_one_source(run, options, message):
     assert message in " ".join(run("search", "x", *options, code=2).stderr.split())
+
+
+def test_the_doctor_reads_the_files_of_example_queries(run, run_json, mcp_json, tmp_path):
+    rows = [{"tool": f"{server}/x", "requests": ["how many?"]} for server in ("sums", "broken")]
+    file = tmp_path / "examples.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    engine = {"tiers": ["lexical"], "index": {"example_queries": ["library", "examples.jsonl"]}}
+    path = mcp_json({"sums": SUMS, "broken": BROKEN}, engine=engine)
+    assert run_json("doctor", "--config", path, code=1)["unused_examples"] == {
+        str(file): ["sums/x"]
+    }
+    file.unlink()
+    shown = " ".join(run("doctor", "--config", path, code=1).stdout.split())
+    assert "engine.index.example_queries: " in shown
+    assert "examples.jsonl: cannot be read" in shown
+
+
+def test_a_page_on_a_port_in_use_is_one_line(run, mcp_json):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        failed = run("inspect", "--config", mcp_json({"sums": SUMS}), "--port", port, code=1)
+    assert f"error: 127.0.0.1:{port}: cannot listen there: " in failed.stderr
+    assert len(failed.stderr.splitlines()) == 1
 
 
 def test_stats_reads_the_events_that_the_settings_name(run, mcp_json, tmp_path):

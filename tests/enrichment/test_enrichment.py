@@ -99,6 +99,9 @@ class TestRows:
         path = rows_file(tmp_path, {"tool": "a/b", "queries": ["x"]})
         with pytest.raises(ConfigError, match="row 1: no key 'queries'; write 'requests'"):
             read_example_queries([path])
+        path = rows_file(tmp_path, {"tool": "a/b", "request": ["x"]})
+        with pytest.raises(ConfigError, match=r"request: unknown setting; use .* requests"):
+            read_example_queries([path])
 
     def test_a_file_that_is_none_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="absent"):

@@ -14,7 +14,9 @@ import pytest
 from mcp import Client
 from mcp_types.version import LATEST_MODERN_VERSION
 
+from shortlist.errors import ConfigError
 from shortlist.gateway.connections.server_spec import ServerSpec
+from shortlist.gateway.http_server import check_address
 from shortlist.gateway.upstream import server_connection as upstream
 from shortlist.gateway.upstream.server_connection import UpstreamError
 from shortlist.tests.gateway.fleets import HERE, call, running, text_of, until
@@ -142,3 +144,16 @@ async def _comes_back(fleet, server):
                 break
             except UpstreamError:
                 await anyio.sleep(0.2)
+
+
+def test_an_address_that_is_taken_or_not_of_this_machine_is_refused():
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(
+            ConfigError, match=rf"127.0.0.1:{port}: cannot listen there: .*in use; "
+        ):
+            check_address("127.0.0.1", port)
+    check_address("127.0.0.1", port)
+    check_address("127.0.0.1", 0)
+    with pytest.raises(ConfigError, match=r"192\.0\.2\.1:8765: cannot listen there"):
+        check_address("192.0.2.1", 8765)

@@ -438,6 +438,10 @@ def test_a_reply_of_another_provider_is_refused(engine: Engine) -> None:
         engine.session().handle(responses([("a", {})]), 7)  # type: ignore[arg-type]
     with pytest.raises(RequestError, match="has no format"):
         engine.session().request([])
+    asked = engine.session(format="openai")
+    asked.turn("read the feed")
+    with pytest.raises(RequestError, match="messages: a list of messages"):
+        asked.request("read the feed")  # type: ignore[arg-type]
 
 
 def test_without_a_format_calls_are_handled_too(engine: Engine) -> None:
