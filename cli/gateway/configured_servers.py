@@ -186,9 +186,9 @@ def gateway_engine(
         ConfigError: a file cannot be read, or no server has listed a tool yet.
         MissingExtraError: the gateway is not installed.
     """
+    files = read_gateway_files(config, settings)
     from ...gateway.upstream.fleet import Fleet
 
-    files = read_gateway_files(config, settings)
     engine_settings = dict(files.settings.engine)
     if tiers is not None:
         engine_settings |= {"tiers": list(tiers), "default_tier": next(iter(tiers))}
@@ -230,9 +230,9 @@ def gateway_view(
             profile.
         MissingExtraError: the gateway is not installed.
     """
+    engine, files, fleet = gateway_engine(config, settings)
     from ...gateway.profiles.profile import ClientProfiles, ProfileViews
 
-    engine, files, fleet = gateway_engine(config, settings)
     client = ClientProfiles.of(files.settings, profile).default
     client = replace(client, scopes=client.scopes | state.scopes)
     views = ProfileViews(engine=engine, profile=client, hidden_ids=lambda: fleet.hidden_ids)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from time import monotonic
@@ -193,6 +194,21 @@ def test_a_page_on_a_port_in_use_is_one_line(run, mcp_json):
         failed = run("inspect", "--config", mcp_json({"sums": SUMS}), "--port", port, code=1)
     assert f"error: 127.0.0.1:{port}: cannot listen there: " in failed.stderr
     assert len(failed.stderr.splitlines()) == 1
+
+
+def test_without_the_extra_gateway_the_error_names_it(mcp_json):
+    program = (
+        "import sys; sys.modules.update(mcp=None, anyio=None, httpx2=None); "
+        "from shortlist.cli import main; main()"
+    )
+    path = mcp_json({"sums": SUMS})
+    for words in (["search", "x"], ["explain", "x", "sums/y"], ["list"], ["stats"]):
+        command = [sys.executable, "-c", program, *words, "--config", str(path)]
+        failed = subprocess.run(command, capture_output=True, text=True)
+        assert failed.returncode == 1
+        assert failed.stderr == (
+            "error: the gateway needs an optional dependency: pip install 'shortlist[gateway]'\n"
+        )
 
 
 def test_stats_reads_the_events_that_the_settings_name(run, mcp_json, tmp_path):
