@@ -82,7 +82,7 @@ def test_what_the_gateway_keeps_is_for_its_owner_only(tmp_path: Path) -> None:
     for name in ("manifests", "running"):
         (tmp_path / name).mkdir(mode=0o755)  # as earlier versions created it
     write_manifest(tmp_path / "manifests")
-    RunningProcesses(tmp_path / "running").started(1)
+    RunningProcesses(tmp_path / "running").record_start(1)
     Pins().pin([TOOL]).save(tmp_path / "pins" / "of" / "one.json")
     saved = SavedIndex(tmp_path / "index", ["math"], {"tiers": ["lexical"]})
     saved.save(saved.engine([TOOL]))

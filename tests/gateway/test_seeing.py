@@ -249,7 +249,11 @@ async def test_metrics_count_calls_searches_servers_and_tokens(tmp_path):
     metrics = Metrics(fleet, lambda: 7)
     async with gateway(fleet, metrics) as client:
         await use(client)
-        found = samples(metrics.text().decode())
+        # Events are counted in a thread of their own.
+        last = ("shortlist_calls_total", ("outcome", "server_error"), ("server", "one"))
+        with anyio.fail_after(30):
+            while last not in (found := samples(metrics.text().decode())):
+                await anyio.sleep(0.02)
     for outcome in ("ok", "tool_error", "invalid", "server_error"):
         name = ("shortlist_calls_total", ("outcome", outcome), ("server", "one"))
         assert found[name] == 1, outcome
