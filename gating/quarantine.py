@@ -102,4 +102,4 @@ class Quarantine:
             if flag.is_about_id:
                 # Who made up the id wrote what a model would read here.
                 public_id = f"quarantined-{sha256(tool_id.encode()).hexdigest()[:12]}"
-        return Refusal(tool_id, "quarantined", sentence, (), {"code": code}, shown=public_id)
+        return Refusal(tool_id, "quarantined", sentence, (), {"code": code}, public_id=public_id)

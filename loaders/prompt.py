@@ -450,7 +450,7 @@ class Prompt:
                 for name, _, detail in batch
             )
         self._lines_in_use = lines_in_use(self._working_set, self.history.servers_in_use, self.pool)
-        self._use_layout(replace(layout, in_use_text=self._lines_in_use.text))
+        self._use_layout(replace(layout, servers_in_use_text=self._lines_in_use.text))
         self._prefix_tokens = self._count_prefix_tokens()
 
     def _answer_with_definitions(self, model_search: ModelSearchResult) -> SearchContent:
@@ -528,7 +528,7 @@ class Prompt:
         sent_count = 0 if placement.rebuilt else len(self._rendered.messages)
         before, self._stale = self._rendered, False
         self._lines_in_use = lines_in_use(self._working_set, self.history.servers_in_use, self.pool)
-        self._use_layout(replace(placement.layout, in_use_text=self._lines_in_use.text))
+        self._use_layout(replace(placement.layout, servers_in_use_text=self._lines_in_use.text))
         details = {entry.tool_id: entry.detail for entry in self._layout.promoted}
         defined = {name for name, detail in details.items() if detail >= Detail.SIGNATURE}
         visible_tools = self._tools_after_prefix((*active, *choice.line_ids))

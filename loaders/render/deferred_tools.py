@@ -23,7 +23,7 @@ from .renderer import (
     definition_texts,
     message_lines,
     provider_objects,
-    text_after_prefix,
+    servers_in_use_segments,
 )
 
 SEARCH_TOOL: Final = Tool(
@@ -74,13 +74,13 @@ class _DeferredTools(ProviderTools):
             "\n".join((compact_json(exchange), *definition_texts(batch)))
             for exchange, batch in zip(messages, layout.batches, strict=True)
         )
-        prefix_segments = [*definition_texts(prefix_tools), layout.text]
+        prefix_segments = [*definition_texts(prefix_tools), layout.prefix_text]
         return RenderedPrompt(
-            self.system(layout.text, layout.in_use_text),
-            self.listed(prefix_tools, layout),
-            messages,
-            "\n".join(prefix_segments),
-            (*prefix_segments, *text_after_prefix(layout), *batch_segments),
+            system=self.system(layout.prefix_text, layout.servers_in_use_text),
+            tools=self.listed(prefix_tools, layout),
+            messages=messages,
+            prefix="\n".join(prefix_segments),
+            segments=(*prefix_segments, *servers_in_use_segments(layout), *batch_segments),
         )
 
 
@@ -120,12 +120,14 @@ class AnthropicToolSearch(_DeferredTools, AnthropicTools):
             {"role": "user", "content": [result]},
         ]
 
-    def search_content(self, loaded: Batch, text: str) -> SearchContent:
-        """References to the tools, and the text."""
-        text = "\n".join(filter(None, (message_lines(loaded), text)))
+    def search_content(
+        self, loaded_tools: tuple[ToolEntry, ...], further_text: str
+    ) -> SearchContent:
+        """References to the tools, and the further text."""
+        text = "\n".join(filter(None, (message_lines(loaded_tools), further_text)))
         content: list[dict[str, Any]] = [
             {"type": "tool_reference", "tool_name": tool["name"]}
-            for tool in provider_objects(loaded)
+            for tool in provider_objects(loaded_tools)
         ]
         return [*content, *([{"type": "text", "text": text}] if text else [])]
 
@@ -176,9 +178,11 @@ class OpenAIToolSearch(_DeferredTools, OpenAIResponsesTools):
         text = message_lines(batch)
         return [call, output, *([self.message(text)] if text else [])]
 
-    def search_content(self, loaded: Batch, text: str) -> SearchContent:
-        """The definitions, grouped by server; the text alone if there are none."""
-        return _namespaces(loaded) or text
+    def search_content(
+        self, loaded_tools: tuple[ToolEntry, ...], further_text: str
+    ) -> SearchContent:
+        """The definitions, grouped by server; the further text alone if there are none."""
+        return _namespaces(loaded_tools) or further_text
 
 
 def search_output(call_id: str, tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
