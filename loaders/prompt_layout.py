@@ -18,11 +18,11 @@ class RenderedTool(NamedTuple):
 
     Attributes:
         text: the text that is counted; for tools in messages, also the text of the message.
-        tool: the provider's object; None for tools that are written as text.
+        provider_object: the tool as the provider takes it; None for tools that are written as text.
     """
 
     text: str
-    tool: Mapping[str, Any] | None = None
+    provider_object: Mapping[str, Any] | None = None
 
 
 class ToolEntry(NamedTuple):
@@ -32,14 +32,14 @@ class ToolEntry(NamedTuple):
         tool_id: id of the tool.
         detail: level of detail.
         text: the text that is counted, one line.
-        tool: the provider's object; None for tools that are written as text.
+        provider_object: the tool as the provider takes it; None for tools that are written as text.
         tokens: tokens of the text and its newline; 0 for a deferred tool.
     """
 
     tool_id: str
     detail: Detail
     text: str
-    tool: Mapping[str, Any] | None
+    provider_object: Mapping[str, Any] | None
     tokens: int
 
 

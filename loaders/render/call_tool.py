@@ -38,9 +38,9 @@ CALL_TOOL: Final = Tool(
 
 
 class MessageRenderer:
-    """Definitions travel in messages, as lines under the tools' ids. The list never changes.
+    """Definitions are in messages, as lines with the tools' ids. The list of tools never changes.
 
-    Nothing before a new batch moves, with any provider.
+    A new batch changes no earlier part of the prompt, so the cache of every provider stays valid.
 
     Args:
         provider: whose shape the system prompt, the messages and the listed tools take.

@@ -133,31 +133,32 @@ def write_entry(renderer: Renderer, tool: Tool, detail: Detail, summary: str) ->
         detail: level of detail.
         summary: summary of the tool; the full definition has none.
     """
-    text, native = renderer.render_tool(tool, detail, summary)
-    return ToolEntry(tool.id, detail, text, native, bundled_counter().count(f"{text}\n"))
+    rendered = renderer.render_tool(tool, detail, summary)
+    tokens = bundled_counter().count(f"{rendered.text}\n")
+    return ToolEntry(tool.id, detail, rendered.text, rendered.provider_object, tokens)
 
 
 @lru_cache(_CACHED_ENTRIES)
 def deferred_entry(renderer: Renderer, tool: Tool) -> ToolEntry:
     """A tool in full whose tokens are not counted, because the model does not read it yet."""
-    text, native = renderer.render_tool(tool, Detail.FULL, "")
-    return ToolEntry(tool.id, Detail.FULL, text, native, 0)
+    rendered = renderer.render_tool(tool, Detail.FULL, "")
+    return ToolEntry(tool.id, Detail.FULL, rendered.text, rendered.provider_object, tokens=0)
 
 
 def message_lines(entries: Iterable[ToolEntry]) -> str:
     """The entries that are written as text, under `BATCH_HEADING`; "" if there are none."""
-    texts = [entry.text for entry in entries if entry.tool is None]
+    texts = [entry.text for entry in entries if entry.provider_object is None]
     return f"{BATCH_HEADING}{chr(10).join(texts)}\n" if texts else ""
 
 
 def provider_objects(entries: Iterable[ToolEntry]) -> list[Mapping[str, Any]]:
     """The provider's objects of those entries that have one."""
-    return [entry.tool for entry in entries if entry.tool is not None]
+    return [entry.provider_object for entry in entries if entry.provider_object is not None]
 
 
 def definition_texts(entries: Iterable[ToolEntry]) -> list[str]:
     """The texts of those entries that have a provider's object, as the model reads them."""
-    return [entry.text for entry in entries if entry.tool is not None]
+    return [entry.text for entry in entries if entry.provider_object is not None]
 
 
 def servers_in_use_segments(layout: Layout) -> tuple[str, ...]:
