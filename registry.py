@@ -194,7 +194,7 @@ def resolve(kind: str, spec: str) -> ResolvedSpec:
 
 
 def arguments(
-    kind: str, spec: str, values: Mapping[str, Any], *, also: Iterable[str] = ()
+    kind: str, spec: str, values: Mapping[str, Any], *, section_keys: Iterable[str] = ()
 ) -> dict[str, Any]:
     """Validated settings of a part, as keyword arguments, defaults included.
 
@@ -202,7 +202,7 @@ def arguments(
         kind: a key of `BUILT_IN`.
         spec: name of the part, or the spec of a model.
         values: the given settings; they replace settings in the spec.
-        also: further keys to list in a message about an unknown key.
+        section_keys: keys of the section itself, to list in a message about an unknown key.
 
     Raises:
         ConfigError: there is no such part.
@@ -210,7 +210,9 @@ def arguments(
     """
     resolved = resolve(kind, spec)
     model = settings_model(kind, resolved.name)
-    return read_settings(model, {**resolved.settings, **values}, part=resolved.name, also=also)
+    return read_settings(
+        model, {**resolved.settings, **values}, part=resolved.name, section_keys=section_keys
+    )
 
 
 def load_model(kind: str, spec: str, threads: int | None, values: Mapping[str, Any]) -> Any:

@@ -25,7 +25,7 @@ from .errors import ConfigError
 from .settings import setting_error, setting_errors
 
 DEFAULT_RERANKER = "default"
-"""The reranker of a tier that stands for the top-level setting."""
+"""Value of a tier's `reranker`: use the top-level setting `reranker`."""
 
 RERANK_TIER = "rerank"
 """The built-in tier that exists only if the top-level setting `reranker` is set."""
@@ -149,11 +149,14 @@ class PartSection(Section):
         part_values = {
             str(key): value for key, value in values.items() if key not in section_values
         }
+        # A spec is a registered name; for encoders and rerankers also `NAME:MODEL`, see `registry`.
         spec = section_values.get(cls.name_field, cls.model_fields[cls.name_field].default)
         if not isinstance(spec, str):
             return section_values, []
         try:
-            settings = registry.arguments(cls.part_kind, spec, part_values, also=cls.model_fields)
+            settings = registry.arguments(
+                cls.part_kind, spec, part_values, section_keys=cls.model_fields
+            )
         except ConfigError as error:
             return section_values, [setting_error((cls.name_field,), str(error))]
         except ValidationError as error:
@@ -165,11 +168,15 @@ class PartSection(Section):
             return section_values, [
                 setting_error((cls.name_field,), f"{message}; its settings need other names")
             ]
-        in_spec = registry.resolve(cls.part_kind, spec).settings
-        return {
-            **section_values,
-            **{key: settings[key] for key in settings if key in part_values or key not in in_spec},
-        }, []
+        # A setting in the spec itself, such as its model, becomes a key only if the table has that
+        # key. The key then takes precedence.
+        spec_settings = registry.resolve(cls.part_kind, spec).settings
+        part_settings = {
+            key: value
+            for key, value in settings.items()
+            if key in part_values or key not in spec_settings
+        }
+        return {**section_values, **part_settings}, []
 
 
 class ModelSection(PartSection):
@@ -250,8 +257,8 @@ def checked_model(section: type[ModelSection], protocol: type, value: Any) -> An
     if isinstance(value, Mapping | section):
         return section.model_validate(value)
     raise ValueError(
-        f"a name, a table of `name` and settings, or an object (of a function: "
-        f"{protocol.__name__}.of), not {type(value).__name__}"
+        f"a name, a table of `name` and settings, or an object ({protocol.__name__}.of makes one "
+        f"from a function), not {type(value).__name__}"
     )
 
 

@@ -62,7 +62,7 @@ def read_settings(
     values: Mapping[str, Any],
     *,
     part: str,
-    also: Iterable[str] = (),
+    section_keys: Iterable[str] = (),
 ) -> dict[str, Any]:
     """The validated value of every setting, defaults included.
 
@@ -70,7 +70,7 @@ def read_settings(
         model: the part's settings model.
         values: the given settings.
         part: registered name of the part, for messages.
-        also: further permitted keys, for messages.
+        section_keys: further keys that the section permits, to list in messages.
 
     Raises:
         ValidationError: a key is unknown or a value is wrong. Its messages are complete.
@@ -78,14 +78,16 @@ def read_settings(
     fields = list(model.model_fields)
     unknown = set(values) - set(fields) if model.model_config.get("extra") != "allow" else set()
     problems = [
-        setting_error((key,), _unknown([*fields, *also], part)) for key in values if key in unknown
+        setting_error((key,), _unknown([*fields, *section_keys], part))
+        for key in values
+        if key in unknown
     ]
     try:
         validated = model.model_validate(
             {key: value for key, value in values.items() if key not in unknown}
         )
     except ValidationError as error:
-        problems += setting_errors(error, [*fields, *also], part)
+        problems += setting_errors(error, [*fields, *section_keys], part)
     if problems:
         raise ValidationError.from_exception_data(model.__name__, problems)
     return {

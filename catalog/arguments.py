@@ -22,11 +22,11 @@ from jsonschema import validators
 from jsonschema.exceptions import ValidationError, best_match
 from referencing import Registry
 
-#: Problems told at once.
+#: Maximum number of problems in one answer.
 MAX_PROBLEMS = 5
-#: Values in one call's arguments.
+#: Maximum number of values in one call's arguments.
 MAX_VALUES = 20_000
-#: Errors that are looked through for values of `null`.
+#: Maximum number of errors that are searched for values of `null`.
 _MAX_NULLS = 200
 _SHOWN_CHARS = 80
 _MAX_CHOICES, _CHOICE_CHARS = 12, 30
@@ -185,7 +185,7 @@ def _contains_null(value: Any) -> bool:
 def _problem_of(error: ValidationError) -> ArgumentProblem:
     """The problem that is easiest to correct. Of alternatives, the one that fits best."""
     if error.context:
-        # It expects every `type` to be a text or a list, and a server may send anything.
+        # `best_match` raises TypeError where a server's `type` is neither a text nor a list.
         with suppress(TypeError):
             error = best_match([_trim_branches(error)]) or error
     path = [str(part) for part in error.absolute_path]
@@ -310,35 +310,50 @@ def _to_dicts_and_lists(value: Any) -> Any:
 
 
 _MAX_DIALECT_CHARS = 200
-#: Steps taken before the rest is left to the server; a step is some microsecond. A large real call
-#: takes some thousands.
+#: Maximum number of steps of one check. A step takes about a microsecond; a large real call takes
+#: some thousands. The server has to check what is left.
 MAX_STEPS = 40_000
-#: Seconds of this thread after which the rest is left too: for what steps do not foresee.
+#: Maximum seconds of processor time of one check, for work that costs more than its steps.
 MAX_SECONDS = 0.04
-# Steps between two looks at the clock.
+#: Number of steps after which the time is checked again.
 _CLOCK_INTERVAL = 200
-# Steps of one keyword, of one entry of its value (a branch, a choice), of one error.
-_KEYWORD_STEPS, _ENTRY_STEPS, _ERROR_STEPS = 4, 4, 10
-# Characters of an instance that is compared or written into an error, for a step.
+#: Steps of a reference that is no pointer: the library searches the whole schema for its target.
+#: As many as make the next check of the time due.
+_REFERENCE_STEPS = _CLOCK_INTERVAL
+#: Steps of one keyword of a schema.
+_KEYWORD_STEPS = 4
+#: Steps of one entry in the value of a keyword, such as a branch of `anyOf`.
+_ENTRY_STEPS = 4
+#: Steps of one error.
+_ERROR_STEPS = 10
+#: Characters that are compared, or written into an error, in one step.
 _CHARS_A_STEP = 256
-# Characters of a text a pattern is tried on, of the pattern, and repetitions without a fixed count
-# in it: at most a few million comparisons, so many for a step; and the steps of compiling.
-_MAX_TRIED_CHARS, _MAX_PATTERN_CHARS, _MAX_REPETITIONS = 200, 200, 2
-_COMPARISONS_A_STEP, _COMPILE_STEPS = 400, 400
+#: Maximum length of a text that is matched against a pattern; longer ones are not checked.
+_MAX_TRIED_CHARS = 200
+#: Maximum length of a pattern; longer ones are not checked.
+_MAX_PATTERN_CHARS = 200
+#: Maximum number of repetitions without a fixed count in a pattern; one more if it begins with `^`.
+_MAX_REPETITIONS = 2
+#: Comparisons of characters in one step, when a pattern is matched.
+_COMPARISONS_A_STEP = 400
+#: Steps to compile a pattern.
+_COMPILE_STEPS = 400
+#: A repetition in a pattern.
 _REPETITION = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\d*\}|\?)")
+#: Parts of a pattern that may cost too much: a repeated group, `(?` groups, a back-reference.
 _UNBOUNDED = re.compile(r"\)[*+{]|\(\?|\\[1-9]")
-# Keywords whose cost does not show in the number of keywords met.
+#: Keywords that are not checked: their cost does not depend on the number of keywords alone.
 _LEFT_TO_SERVER = ("unevaluatedItems", "unevaluatedProperties", "patternProperties")
-# Keywords whose entries are schemas that are all tried.
+#: Keywords whose value is a list of schemas, each of which is checked.
 _BRANCH_KEYWORDS = ("allOf", "anyOf", "oneOf", "prefixItems", "items", "disallow", "extends")
-# Unless they are pointers, the library looks through the whole schema for what they name.
+#: Keywords that refer to another part of the schema.
 _REFERENCE_KEYWORDS = ("$ref", "$dynamicRef", "$recursiveRef")
 
 Errors = Iterator[ValidationError]
 
 
 class _BudgetUsedUp(Exception):
-    """The budget of steps is used up."""
+    """The steps or the time of the check are used up."""
 
 
 class _Steps:
@@ -360,6 +375,11 @@ class _Steps:
         self._deadline: float | None = None
 
     def take(self, steps: int) -> None:
+        """Count steps.
+
+        Raises:
+            _BudgetUsedUp: the steps or the time of the check are used up.
+        """
         self.remaining -= steps
         if self.remaining < 0:
             raise _BudgetUsedUp
@@ -394,7 +414,7 @@ def _validator(schema: Mapping[str, Any]) -> Any:
     try:
         return checker(schema, registry=Registry())
     except Exception:  # noqa: BLE001
-        # Whatever a wrong schema raises, in the library or in a library below it.
+        # A wrong schema may raise any error in the libraries.
         return None
 
 
@@ -409,7 +429,7 @@ def _first_errors(validator: Any, instance: object, most: int) -> list[Validatio
             if len(errors) == most:
                 break
     except Exception:  # noqa: BLE001
-        # Whatever a wrong schema raises, in the library or in a library below it.
+        # `_BudgetUsedUp`, or any error that a wrong schema causes in the libraries.
         return errors
     return errors
 
@@ -453,7 +473,7 @@ def _with_budget(name: str, keyword: Callable[..., Errors | None]) -> Callable[.
         listed = len(value) if isinstance(value, dict | list) else 0
         steps.take(_KEYWORD_STEPS + entries + listed * an_entry)
         if refers and not str(value).startswith("#/"):
-            steps.take(_CLOCK_INTERVAL)
+            steps.take(_REFERENCE_STEPS)
         for error in keyword(validator, value, instance, schema) or ():
             steps.take(_ERROR_STEPS + steps.instance_steps)
             yield error

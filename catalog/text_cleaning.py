@@ -7,8 +7,9 @@ stream-safe format). Text is then normalised to NFC and cut to its bound.
 
 Kept, because scripts and emoji need them: one zero-width joiner or non-joiner after a letter or
 mark of a script that joins (Arabic, Indic, ...), a zero-width joiner between two emoji, and an
-emoji or text presentation selector after a symbol. Tag characters are always removed, also those
-of the three regional flags, which become a plain black flag. These are counted apart.
+emoji or text presentation selector after a symbol. Tag characters are always removed. The flags
+of England, Scotland and Wales are a black flag and tag characters, so only the black flag stays.
+Their tag characters are counted as the kind `flag tag`.
 """
 
 from __future__ import annotations
@@ -65,16 +66,22 @@ _FLAG_TAGS = (
     "(?<=\U0001f3f4)\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067"
     "|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f"
 )
-_INVISIBLE = re.compile(
+#: Matches a kept character (group 1), a flag's tags, or a removed one; the group tells the kind.
+_KEPT_OR_REMOVED = re.compile(
     f"({_KEPT_CHARACTERS})|({_FLAG_TAGS})|"
     + "|".join(f"([{characters}])" for characters in _REMOVED_BY_KIND.values())
 )
-_SUSPECT = re.compile(f"[{''.join(_REMOVED_BY_KIND.values())}]")
+#: Matches characters that may be removed, wherever they stand: a quick test.
+_MAYBE_REMOVED = re.compile(f"[{''.join(_REMOVED_BY_KIND.values())}]")
 _KIND_OF_GROUP = ("", "", "flag tag", *_REMOVED_BY_KIND)
 _JOINERS = re.compile("[\u200c\u200d]")
 _LINE_ENDS = "\u2028\u2029"
-_UNSEEN = re.compile(f"({_KEPT_CHARACTERS})|[{''.join(_REMOVED_BY_KIND.values())}{_LINE_ENDS}]")
-_MAX_PASSES = 4  # real text settles in two; text made to need more loses its joiners
+#: Matches a kept character (group 1), or one that `written_out` writes as its code point.
+_KEPT_OR_WRITTEN_OUT = re.compile(
+    f"({_KEPT_CHARACTERS})|[{''.join(_REMOVED_BY_KIND.values())}{_LINE_ENDS}]"
+)
+#: Real text needs two passes. The fourth pass removes all joiners, so that any text ends.
+_MAX_PASSES = 4
 
 
 @cache
@@ -158,7 +165,7 @@ def written_out(text: str) -> str:
         'pay \\u202e001'
     """
     text = text.replace("\r\n", "\n")
-    return text if _PLAIN.fullmatch(text) else _UNSEEN.sub(_code_point, text)
+    return text if _PLAIN.fullmatch(text) else _KEPT_OR_WRITTEN_OUT.sub(_code_point, text)
 
 
 def _code_point(match: re.Match[str]) -> str:
@@ -183,7 +190,7 @@ def _strip(text: str, field: str, notes: CleaningNotes) -> str:
     passes = 0
     while True:  # a removal can bring marks together, and reordering those can strand a joiner
         passes += 1
-        visible = _INVISIBLE.sub(replacement, text) if _SUSPECT.search(text) else text
+        visible = _KEPT_OR_REMOVED.sub(replacement, text) if _MAYBE_REMOVED.search(text) else text
         if passes == _MAX_PASSES:
             counts["zero-width"] += len(visible)
             visible = _JOINERS.sub("", visible)

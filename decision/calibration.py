@@ -146,9 +146,9 @@ class Calibration:
 
     Args:
         decider: the models.
-        reports: tier to its figures, on queries that were not used for fitting.
-        start: tier to the origin of its model: `bundled` (only the limits below which it abstains
-            and drops hits are new) or `requests` (a logistic model of these queries).
+        reports: tier to its figures, by cross-validation.
+        start: tier to where its model comes from. `bundled`: the bundled model, with new limits for
+            abstaining and for dropping hits. `requests`: a logistic model fitted to these queries.
         negative_count: number of queries searched again without the servers of their tools.
     """
 
@@ -321,18 +321,19 @@ def fit_tier(
 
 
 def lowest_kept(values: NDArray[np.float64], lost: float) -> float:
-    """The value below which at most a share `lost` of further values is expected.
+    """The limit below which at most a share `lost` of new values of the same kind is expected.
 
-    The quantile of split conformal prediction (Lei et al. 2018): at most floor(lost (n + 1)) - 1 of
-    the n values are below.
+    The limit is the value in place floor(lost (n + 1)) of the n sorted values, as in split
+    conformal prediction (Lei et al. 2018).
 
     Args:
         values: shape (n,).
         lost: share of values that may be below, 0 to 1.
 
     Returns:
-        One of the values; 0 if they are too few.
+        One of the values; 0 if there are too few of them.
     """
+    # 1e-9: a product such as 0.29 * 100 is a little below the whole number.
     below = int(lost * (len(values) + 1) + 1e-9) - 1
     return float(np.sort(values)[below]) if below >= 0 else 0.0
 
@@ -376,12 +377,12 @@ def cross_validate(
     *,
     k: int,
 ) -> Report:
-    """Fit to all parts but one and measure on that one, for each part.
+    """The figures of a cross-validation: each part is measured by a model of the other parts.
 
     Args:
         examples: examples of one tier.
-        negatives: negative examples made from those of the same groups. They are always used for
-            fitting, and for measuring only if `examples` has no negative ones.
+        negatives: negative examples made from the same queries. `fit` always gets them. They are
+            measured only if a tool fits every query of `examples`.
         fit: function that fits a model to examples and negative examples.
         k: number of hits that are offered at most.
 

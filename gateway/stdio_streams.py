@@ -24,9 +24,10 @@ if sys.platform != "win32":
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _MAX_READ_BYTES = 65_536
-#: A pipe that can be written takes at least so many bytes without blocking.
+#: Bytes of one write. A pipe that is ready takes at least as many without blocking.
 _MAX_WRITE_BYTES = 4_096
-#: A thread that waits for a reader looks so often whether the gateway ends.
+#: Milliseconds for which a thread waits until the client reads. A waiting thread cannot be
+#: cancelled, so the time is short.
 _POLL_MS = 500
 
 Streams = tuple["anyio.AsyncFile[str]", "anyio.AsyncFile[str] | None"]
@@ -36,8 +37,8 @@ Streams = tuple["anyio.AsyncFile[str]", "anyio.AsyncFile[str] | None"]
 def standard_streams() -> Iterator[Streams]:
     """Standard input and output for the SDK's `stdio_server`; None where it opens its own.
 
-    Meanwhile other readers of stdin in this process get its end at once, and what they print goes
-    to stderr: it must not mix with messages.
+    Meanwhile other code of this process reads an empty stdin. What it prints goes to stderr, so
+    that it does not mix with messages.
     """
     if sys.platform == "win32":
         yield _threaded(sys.stdin.buffer), None
@@ -78,7 +79,10 @@ def _threaded(file: BinaryIO) -> anyio.AsyncFile[str]:
 
 
 class _RepairedLines:
-    """The part of a text file that the SDK reads.
+    """A text file with `readline`, the one method that the SDK needs.
+
+    `repaired_json` replaces the rest of an emoji that the client cut in two by U+FFFD. JSON parsers
+    would refuse the whole line.
 
     Args:
         file: a file with one JSON text in each line.
@@ -93,7 +97,7 @@ class _RepairedLines:
 
 
 class RepairedPipeLines:
-    """The lines of a pipe or socket, each repaired by `repaired_json`. The SDK iterates over them.
+    """The lines of a pipe or socket; the SDK iterates over them. Repaired as by `_RepairedLines`.
 
     Args:
         descriptor: the end to read from.

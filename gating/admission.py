@@ -224,14 +224,15 @@ class Admission:
             return self.unknown(name)
         tool = self.index.tools[row]
         refusal = self.refusal(tool.id)
-        # Who asks by a name alone is not told whose tool it is.
+        # A caller that knows only the name must not learn the server from the refusal.
         return tool if refusal is None else replace(refusal, tool_id=name)
 
     def find(self, name: str) -> int | None:
         """The row of an id, or of a name that only one permitted tool has; None if there is none.
 
-        If only denied tools have the name, the first of them by id. A name with `/` is an id only:
-        a server that calls its tool `github/get_me` would answer in place of another.
+        If only denied tools have the name, the row is that of the first of them by id. A name with
+        `/` is read as an id only. Otherwise a server could name its tool `github/get_me`, and get
+        calls that are meant for another server.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -259,7 +260,7 @@ class Admission:
         return [row for row in rows if self.mask is None or self.mask[row]]
 
     def is_ambiguous(self, name: str) -> bool:
-        """Whether several permitted tools have a name, which is not an id.
+        """Whether a text is no id, and the name of several permitted tools.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -313,12 +314,12 @@ class Admission:
         visible = self.visible
         if visible is None:
             return Denials(self.index.rows_in_id_order(~self.mask), self._refusal_of_row, nearest)
-        # The nearest rows of a query can be rows that the caller must not know of.
+        # Without `nearest`, which may return rows that the caller must not know of.
         return Denials(self.index.rows_in_id_order(~self.mask & visible), self._refusal_of_row)
 
     @cached_property
     def _claims(self) -> _Claims:
-        """Claims of the votes; those of one server count."""
+        """The claims of the votes. Those of the first server with a permitted claim count."""
         rows: list[int] = []
         failures: list[VoterFailure] = []
         counted_server: str | None = None
@@ -334,7 +335,7 @@ class Admission:
         return _Claims(tuple(rows), tuple(failures))
 
     def _row(self, tool_id: object) -> int | None:
-        # What a model asks for may be anything.
+        # A model may send any JSON value as an id.
         row = self.index.rows.get(tool_id) if isinstance(tool_id, str) else None
         return row if row is None or self.visible is None or self.visible[row] else None
 
@@ -382,7 +383,7 @@ class Admission:
             mask[excluded_rows] = False
         if mask is None or bool(mask.all()):
             return None
-        # Strategies are given the mask. Over bytes, nothing can make it writeable again.
+        # Strategies of other packages get the mask. An array over bytes stays read-only.
         return np.frombuffer(mask.tobytes(), np.bool_)
 
     def _refusal_of_row(self, row: int) -> Refusal:
@@ -423,7 +424,7 @@ class Allowed:
     unmatched: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, entries: Iterable[str] | None, catalog: CompiledGate) -> Allowed:
+    def of(cls, entries: Iterable[str] | None, compiled: CompiledGate) -> Allowed:
         """The rows that the entries of `allowed` match.
 
         An entry that is the id of a tool means only that tool, even if it contains wildcards. Any
@@ -432,7 +433,7 @@ class Allowed:
 
         Args:
             entries: ids and globs; None for no limit.
-            catalog: the catalog version.
+            compiled: the gate, compiled for the catalog version.
 
         Raises:
             RequestError: an entry is not a text.
@@ -441,19 +442,19 @@ class Allowed:
             return cls()
         if isinstance(entries, str):
             raise RequestError(f"allowed: a list of ids and globs, not the text {entries[:80]!r}")
-        mask = np.zeros(len(catalog.tools), np.bool_)
-        rows, rows_by_id, unmatched = catalog.rows, [], []
+        mask = np.zeros(len(compiled.tools), np.bool_)
+        rows_of_ids, unmatched = [], []
         try:
             for entry in dict.fromkeys(entries):
-                if (row := rows.get(entry)) is not None:
-                    rows_by_id.append(row)
+                if (row := compiled.rows.get(entry)) is not None:
+                    rows_of_ids.append(row)
                 elif not isinstance(entry, str):
                     raise RequestError(f"allowed: an id or a glob, not {entry!r:.80}")
-                elif is_wild(entry) and len(matched := catalog.granted(entry)):
+                elif is_wild(entry) and len(matched := compiled.granted(entry)):
                     mask[matched] = True
                 else:
                     unmatched.append(entry)
         except TypeError as error:
             raise RequestError(f"allowed: a list of ids and globs: {error}") from error
-        mask[rows_by_id] = True
+        mask[rows_of_ids] = True
         return cls(mask, tuple(unmatched))

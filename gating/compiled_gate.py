@@ -22,12 +22,12 @@ _ERROR_TEXT = 200
 
 
 class Demand(NamedTuple):
-    """A rule with a condition that concerns some tool.
+    """A rule whose condition some tools have to satisfy.
 
     Attributes:
         rule: the rule.
         condition_place: place of its condition in `CompiledGate.conditions`.
-        mask: rows that the rule's selectors match exactly or folded, shape (n,).
+        mask: rows of these tools, shape (n,): the rule's selectors match them exactly or folded.
     """
 
     rule: Rule
@@ -49,15 +49,16 @@ class CompiledGate:
         rows: tool id to row.
         conditions: every condition of the rules, each after its parts.
         condition_places: each condition's place in `conditions`.
-        demands: the rules with a condition that concern some tool, in the gate's order.
-        idle_rules: rules that concern no tool, with the part that has no effect: `condition` or
+        demands: the rules whose condition some tools have to satisfy, in the gate's order.
+        idle_rules: rules that match no tool, with the part that has no effect: `condition` or
             `provides`.
-        providers: (kind, name) of what calls provide, to the rows that provide it.
-        looked_up_names: for each set of the state the names that conditions look up, and their
-            places.
-        fixed_truths: truths that no state changes, with their places.
-        evaluated_conditions: the other conditions, parts first, with their places and the places of
-            their parts.
+        providers: kind and name of something that calls provide, such as `scopes` and `mail:send`,
+            to the rows of the tools that provide it.
+        looked_up_names: field of `State` to the names that conditions look up in it, each with the
+            place of its condition.
+        fixed_truths: place and truth of each condition that no state changes.
+        evaluated_conditions: each other condition, after its parts, with its place and the places
+            of its parts.
     """
 
     def __init__(self, gate: Gate, tools: Sequence[Tool], names: Names) -> None:
@@ -73,6 +74,7 @@ class CompiledGate:
         self.looked_up_names: dict[str, list[tuple[str, int]]] = {}
         self.fixed_truths: list[tuple[int, Truth]] = []
         self.evaluated_conditions: list[tuple[Condition, int, tuple[int, ...]]] = []
+        # Place of a condition to the rows that need not satisfy it.
         self._unconcerned_rows: dict[int, Mask] = {}
         self._unlocking_by_condition: dict[Condition, Rows | None] = {}
         self._matcher = Matcher(tools)
@@ -131,8 +133,8 @@ class CompiledGate:
     def waits_for_calls(self, tool_id: str) -> bool:
         """Whether the outcome of a call may change what a rule says about this tool.
 
-        True for a rule that asks for earlier calls, for milestones or for a predicate, and for one
-        that asks for a scope or a fact which a call provides.
+        True if a rule for the tool requires earlier calls, milestones or a predicate, or a scope or
+        a fact that a call provides.
         """
         row = self.rows.get(tool_id)
         return row is not None and any(
@@ -184,7 +186,7 @@ class CompiledGate:
             part_places = tuple(self.condition_places[part] for part in condition.composed_of())
             self.evaluated_conditions.append((condition, place, part_places))
         for pattern in condition.patterns():
-            # Now, while the matcher has its tables.
+            # Cached now: the matcher's tables are freed after the last rule.
             self.rows_matching(pattern, folded=True)
 
 
@@ -196,9 +198,8 @@ class GateEvaluation:
         state: state of the agent.
 
     Attributes:
-        truths: for each of `CompiledGate.conditions`, whether it holds and whether it fails, for
-            all rows alike or by row.
-        errors: each condition that gave no answer, with the reason.
+        truths: the truth of each condition, in the order of `CompiledGate.conditions`.
+        errors: each condition that could not be evaluated, with the reason.
     """
 
     def __init__(self, catalog: CompiledGate, state: State) -> None:
@@ -221,7 +222,11 @@ class GateEvaluation:
                 truths[place] = self._evaluate_condition(condition)
 
     def called(self, pattern: Pattern) -> Truth:
-        """Whether a call matches. Holds if one does exactly; fails if none does even folded."""
+        """Whether a tool that the pattern matches was called.
+
+        It holds if one matches exactly. It fails if none matches even folded, see `pattern.fold`.
+        Otherwise it is unknown.
+        """
         if not self.state.called:
             return NO
         rows, removed_ids = self._called_tools
@@ -252,7 +257,7 @@ class GateEvaluation:
             return condition.evaluate(self)
         except Unanswered as error:
             text = str(error)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it must deny
+        except Exception as error:  # noqa: BLE001 - any error must deny
             text = f"raised {type(error).__name__}: {error}"
             _LOG.debug("%s raised", condition.describe(), exc_info=True)
         self.errors[condition] = text[:_ERROR_TEXT]

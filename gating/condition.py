@@ -177,9 +177,9 @@ class Condition:
         raise NotImplementedError
 
     def state_member(self) -> tuple[str, str] | None:
-        """A set of the `State` and a name, if it holds exactly when the name is in that set.
+        """Field of `State` and name, if the condition holds exactly when the field has the name.
 
-        The gate then looks the name up and does not call `evaluate`, which is faster.
+        The gate then looks the name up, which is faster than `evaluate`. None for all others.
 
         Example:
             >>> from shortlist.gating import requires_scope
@@ -233,7 +233,7 @@ class Condition:
         return None if provided is None else catalog.providers.get(provided)
 
     def patterns(self) -> tuple[Pattern, ...]:
-        """The patterns of calls that `evaluate` asks for, its parts' own not included.
+        """The patterns that `evaluate` passes to `ConditionInput.called`, without its parts'.
 
         Example:
             >>> from shortlist.gating import after

@@ -68,7 +68,7 @@ def read_gate(declared: Mapping[str, Any], predicates: Predicates | None = None)
     Args:
         declared: a mapping with `scopes` (all scope names that exist) and `rules`. Each rule may
             have `name`, `tools`, `server`, `annotations`, `needs` and `provides`. For `needs`, see
-            `conditions`.
+            `condition_kinds`.
         predicates: functions by the name that conditions use. Other names are looked up in the
             entry points of the group `shortlist.predicate`.
 
@@ -181,9 +181,9 @@ def _ineffective_rules(compiled: CompiledGate) -> Iterator[RuleProblem]:
         "condition": "it concerns no tool of the catalog",
         "provides": "what it provides, no tool of the catalog provides (letter case counts here)",
     }
-    silent = {rule for rule, part in compiled.idle_rules if part == "condition"}
+    rules_with_problem = {rule for rule, part in compiled.idle_rules if part == "condition"}
     for rule, part in compiled.idle_rules:
-        if part == "condition" or rule not in silent:
+        if part == "condition" or rule not in rules_with_problem:
             yield RuleProblem("concerns_nothing", rule.described(), reasons[part], "warning")
 
 
@@ -203,7 +203,7 @@ def _missing_call_problems(compiled: CompiledGate) -> Iterator[RuleProblem]:
 
 
 def _missing_calls(compiled: CompiledGate, condition: Condition) -> tuple[Pattern, ...]:
-    """Patterns of needed calls that no tool matches; empty if the condition can do without."""
+    """Patterns of required calls that no tool matches; empty if it can hold without them."""
     if isinstance(condition, After):
         return () if compiled.rows_matching(condition.pattern).any() else (condition.pattern,)
     parts = [_missing_calls(compiled, part) for part in condition.composed_of()]

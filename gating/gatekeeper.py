@@ -35,7 +35,7 @@ class Gatekeeper:
 
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
-        # Weak, so that a catalog version goes with its last request.
+        # Weak keys: a catalog version is freed after its last request.
         self._compiled: WeakKeyDictionary[Index, _Compiled] = WeakKeyDictionary()
         self._lock = GuardedLock("engine")
         self._cached_with_rules = lru_cache(_CACHED_GATES)(partial(_gatekeeper_of_both, gate))
@@ -67,7 +67,7 @@ class Gatekeeper:
         with self._lock:
             compiled = self._compiled.get(index)
         if compiled is None:
-            # Not under the lock: requests to the version before must not wait for this one.
+            # Outside the lock, so that requests to the earlier version need not wait.
             compiled_now = self._compile(index)
             with self._lock:
                 compiled = self._compiled.setdefault(index, compiled_now)
@@ -109,9 +109,9 @@ class Gatekeeper:
             raise RequestError(f"state: a State, not {type(state).__name__}; see State.from_dict")
         if votes is not None and not isinstance(votes, Votes):
             raise RequestError(f"votes: Votes as collected, not {type(votes).__name__}")
-        catalog = self.compiled_gate(index)
-        evaluation = catalog.evaluate(State() if state is None else state)
-        return Admission(index, evaluation, Allowed.of(allowed, catalog), quarantine, votes)
+        compiled = self.compiled_gate(index)
+        evaluation = compiled.evaluate(State() if state is None else state)
+        return Admission(index, evaluation, Allowed.of(allowed, compiled), quarantine, votes)
 
 
 def _gatekeeper_of_both(gate: Gate, rules: Gate) -> Gatekeeper:

@@ -37,8 +37,8 @@ class Matcher:
         self._tools = tools
         # Keys: pattern and folded; globs of servers and folded; annotation and value.
         self._masks: dict[Hashable, Mask] = {}
-        self._granted: dict[str, Rows] = {}
-        self._granting = _Texts(tools, folded=False)
+        self._rows_of_globs: dict[str, Rows] = {}
+        self._texts_for_globs = _Texts(tools, folded=False)
         self.free_tables()
 
     def free_tables(self) -> None:
@@ -46,7 +46,7 @@ class Matcher:
         self._exact = _Texts(self._tools, folded=False)
         self._folded = _Texts(self._tools, folded=True)
         self._changed_by_folding: _Texts | None = None
-        self._hints: list[Mapping[str, Any]] | None = None
+        self._annotations: list[Mapping[str, Any]] | None = None
 
     def rows_matching(self, pattern: Pattern, *, folded: bool = False) -> Mask:
         """Rows a pattern matches, shape (n,); with `folded`, exactly or folded.
@@ -63,16 +63,16 @@ class Matcher:
 
     def granted(self, glob: str) -> Rows:
         """Rows that a glob in `allowed` matches exactly; none if it is not a valid glob."""
-        rows = self._granted.get(glob)
+        rows = self._rows_of_globs.get(glob)
         if rows is None:
             try:
-                rows = np.flatnonzero(self._granting.matching(Pattern(glob)))
+                rows = np.flatnonzero(self._texts_for_globs.matching(Pattern(glob)))
             except ConfigError:
                 rows = np.empty(0, np.intp)
-            if len(self._granted) >= _CACHED_GLOBS:
-                self._granted.clear()
+            if len(self._rows_of_globs) >= _CACHED_GLOBS:
+                self._rows_of_globs.clear()
             # Requests repeat their globs.
-            self._granted[glob] = rows
+            self._rows_of_globs[glob] = rows
         return rows
 
     def annotated(self, name: str, value: Scalar) -> Mask:
@@ -104,9 +104,9 @@ class Matcher:
         return self.rows_matching(pattern) | self._texts_for(pattern).matching(pattern)
 
     def _rows_with_annotation(self, name: str, value: Scalar) -> Mask:
-        if self._hints is None:
-            self._hints = [with_default_hints(tool.annotations) for tool in self._tools]
-        values = [annotations.get(name) for annotations in self._hints]
+        if self._annotations is None:
+            self._annotations = [with_default_hints(tool.annotations) for tool in self._tools]
+        values = [annotations.get(name) for annotations in self._annotations]
         # In JSON, true is not 1.
         is_bool = isinstance(value, bool)
         matches = [isinstance(actual, bool) == is_bool and actual == value for actual in values]
@@ -117,7 +117,10 @@ class Matcher:
         return mask | self._folded.rows_of_servers(globs) if folded else mask
 
     def _texts_for(self, pattern: Pattern) -> _Texts:
-        """The folded texts that still have to be tried after an exact match."""
+        """The folded texts to try after the exact ones.
+
+        All texts, if folding changes the pattern. Otherwise only those that folding changes.
+        """
         if pattern.text != fold(pattern.text):
             return self._folded
         if self._changed_by_folding is None:
@@ -132,12 +135,12 @@ class Matcher:
 
 
 def _plain_id(tool: Tool) -> str | None:
-    # An id of one's own choosing without a slash is a name as well.
+    # Patterns of names also match an id without a slash.
     return tool.id if "/" not in tool.id and tool.id != tool.name else None
 
 
 def _qualified(tool: Tool) -> str | None:
-    """`server/name` of a tool whose id is another."""
+    """`server/name` of a tool that has another id; None for other tools."""
     name = None if tool.server is None else f"{tool.server}/{tool.name}"
     return None if name == tool.id else name
 

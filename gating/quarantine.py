@@ -84,7 +84,7 @@ class Quarantine:
             if rows:
                 mask = np.ones(len(index.tools), np.bool_)
                 mask[rows] = False
-            # Requests ask about one version at a time, except those already under way.
+            # Only one version is cached, because nearly all requests use the newest.
             self._mask = (index, mask)
         return mask
 
@@ -100,6 +100,6 @@ class Quarantine:
         if flag is not None and flag.level == "quarantine":
             code, sentence = flag.code, flag.sentence
             if flag.is_about_id:
-                # Who made up the id wrote what a model would read here.
+                # The server chose the id, and a model would read its instructions here.
                 public_id = f"quarantined-{sha256(tool_id.encode()).hexdigest()[:12]}"
-        return Refusal(tool_id, "quarantined", sentence, (), {"code": code}, shown=public_id)
+        return Refusal(tool_id, "quarantined", sentence, (), {"code": code}, public_id=public_id)

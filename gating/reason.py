@@ -14,7 +14,7 @@ from .condition import REFUSAL_KINDS, Condition, Mask, Values, simple_conditions
 from .condition_kinds import After, AllOf, AnyOf, Not, Several
 from .matcher import Rows
 
-#: Tools named as leading to another, at most.
+#: Maximum number of ids in `Refusal.unlocked_by`.
 MAX_UNLOCKING_IDS = 5
 _HIDDEN = "a tool that you may not use"
 
@@ -46,10 +46,10 @@ class Reasons:
     def __init__(self, evaluation: GateEvaluation, admitted: Mask) -> None:
         self._evaluation = evaluation
         self._admitted = admitted
-        # Of each condition: where it holds, for all rows alike or by row.
+        # Whether each condition holds: one value for all rows, or one per row.
         self._holding: list[Values] = [holds for holds, _ in evaluation.truths]
         self._unlocking_by_condition: dict[Condition, Rows | None] = {}
-        # By the demands that fail, where these fail for every tool alike.
+        # Numbers of failing demands to their refusal, if they fail for every tool alike.
         self._cached: dict[tuple[int, ...], Refusal] = {}
 
     def refusal(self, row: int) -> Refusal:
@@ -77,7 +77,7 @@ class Reasons:
             failing.setdefault(condition, []).append(demand.rule.described())
         lack = _lack_of_all([self._find_lack(condition, row) for condition in failing])
         unmet = dict.fromkeys(lack.conditions)
-        # What exactly went wrong is for whoever reads the detail, not for the model.
+        # The reason names the failed predicate. Its error is in the detail only.
         unanswered = dict.fromkeys(
             part.label() for condition in unmet for part in self._unanswered(condition)
         )
@@ -128,9 +128,9 @@ class Reasons:
         return form
 
     def _without_hidden_ids(self, text: str, conditions: Iterable[Condition]) -> str:
-        """The reason without patterns that match only denied tools: they may be ids.
+        """The reason without patterns that match only denied tools, because these may be ids.
 
-        Such a call is not one that the model can make, or has to avoid from now on.
+        The model cannot call such a tool, so it does not need the pattern.
         """
         for condition in conditions:
             for part in simple_conditions(condition):
@@ -140,7 +140,7 @@ class Reasons:
         return text
 
     def _names_hidden(self, condition: Condition) -> bool:
-        """Whether it needs a call of tools of the catalog that are all denied."""
+        """Whether a condition requires a call, and all tools that match are denied."""
         if not isinstance(condition, After) or self._unlocking_rows(condition) is not None:
             return False
         rows = self._evaluation.catalog.rows_unlocking(condition)

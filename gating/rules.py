@@ -1,4 +1,4 @@
-"""Rules: which tools they concern, what they need and provide; and the gate that has them all."""
+"""Permission rules, what calls provide, and the gate: all rules of an engine."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ class Provides:
             object.__setattr__(self, kind, _names(f"provides.{kind}", names))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form, without what is empty."""
+        """JSON form, without empty fields."""
         return {kind: list(names) for kind in FIELDS_OF_PROVIDES if (names := getattr(self, kind))}
 
 
 class Rule:
     """A permission rule: the condition of some tools, or what a call of them provides; immutable.
 
-    A rule concerns the tools that all of its selectors match; without any, every tool. For the
-    condition, `tools` and `server` ignore letter case and character width; for what the tools
-    provide, they match exactly.
+    `tools`, `server` and `annotations` are selectors. A rule concerns the tools that all of its
+    selectors match; without selectors, every tool. For the condition, `tools` and `server` ignore
+    letter case and character width. For `provides`, they match exactly.
 
     Args:
         condition: condition that must hold; None for a rule that only has `provides`.
@@ -119,7 +119,7 @@ class Rule:
             raise ConfigError("`provides` needs `tools` or `server`: it cannot be for every tool")
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form, read by `gating.declaration`; without what is not set."""
+        """JSON form, read by `gating.declaration`; without fields that are not set."""
         form: dict[str, Any] = {
             "name": self.name,
             "tools": self.tools and [pattern.text for pattern in self.tools],
@@ -206,8 +206,8 @@ def _names(field: str, values: Iterable[str]) -> tuple[str, ...]:
 class Gate:
     """All permission rules of an engine; immutable.
 
-    A tool is permitted if the condition of every rule that concerns it holds, and if no rule
-    concerns it. `CompiledGate` applies the rules to a catalog version.
+    A tool is permitted if the condition of every rule that concerns it holds. A tool that no rule
+    concerns is permitted. `CompiledGate` applies the rules to a catalog version.
 
     Args:
         rules: the rules. Refusals name them in this order.
@@ -230,8 +230,8 @@ class Gate:
 
     def __init__(self, rules: Iterable[Rule] = (), *, scopes: Iterable[str] | None = None) -> None:
         if isinstance(rules, str | Mapping) or not isinstance(rules, Iterable):
-            mend = "; write Gate([rule])" if isinstance(rules, Rule) else ""
-            raise ConfigError(f"gate: a list of rules, not {type(rules).__name__}{mend}")
+            advice = "; write Gate([rule])" if isinstance(rules, Rule) else ""
+            raise ConfigError(f"gate: a list of rules, not {type(rules).__name__}{advice}")
         self.rules = tuple(rules)
         if bad := [rule for rule in self.rules if not isinstance(rule, Rule)]:
             raise ConfigError(f"gate: {bad[0]!r:.80} is no Rule")

@@ -16,25 +16,32 @@ from ..retrieval.refusal import Refusal
 if TYPE_CHECKING:
     from ..catalog.arguments import ArgumentProblem
 
-#: `passed`: make the call. `promoted`: permitted but not offered with this definition before; it
-#: is offered now, and the model calls again. `invalid`: the arguments do not fit the schema.
+#: `passed`: make the call. `promoted`: permitted, but the model had not seen this definition; it
+#: gets the definition now and calls again. `invalid`: the arguments do not fit the schema.
 #: `denied`: not permitted. `unknown`: no such tool.
 Status = Literal["passed", "promoted", "invalid", "denied", "unknown"]
 
 
-#: What the model can do about a tool that no call makes permitted, by kind of refusal.
+#: What the model can do about a denied tool if no call makes it permitted, by kind of refusal.
 _ADVICE_BY_KIND = {
+    # The caller lacks a scope.
     "scope": "No call changes that: tell the user what is missing.",
+    # A rule requires something first: a call, a milestone, a fact or a predicate.
     "precondition": "No call that you may make changes that: tell the user what is missing.",
+    # A predicate of a rule failed.
     "predicate_error": "No call changes that: tell the user.",
+    # The tool lacks an annotation that a rule requires, such as `readOnlyHint`.
     "annotation": "Use another tool.",
+    # The tool is not in the caller's `allowed`.
     "not_allowed": "Use another tool.",
+    # The tool waits for an operator's approval.
     "quarantined": "Use another tool.",
+    # The tool's server excluded it in this turn.
     "excluded": "Use another tool, or try again in a later turn.",
 }
 
-#: Tokens of the definition that a `promoted` verdict shows. A definition may hold ten times as
-#: many, and a stranger writes it.
+#: Maximum tokens of the definition in a `promoted` verdict. A server may send a definition that is
+#: ten times as long.
 MAX_DEFINITION_TOKENS = 3_500
 _SHORTENED = " Its definition is long: parts of its description and schema are left out here."
 
@@ -53,7 +60,8 @@ class Verdict:
         arguments: the arguments for the tool, without each `null` that its schema does not allow.
         append: messages to add to the conversation after the tools' answers: the definition of a
             promoted tool, in a session with a format.
-        has_model_name: whether `called_name` is the name by which the model calls the tool.
+        uses_model_names: whether texts name tools as the model calls them, such as
+            `billing__get_invoice`, and not by their ids.
         ambiguous: whether the tool is unknown because several permitted tools have the name.
         rebuilt: whether `append` replaces all messages about tools that were added before.
 
@@ -74,7 +82,7 @@ class Verdict:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     append: tuple[dict[str, Any], ...] = ()
     rebuilt: bool = False
-    has_model_name: bool = False
+    uses_model_names: bool = False
     ambiguous: bool = False
 
     def __repr__(self) -> str:
@@ -91,8 +99,8 @@ class Verdict:
 
     @property
     def message(self) -> str:
-        """Message for the model, in a few sentences: what is wrong, and what would mend it."""
-        name = self.called_name if self.has_model_name or self.tool is None else self.tool.id
+        """Message for the model, in a few sentences: what is wrong, and how to correct it."""
+        name = self.called_name if self.uses_model_names or self.tool is None else self.tool.id
         if self.status == "passed":
             return f"{name} may be called."
         if self.status == "promoted":
@@ -105,7 +113,7 @@ class Verdict:
             return f"The arguments do not fit: {listed}. Correct them and call again."
         if self.refusal is not None:
             reason = self.refusal.reason.rstrip(".")
-            return f"{self.refusal.label} may not be used now: {reason}. {_advice(self.refusal)}"
+            return f"{self.refusal.shown_id} may not be used now: {reason}. {_advice(self.refusal)}"
         listed = ", ".join(self.nearest)
         if self.ambiguous:
             advice = f"Call one by its full name: {listed}."
@@ -130,13 +138,13 @@ class Verdict:
             refusal=None if self.refusal is None else _rename_refusal(self.refusal, name_of),
             nearest=tuple(map(name_of, self.nearest)),
             called_name=name_of(self.tool.id) if self.tool else self.called_name,
-            has_model_name=True,
+            uses_model_names=True,
         )
 
     @property
     def text(self) -> str:
         """The text to answer the model with, if the call did not pass: `to_dict` as JSON."""
-        # A model may write half of a surrogate pair, which no provider takes back.
+        # A model may write half of a surrogate pair. No provider accepts that in a message.
         return json.dumps(self.to_dict(), ensure_ascii=False).encode("utf-8", "replace").decode()
 
     def to_dict(self) -> dict[str, Any]:
@@ -155,7 +163,7 @@ class Verdict:
             "status": self.status,
             "message": self.message,
         }
-        if self.tool is not None and not self.has_model_name:
+        if self.tool is not None and not self.uses_model_names:
             answer["tool"] = self.tool.id
         if self.status == "promoted" and self.tool is not None:
             definition = self._definition

@@ -22,18 +22,19 @@ if TYPE_CHECKING:
 
 #: Name of the tool a server votes with; never indexed, listed or callable.
 VOTING_TOOL = "_tool_gating"
-#: Milliseconds a turn waits for votes.
+#: Default milliseconds that a turn waits for votes.
 VOTE_TIMEOUT_MS = 50.0
 _ACTIONS = ("include", "exclude", "claim")
-# Votes of a server that are read beyond two for each of its tools, and failures that are told.
+#: Maximum number of votes of a server, beyond two for each of its tools.
 _EXTRA_VOTES_READ = 16
+#: Maximum number of reported failures of a server.
 _MAX_FAILURES = 5
 _MAX_REASON_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """The question to a server.
+    """The question to a server: which of your tools do you exclude or claim for this query?
 
     Args:
         server: name of the server.

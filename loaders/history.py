@@ -1,6 +1,6 @@
 """What the model of one conversation has seen of its tools, and which of them it has called.
 
-This is the only record of it. The session and its prompt share one.
+A session and its prompt share one `ToolHistory`; nothing else records this.
 """
 
 from __future__ import annotations
@@ -28,15 +28,19 @@ class SeenLevel(IntEnum):
 class ToolRecord(NamedTuple):
     """What a conversation knows about one tool.
 
+    A tool that a turn finds becomes `active`. It is `offered` once a prompt has been written with
+    it. With a working set, some active tools are `promoted`: prompts show their definitions. The
+    other active tools have one line only.
+
     Attributes:
-        fingerprint: fingerprint of the definition that the model has seen; empty if it has not.
-        shown: how prompts have shown the definition since the user's last message.
-        active: whether the conversation keeps it: it was offered with its definition.
+        fingerprint: fingerprint of the definition that the model has seen; empty for none.
+        shown: how much of it prompts have shown since the user's last message.
+        active: whether the conversation offers it, in this turn and later ones.
         used: number of the turn, from 1, in which it was last found or called; 0 for never.
         pinned: whether it is never removed to make room.
-        offered: whether the last prompt was written with it among the active tools.
-        promoted: whether prompts show its definition, where other tools have a line.
-        answered: whether the answer to a search of the model has its definition.
+        offered: whether it was active when the last prompt was written.
+        promoted: whether a working set chose it to be shown with its definition.
+        answered: whether the answer to a search by the model has its definition.
     """
 
     fingerprint: str = ""
@@ -175,7 +179,7 @@ class ToolHistory:
     def note_shown(self, tool: Tool, level: SeenLevel) -> None:
         """Note that a prompt shows a tool.
 
-        Of an active tool, the model has seen the definition that it was offered with.
+        For an active tool, the fingerprint stays that of the definition it was offered with.
         """
         record = self._records.get(tool.id)
         if record is None:
@@ -185,11 +189,11 @@ class ToolHistory:
             self._records[tool.id] = record._replace(shown=level, fingerprint=fingerprint)
 
     def note_offered(self, offered: Collection[str], promoted: Collection[str]) -> None:
-        """Note what a prompt is written with.
+        """Note which tools a prompt is written with; see `ToolRecord`.
 
         Args:
-            offered: ids of the active tools in it. The others are no longer offered.
-            promoted: ids of tools whose definition it and later prompts show.
+            offered: ids of the active tools. All others are no longer offered.
+            promoted: ids of the tools that are promoted from now on.
         """
         before = {tool_id for tool_id, record in self._records.items() if record.offered}
         for tool_id in sorted(before.symmetric_difference(offered).union(promoted)):
@@ -204,7 +208,7 @@ class ToolHistory:
         self.servers_in_use = (*(name for name in self.servers_in_use if name != server), server)
 
     def begin_turn(self) -> None:
-        """Start a user's turn. What earlier prompts showed of tools that are not active is gone."""
+        """Start a user's turn: forget what earlier prompts showed of tools that are not active."""
         self.called_ids = ()
         self._records = {
             tool_id: _without_shown(record) if record.shown else record
@@ -216,8 +220,8 @@ class ToolHistory:
         """JSON form.
 
         Args:
-            without: ids of tools that the prefix shows. That they were shown is left out, because a
-                prompt that continues shows them again.
+            without: ids of tools that the prefix shows. Records that say only this are left out: a
+                resumed prompt shows its prefix again.
         """
         tools = {
             tool_id: record.to_dict()

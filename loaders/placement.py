@@ -85,7 +85,9 @@ class Placer:
 
     def tokens(self, layout: Layout) -> int:
         """Tokens of the definitions of a layout, headings included."""
-        headed_batches = sum(any(entry.tool is None for entry in batch) for batch in layout.batches)
+        headed_batches = sum(
+            any(entry.provider_object is None for entry in batch) for batch in layout.batches
+        )
         return layout.tokens + headed_batches * self._heading
 
     def write(self, tool: Tool, detail: Detail) -> ToolEntry:
@@ -111,17 +113,17 @@ class Placer:
         present = {entry.tool_id: entry for entry in layout.promoted}
         if not stale and present.keys() <= offered_tools.keys():
             current_ids = [name for name, tool in offered_tools.items() if tool.found_now]
-            fresh = [offered_tools[name] for name in current_ids if name not in present]
-            weak = any(
+            new_tools = [offered_tools[name] for name in current_ids if name not in present]
+            some_not_callable = any(
                 present[name].detail < Detail.SIGNATURE and offered_tools[name].loaded
                 for name in current_ids
                 if name in present
             )
-            if not fresh and not weak:
+            if not new_tools and not some_not_callable:
                 return Placement(layout, rebuilt=False)
             room = self._budget - self.tokens(layout) - self._heading
-            batch = self._pack_batch(fresh, room) if fresh else ()
-            if not present or (not weak and self._is_shown_well(fresh, batch)):
+            batch = self._pack_batch(new_tools, room) if new_tools else ()
+            if not present or (not some_not_callable and self._is_shown_well(new_tools, batch)):
                 return Placement(layout.promote(batch), rebuilt=False)
         return Placement(layout.rebuild(self._rebuild_batch(offered_tools)), rebuilt=True)
 
@@ -173,18 +175,21 @@ class Placer:
             if offered_tool.tool.id in details
         )
 
-    def _is_shown_well(self, fresh: Sequence[ToolToPlace], batch: Collection[ToolEntry]) -> bool:
+    def _is_shown_well(
+        self, new_tools: Sequence[ToolToPlace], batch: Collection[ToolEntry]
+    ) -> bool:
         """Whether the first tool is shown in full, if possible, and all are callable."""
         details = {entry.tool_id: entry.detail for entry in batch}
-        loaded = [offered_tool for offered_tool in fresh if offered_tool.loaded]
+        loaded = [offered_tool for offered_tool in new_tools if offered_tool.loaded]
         if any(
             details.get(offered_tool.tool.id, Detail.NAME) < Detail.SIGNATURE
             for offered_tool in loaded
         ):
             return False
-        if not fresh[0].loaded or details[fresh[0].tool.id] is Detail.FULL:
+        first = new_tools[0]
+        if not first.loaded or details[first.tool.id] is Detail.FULL:
             return True
-        return self.write(fresh[0].tool, Detail.FULL).tokens > self._budget - self._heading
+        return self.write(first.tool, Detail.FULL).tokens > self._budget - self._heading
 
     def _callable_tokens(self, ranked: Sequence[ToolToPlace]) -> int:
         """Tokens of the first tool in full and of the signatures of the others."""

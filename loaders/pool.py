@@ -247,14 +247,14 @@ def choose_levels(
     costs = dict.fromkeys(blocks, 0)
     room = budget - _FRAME_TOKENS
     for level in (PoolLevel.DIGEST, PoolLevel.NAMES, top):
-        raised = {block: bundled_counter().count(block.text(level)) for block in blocks}
-        added = {block: raised[block] - costs[block] for block in blocks}
-        order = sorted(blocks, key=lambda b: (added[b] / len(b.tools), b.server))
+        tokens = {block: bundled_counter().count(block.text(level)) for block in blocks}
+        added_tokens = {block: tokens[block] - costs[block] for block in blocks}
+        order = sorted(blocks, key=lambda b: (added_tokens[b] / len(b.tools), b.server))
         complete = True
         for block in order:
-            if added[block] <= room:
-                room -= added[block]
-                costs[block], levels[block] = raised[block], level
+            if added_tokens[block] <= room:
+                room -= added_tokens[block]
+                costs[block], levels[block] = tokens[block], level
             else:
                 complete = False
         if not complete:

@@ -58,7 +58,7 @@ class PromptTurn:
             before them changed. Appending changes nothing.
         details: id to level of detail, for each promoted tool.
         callable: ids of the tools whose arguments are shown in any form.
-        missing: id to reason, for tools whose definition could not be loaded.
+        missing: tools whose definition could not be loaded, with the reasons.
         left_out: ids of tools that did not fit in the token budgets.
         rebuilt: whether all promoted tools were written again.
         answer: content of the answer to a search of the model; None for other turns.
@@ -111,7 +111,7 @@ class SavedTool(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SavedLayout:
-    """What a saved prompt has written.
+    """The promoted tools of a saved prompt.
 
     Args:
         shows_whole_catalog: whether the whole catalog is in the prefix.
@@ -185,7 +185,7 @@ class Prompt:
         catalog: the rendered version.
         shows_whole_catalog: whether the whole catalog is in the prefix.
         withheld: ids that are not promoted. Assign only ids that the prefix does not show.
-        history: see above.
+        history: the argument `history`.
         prefix_ids: ids of the tools whose arguments the prefix shows.
 
     Raises:
@@ -233,6 +233,7 @@ class Prompt:
         self._use_pool(pool)
         self._operator = operator
         self._missing: dict[str, MissingDefinition] = {}
+        # Whether a promoted definition is out of date, so that the next turn writes all again.
         self._stale = False
         self.withheld = frozenset(withheld)
         self._unreachable = unreachable
@@ -349,18 +350,21 @@ class Prompt:
         )
         earlier_ids = frozenset(self.promoted)
         answer = None
-        elsewhere = frozenset(self.history.answered_ids)
+        # Ids of tools whose definition an answer to a search has.
+        ids_in_answers = frozenset(self.history.answered_ids)
         if model_search is not None and self._renderer.answers_have_definitions:
             answer = self._answer_with_definitions(model_search)
-            elsewhere |= model_search_ids
+            ids_in_answers |= model_search_ids
         choice = choice._replace(
             definition_ids=[
                 name
                 for name in choice.definition_ids
-                if name not in elsewhere or name in earlier_ids
+                if name not in ids_in_answers or name in earlier_ids
             ],
-            scores={name: score for name, score in choice.scores.items() if name not in elsewhere},
-            new_ids=choice.new_ids - elsewhere,
+            scores={
+                name: score for name, score in choice.scores.items() if name not in ids_in_answers
+            },
+            new_ids=choice.new_ids - ids_in_answers,
         )
         tools = self._tools_after_prefix(choice.definition_ids)
         prompt_turn = self._render_turn(
@@ -450,7 +454,7 @@ class Prompt:
                 for name, _, detail in batch
             )
         self._lines_in_use = lines_in_use(self._working_set, self.history.servers_in_use, self.pool)
-        self._use_layout(replace(layout, in_use_text=self._lines_in_use.text))
+        self._use_layout(replace(layout, servers_in_use_text=self._lines_in_use.text))
         self._prefix_tokens = self._count_prefix_tokens()
 
     def _answer_with_definitions(self, model_search: ModelSearchResult) -> SearchContent:
@@ -528,16 +532,16 @@ class Prompt:
         sent_count = 0 if placement.rebuilt else len(self._rendered.messages)
         before, self._stale = self._rendered, False
         self._lines_in_use = lines_in_use(self._working_set, self.history.servers_in_use, self.pool)
-        self._use_layout(replace(placement.layout, in_use_text=self._lines_in_use.text))
+        self._use_layout(replace(placement.layout, servers_in_use_text=self._lines_in_use.text))
         details = {entry.tool_id: entry.detail for entry in self._layout.promoted}
         defined = {name for name, detail in details.items() if detail >= Detail.SIGNATURE}
         visible_tools = self._tools_after_prefix((*active, *choice.line_ids))
         answered = frozenset(self._permitted_ids(self.history.answered_ids))
-        elsewhere = self.prefix_ids | self._lines_in_use.ids | defined | answered
+        ids_shown = self.prefix_ids | self._lines_in_use.ids | defined | answered
         unlisted = [
             visible_tools[name]
             for name in choice.line_ids
-            if name in visible_tools and name not in elsewhere
+            if name in visible_tools and name not in ids_shown
         ]
         self._found_lines = lines_found(self._working_set, unlisted, self._lines_in_use)
         self.history.note_offered(self._permitted_ids(active), choice.new_ids)

@@ -1,4 +1,8 @@
-"""The layout of a prompt: a stable prefix, and definitions appended in order."""
+"""The layout of a prompt: a stable prefix, and the tools appended to it turn by turn.
+
+A `Layout` has the parts of a prompt about tools, in no provider's format. A renderer writes it
+as the system prompt, list of tools and messages of a request. A `Batch` has the tools of one turn.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,11 @@ class RenderedTool(NamedTuple):
 
     Attributes:
         text: the text that is counted; for tools in messages, also the text of the message.
-        tool: the provider's object; None for tools that are written as text.
+        provider_object: the tool as the provider takes it; None for tools that are written as text.
     """
 
     text: str
-    tool: Mapping[str, Any] | None = None
+    provider_object: Mapping[str, Any] | None = None
 
 
 class ToolEntry(NamedTuple):
@@ -28,14 +32,14 @@ class ToolEntry(NamedTuple):
         tool_id: id of the tool.
         detail: level of detail.
         text: the text that is counted, one line.
-        tool: the provider's object; None for tools that are written as text.
+        provider_object: the tool as the provider takes it; None for tools that are written as text.
         tokens: tokens of the text and its newline; 0 for a deferred tool.
     """
 
     tool_id: str
     detail: Detail
     text: str
-    tool: Mapping[str, Any] | None
+    provider_object: Mapping[str, Any] | None
     tokens: int
 
 
@@ -53,21 +57,21 @@ class Layout:
         prefix_tools: tools with full definitions in the prefix: a search tool, or the whole
             catalog.
         batches: promoted tools, one batch per turn with promotions.
-        in_use_text: lines for the tools of the servers in use, after the prefix.
+        servers_in_use_text: lines for the tools of the servers in use, after the prefix.
         deferred: tools of the list that the model reads only after a search found them, in formats
             of providers that defer tools.
     """
 
     operator: str
     pool: str
-    prefix_tools: Batch = ()
+    prefix_tools: tuple[ToolEntry, ...] = ()
     batches: tuple[Batch, ...] = ()
-    in_use_text: str = ""
-    deferred: Batch = ()
+    servers_in_use_text: str = ""
+    deferred: tuple[ToolEntry, ...] = ()
 
     @property
-    def text(self) -> str:
-        """The operator's text and the pool: the text of the prefix."""
+    def prefix_text(self) -> str:
+        """The text of the prefix: the operator's text and the pool."""
         return "\n\n".join(part for part in (self.operator, self.pool) if part)
 
     @property

@@ -13,11 +13,11 @@ from ..catalog import Tool
 from ..errors import SchemaError
 
 LOAD_TIMEOUT_S = 2.0
-"""Seconds all definitions of a turn may take together."""
+"""Default maximum seconds for all definitions of a turn together."""
 CACHED_DEFINITIONS = 4_096
-"""Definitions that a loader keeps; some 10 MB of typical ones."""
+"""Maximum number of definitions that a loader caches; some 10 MB of typical ones."""
 MAX_REQUESTS = 32
-"""Unfinished calls of a loader's source; a source that hangs does not collect more threads."""
+"""Maximum number of unfinished calls of a source. So a source that hangs uses no more threads."""
 
 
 class DefinitionSource(Protocol):

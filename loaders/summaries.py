@@ -33,14 +33,17 @@ _TAG = re.compile(r"</?[A-Za-z][\w-]{0,30}(?:\s[^<>\n]{0,200})?/?>")
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,200})\]\([^()\n]{0,400}\)")
 _ADDRESS = re.compile(r"https?://\S+")
 _EMPHASIS = re.compile(r"\*\*|__|[`*]|(?<!\w)_|_(?!\w)")
+#: Marks of headings, lists and quotes at the start of a line.
 _MARGIN = re.compile(r"^[ \t]*(?:#{1,6}|[-*+•]|\d{1,2}[.)]|>)[ \t]+", re.MULTILINE)
 _SYMBOLS = re.compile("[\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\ufe0f\u200d\U0001f000-\U0001faff]")
+#: Starts a block that follows the description proper, such as `Args:`.
 _BLOCK = re.compile(
     r"^[ \t]*(?:args?|arguments?|param(?:eter)?s?|inputs?|outputs?|returns?|raises|yields|"
     r"examples?|example usage|usage|notes?|see also|response|schema|options|required|optional|"
     r"supported [a-z ]{1,30}|features)[ \t]*:",
     re.IGNORECASE | re.MULTILINE,
 )
+#: Starts a list of tags, such as `@param`.
 _DOCTAG = re.compile(r"^[ \t]*[@:](?:param|return|returns|raises|type)\b", re.MULTILINE)
 _BRACKETS = re.compile(r"\s*\((?:[^()]{0,300})\)|^\s*\[[^\[\]\n]{1,60}\]\s*")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
@@ -56,11 +59,13 @@ _ADVICE = re.compile(
 """How a sentence starts that says when to call a tool, not what the tool does."""
 
 _WORD = re.compile(r"[\w'’/.-]+")
+#: Where a long sentence may be cut.
 _CLAUSE = re.compile(
     r"\s*[,;:]\s|\s[-–—]+\s|\s(?=(?:which|including|such as|e\.g|so that|as well as|where|that|"
     r"while|using|based on|without|with support|returning|for use)\b)",
     re.IGNORECASE,
 )
+#: Words and punctuation that must not be the end of a cut sentence.
 _DANGLING = re.compile(
     r"[\s,;:–—-]+(?:(?:that is|given as|such as|a|an|the|and|or|of|to|for|with|in|on|by|from|at|as|"
     r"that|which|e\.g|its|their)[\s,;:–—-]*)*$",

@@ -47,7 +47,7 @@ _VERBS = frozenset(
 )
 """Verbs with which names of tools start."""
 _PHRASE_SHARE = 0.5
-"""A pair of words replaces a word if it is at least this share of its uses: `pull request`."""
+"""A pair such as `pull request` replaces both words if it is this share of the uses of each."""
 
 
 def topics(tools: Iterable[Tool]) -> tuple[str, ...]:
@@ -71,17 +71,23 @@ def topics(tools: Iterable[Tool]) -> tuple[str, ...]:
 
 
 def _phrases(single: Counter[str], pairs: Counter[tuple[str, str]]) -> list[tuple[str, ...]]:
-    strongest: dict[str, tuple[str, str]] = {}
+    """The words and pairs of words that are topics, most frequent first.
+
+    Args:
+        single: number of tools by word.
+        pairs: number of tools by pair of words that follow each other.
+    """
+    pair_of_word: dict[str, tuple[str, str]] = {}
     for pair, count in sorted(pairs.items(), key=lambda item: (-item[1], item[0])):
         if count > 1 and all(count >= _PHRASE_SHARE * single[word] for word in pair):
             for word in pair:
-                strongest.setdefault(word, pair)
+                pair_of_word.setdefault(word, pair)
     phrases: dict[tuple[str, ...], None] = {}
     used: set[str] = set()
     for word, _ in sorted(single.items(), key=lambda item: (-item[1], item[0])):
         if word in used:
             continue
-        phrase = strongest.get(word, (word,))
+        phrase = pair_of_word.get(word, (word,))
         if used.isdisjoint(phrase):
             phrases[phrase] = None
             used.update(phrase)

@@ -26,7 +26,7 @@ class WorkingSet:
 
     Args:
         tokens: maximum tokens of all lines.
-        in_use: maximum tokens of these for servers with a called tool.
+        in_use: maximum tokens of the lines for servers in use, of which a tool was called.
         promoted: number of the best tools found in a turn that get their definition. The others get
             a line.
 
@@ -64,7 +64,7 @@ class TurnChoice(NamedTuple):
 
 
 def choose_tools(
-    working: WorkingSet | None,
+    working_set: WorkingSet | None,
     history: ToolHistory,
     active: Sequence[str],
     scores: Mapping[str, float],
@@ -72,29 +72,29 @@ def choose_tools(
 ) -> TurnChoice:
     """Which tools get their definition in a turn, and which may get a line.
 
-    Without a working set, all active tools get their definition. Otherwise these are the best tools
-    found, those of earlier turns, and those that the model named. A new tool that was not found is
-    one that the model named.
+    Without a working set, all active tools get their definition. With one, these tools do: the best
+    tools found, those promoted in earlier turns, and new tools that no search found, because the
+    model named them.
 
     Args:
-        working: the token budgets.
+        working_set: the token budgets.
         history: what the model has seen.
         active: ids of all tools to offer, in order.
         scores: id to score, for the tools found in this turn; by default the new ones.
         model_search_ids: ids of tools found by a search of the model, which all get their
             definition.
     """
-    if working is None:
+    if working_set is None:
         return TurnChoice(active, scores)
-    fresh = [name for name in active if not history.record_of(name).offered]
-    ranked = sorted(scores, key=scores.__getitem__, reverse=True) or fresh
+    new_active_ids = [name for name in active if not history.record_of(name).offered]
+    ranked = sorted(scores, key=scores.__getitem__, reverse=True) or new_active_ids
     best = (
         [name for name in ranked if name in model_search_ids]
         if model_search_ids
-        else ranked[: working.promoted]
+        else ranked[: working_set.promoted]
     )
     found_ids = frozenset(ranked)
-    new_ids = frozenset(best).union(name for name in fresh if name not in found_ids)
+    new_ids = frozenset(best).union(name for name in new_active_ids if name not in found_ids)
     return TurnChoice(
         [name for name in active if name in new_ids or history.record_of(name).promoted],
         {name: scores[name] for name in best if name in scores},
@@ -103,47 +103,49 @@ def choose_tools(
     )
 
 
-def lists_found_tools(working: WorkingSet | None, pool: Pool | None) -> bool:
+def lists_found_tools(working_set: WorkingSet | None, pool: Pool | None) -> bool:
     """Whether tools found in a turn get lines, because the pool does not list them.
 
     Args:
-        working: the token budgets.
+        working_set: the token budgets.
         pool: pool of the catalog; None if the prompt has the whole catalog.
     """
-    if working is None or pool is None:
+    if working_set is None or pool is None:
         return False
     return pool.level is not PoolLevel.ARGUMENTS
 
 
-def lines_in_use(working: WorkingSet | None, servers: Sequence[str], pool: Pool | None) -> Lines:
+def lines_in_use(
+    working_set: WorkingSet | None, servers: Sequence[str], pool: Pool | None
+) -> Lines:
     """The lines of the servers in use that the pool does not show, latest called first.
 
     Args:
-        working: the token budgets.
+        working_set: the token budgets.
         servers: servers in use, the one called last at the end.
         pool: pool of the catalog; None if the prompt has the whole catalog.
     """
-    if working is None or pool is None:
+    if working_set is None or pool is None:
         return Lines()
     latest = (
         pool.tools_by_server[server]
         for server in reversed(servers)
         if pool.levels.get(server, PoolLevel.ARGUMENTS) is not PoolLevel.ARGUMENTS
     )
-    return lines_of_servers(latest, working.in_use)
+    return lines_of_servers(latest, working_set.in_use)
 
 
-def lines_found(working: WorkingSet | None, tools: Iterable[Tool], in_use: Lines) -> Lines:
+def lines_found(working_set: WorkingSet | None, tools: Iterable[Tool], in_use: Lines) -> Lines:
     """The lines of tools found, in the tokens that servers in use leave.
 
     Args:
-        working: the token budgets.
+        working_set: the token budgets.
         tools: tools that are shown nowhere else, best first.
         in_use: lines of the servers in use.
     """
-    if working is None:
+    if working_set is None:
         return Lines()
-    return lines_of_tools(tools, working.tokens - in_use.tokens)
+    return lines_of_tools(tools, working_set.tokens - in_use.tokens)
 
 
 class AllOrCount(PoolWriter):
@@ -165,6 +167,8 @@ class AllOrCount(PoolWriter):
 
 
 @lru_cache(16)
-def working_set_pool_writer(working: WorkingSet, summaries: Summaries | None = None) -> PoolWriter:
+def working_set_pool_writer(
+    working_set: WorkingSet, summaries: Summaries | None = None
+) -> PoolWriter:
     """The pool writer for prompts with a working set, shared by the process."""
-    return AllOrCount(working.tokens, summaries)
+    return AllOrCount(working_set.tokens, summaries)

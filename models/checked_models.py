@@ -25,7 +25,7 @@ class CheckedEncoder:
 
     Attributes:
         model: the encoder.
-        in_process: whether it runs in this process, so that later calls take even times.
+        in_process: whether it runs in this process. Later calls then take nearly the same time.
     """
 
     def __init__(self, model: Encoder) -> None:

@@ -1,4 +1,4 @@
-"""A request to the stages, and a stage's answer of ranked rows."""
+"""A query as the stages of a search get it, and the ranking that a stage returns."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from ..errors import RequestError
 
-#: Characters of a query that are read: far beyond any encoder's window, and a bound on the work.
+#: Maximum characters of a query that are read. No encoder reads as many; it limits the work.
 MAX_QUERY_CHARS = 8_000
 
 
 def bounded_query(text: str, place: str = "query") -> str:
-    """The part of a request's text that is read.
+    """The part of a query that is read: its first `MAX_QUERY_CHARS` characters.
 
     Args:
-        text: the request.
+        text: the query.
         place: the argument, for errors.
 
     Raises:
@@ -33,15 +33,15 @@ def bounded_query(text: str, place: str = "query") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One request as the stages see it.
+    """One query as the stages of a search get it.
 
     Args:
-        text: the request, already bounded to `MAX_QUERY_CHARS`.
+        text: the query, at most `MAX_QUERY_CHARS` characters.
         allowed: mask over the rows of the index, shape (n,), or None when every row may be
             returned. Stages search *inside* it.
-        vector: the encoded text, shape (dim,), when it was encoded beforehand in a batch.
+        vector: vector of the text, shape (dim,); None if it is not encoded yet.
         deadline: `perf_counter()` value by which the answer is due; None for no limit.
-        queued_ms: milliseconds that the request waited until the encoder began.
+        queued_ms: milliseconds that the query waited until the encoder began.
     """
 
     text: str
@@ -58,8 +58,8 @@ class Ranking:
     Args:
         rows: shape (m,). Ties are in order of row, which is that of tool id.
         scores: shape (m,), descending.
-        max_other_score: score of the rows that are not here, at most; None where it is only known
-            to be no more than the lowest score here.
+        max_other_score: maximum score of all other rows; None if nothing is known but that it is at
+            most the lowest score here.
     """
 
     rows: NDArray[np.int64]
@@ -103,10 +103,10 @@ def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
 def ties_by_row(ranking: Ranking) -> Ranking:
     """The ranking with neighbours of equal score in order of row, which is that of tool id.
 
-    The stages of this package rank so by themselves; this holds for a strategy of the user's too.
+    Rankings of this package have this order already. A user's strategy may not.
 
     Args:
-        ranking: any; the scores need not fall all the way.
+        ranking: any ranking; its scores need not be descending.
     """
     tied = ranking.scores[1:] == ranking.scores[:-1]
     if not (tied & (ranking.rows[1:] < ranking.rows[:-1])).any():

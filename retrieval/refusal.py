@@ -27,8 +27,8 @@ class Refusal:
             Empty if no call does.
         detail: details of the reason, for JSON.
         quote: a server's own text behind the reason. Only for operators, in no JSON form.
-        shown: name of the tool in JSON forms and messages, if its id must not be shown; otherwise
-            empty.
+        public_id: id that JSON forms and messages show, if the id itself may have instructions for
+            the model; otherwise empty.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -43,17 +43,17 @@ class Refusal:
     unlocked_by: tuple[str, ...] = ()
     detail: Mapping[str, Any] = field(default_factory=dict, hash=False)
     quote: str = field(default="", repr=False)
-    shown: str = ""
+    public_id: str = ""
 
     @property
-    def label(self) -> str:
-        """The name of the tool in JSON forms and messages."""
-        return self.shown or self.tool_id
+    def shown_id(self) -> str:
+        """The id of the tool in JSON forms and messages."""
+        return self.public_id or self.tool_id
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
         return {
-            "tool": self.label,
+            "tool": self.shown_id,
             "kind": self.kind,
             "reason": self.reason,
             "unlocked_by": list(self.unlocked_by),
@@ -98,7 +98,7 @@ class Denials(Sequence[Refusal]):
         return map(self._refusal, self._rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Copied and sent elsewhere as what it says, without the index it says it from.
+        # A copy has the refusals themselves, without the catalog index that they are made from.
         refusals = tuple(self)
         return _denials_of, (refusals, [refusals.index(refusal) for refusal in self.nearest()])
 

@@ -84,7 +84,7 @@ class DeniedTool:
     @classmethod
     def of(cls, refusal: Refusal) -> DeniedTool:
         """The part of a refusal that events have."""
-        return cls(refusal.label, refusal.kind, refusal.reason, refusal.unlocked_by)
+        return cls(refusal.shown_id, refusal.kind, refusal.reason, refusal.unlocked_by)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -300,7 +300,7 @@ class CallEvent:
         if verdict.tool is not None:
             tool = verdict.tool.id
         else:
-            tool = _printable_name(verdict.called_name) if refusal is None else refusal.label
+            tool = _printable_name(verdict.called_name) if refusal is None else refusal.shown_id
         details: dict[str, Any] = {"got": [problem.got for problem in verdict.problems]}
         if refusal is not None:
             details |= _quotes([refusal])
@@ -432,7 +432,7 @@ def _query_texts(queries: tuple[str, ...], hits: tuple[Hit, ...]) -> dict[str, A
 
 
 def _quotes(refusals: Iterable[Refusal]) -> dict[str, Any]:
-    quotes = {refusal.label: refusal.quote for refusal in refusals if refusal.quote}
+    quotes = {refusal.shown_id: refusal.quote for refusal in refusals if refusal.quote}
     return {"quotes": quotes} if quotes else {}
 
 

@@ -171,7 +171,7 @@ class SessionPrompt:
                 argument_problems(CALL_TOOL.input_schema, values) if problem is None else (problem,)
             )
             return (
-                Verdict("invalid", name, problems=problems, has_model_name=True)
+                Verdict("invalid", name, problems=problems, uses_model_names=True)
                 if problems
                 else None
             )

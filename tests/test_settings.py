@@ -160,13 +160,13 @@ class TestUnknown:
         ({"encoder": {"threads": 1}}, "encoder.name: this setting is required"),
         (
             {"encoder": 5},
-            "encoder: a name, a table of `name` and settings, or an object (of a function: "
-            "Encoder.of), not int",
+            "encoder: a name, a table of `name` and settings, or an object (Encoder.of "
+            "makes one from a function), not int",
         ),
         (
             {"reranker": ["x"]},
-            "reranker: a name, a table of `name` and settings, or an object (of a function: "
-            "Reranker.of), not list",
+            "reranker: a name, a table of `name` and settings, or an object (Reranker.of "
+            "makes one from a function), not list",
         ),
     ],
 )

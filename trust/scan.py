@@ -31,7 +31,7 @@ _MAX_INVISIBLE: Final = {
 }
 # Characters that no standard gives a meaning; Apple uses the last of the first block for its logo.
 _PRIVATE_USE: Final = re.compile("[\ue000-\uf8fe\U000f0000-\U0010ffff]")
-_RULES_FOR_PLAIN_TEXT: Final = tuple(rule for rule in RULES if not rule.decoded_only)
+_RULES_FOR_PLAIN_TEXT: Final = tuple(rule for rule in RULES if not rule.encoded_text_only)
 _EXCERPT_CHARS: Final = 160
 _MAX_FINDINGS: Final = 20
 _MAX_BLOCKS: Final = 8
@@ -193,7 +193,7 @@ class _Passages:
         )
         field = self._fields[field_number]
         if (rule.arguments_only and not field.describes_argument) or (
-            rule.decoded_only and not field.was_encoded
+            rule.encoded_text_only and not field.was_encoded
         ):
             return frozenset()
         if field.is_long_list and len(rule.needs) > 1:

@@ -32,7 +32,8 @@ _ORDER_NOUNS = (
 _MAIL = r"[\w+]{1,64}@(?:[\w\-]{1,63}[. ]){1,5}[a-z]{2,}"
 
 _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
-    # name: (texts of which a text must contain some, joined by "|"; expression)
+    # Name: texts joined by "|", of which a scanned text must contain one ("" for no such test), and
+    # the regular expression.
     "key_file": (
         "id rsa|id ed25519|ssh|aws/cred|.env|mcp json|config json|settings json|netrc|/etc/|"
         "history|keychain|keyring|kube/config|npmrc|pgpass|wallet dat|cookies sqlite",
@@ -319,7 +320,7 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
         r"\b(?:os system|eval|exec|subprocess \w+)\(|\bimport os\b|\binvoke (?:expression|"
         r"webrequest)\b",
     ),
-    # loud, and often honest
+    # Honest definitions often have these concepts, so their rules only warn.
     "use_me": (
         "this tool|this function|first|other|prefer|must",
         r"\b(?:always|must|mandatory to|required to) (?:\w+ )?(?:use|call|prefer|choose|invoke|"
@@ -358,7 +359,7 @@ class Concept:
 
     @cached_property
     def expression(self) -> re.Pattern[str]:
-        """The same compiled when it is first used: to compile all takes 50 ms of a start."""
+        """`words`, compiled on first use: compiling all at the start would take 50 ms."""
         return re.compile(self.words)
 
 
@@ -391,10 +392,11 @@ class ScanRule:
         needs: concepts that must all occur within `sentence_count` sentences.
         unless: concepts that make the passage harmless.
         sentence_count: number of sentences that count as close together.
-        reads_first_sentence: whether the first sentence of a description counts, which says what
-            the tool does.
-        arguments_only: whether only descriptions of arguments count.
-        decoded_only: whether only decoded text counts.
+        reads_first_sentence: whether the rule applies to the first sentence of a description. It
+            says what the tool does, and may honestly name these concepts.
+        arguments_only: whether the rule applies to descriptions of arguments only.
+        encoded_text_only: whether the rule applies only to text that was encoded as base64 or
+            hexadecimal, and decoded by the scan.
     """
 
     code: str
@@ -404,7 +406,7 @@ class ScanRule:
     sentence_count: int = 1
     reads_first_sentence: bool = True
     arguments_only: bool = False
-    decoded_only: bool = False
+    encoded_text_only: bool = False
 
 
 RULES: Final = (
@@ -471,10 +473,10 @@ RULES: Final = (
     ScanRule("misuses_other_tools", "quarantine", ("takes_over",), ("example",), sentence_count=2),
     ScanRule("hidden_text", "quarantine", ("hidden_order",), ("guard", "example")),
     ScanRule("hidden_text", "quarantine", ("terminal_codes",)),
-    ScanRule("hidden_text", "quarantine", ("shell",), decoded_only=True),
-    ScanRule("hidden_text", "quarantine", ("chat", "give"), decoded_only=True),
-    ScanRule("hidden_text", "quarantine", ("key_file",), decoded_only=True),
-    ScanRule("hidden_text", "quarantine", ("address", "send"), decoded_only=True),
+    ScanRule("hidden_text", "quarantine", ("shell",), encoded_text_only=True),
+    ScanRule("hidden_text", "quarantine", ("chat", "give"), encoded_text_only=True),
+    ScanRule("hidden_text", "quarantine", ("key_file",), encoded_text_only=True),
+    ScanRule("hidden_text", "quarantine", ("address", "send"), encoded_text_only=True),
     ScanRule("speaks_of_injection", "warn", ("hide",)),
     ScanRule("speaks_of_injection", "warn", ("override",)),
     ScanRule("speaks_of_injection", "warn", ("model_markup",)),

@@ -13,7 +13,7 @@ from .reader import (
     first_object,
     name_of,
     object_fields,
-    refuse_foreign_schema,
+    refuse_other_schema_keys,
     short_value,
 )
 
@@ -37,7 +37,7 @@ class AnthropicReader:
 
     def entries(self, document: Document) -> Iterator[Entry]:
         """Each tool."""
-        value, server = document.value, document.server_of(None)
+        value, server = document.value, document.server_of()
         if isinstance(value, dict):
             tools, prefix = value.get("tools", [value]), "tools"
         else:
@@ -52,7 +52,7 @@ class AnthropicReader:
         kind = value.get("type", "custom")
         if kind not in ("custom", None):
             raise ToolError(field="type", reason=f"must be 'custom', got {short_value(kind)}")
-        refuse_foreign_schema(value, "input_schema", ("input_schema",))
+        refuse_other_schema_keys(value, "input_schema")
         if "input_schema" not in value:
             raise ToolError(field="input_schema", reason="is missing", tool=name_of(value))
         row = {key: value[key] for key in ("name", "description", "input_schema") if key in value}

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import CatalogError
 from ..tool import Tool
-from .reader import Document, Entry, first_object, object_fields, refuse_foreign_schema
+from .reader import Document, Entry, first_object, object_fields, refuse_other_schema_keys
 
 
 class RowReader:
@@ -31,7 +31,7 @@ class RowReader:
             raise CatalogError("rows of tools must be lines of a file or a list")
         keep_ids = document.keep_ids and document.server is None
         for index, row in enumerate(document.value):
-            server = document.server_of(None)
+            server = document.server_of()
             if isinstance(row, dict):
                 declared = row.get("server")
                 if document.server is None and declared is not None:
@@ -43,5 +43,5 @@ class RowReader:
     def tool(self, entry: Entry) -> Tool:
         """The tool of a row."""
         value = object_fields(entry)
-        refuse_foreign_schema(value, "input_schema", ("input_schema",))
+        refuse_other_schema_keys(value, "input_schema")
         return Tool.from_dict(value | {"server": entry.server})

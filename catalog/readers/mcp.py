@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import CatalogError
 from ..tool import Tool
-from .reader import Document, Entry, first_object, object_fields, refuse_foreign_schema
+from .reader import Document, Entry, first_object, object_fields, refuse_other_schema_keys
 
 _KEYS_OF_FIELD = {
     "input_schema": ("inputSchema", "input_schema"),
@@ -41,11 +41,11 @@ class McpReader:
                 if isinstance(item, dict) and _holds_tools(item):
                     yield from _result_entries(item, document, f"{document.place(index)}.")
                 else:
-                    yield Entry(document.place(index), item, document.server_of(None))
+                    yield Entry(document.place(index), item, document.server_of())
         elif isinstance(value, dict) and _holds_tools(value):
             yield from _result_entries(value, document, "")
         elif isinstance(value, dict) and "name" in value:
-            yield Entry("the tool", value, document.server_of(None))
+            yield Entry("the tool", value, document.server_of())
         elif isinstance(value, dict) and _is_map(value):
             for server, result in value.items():
                 if isinstance(result, dict):
@@ -61,7 +61,7 @@ class McpReader:
     def tool(self, entry: Entry) -> Tool:
         """The tool of an MCP definition."""
         value = object_fields(entry)
-        refuse_foreign_schema(value, "inputSchema", _KEYS_OF_FIELD["input_schema"])
+        refuse_other_schema_keys(value, *_KEYS_OF_FIELD["input_schema"])
         row = {key: value.get(key) for key in ("title", "description", "annotations", "tags")}
         for field, spellings in _KEYS_OF_FIELD.items():
             row[field] = next((value[key] for key in spellings if value.get(key) is not None), None)

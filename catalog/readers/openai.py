@@ -13,7 +13,7 @@ from .reader import (
     first_object,
     object_at,
     object_fields,
-    refuse_foreign_schema,
+    refuse_other_schema_keys,
     short_value,
 )
 
@@ -40,7 +40,7 @@ class OpenAiReader:
 
     def entries(self, document: Document) -> Iterator[Entry]:
         """Each function."""
-        value, server = document.value, document.server_of(None)
+        value, server = document.value, document.server_of()
         if isinstance(value, list):
             yield from document.entries(value, server)
         elif isinstance(value, dict) and any(
@@ -61,7 +61,7 @@ class OpenAiReader:
         if kind != "function":
             raise ToolError(field="type", reason=f"must be 'function', got {short_value(kind)}")
         function = object_at(value.get("function", value), "function")
-        refuse_foreign_schema(function, "parameters", ("parameters",))
+        refuse_other_schema_keys(function, "parameters")
         row = {"description": function.get("description"), "server": entry.server}
         if "name" in function:
             row["name"] = function["name"]

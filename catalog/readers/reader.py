@@ -62,8 +62,12 @@ class Document:
         for index, value in enumerate(values):
             yield Entry(f"{prefix}{self.place(index)}", value, server)
 
-    def server_of(self, declared: object) -> str | None:
-        """The server of a definition, from the caller, the document or the file name."""
+    def server_of(self, declared: object = None) -> str | None:
+        """The server of a definition, from the caller, the document or the file name.
+
+        Args:
+            declared: the server that the document itself names; None if it names none.
+        """
         if self.server is not None:
             return self.server
         if not isinstance(declared, str) or not declared:
@@ -156,30 +160,29 @@ def name_of(definition: dict[str, Any]) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def refuse_foreign_schema(value: dict[str, Any], field: str, own: tuple[str, ...]) -> None:
-    """Refuse a definition with its arguments under the key of another format, or of none.
+def refuse_other_schema_keys(definition: dict[str, Any], *schema_keys: str) -> None:
+    """Refuse a definition whose schema of arguments is under a key that this format does not use.
 
     Args:
-        value: the definition.
-        field: key that this format uses, for the message.
-        own: all spellings of this key.
+        definition: the definition.
+        schema_keys: the spellings of the key that this format uses; a message has the first.
 
     Raises:
         ToolError: it has the key of another format, or one such as `schema` or `arguments`, and not
             the key of this format. The message has the format or the key to use.
     """
-    if any(value.get(key) is not None for key in own):
+    if any(definition.get(key) is not None for key in schema_keys):
         return
     for key, name in _SCHEMA_KEYS.items():
-        if key not in own and isinstance(value.get(key), dict):
+        if key not in schema_keys and isinstance(definition.get(key), dict):
             reason = f"is missing, but there is {key!r}: use format {name}, or auto"
-            raise ToolError(field=field, reason=reason, tool=name_of(value))
-    if misnamed_key := misnamed_schema_key(value, own):
+            raise ToolError(field=schema_keys[0], reason=reason, tool=name_of(definition))
+    if misnamed_key := misnamed_schema_key(definition, schema_keys):
         names = ", ".join(f"{spelling!r} ({name})" for spelling, name in _SCHEMA_KEYS.items())
         reason = (
             f"is missing, but there is {misnamed_key!r:.80}; the schema's key is one of {names}"
         )
-        raise ToolError(field=field, reason=reason, tool=name_of(value))
+        raise ToolError(field=schema_keys[0], reason=reason, tool=name_of(definition))
 
 
 def folded_server_name(server: str) -> str:

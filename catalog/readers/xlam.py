@@ -11,7 +11,14 @@ from ...errors import CatalogError, ToolError
 from ..schema import canonical_bytes
 from ..text_cleaning import CleaningNotes
 from ..tool import Tool
-from .reader import Document, Entry, first_object, object_at, object_fields, refuse_foreign_schema
+from .reader import (
+    Document,
+    Entry,
+    first_object,
+    object_at,
+    object_fields,
+    refuse_other_schema_keys,
+)
 
 
 class XlamReader:
@@ -37,7 +44,7 @@ class XlamReader:
             place = document.place(index)
             functions = _functions(row)
             if isinstance(functions, ToolError):
-                yield Entry(f"{place}.tools", functions, document.server_of(None))
+                yield Entry(f"{place}.tools", functions, document.server_of())
                 continue
             for position, function in enumerate(functions):
                 where = f"{place}.tools[{position}]"
@@ -47,7 +54,7 @@ class XlamReader:
                     content = where.encode()
                 if content not in contents:
                     contents.add(content)
-                    yield Entry(where, function, document.server_of(None))
+                    yield Entry(where, function, document.server_of())
 
     def tool(self, entry: Entry) -> Tool:
         """The tool of a function.
@@ -57,7 +64,7 @@ class XlamReader:
         if isinstance(entry.value, ToolError):
             raise entry.value
         function = object_fields(entry)
-        refuse_foreign_schema(function, "parameters", ("parameters",))
+        refuse_other_schema_keys(function, "parameters")
         row = {key: function[key] for key in ("name", "description") if key in function}
         schema = _schema(function.get("parameters"))
         return Tool.from_dict(row | {"server": entry.server, "input_schema": schema})

@@ -192,25 +192,25 @@ def _expanded_fields(spec: ServerSpec, references: References) -> Iterator[tuple
     try:
         for field in ("command", "cwd", "env_file", "openapi"):
             value = getattr(spec, field)
-            yield field, None if value is None else references.path(value)
+            yield field, None if value is None else references.expand_path(value)
         field = "url"
         yield field, None if spec.url is None else references.expand(spec.url).strip()
         args = []
         for index, value in enumerate(spec.args):
             field = f"args.{index}"
-            args.append(references.path(value))
+            args.append(references.expand_path(value))
         yield "args", tuple(args)
         headers = {}
-        for name, value in spec.plain_headers().items():
+        for name, value in spec.revealed_headers().items():
             field = f"headers.{name}"
             headers[name] = references.expand(value).strip()
         yield "headers", headers
         env = {}
         if spec.env_file is not None:
             field = "env_file"
-            env = references.env_file(references.path(spec.env_file))
+            env = references.env_file(references.expand_path(spec.env_file))
             yield "env_file", None
-        for name, value in spec.plain_env().items():
+        for name, value in spec.revealed_env().items():
             field = f"env.{name}"
             env[name] = references.expand(value)
         yield "env", env

@@ -1,6 +1,6 @@
-"""Finds the servers of all known clients, joins them.
+"""Finds the servers in the files of all known clients, and merges them under unique names.
 
-And writes them in the form `mcpServers` for the gateway's own file.
+Also writes servers as entries of `mcpServers`, for the gateway's own file.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def mcp_servers_entry(spec: ServerSpec) -> dict[str, Any]:
         entry["type"] = spec.transport
         entry["url"] = spec.url
     optional = {
-        "headers": spec.plain_headers(),
-        "env": spec.plain_env(),
+        "headers": spec.revealed_headers(),
+        "env": spec.revealed_env(),
         "envFile": spec.env_file,
         "cwd": spec.cwd,
         "description": spec.description,
@@ -68,7 +68,7 @@ def entries_with_references(specs: Iterable[ServerSpec]) -> tuple[dict[str, Any]
     specs = tuple(specs)
     values: dict[str, set[str]] = {}
     for spec in specs:
-        for key, value in spec.plain_env().items():
+        for key, value in spec.revealed_env().items():
             values.setdefault(key, set()).add(value)
     entries: dict[str, Any] = {}
     variables: dict[str, None] = {}
@@ -152,7 +152,7 @@ def is_gateway(spec: ServerSpec) -> bool:
 
 
 def started_gateways(config: ClientConfig) -> dict[Path, Path | None]:
-    """The gateways that a client's file starts: each one's file to its file of settings, if any."""
+    """Gateways that a client's file starts: path of `--config` to path of `--settings`, or None."""
     gateways: dict[Path, Path | None] = {}
     for spec in config.servers:
         if not is_gateway(spec) or "serve" not in spec.args:

@@ -64,7 +64,7 @@ class References:
             )
         return _REFERENCE.sub(lambda match: self._value_of(match.group(1), match.group()), text)
 
-    def path(self, text: str) -> str:
+    def expand_path(self, text: str) -> str:
         """`expand`, with a leading `~` or `~/` replaced by the home directory."""
         text = self.expand(text)
         if text == "~" or text.startswith(("~/", "~\\")):

@@ -122,9 +122,9 @@ def redacted(text: str, spec: ServerSpec) -> str:
 
 
 def _secrets(spec: ServerSpec) -> Iterator[str]:
-    values = [*spec.plain_env().values(), *spec.plain_headers().values()]
+    values = [*spec.revealed_env().values(), *spec.revealed_headers().values()]
     # Of `Bearer TOKEN`, a message may quote only the token.
-    values += [word for value in spec.plain_headers().values() for word in value.split()]
+    values += [word for value in spec.revealed_headers().values() for word in value.split()]
     previous_arguments = ["", *spec.args]
     values += [
         argument

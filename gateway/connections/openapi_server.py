@@ -188,7 +188,7 @@ class OpenApiServer:
         for name, value in _DEFAULT_HEADERS.items():
             request.headers.setdefault(name, value)
         # The configuration's headers replace those of arguments.
-        request.headers.update(self._spec.plain_headers())
+        request.headers.update(self._spec.revealed_headers())
         return request
 
     async def _send(self, request: httpx2.Request) -> tuple[types.CallToolResult, str]:
@@ -208,7 +208,7 @@ class OpenApiServer:
                     "if it is right, an operator gives that address as `url`"
                 )
                 return _error_result(reason), "redirect refused"
-            next_request.headers.update(self._spec.plain_headers())
+            next_request.headers.update(self._spec.revealed_headers())
             request = next_request
         return _error_result(f"the server redirects more than {_MAX_REDIRECTS} times"), "redirects"
 

@@ -88,7 +88,7 @@ async def stdio_transport(
         stdout=PIPE,
         stderr=PIPE,
         cwd=spec.cwd,
-        env=get_default_environment() | processes.mark | spec.plain_env(),
+        env=get_default_environment() | processes.mark | spec.revealed_env(),
         start_new_session=True,
     )
     # No await before `try`: a cancellation there would leave the process running.

@@ -79,7 +79,7 @@ class ToolFilter(BaseModel):
 class ServerSpec(BaseModel):
     """One MCP server behind the gateway: how to start or reach it.
 
-    Values of `env` and `headers` are `SecretStr`; `plain_env()` and `plain_headers()` reveal
+    Values of `env` and `headers` are `SecretStr`; `revealed_env()` and `revealed_headers()` reveal
     them. `repr` and `str` never show values of `env` and `headers`, `args`, or the path of `url`.
 
     Args:
@@ -163,11 +163,11 @@ class ServerSpec(BaseModel):
             _check_address(self.url)
         return self
 
-    def plain_env(self) -> dict[str, str]:
+    def revealed_env(self) -> dict[str, str]:
         """Variables added to the environment of the process, in plain text."""
         return {name: value.get_secret_value() for name, value in self.env.items()}
 
-    def plain_headers(self) -> dict[str, str]:
+    def revealed_headers(self) -> dict[str, str]:
         """HTTP headers in plain text."""
         return {name: value.get_secret_value() for name, value in self.headers.items()}
 

@@ -75,7 +75,7 @@ async def _open_sse(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterator
             _block_ended_by_flood() as end_by_flood,
             sse_client(
                 spec.url or "",
-                headers=spec.plain_headers(),
+                headers=spec.revealed_headers(),
                 timeout=spec.start_timeout_s,
                 sse_read_timeout=float("inf"),
                 auth=auth,
@@ -100,7 +100,7 @@ async def _open_http(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterato
         async with (
             _block_ended_by_flood() as end_by_flood,
             http_client(
-                spec.plain_headers(),
+                spec.revealed_headers(),
                 timeout,
                 auth,
                 on_unauthorized=record_unauthorized,

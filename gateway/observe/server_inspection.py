@@ -1,6 +1,6 @@
 """Starts servers once, and reports the tools and problems of each.
 
-Or the tools of a client's file.
+`read_configured_tools` does so for the servers of a configuration file, and returns their tools.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class ServerReport:
     problems: tuple[str, ...]
 
 
-#: Servers that start at the same time. More of them would exceed their time limits together, on a
-#: machine that could start each one in time.
+#: Maximum number of servers that start at the same time. If more start together, they slow each
+#: other down and exceed their time limits.
 MAX_PARALLEL_STARTS = 4
 
 
@@ -55,7 +55,7 @@ async def inspect_servers(fleet: Fleet, *, only_unlisted: bool = False) -> list[
         fleet: must not be running, and have been made with `starts_unlisted=False`.
         only_unlisted: whether to start only servers whose tools no earlier start has listed.
     """
-    refused: set[str] = set()
+    failed_names: set[str] = set()
     places = anyio.CapacityLimiter(MAX_PARALLEL_STARTS)
 
     async def start(name: str, upstream: Upstream) -> None:
@@ -63,7 +63,7 @@ async def inspect_servers(fleet: Fleet, *, only_unlisted: bool = False) -> list[
             try:
                 await upstream.connect()
             except UpstreamError:
-                refused.add(name)
+                failed_names.add(name)
 
     async with anyio.create_task_group() as group:
         await group.start(fleet.run)
@@ -71,23 +71,30 @@ async def inspect_servers(fleet: Fleet, *, only_unlisted: bool = False) -> list[
             for name, upstream in fleet.upstreams.items():
                 if not (only_unlisted and upstream.state is ServerState.KNOWN):
                     starts.start_soon(start, name, upstream)
-        reports = list(_reports(fleet, refused))
+        reports = list(_reports(fleet, failed_names))
         group.cancel_scope.cancel()
     return reports
 
 
-def _reports(fleet: Fleet, refused: set[str]) -> Iterable[ServerReport]:
+def _reports(fleet: Fleet, failed_names: set[str]) -> Iterable[ServerReport]:
+    """The reports of all servers, after the starts.
+
+    Args:
+        fleet: the servers.
+        failed_names: names of the servers that did not start.
+    """
     tokens = DefinitionTokens().count(fleet.engine.catalog)
     problems = fleet.problems()
     for name, upstream in fleet.upstreams.items():
         server_problems = list(problems.get(name, ()))
-        if name in refused and upstream.problem is None:
+        # `problems` has `upstream.problem` already. A start that exceeds its time limit sets none.
+        if name in failed_names and upstream.problem is None:
             server_problems.insert(
                 0, f"it did not start within {upstream.spec.start_timeout_s:g} s"
             )
         yield ServerReport(
             name,
-            available=name not in refused,
+            available=name not in failed_names,
             tokens={
                 tool.id: tokens[tool.id] for tool in fleet.engine.catalog if tool.server == name
             },

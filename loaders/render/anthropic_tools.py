@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from .provider_tools import ANTHROPIC_LENGTH, ProviderTools
 
 CACHE_BREAKPOINT: Mapping[str, Mapping[str, str]] = {"cache_control": {"type": "ephemeral"}}
-"""A cache breakpoint: part of the last block before it."""
+"""Marks a block or a tool as the last one before a cache breakpoint."""
 
 
 class AnthropicTools(ProviderTools):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from ...catalog import Tool
 from ..detail import Detail, describe
-from ..prompt_layout import Batch, Layout, RenderedTool
+from ..prompt_layout import Layout, RenderedTool, ToolEntry
 from .deferred_tools import SEARCH_TOOL
 from .provider_tools import ProviderTools
 from .renderer import (
@@ -17,7 +17,7 @@ from .renderer import (
     batch_texts,
     compact_json,
     message_lines,
-    text_after_prefix,
+    servers_in_use_segments,
 )
 
 CALL_TOOL: Final = Tool(
@@ -38,9 +38,9 @@ CALL_TOOL: Final = Tool(
 
 
 class MessageRenderer:
-    """Definitions travel in messages, as lines under the tools' ids. The list never changes.
+    """Definitions are in messages, as lines with the tools' ids. The list of tools never changes.
 
-    Nothing before a new batch moves, with any provider.
+    A new batch changes no earlier part of the prompt, so the cache of every provider stays valid.
 
     Args:
         provider: whose shape the system prompt, the messages and the listed tools take.
@@ -67,9 +67,11 @@ class MessageRenderer:
         """A line of text at every level."""
         return RenderedTool(describe(tool, detail, summary))
 
-    def search_content(self, loaded: Batch, text: str) -> SearchContent:
-        """The definitions as lines, and the text."""
-        return "\n".join(filter(None, (message_lines(loaded), text)))
+    def search_content(
+        self, loaded_tools: tuple[ToolEntry, ...], further_text: str
+    ) -> SearchContent:
+        """The definitions as lines, and the further text."""
+        return "\n".join(filter(None, (message_lines(loaded_tools), further_text)))
 
     def message(self, text: str) -> dict[str, Any]:
         """A message with text about tools."""
@@ -86,13 +88,13 @@ class MessageRenderer:
 
     def render(self, layout: Layout) -> RenderedPrompt:
         """The prefix and prefix tools as system prompt, and a message per batch."""
-        prefix = "\n\n".join(filter(None, (layout.text, message_lines(layout.prefix_tools))))
+        prefix = "\n\n".join(filter(None, (layout.prefix_text, message_lines(layout.prefix_tools))))
         texts = batch_texts(layout.batches)
         prefix_segments = (*self._definitions, prefix)
         return RenderedPrompt(
-            self._provider.system(prefix, layout.in_use_text),
-            list(self._listed),
-            tuple([self.message(text)] for text in texts),
-            "\n".join(prefix_segments),
-            (*prefix_segments, *text_after_prefix(layout), *texts),
+            system=self._provider.system(prefix, layout.servers_in_use_text),
+            tools=list(self._listed),
+            messages=tuple([self.message(text)] for text in texts),
+            prefix="\n".join(prefix_segments),
+            segments=(*prefix_segments, *servers_in_use_segments(layout), *texts),
         )

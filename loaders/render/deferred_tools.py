@@ -23,7 +23,7 @@ from .renderer import (
     definition_texts,
     message_lines,
     provider_objects,
-    text_after_prefix,
+    servers_in_use_segments,
 )
 
 SEARCH_TOOL: Final = Tool(
@@ -38,6 +38,7 @@ SEARCH_TOOL: Final = Tool(
 )
 """The search that a model may call. Its definition never changes."""
 _QUERY_SHOWN = "tools for this turn"
+"""Query of the searches that a session writes into the conversation itself."""
 
 
 class _DeferredTools(ProviderTools):
@@ -48,8 +49,8 @@ class _DeferredTools(ProviderTools):
     search_kind: ClassVar[SearchKind | None] = "function"
 
     def __init__(self) -> None:
-        text, tool = super().render_tool(SEARCH_TOOL, Detail.FULL, "")
-        self._search_tool = ToolEntry(SEARCH_TOOL.id, Detail.FULL, text, tool, 0)
+        text, provider_object = super().render_tool(SEARCH_TOOL, Detail.FULL, "")
+        self._search_tool = ToolEntry(SEARCH_TOOL.id, Detail.FULL, text, provider_object, 0)
 
     def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A tool of the provider in full, or a line of text: what is deferred never changes."""
@@ -61,7 +62,12 @@ class _DeferredTools(ProviderTools):
         raise NotImplementedError
 
     def search_exchange(self, number: int, batch: Batch) -> list[dict[str, Any]]:
-        """A search that the session made, and its result."""
+        """The messages of a search that the session made for a batch, and of its result.
+
+        Args:
+            number: number of the batch, from 1.
+            batch: the tools that were found.
+        """
         raise NotImplementedError
 
     def render(self, layout: Layout) -> RenderedPrompt:
@@ -74,13 +80,13 @@ class _DeferredTools(ProviderTools):
             "\n".join((compact_json(exchange), *definition_texts(batch)))
             for exchange, batch in zip(messages, layout.batches, strict=True)
         )
-        prefix_segments = [*definition_texts(prefix_tools), layout.text]
+        prefix_segments = [*definition_texts(prefix_tools), layout.prefix_text]
         return RenderedPrompt(
-            self.system(layout.text, layout.in_use_text),
-            self.listed(prefix_tools, layout),
-            messages,
-            "\n".join(prefix_segments),
-            (*prefix_segments, *text_after_prefix(layout), *batch_segments),
+            system=self.system(layout.prefix_text, layout.servers_in_use_text),
+            tools=self.listed(prefix_tools, layout),
+            messages=messages,
+            prefix="\n".join(prefix_segments),
+            segments=(*prefix_segments, *servers_in_use_segments(layout), *batch_segments),
         )
 
 
@@ -106,26 +112,28 @@ class AnthropicToolSearch(_DeferredTools, AnthropicTools):
 
     def search_exchange(self, number: int, batch: Batch) -> list[dict[str, Any]]:
         """A call of the search tool and its result."""
-        identity = f"toolu_shortlist_{number:06}"
+        call_id = f"toolu_shortlist_{number:06}"
         call = {
             "type": "tool_use",
-            "id": identity,
+            "id": call_id,
             "name": SEARCH_TOOL.name,
             "input": {"query": _QUERY_SHOWN},
         }
         content = self.search_content(batch, "")
-        result = {"type": "tool_result", "tool_use_id": identity, "content": content}
+        result = {"type": "tool_result", "tool_use_id": call_id, "content": content}
         return [
             {"role": "assistant", "content": [call]},
             {"role": "user", "content": [result]},
         ]
 
-    def search_content(self, loaded: Batch, text: str) -> SearchContent:
-        """References to the tools, and the text."""
-        text = "\n".join(filter(None, (message_lines(loaded), text)))
+    def search_content(
+        self, loaded_tools: tuple[ToolEntry, ...], further_text: str
+    ) -> SearchContent:
+        """References to the tools, and the further text."""
+        text = "\n".join(filter(None, (message_lines(loaded_tools), further_text)))
         content: list[dict[str, Any]] = [
             {"type": "tool_reference", "tool_name": tool["name"]}
-            for tool in provider_objects(loaded)
+            for tool in provider_objects(loaded_tools)
         ]
         return [*content, *([{"type": "text", "text": text}] if text else [])]
 
@@ -176,9 +184,11 @@ class OpenAIToolSearch(_DeferredTools, OpenAIResponsesTools):
         text = message_lines(batch)
         return [call, output, *([self.message(text)] if text else [])]
 
-    def search_content(self, loaded: Batch, text: str) -> SearchContent:
-        """The definitions, grouped by server; the text alone if there are none."""
-        return _namespaces(loaded) or text
+    def search_content(
+        self, loaded_tools: tuple[ToolEntry, ...], further_text: str
+    ) -> SearchContent:
+        """The definitions, grouped by server; the further text alone if there are none."""
+        return _namespaces(loaded_tools) or further_text
 
 
 def search_output(call_id: str, tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -196,9 +206,9 @@ def _namespaces(batch: Iterable[ToolEntry]) -> list[dict[str, Any]]:
     """The functions of a batch: a namespace for each server, then functions without a server."""
     servers: dict[str, list[dict[str, Any]]] = {}
     for entry in batch:
-        if entry.tool is not None:
+        if entry.provider_object is not None:
             server, slash, _ = entry.tool_id.rpartition("/")
-            function = {**entry.tool, "defer_loading": True}
+            function = {**entry.provider_object, "defer_loading": True}
             servers.setdefault(server if slash else "", []).append(function)
     functions = servers.pop("", [])
     return [

@@ -1,4 +1,4 @@
-"""Function tools as the chat completions of OpenAI take them, and what follows that shape."""
+"""Function tools in the shapes of OpenAI's chat completions and responses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from .provider_tools import OPENAI_LENGTH, ProviderTools
 
 
 class OpenAITools(ProviderTools):
-    """Function tools; caching needs no mark. With `openai_call_tool` the list never changes."""
+    """Function tools. The API caches prompts without cache breakpoints.
+
+    A promotion changes the list. In the format `openai_call_tool` the list never changes.
+    """
 
     max_name_length: ClassVar[int] = OPENAI_LENGTH
     reply_providers: ClassVar[tuple[str, ...]] = ("openai",)

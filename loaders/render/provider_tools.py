@@ -1,4 +1,7 @@
-"""Tools in a provider's own list of tools, under names that the provider accepts."""
+"""Tools in a provider's own list of tools, under names that the provider accepts.
+
+A `Layout` has the parts of a prompt about tools. A `Batch` has the tools that one turn added to it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any, ClassVar
 from ...catalog import Tool
 from ...catalog.short_definition import without_prose
 from ..detail import Detail, definition_text, describe
-from ..prompt_layout import Batch, Layout, RenderedTool
+from ..prompt_layout import Layout, RenderedTool, ToolEntry
 from .renderer import (
     RenderedPrompt,
     SearchContent,
@@ -19,21 +22,22 @@ from .renderer import (
     definition_texts,
     message_lines,
     provider_objects,
-    text_after_prefix,
+    servers_in_use_segments,
 )
 
 
 class ProviderTools:
-    """Resident tools first, promoted ones after them in order; the pool in the system prompt.
+    """The list has the tools of the prefix, then promoted ones. The system prompt has the pool.
 
-    The model reads tools before the system prompt, so a promotion moves what comes after the list:
-    the pool and the conversation are read again. A subclass has the shapes of one provider.
+    The model reads the list before the system prompt. So a promotion invalidates the provider's
+    cache of the system prompt and of the conversation. A subclass writes one provider's objects.
 
     Attributes:
-        max_name_length: characters of a tool's name that the provider allows.
-        reply_providers: the providers whose replies fit the format, as `session.reply.Reply` names
-            them.
-        defers_tools: whether the list has every tool that the session may ever use, deferred.
+        max_name_length: maximum characters of a tool's name.
+        reply_providers: names of the providers whose replies fit the format; see
+            `session.reply.Reply`.
+        defers_tools: whether the list has every tool that the session may ever use. The model reads
+            such a tool only after a search found it.
         answers_have_definitions: whether the answer to a search has definitions.
         search_kind: how the model calls the search; None without one.
     """
@@ -45,9 +49,9 @@ class ProviderTools:
     search_kind: ClassVar[SearchKind | None] = None
 
     def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
-        """A tool of the provider if the level is callable, otherwise a line of text.
+        """The provider's object of a tool for the levels signature and full; else a line of text.
 
-        A signature has the summary as its description.
+        A signature has the summary as its description, and no prose in its schema.
         """
         if detail < Detail.SIGNATURE:
             return RenderedTool(describe(tool, detail, summary))
@@ -79,28 +83,33 @@ class ProviderTools:
         """The arguments of a request to the model."""
         raise NotImplementedError
 
-    def search_content(self, loaded: Batch, text: str) -> SearchContent:
-        """Lines of the tools, and the text."""
-        return "\n".join(filter(None, (message_lines(loaded), text)))
+    def search_content(
+        self, loaded_tools: tuple[ToolEntry, ...], further_text: str
+    ) -> SearchContent:
+        """Lines of the tools, and the further text."""
+        return "\n".join(filter(None, (message_lines(loaded_tools), further_text)))
 
     def with_breakpoint(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The last tool of the list, with a cache breakpoint if the provider needs one."""
+        """The last tool of the list, with a cache breakpoint if the provider has breakpoints."""
         return tool
 
     def render(self, layout: Layout) -> RenderedPrompt:
         """Tools, the system prompt, and a message for each batch with lines of text."""
         tools = [*provider_objects(layout.prefix_tools), *provider_objects(layout.promoted)]
         texts = batch_texts(layout.batches)
-        prefix_tools, promoted = (
-            definition_texts(layout.prefix_tools),
-            definition_texts(layout.promoted),
-        )
+        prefix_segments = definition_texts(layout.prefix_tools)
         return RenderedPrompt(
-            self.system(layout.text, layout.in_use_text),
-            [*tools[:-1], *map(self.with_breakpoint, tools[-1:])],
-            tuple([self.message(text)] for text in texts),
-            "\n".join((*prefix_tools, layout.text)),
-            (*prefix_tools, *promoted, layout.text, *text_after_prefix(layout), *texts),
+            system=self.system(layout.prefix_text, layout.servers_in_use_text),
+            tools=[*tools[:-1], *map(self.with_breakpoint, tools[-1:])],
+            messages=tuple([self.message(text)] for text in texts),
+            prefix="\n".join((*prefix_segments, layout.prefix_text)),
+            segments=(
+                *prefix_segments,
+                *definition_texts(layout.promoted),
+                layout.prefix_text,
+                *servers_in_use_segments(layout),
+                *texts,
+            ),
         )
 
 

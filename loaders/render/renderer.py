@@ -1,4 +1,4 @@
-"""Protocol of a renderer."""
+"""Protocol of a renderer: writes a `Layout` as one provider takes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..prompt_layout import Batch, Layout, RenderedTool, ToolEntry
 _CACHED_ENTRIES = 32_768
 """Maximum number of cached entries: four levels of 4,096 tools in two formats."""
 BATCH_HEADING = "Tools loaded:\n"
-"""Stands before the lines of each batch that travels in a message."""
+"""First line of each message with lines of tools."""
 
 SearchKind: TypeAlias = Literal["function", "search"]
 """How the model calls the search: as a function, or as the provider's own search."""
@@ -29,11 +29,13 @@ class RenderedPrompt:
     """A layout as a provider takes it. Treat the objects as read-only: they are shared.
 
     Args:
-        system: the system prompt, in the provider's shape: the prefix's part and servers in use.
+        system: the system prompt, in the provider's shape: text of the prefix, then the lines for
+            servers in use.
         tools: the provider's list of tools.
-        messages: what goes into the conversation, per batch, where its turn was.
+        messages: messages about tools, for each batch that has any; they belong before the user's
+            message of the batch's turn.
         prefix: the part that depends on the catalog alone, as text.
-        segments: all of it as text, in the order in which the provider's model reads it.
+        segments: all parts as text, in the order in which the provider's model reads them.
     """
 
     system: str | list[dict[str, Any]]
@@ -43,7 +45,7 @@ class RenderedPrompt:
     segments: tuple[str, ...]
 
     def changed_bytes_since(self, before: RenderedPrompt) -> int:
-        """Bytes of an earlier form from its first segment that is not in its place any more."""
+        """Bytes of an earlier prompt after the segments that both prompts begin with."""
         same_count = 0
         for earlier, present in zip(before.segments, self.segments, strict=False):
             if earlier != present:
@@ -59,12 +61,12 @@ class Renderer(Hashable, Protocol):
 
     @property
     def max_name_length(self) -> int | None:
-        """Characters of a tool's name that the provider allows; None where ids stay as they are."""
+        """Maximum characters of a tool's name; None if the model calls tools by their ids."""
         ...
 
     @property
     def reply_providers(self) -> tuple[str, ...]:
-        """The providers whose replies fit the format, as `session.reply.Reply` names them."""
+        """Names of the providers whose replies fit the format; see `session.reply.Reply`."""
         ...
 
     @property
@@ -86,21 +88,23 @@ class Renderer(Hashable, Protocol):
         """A tool at a level of detail, as it is counted and as the provider takes it."""
         ...
 
-    def search_content(self, loaded: Batch, text: str) -> SearchContent:
+    def search_content(
+        self, loaded_tools: tuple[ToolEntry, ...], further_text: str
+    ) -> SearchContent:
         """The answer to a search of the model, in formats whose answers have definitions.
 
         Args:
-            loaded: tools that the model can call from now on.
-            text: what else the answer says; may be empty.
+            loaded_tools: tools that the model can call from now on.
+            further_text: what else the answer says; may be empty.
         """
         ...
 
     def message(self, text: str) -> dict[str, Any]:
-        """A message that tells about tools."""
+        """A message with text about tools."""
         ...
 
     def render(self, layout: Layout) -> RenderedPrompt:
-        """A layout."""
+        """A layout as the provider takes it."""
         ...
 
     def request(
@@ -129,36 +133,37 @@ def write_entry(renderer: Renderer, tool: Tool, detail: Detail, summary: str) ->
         detail: level of detail.
         summary: summary of the tool; the full definition has none.
     """
-    text, native = renderer.render_tool(tool, detail, summary)
-    return ToolEntry(tool.id, detail, text, native, bundled_counter().count(f"{text}\n"))
+    rendered = renderer.render_tool(tool, detail, summary)
+    tokens = bundled_counter().count(f"{rendered.text}\n")
+    return ToolEntry(tool.id, detail, rendered.text, rendered.provider_object, tokens)
 
 
 @lru_cache(_CACHED_ENTRIES)
 def deferred_entry(renderer: Renderer, tool: Tool) -> ToolEntry:
     """A tool in full whose tokens are not counted, because the model does not read it yet."""
-    text, native = renderer.render_tool(tool, Detail.FULL, "")
-    return ToolEntry(tool.id, Detail.FULL, text, native, 0)
+    rendered = renderer.render_tool(tool, Detail.FULL, "")
+    return ToolEntry(tool.id, Detail.FULL, rendered.text, rendered.provider_object, tokens=0)
 
 
 def message_lines(entries: Iterable[ToolEntry]) -> str:
-    """Entries as the text of a message; "" for none."""
-    texts = [entry.text for entry in entries if entry.tool is None]
+    """The entries that are written as text, under `BATCH_HEADING`; "" if there are none."""
+    texts = [entry.text for entry in entries if entry.provider_object is None]
     return f"{BATCH_HEADING}{chr(10).join(texts)}\n" if texts else ""
 
 
 def provider_objects(entries: Iterable[ToolEntry]) -> list[Mapping[str, Any]]:
     """The provider's objects of those entries that have one."""
-    return [entry.tool for entry in entries if entry.tool is not None]
+    return [entry.provider_object for entry in entries if entry.provider_object is not None]
 
 
 def definition_texts(entries: Iterable[ToolEntry]) -> list[str]:
-    """The same as text: what the model reads, whatever the provider's shape."""
-    return [entry.text for entry in entries if entry.tool is not None]
+    """The texts of those entries that have a provider's object, as the model reads them."""
+    return [entry.text for entry in entries if entry.provider_object is not None]
 
 
-def text_after_prefix(layout: Layout) -> tuple[str, ...]:
-    """The text that follows the prefix, if there is one."""
-    return (layout.in_use_text,) if layout.in_use_text else ()
+def servers_in_use_segments(layout: Layout) -> tuple[str, ...]:
+    """The lines for servers in use as a segment; no segment if there are none."""
+    return (layout.servers_in_use_text,) if layout.servers_in_use_text else ()
 
 
 def batch_texts(batches: Iterable[Batch]) -> tuple[str, ...]:

@@ -17,13 +17,12 @@ _ROUNDING_ERROR = 1e-4
 
 
 class ExactIndex:
-    """Every vector is compared; the result is the true top, in any size and under any mask.
+    """Every vector is compared, so the result is exact for any number of rows and any mask.
 
-    The scan runs over int8 codes, a quarter of the memory traffic of float32, on one thread.
-    Writing x = x' + e with x' the dequantised vector, the error of an approximate inner product
-    of unit vectors is at most |e| plus the query's own error, so all rows within twice that bound
-    of the depth-th approximate score are scored again in float32, and no true neighbour can be
-    lost.
+    First all rows are scored by int8 codes, which take a quarter of the memory of float32. The
+    error of such a score is at most the rounding errors of the row and of the query together. Rows
+    more than twice that bound below the `depth`-th best approximate score cannot be in the result.
+    All others are scored again in float32.
     """
 
     def __init__(self, vectors: NDArray[np.float32]) -> None:

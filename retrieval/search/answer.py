@@ -1,4 +1,4 @@
-"""A ranking made into the hits of an answer."""
+"""Makes the hits of an answer from a ranking."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from ..query import Query, Ranking
 from ..selection import Hit, StageResult
 from .query_run import Run
 
-#: Stages whose hits no threshold drops: the request is the tool's id or name, or its server takes
-#: the turn.
+#: Stages whose hits no threshold drops. `exact`: the query is the tool's id or name. `claim`: the
+#: tool's server claims the turn.
 STAGES_ABOVE_THRESHOLD = frozenset({"exact", "claim"})
-# Rows read beyond those asked for, to find some that the mask keeps out.
+# Rows read beyond the requested number, because permitted ones among them are left out.
 _EXTRA_ROWS = 200
 
 
-#: Stage to the rows that it puts before all others, in order: `exact`, whose id or name the request
-#: is, and `claim`, whose server takes the turn.
-PromotedRows = Mapping[str, Sequence[int]]
+#: Each of `STAGES_ABOVE_THRESHOLD` to the rows that it puts before all others, in order.
+RowsPutFirst = Mapping[str, Sequence[int]]
 
 
 def keep_permitted(ranking: Ranking, mask: NDArray[np.bool_] | None, row_count: int) -> Ranking:
@@ -60,8 +59,8 @@ def keep_permitted(ranking: Ranking, mask: NDArray[np.bool_] | None, row_count: 
 
 def put_named_first(
     index: Index, query: Query, ranking: Ranking, claimed_rows: Sequence[int] = ()
-) -> tuple[Ranking, PromotedRows]:
-    """The ranking with the tool of exactly this id first, those of this name, those claimed."""
+) -> tuple[Ranking, RowsPutFirst]:
+    """The ranking with these first: the tool with this id, those with this name, claimed ones."""
     named = [
         row for row in index.rows_named(query.text) if query.allowed is None or query.allowed[row]
     ]
@@ -72,15 +71,13 @@ def put_named_first(
     named.sort(
         key=lambda row: (row != row_of_id, places.get(row, len(places)), index.tools[row].id)
     )
-    promoted_rows = list(dict.fromkeys([*named, *claimed_rows]))
-    is_other = ~np.isin(ranking.rows, promoted_rows)
+    first_rows = list(dict.fromkeys([*named, *claimed_rows]))
+    is_other = ~np.isin(ranking.rows, first_rows)
     top = max(float(ranking.scores[0]) if len(ranking) else 0.0, 0.0)
     return (
         Ranking(
-            np.concatenate([np.array(promoted_rows, np.int64), ranking.rows[is_other]]),
-            np.concatenate(
-                [np.full(len(promoted_rows), top, np.float32), ranking.scores[is_other]]
-            ),
+            np.concatenate([np.array(first_rows, np.int64), ranking.rows[is_other]]),
+            np.concatenate([np.full(len(first_rows), top, np.float32), ranking.scores[is_other]]),
         ),
         {"exact": named, "claim": claimed_rows},
     )
@@ -89,10 +86,10 @@ def put_named_first(
 def best_denied_rows(
     index: Index, run: Run, allowed: NDArray[np.bool_] | None, count: int
 ) -> list[int]:
-    """Rows outside a mask that would have answered the request best, at most `count`.
+    """At most `count` denied rows, those that fit the query best first.
 
-    Found by the vector the request was encoded to, else among the best by its terms; what is
-    lacking is filled up in order of id.
+    They are found by the query's vector, or by its terms if it has no vector. If these are too few,
+    further denied rows follow in order of id.
     """
     if allowed is None:
         return []
@@ -101,7 +98,7 @@ def best_denied_rows(
     if run.query.vector is not None and dense is not None:
         rows = dense.search(replace(run.query, allowed=~allowed), count).rows.tolist()
     elif lexical is not None:
-        # A mask that few of the best pass would have most of the catalog read.
+        # Without a mask: if few of the best rows pass a mask, an index reads most of the catalog.
         ranking = lexical.search(replace(run.query, allowed=None), count + _EXTRA_ROWS)
         rows = ranking.rows[~allowed[ranking.rows]][:count].tolist()
     if len(rows) < count:
@@ -111,19 +108,19 @@ def best_denied_rows(
 
 
 def hits_of_ranking(
-    index: Index, run: Run, ranking: Ranking, promoted_rows: PromotedRows
+    index: Index, run: Run, ranking: Ranking, rows_put_first: RowsPutFirst
 ) -> tuple[Hit, ...]:
-    """The rows of a ranking as hits, with where every stage of the run placed each.
+    """The rows of a ranking as hits, with their rank and score in every stage of the run.
 
     Args:
         index: the catalog version that was searched.
         run: the request's run, finished.
         ranking: cut to the length of the answer.
-        promoted_rows: rows that were put first, see `PromotedRows`.
+        rows_put_first: see `RowsPutFirst`.
     """
     rows = ranking.rows.tolist()
     placements = run.placements(rows)
-    for stage, stage_rows in promoted_rows.items():
+    for stage, stage_rows in rows_put_first.items():
         for place, row in enumerate(stage_rows, 1):
             if row in placements:
                 placements[row][stage] = StageResult(place, 1.0)
@@ -140,9 +137,9 @@ def split_at_threshold(
 ) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
     """The hits that a threshold keeps, and those that it drops.
 
-    The score that counts is the tier's final one: the reranker's in a tier with a reranker, whose
-    candidates beyond those that it scored are dropped; otherwise that of the fusion, or of the only
-    retriever. Hits of the stages in `STAGES_ABOVE_THRESHOLD` are kept.
+    The final score of the tier counts: that of the reranker, else of the fusion, else of the only
+    retriever. If a reranker ran, hits that it did not score are dropped. Hits of the stages in
+    `STAGES_ABOVE_THRESHOLD` are always kept.
 
     Args:
         threshold: score below which hits are dropped; None for none.
@@ -154,9 +151,9 @@ def split_at_threshold(
     offered: list[Hit] = []
     dropped: list[Hit] = []
     for hit in ranked:
-        is_final = not STAGES_ABOVE_THRESHOLD.isdisjoint(hit.stages)
+        is_always_kept = not STAGES_ABOVE_THRESHOLD.isdisjoint(hit.stages)
         has_final_score = not reranked or "rerank" in hit.stages
-        if is_final or (has_final_score and hit.score >= threshold):
+        if is_always_kept or (has_final_score and hit.score >= threshold):
             offered.append(hit)
         else:
             dropped.append(hit)

@@ -103,7 +103,7 @@ def explain(
     place = np.flatnonzero(ranking.rows == row)
     rank = int(place[0]) + 1 if len(place) else None
     if rank is None and len(run.rankings) == 1 and (only := next(iter(stages.values()), None)):
-        # A single retriever is read only as far as the answer goes.
+        # The ranking of a single retriever ends with the last row of the answer.
         rank = only.rank
     return Explanation(
         query=run.query.text,

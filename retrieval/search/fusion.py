@@ -51,14 +51,14 @@ class ReciprocalRankFusion:
         """Every row of any ranking with its fused score, best first, ties by row."""
         _check_stages(self._weights, rankings)
         rows = np.concatenate([ranking.rows for ranking in rankings.values()])
-        credits_ = np.concatenate(
+        rank_scores = np.concatenate(
             [
                 self._weights.get(name, 1.0) / (self._k + np.arange(1, len(ranking) + 1))
                 for name, ranking in rankings.items()
             ]
         )
         ranked = distinct(rows)
-        scores = np.bincount(np.searchsorted(ranked, rows), credits_, len(ranked))
+        scores = np.bincount(np.searchsorted(ranked, rows), rank_scores, len(ranked))
         return Ranking.best(ranked, scores.astype(np.float32), len(ranked))
 
 

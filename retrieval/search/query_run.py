@@ -27,7 +27,7 @@ class BudgetExceeded(RequestError):
 
 
 class StageBusy(BudgetExceeded):
-    """A stage did not begin in the time budget, so that nothing was measured."""
+    """A stage did not begin in the time budget, so its time is not known."""
 
 
 def search_deadline(start: float, budget_ms: float | None) -> float | None:
@@ -68,13 +68,14 @@ class Run:
         rerankers: reranker name to the stage.
         deadline: `perf_counter()` value by which the answer is due, None for no limit.
         missing_stages: stage name to why it could not be made.
-        extra_rows: rows beyond `k` that a lone retriever gives, see `twins.extra_row_count`.
+        extra_rows: rows beyond `k` that a tier with one retriever reads; see
+            `twins.extra_row_count`.
         joint_search: searches several stages at once; None where each is searched alone.
 
     Attributes:
         rankings: stage name to its ranking, for the stages that ran.
         timings: stage name to its milliseconds, in the order they ran.
-        before_rerank: the ranking that was handed to a reranker, in its order before; None without.
+        before_rerank: the ranking before the reranker; None if no reranker was asked.
     """
 
     query: Query

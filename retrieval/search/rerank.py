@@ -1,4 +1,4 @@
-"""The rerank stage: a second, closer look at the best candidates."""
+"""The rerank stage: a model scores the best candidates again."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ModelRerank:
         """The rows by score, ties by row.
 
         Raises:
-            ModelError: the model cannot be loaded, or could not be a moment ago.
+            ModelError: the model fails, or failed a moment ago.
             BudgetExceeded: the run's deadline is near and the model is not done.
         """
         if not len(rows):

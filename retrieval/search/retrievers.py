@@ -60,8 +60,8 @@ class DenseRetriever:
             began = perf_counter()
             return self.encoder.encode([query.text], query=True)
 
-        # The first call is slow in every encoder. Later ones of an encoder that runs in this
-        # process are so quick and even that a thread for each would only cost.
+        # The first call of every encoder is slow. Later calls of an encoder in this process take
+        # little and nearly the same time, so they need no thread that a deadline can abandon.
         quick = self._guard.has_succeeded and getattr(self.encoder, "in_process", False)
         try:
             vectors = self._guard.call(encode, None if quick else query.deadline)

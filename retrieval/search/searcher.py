@@ -1,4 +1,4 @@
-"""A request's way from its text to a Selection."""
+"""Searcher: runs a query in a tier, and makes the Selection from its ranking."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class AdmittedIndex(Protocol):
     Attributes:
         index: the catalog version.
         mask: rows that the request may use, shape (n,); None for all.
-        claimed_rows: rows whose servers claim the request; they come first.
+        claimed_rows: rows of the tools that their server claims for this turn; they come first.
         voter_failures: votes of servers that do not count.
         unmatched: entries of the caller's `allowed` that match no tool.
         refusal: why a tool is denied, by its id; None for a permitted tool.
-        denied: all refusals; takes a function that gives so many denied rows, the nearest first.
+        denied: all refusals. Its argument returns a number of denied rows, nearest first.
     """
 
     @property
@@ -89,7 +89,7 @@ class Searcher:
             admitted: the index, and the part of it that the request may use.
             query: text to search for.
             tier: name of a tier, or a strategy.
-            k: most hits.
+            k: maximum number of hits.
             budget_ms: time limit in milliseconds, from `start`.
             start: start of the request by `perf_counter()`; now by default.
             vector: vector of the query, shape (dim,), if it is known.
@@ -106,8 +106,8 @@ class Searcher:
         run = self._run(admitted, request, k)
         index = admitted.index
         ranking, tier_run, fallback_reason = self._ranked(admitted, run, name, strategy)
-        ranking, promoted_rows = put_named_first(index, request, ranking, admitted.claimed_rows)
-        ranked = hits_of_ranking(index, run, ranking.head(run.k), promoted_rows)
+        ranking, rows_put_first = put_named_first(index, request, ranking, admitted.claimed_rows)
+        ranked = hits_of_ranking(index, run, ranking.head(run.k), rows_put_first)
         threshold = self._thresholds.get(tier_run)
         hits, dropped = split_at_threshold(threshold, ranked)
         abstention_reason = None
@@ -175,7 +175,7 @@ class Searcher:
         try:
             return index.encoder.encode(texts, query=True)
         except ModelError:
-            # One by one, each falls back and says so.
+            # Searched one by one, each query falls back, and its selection says why.
             return None
 
     def explain(
@@ -199,10 +199,10 @@ class Searcher:
         request = Query(bounded_query(query), admitted.mask)
         run = self._run(admitted, request, k)
         ranking, tier_run, fallback_reason = self._ranked(admitted, run, name, strategy)
-        ranking, promoted_rows = put_named_first(index, request, ranking, admitted.claimed_rows)
+        ranking, rows_put_first = put_named_first(index, request, ranking, admitted.claimed_rows)
         threshold = self._thresholds.get(tier_run)
         _, dropped = split_at_threshold(
-            threshold, hits_of_ranking(index, run, ranking.head(run.k), promoted_rows)
+            threshold, hits_of_ranking(index, run, ranking.head(run.k), rows_put_first)
         )
         drop_reason = None
         for hit in dropped:
@@ -225,7 +225,7 @@ class Searcher:
         index = admitted.index
         return Run(
             request,
-            # More than there are would only be room that a stage sets aside.
+            # Stages reserve memory for k rows, so k is at most the number of tools.
             min(self.hit_count(k), max(len(index.tools), 1)),
             index.retrievers,
             index.rerankers,
@@ -249,7 +249,7 @@ class Searcher:
         return ranking, ran, reason
 
     def hit_count(self, k: int | None) -> int:
-        """The number of hits that a request gets which asks for `k`.
+        """`k` after a check, or the default number of hits if it is None.
 
         Raises:
             RequestError: no whole number from 1.

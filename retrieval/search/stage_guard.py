@@ -19,10 +19,10 @@ Result = TypeVar("Result")
 
 FIRST_RETRY_S = 1.0
 LONGEST_RETRY_S = 300.0
-# How long the end of the process waits for threads that still run a model: one that is in native
-# code while the interpreter goes away would abort the process.
+# Seconds that the process waits at its end for threads that run a model. A thread in native code
+# would abort the process while the interpreter shuts down.
 _EXIT_WAIT_S = 1.0
-# How long a retry of failed work may hold up a request that has no budget.
+# Seconds that a request without a budget waits for a retry of failed work.
 _RETRY_WAIT_S = 1.0
 
 
@@ -70,7 +70,7 @@ class Guard:
         """
         earlier_error = self._begin_attempt()
         if earlier_error is not None and deadline is None:
-            # A retry may be as slow as the attempt that failed; only its first second is waited.
+            # A retry may be as slow as the failed attempt, so the caller waits one second at most.
             try:
                 return self._run_until(work, perf_counter() + _RETRY_WAIT_S)
             except BudgetExceeded as error:
@@ -101,7 +101,7 @@ class Guard:
                 return None
             if monotonic() < self._retry_at:
                 raise ModelError(f"{self._error} (remembered; not tried again yet)")
-            # Of several requests one tries; the others wait for its outcome.
+            # This request retries. Others get the earlier error meanwhile.
             self._retry_at = monotonic() + self._retry_wait_s()
             return self._error
 
@@ -112,7 +112,7 @@ class Guard:
         try:
             result = work()
         except UnusablePickError:
-            raise  # of one query; the model itself works
+            raise  # the model works; only its answer to this query is wrong
         except (ModelError, MissingExtraError) as error:
             self.note_failure(error)
             raise

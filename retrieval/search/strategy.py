@@ -1,6 +1,7 @@
-"""Pipeline: the strategy of the built-in tiers. Retrievers, then fusion, then a reranker.
+"""Strategies: `Pipeline`, of the built-in tiers, and `ModelPick`.
 
-And ModelPick: the pipeline of another tier, then a model that picks from its best candidates.
+A `Pipeline` runs retrievers, then a fusion, then a reranker. A `ModelPick` runs the stages of
+another tier, then a model that picks from its best candidates.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Pipeline:
         )
 
     def _depth(self, run: Run) -> int:
-        # One ranking that nothing reorders needs no more rows than the answer holds.
+        # Nothing reorders the rows of one retriever, so it reads only those of the answer.
         alone = len(self.retrievers) == 1 and self.reranker is None
         return run.k + run.extra_rows if alone else self.depth
 

@@ -66,14 +66,14 @@ class Tiers:
     def rank(self, run: Run, requested: str, strategy: Strategy) -> tuple[Ranking, str, str | None]:
         """The ranking of the requested tier, or of its first fallback that can run.
 
-        This alone decides which tier a request gets. A tier is left out where its encoder or its
-        reranker fails, is missing or not loaded yet, or where what it took here lately is more than
-        the time left. `auto` begins with the best tier. If a reranker runs out of time, the results
-        of the stages before it are used: as the tier that has exactly these stages, or as `TIER
-        without reranker`.
+        A tier is skipped if its encoder or its reranker fails, is missing or is not loaded yet, or
+        if its measured time is more than the time left. `auto` begins with the best tier. If a
+        reranker runs out of time, the results of the stages before it are used. They are reported
+        under the fallback, if that has exactly these stages, else as `TIER without reranker`.
 
         Returns:
-            The ranking, the name of the tier that ran, and why if that was not asked for by name.
+            The ranking, the name of the tier that ran, and why it is not the requested one; None if
+            it is.
 
         Raises:
             ModelError, MissingExtraError, BudgetExceeded: no tier of the chain can run.
@@ -92,17 +92,17 @@ class Tiers:
                 if fallback is not None and not ready:
                     self._check_budget(name, run)
                 if ready or run.query.vector is not None:
-                    # What was done before says nothing of what the tier takes otherwise.
+                    # Results of earlier work are reused, so the time is not that of the tier.
                     ranking = strategy.rank(run)
                 else:
                     ranking = self._rank_measured(run, name, strategy)
                 return ranking, name, "; ".join(reasons) or None
             except (ModelError, MissingExtraError, BudgetExceeded) as error:
-                reached = run.before_rerank if isinstance(error, BudgetExceeded) else None
+                unreranked = run.before_rerank if isinstance(error, BudgetExceeded) else None
                 fallback_strategy = self._strategies.get(fallback or "")
-                if reached is not None and not _has_same_retrieval(strategy, fallback_strategy):
+                if unreranked is not None and not _has_same_retrieval(strategy, fallback_strategy):
                     reasons.append(f"{name}: {error}")
-                    return reached, f"{name} without reranker", "; ".join(reasons)
+                    return unreranked, f"{name} without reranker", "; ".join(reasons)
                 if fallback is None or fallback not in self._strategies:
                     raise
                 reasons.append(f"{name} -> {fallback}: {error}")
@@ -128,16 +128,17 @@ class Tiers:
     def _rank_measured(self, run: Run, name: str, strategy: Strategy) -> Ranking:
         """The ranking of a tier, whose time is recorded if its stages ran.
 
-        The time is that of the retrievers: a reranker adapts to the time left by itself, and what
-        a request waited for others says nothing of the tier.
+        Only the time of the retrievers is recorded. A reranker adapts to the time left by itself,
+        and waiting for other requests is not work of the tier.
         """
-        start, others_ms, reached = perf_counter(), _other_ms(run), run.before_rerank
+        start, others_ms, earlier = perf_counter(), _other_ms(run), run.before_rerank
         finished = False
         try:
             ranking = strategy.rank(run)
             finished = True
         except BudgetExceeded as error:
-            finished = run.before_rerank is not reached
+            # The retrievers had finished if the run came to its reranker.
+            finished = run.before_rerank is not earlier
             if not finished and not isinstance(error, StageBusy):
                 self._times[name].record_unfinished((perf_counter() - start) * 1e3)
             raise
@@ -154,7 +155,7 @@ def _other_ms(run: Run) -> float:
 
 
 def _ready(strategy: Strategy, run: Run) -> bool:
-    """Whether a tier needs no further computation; unknown for strategies of other packages."""
+    """Whether a tier needs no further computation; False if its class has no method `ready`."""
     ready = getattr(strategy, "ready", None)
     return ready is not None and bool(ready(run))
 
@@ -168,5 +169,5 @@ def _has_same_retrieval(strategy: Strategy, fallback: Strategy | None) -> bool:
 
 
 def _fusion_settings(strategy: Strategy | None) -> object:
-    """What the fusion of a tier is made of; None for a tier without a fusion."""
+    """The attributes of the fusion of a tier; None for a tier without a fusion."""
     return getattr(getattr(strategy, "fusion", None), "__dict__", None)

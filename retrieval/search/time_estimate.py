@@ -14,8 +14,8 @@ _LONGEST_RETRY_S = 300.0
 class TimeEstimate:
     """Average time of recent runs.
 
-    A refused request changes nothing. So that one slow run does not refuse requests for good, one
-    is let through when the newest measurement is old: after a second, then after two, four, ...
+    One slow run must not refuse requests forever. So when the newest measurement is old, one run is
+    permitted although the estimate is too long: after 1 second, then after 2, 4, ... up to 300.
 
     Attributes:
         ms: milliseconds; None before the first run.
@@ -27,13 +27,13 @@ class TimeEstimate:
         self._retry_s = _FIRST_RETRY_S
 
     def record(self, ms: float) -> None:
-        """Take in a run that finished. After a pause it replaces what was measured before."""
+        """Add a finished run. After a pause of a second, its time replaces the average."""
         is_old = monotonic() - self._measured_at >= _FIRST_RETRY_S
         smoothed = ms if self.ms is None else self.ms + _SMOOTHING * (ms - self.ms)
         self._set(ms if is_old else smoothed)
 
     def record_unfinished(self, ms: float) -> None:
-        """Take in a run that was given up after some time: it takes at least as long."""
+        """Add a run that was given up after this time: it takes at least as long."""
         self._set(max(self.ms or 0.0, ms))
 
     def allows(self, ms_left: float) -> bool:

@@ -22,11 +22,12 @@ from ...text import identifiers_as_words
 from ..query import Ranking
 
 TWIN_COSINE = 0.9
-"""Cosine of two tools' vectors from which they are twins. The vectors read the server's name too:
-of exact copies under another server nine in ten reach it."""
+"""Minimum cosine of the vectors of two twins. A vector depends on the server's name too: of exact
+copies on another server, nine in ten reach this cosine."""
 CONTAINED_SHARE = 0.9
 """Share of the shorter definition's words that a longer one of the same name repeats."""
-# Larger groups are compared with neighbours only: a stranger may give any number of tools one name.
+# In larger groups, a tool is compared with its neighbours only: a server may give any number of
+# tools the same name.
 _MAX_FULLY_COMPARED = 128
 _NEIGHBOURS_COMPARED = 32
 _MAX_EXTRA_ROWS = 20
@@ -63,7 +64,7 @@ class Twins:
         return cls(tuple(dict.fromkeys(pairs)))
 
     def groups(self) -> list[_Rows]:
-        """Rows that are twins of one another or of a third, ascending; the largest group first."""
+        """Groups of rows that pairs of twins connect, each ascending; the largest group first."""
         return connected_groups(self.pairs)
 
     def copies(
@@ -93,7 +94,7 @@ class Copies:
     Args:
         originals: row of each copy to the rows of its originals, see `Twins.copies`.
         second_accounts: row of each original to its copies with the same name, text and parameters,
-            as those of a second account.
+            such as those of a server that is configured for two accounts.
     """
 
     originals: Mapping[int, Sequence[int]] = field(default_factory=dict)
@@ -119,9 +120,9 @@ class Copies:
     ) -> Ranking:
         """The ranking with copies behind the first of their originals, and with its score.
 
-        A copy that ranks before its originals moves right behind the first of them, and so does one
-        of another account wherever it ranks: the original has example queries for it too. Other
-        copies stay where they are.
+        A copy that ranks before all its originals moves right behind the first of them. A copy of a
+        second account always does: the example queries of the original are for both. Other copies
+        keep their place.
 
         Args:
             ranking: best first.
@@ -131,8 +132,10 @@ class Copies:
             return ranking
         rows = ranking.rows.tolist()
         present = set(rows)
+        # Row of an original to the copies that ranked before it.
         waiting: dict[int, list[int]] = {}
-        places: dict[int, int] = {}  # row to the place of its score, in the new order
+        # Row to the place in `ranking` of its score, in the new order.
+        places: dict[int, int] = {}
         for place, row in enumerate(rows):
             originals = present.intersection(self.originals.get(row, ()))
             if originals and places.keys().isdisjoint(originals):

@@ -57,7 +57,7 @@ def test_a_stored_secret_is_what_a_configuration_gets(tmp_path, held):
     entry = {"command": "x", "env": {"KEY": "${keyring:MY_TOKEN}"}}
     path.write_text(json.dumps({"mcpServers": {"a": entry}}))
     found = read_client_config(path)
-    assert found.servers[0].plain_env() == {"KEY": SECRET}
+    assert found.servers[0].revealed_env() == {"KEY": SECRET}
     assert SECRET not in repr(found)
     given("delete", "MY_TOKEN")
     missing = read_client_config(path)

@@ -192,9 +192,15 @@ def test_a_strategy_wherever_a_tier_is_named() -> None:
     ("settings", "message"),
     [
         ({"encoder": len}, "encoder: a name, a table of `name` and settings, or an object"),
-        ({"encoder": Encoder}, "or an object (of a function: Encoder.of), not _EncoderType"),
-        ({"encoder": Reranker.of(longest_first, name="x")}, "Encoder.of), not FunctionReranker"),
-        ({"reranker": 7}, "(of a function: Reranker.of), not int"),
+        (
+            {"encoder": Encoder},
+            "or an object (Encoder.of makes one from a function), not _EncoderType",
+        ),
+        (
+            {"encoder": Reranker.of(longest_first, name="x")},
+            "from a function), not FunctionReranker",
+        ),
+        ({"reranker": 7}, "(Reranker.of makes one from a function), not int"),
         ({"fusion": 7}, "fusion: input should be a valid dictionary"),
         ({"session": {"tier": 7}}, "session.tier: a tier's name, or a strategy with"),
         ({"session": {"tier": LexicalOnly}}, "session.tier: a tier's name, or a strategy with"),

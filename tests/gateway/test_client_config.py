@@ -46,7 +46,7 @@ def test_claude_desktop():
     found = sample("claude_desktop_config.json")
     assert found["filesystem"].command == "npx"
     assert found["filesystem"].args[-1] == "/home/ada/Documents"
-    assert found["github"].plain_env() == {"GITHUB_PERSONAL_ACCESS_TOKEN": "ghp_SECRET_desktop"}
+    assert found["github"].revealed_env() == {"GITHUB_PERSONAL_ACCESS_TOKEN": "ghp_SECRET_desktop"}
     assert found["github"].timeout_s == 60
     assert found["github"].start_timeout_s == 30
 
@@ -55,10 +55,10 @@ def test_claude_code():
     found = sample("claude_code.mcp.json", CONFIG_DIR="/cfg")
     assert found["api-server"].transport == "http"
     assert found["api-server"].url == "https://api.example.com/mcp"
-    assert found["api-server"].plain_headers() == {"Authorization": "Bearer key-VALUE"}
+    assert found["api-server"].revealed_headers() == {"Authorization": "Bearer key-VALUE"}
     assert found["asana"].transport == "sse"
     assert found["db"].args == ("--config", "/cfg/db.json")
-    assert found["db"].plain_env()["DB_PASSWORD"] == "db-VALUE"
+    assert found["db"].revealed_env()["DB_PASSWORD"] == "db-VALUE"
     assert found["db"].timeout_s == 120
 
 
@@ -71,16 +71,16 @@ def test_cursor(tmp_path):
     local, remote = config.servers
     assert local.command == "/home/ada/bin/server"
     assert local.args == ("--root", str(tmp_path / "project"))
-    assert local.plain_env() == {"API_KEY": "key-VALUE"}
+    assert local.revealed_env() == {"API_KEY": "key-VALUE"}
     assert remote.transport == "http"
-    assert remote.plain_headers() == {"X-Key": "key-VALUE"}
+    assert remote.revealed_headers() == {"X-Key": "key-VALUE"}
 
 
 def test_gemini():
     found = sample("gemini_settings.json")
     python = found["python"]
     assert python.args[-1] == "8080"
-    assert python.plain_env() == {"DATABASE_URL": "db-VALUE", "API_KEY": "key-VALUE"}
+    assert python.revealed_env() == {"DATABASE_URL": "db-VALUE", "API_KEY": "key-VALUE"}
     assert python.cwd == str(SAMPLES / "mcp-servers/python")
     assert python.timeout_s == 15
     assert python.description == "Reads files safely"
@@ -97,7 +97,7 @@ def test_gemini():
 def test_windsurf():
     found = sample("windsurf_mcp_config.json")
     assert found["figma"].transport == "http"
-    assert found["figma"].plain_headers() == {"API_KEY": "Bearer key-VALUE"}
+    assert found["figma"].revealed_headers() == {"API_KEY": "Bearer key-VALUE"}
     assert not found["figma"].tools.permits("delete_file")
     assert found["figma"].tools.permits("get_file")
     assert found["time"].disabled
@@ -120,7 +120,7 @@ def test_copilot():
 def test_vscode():
     found = sample("vscode_mcp.json", SHORTLIST_INPUT_PERPLEXITY_KEY="pplx")
     assert found["Perplexity"].args[-1] == "eu"
-    assert found["Perplexity"].plain_env() == {"PERPLEXITY_API_KEY": "pplx"}
+    assert found["Perplexity"].revealed_env() == {"PERPLEXITY_API_KEY": "pplx"}
     assert found["Perplexity"].cwd == str(SAMPLES / "tools")
     assert found["github"].transport == "http"
 
@@ -148,7 +148,7 @@ def test_zed():
     custom, old, remote = config.servers
     assert (custom.command, custom.args) == ("some-command", ("arg-1", "arg-2"))
     assert (old.command, old.args) == ("/opt/server", ("--stdio",))
-    assert old.plain_env() == {"TOKEN": "zed-SECRET-2"}
+    assert old.revealed_env() == {"TOKEN": "zed-SECRET-2"}
     assert remote.transport == "http"
     assert config.unusable_servers == ("extension-server",)
     assert "context_servers.extension-server.command: an extension" in config.problems[0]
@@ -162,11 +162,11 @@ def test_opencode(tmp_path):
     everything, jira, sentry = config.servers
     assert everything.command == "npx"
     assert everything.args == ("-y", "@modelcontextprotocol/server-everything")
-    assert everything.plain_env() == {"MY_ENV_VAR": "key-VALUE"}
+    assert everything.revealed_env() == {"MY_ENV_VAR": "key-VALUE"}
     assert everything.start_timeout_s == 5
     assert everything.timeout_s == 60
     assert jira.disabled
-    assert sentry.plain_headers() == {"Authorization": "Bearer from-file"}
+    assert sentry.revealed_headers() == {"Authorization": "Bearer from-file"}
 
 
 def test_opencode_2(tmp_path):
@@ -175,10 +175,10 @@ def test_opencode_2(tmp_path):
     config = read(tmp_path / "opencode_2.jsonc")
     assert (config.file_format, config.problems) == ("opencode", ())
     everything, jira, sentry = config.servers
-    assert everything.plain_env() == {"MY_ENV_VAR": "key-VALUE"}
+    assert everything.revealed_env() == {"MY_ENV_VAR": "key-VALUE"}
     assert (everything.start_timeout_s, everything.timeout_s) == (15, 90)
     assert jira.disabled
-    assert sentry.plain_headers() == {"Authorization": "Bearer from-file"}
+    assert sentry.revealed_headers() == {"Authorization": "Bearer from-file"}
 
 
 def test_codex():
@@ -186,8 +186,8 @@ def test_codex():
     assert config.file_format == "codex"
     assert config.problems == ()
     context7, figma, chrome = config.servers
-    assert context7.plain_env() == {"LOCAL_TOKEN": "local", "MY_ENV_VAR": "codex-SECRET-1"}
-    assert figma.plain_headers() == {
+    assert context7.revealed_env() == {"LOCAL_TOKEN": "local", "MY_ENV_VAR": "codex-SECRET-1"}
+    assert figma.revealed_headers() == {
         "X-Figma-Region": "us-east-1",
         "X-Extra": "db-VALUE",
         "Authorization": "Bearer key-VALUE",
@@ -268,7 +268,7 @@ def test_unexpanded(write):
     config = read_client_config(path, environment={}, home=HOME, expand=False)
     assert config.problems == ()
     assert config.servers[0].command == "~/x"
-    assert config.servers[0].plain_env() == {"A": "${GONE}"}
+    assert config.servers[0].revealed_env() == {"A": "${GONE}"}
 
 
 def test_working_directory_and_env_file(write, tmp_path):
@@ -276,7 +276,7 @@ def test_working_directory_and_env_file(write, tmp_path):
     entry = {"command": "x", "working_dir": "sub", "envFile": ".env", "env": {"B": "own"}}
     server = servers(write, a=entry).servers[0]
     assert server.cwd == str(tmp_path / "sub")
-    assert server.plain_env() == {"A": "one", "B": "own"}
+    assert server.revealed_env() == {"A": "one", "B": "own"}
     config = servers(write, a={"command": "x", "envFile": "~/none"})
     assert "mcpServers.a.env_file: the file /home/ada/none cannot be read" in config.problems[0]
 

@@ -322,7 +322,7 @@ def test_the_entry_of_a_configuration(tmp_path):
     path.write_text(json.dumps({"mcpServers": {"billing": entry}}))
     (spec,) = read_client_config(path, environment={"TOKEN": f"Bearer {SECRET}"}).servers
     assert (spec.transport, spec.openapi, spec.timeout_s) == ("openapi", str(document), 5)
-    assert spec.plain_headers() == {"Authorization": f"Bearer {SECRET}"}
+    assert spec.revealed_headers() == {"Authorization": f"Bearer {SECRET}"}
     assert SECRET not in repr(spec)
     masked = masked_entry({**entry, "headers": {"Authorization": SECRET}})
     assert masked["openapi"] == "spec.yaml"

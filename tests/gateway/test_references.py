@@ -69,10 +69,10 @@ def test_a_file(tmp_path):
 
 def test_the_home_directory():
     references = References({"A": "~/b"}, HOME)
-    assert references.path("~") == "/home/ada"
-    assert references.path("~/x") == "/home/ada/x"
-    assert references.path("${A}") == "/home/ada/b"
-    assert references.path("~bob/x") == "~bob/x"
+    assert references.expand_path("~") == "/home/ada"
+    assert references.expand_path("~/x") == "/home/ada/x"
+    assert references.expand_path("${A}") == "/home/ada/b"
+    assert references.expand_path("~bob/x") == "~bob/x"
     assert references.expand("~/x") == "~/x"
 
 

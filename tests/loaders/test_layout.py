@@ -15,7 +15,7 @@ def test_promotions_are_appended_in_order():
     assert [[one.tool_id for one in batch] for batch in layout.batches] == [["a", "b"], ["c"]]
     assert [one.tool_id for one in layout.promoted] == ["a", "b", "c"]
     assert layout.tokens == 15
-    assert layout.text == "Be brief.\n\n1 tool.\n"
+    assert layout.prefix_text == "Be brief.\n\n1 tool.\n"
     assert layout.promote([]) is layout
 
 

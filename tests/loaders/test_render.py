@@ -81,9 +81,9 @@ def test_formats_validate_against_the_types_of_their_provider(style, demo):
     tools = list(demo)[:10]
     layout = layout_of(style, tools)
     validate(renderer_for(style).render(layout), style)
-    validate(renderer_for(style).render(replace(layout, in_use_text=LINES)), style)
+    validate(renderer_for(style).render(replace(layout, servers_in_use_text=LINES)), style)
     validate(renderer_for(style).render(Layout("", "", ())), style)
-    validate(renderer_for(style).render(Layout("", "", (), in_use_text=LINES)), style)
+    validate(renderer_for(style).render(Layout("", "", (), servers_in_use_text=LINES)), style)
 
 
 @settings(max_examples=30, deadline=None)

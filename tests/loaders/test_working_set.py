@@ -53,20 +53,22 @@ def test_the_prefix_is_identical_over_many_turns_and_promotions_append(style, de
     active: list[str] = []
     prefixes, in_use, shown = set(), set(), None
     for _ in range(200):
-        before, rests = shown, prompt._layout.in_use_text
+        before, rests = shown, prompt._layout.servers_in_use_text
         found = choose.sample(ids, choose.randrange(24))
         active = list(dict.fromkeys((*active, *found)))[-40:]
         turn = prompt.turn(active, scored(found))
         shown = turn.rendered
         prefixes.add(shown.prefix.encode())
-        in_use.add(prompt._layout.in_use_text)
+        in_use.add(prompt._layout.servers_in_use_text)
         assert turn.promoted_tokens <= 1_000
-        assert counter.count(prompt._layout.in_use_text) <= 500
-        told = counter.count(prompt._layout.in_use_text) + counter.count(text_of(turn.transient))
+        assert counter.count(prompt._layout.servers_in_use_text) <= 500
+        told = counter.count(prompt._layout.servers_in_use_text) + counter.count(
+            text_of(turn.transient)
+        )
         assert told == turn.line_tokens <= 600
         if before and not turn.rebuilt:
             assert shown.messages[: len(before.messages)] == before.messages
-            if style in STABLE and prompt._layout.in_use_text == rests:
+            if style in STABLE and prompt._layout.servers_in_use_text == rests:
                 assert turn.changed_bytes == 0
         if choose.random() < 0.2:
             prompt.called(choose.choice(ids))
@@ -98,7 +100,7 @@ def test_whatever_the_catalog_no_budget_is_exceeded(
     drawn = st.lists(st.sampled_from(ids), max_size=8, unique=True)
     for active, found in data.draw(st.lists(st.tuples(drawn, drawn), max_size=4)):
         turn = prompt.turn(active, scored(found))
-        lines = prompt._layout.in_use_text, text_of(turn.transient)
+        lines = prompt._layout.servers_in_use_text, text_of(turn.transient)
         assert turn.promoted_tokens <= schemas
         assert counter.count(lines[0]) <= bounds[0]
         assert sum(map(counter.count, lines)) == turn.line_tokens <= bounds[1]
@@ -169,7 +171,7 @@ def test_a_server_in_use_stands_behind_the_prefix_until_others_have_its_room(sty
     assert all(line_of(tool) in text for tool in of_web)
     system = turn.rendered.system
     said = system if isinstance(system, str) else "\n\n".join(block["text"] for block in system)
-    assert said.endswith(prompt._layout.in_use_text)
+    assert said.endswith(prompt._layout.servers_in_use_text)
     assert prompt.turn([]).changed_bytes == 0
     of_database = [tool.id for tool in demo if tool.server == "database"]
     prompt.called(of_database[0])
@@ -195,7 +197,7 @@ def test_what_is_withheld_or_gone_has_no_line(demo):
     assert FEED not in prompt.callable_ids
     assert "read_feed" not in "".join(turn.rendered.segments) + text_of(turn.transient)
     prompt.update(demo.remove(tool.id for tool in demo if tool.server == "web"))
-    assert prompt.turn([]).rendered.segments == (prompt._layout.text,)
+    assert prompt.turn([]).rendered.segments == (prompt._layout.prefix_text,)
     assert prompt.callable_ids == frozenset()
     with pytest.raises(UnknownToolError):
         prompt.called("no/such")
@@ -208,7 +210,7 @@ def test_where_the_pool_tells_all_nothing_is_told_twice(demo):
     prompt.called(FEED)
     turn = prompt.turn([tool.id for tool in demo])
     assert (turn.transient, turn.line_tokens, len(turn.details)) == ((), 0, 3)
-    assert not prompt._layout.in_use_text
+    assert not prompt._layout.servers_in_use_text
 
 
 def test_where_it_cannot_the_pool_counts(demo):
