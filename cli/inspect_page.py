@@ -65,11 +65,11 @@ def inspect_page(
     try:
         import anyio
 
-        from ..gateway.http_server import check_address
+        from ..gateway.http_server import check_can_listen
         from ..inspector.page_server import serve_page
     except ImportError as missing:
         raise MissingExtraError("the page", "gateway") from missing
-    check_address("127.0.0.1", port)
+    check_can_listen("127.0.0.1", port)
     if index is not None:
         subject = _of_index(index, events, pins, examples)
     elif config is not None:
@@ -127,6 +127,7 @@ def _of_config(
     note_unlisted_servers(fleet, files.path)
     if events is None:
         events = files.events
+    # Like the clients that share a gateway, the page may show any profile.
     clients = ClientProfiles.of(gateway_settings, attached=True)
     return Subject(
         engine=fleet.engine,

@@ -38,7 +38,7 @@ LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 PAGE_PATH = "/inspect"
 
 
-def check_address(host: str, port: int) -> None:
+def check_can_listen(host: str, port: int) -> None:
     """Refuse an address on which no server can listen, before anything is started for it.
 
     Args:

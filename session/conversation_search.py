@@ -255,15 +255,15 @@ class ScoreBoard:
             parts: rows of `scores`.
         """
         intent_rows: list[int] = []
-        best_rows: set[int] = set()
+        best_tools: set[int] = set()
         for part in parts if self.tools else ():
             if self.scores[part].max(initial=0.0) < _MIN_PART_SHARE * message_scores.max(
                 initial=0.0
             ):
                 continue
-            best_row = int(np.argmax(self._blend_with_message(part, message_scores)))
-            if best_row not in best_rows:
-                best_rows.add(best_row)
+            best_tool = int(np.argmax(self._blend_with_message(part, message_scores)))
+            if best_tool not in best_tools:
+                best_tools.add(best_tool)
                 intent_rows.append(part)
         return intent_rows if len(intent_rows) > 1 else []
 

@@ -37,7 +37,7 @@ class AnthropicReader:
 
     def entries(self, document: Document) -> Iterator[Entry]:
         """Each tool."""
-        value, server = document.value, document.server_of()
+        value, server = document.value, document.server_or_default()
         if isinstance(value, dict):
             tools, prefix = value.get("tools", [value]), "tools"
         else:

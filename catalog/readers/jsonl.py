@@ -31,12 +31,12 @@ class RowReader:
             raise CatalogError("rows of tools must be lines of a file or a list")
         keep_ids = document.keep_ids and document.server is None
         for index, row in enumerate(document.value):
-            server = document.server_of()
+            server = document.server_or_default()
             if isinstance(row, dict):
                 declared = row.get("server")
                 if document.server is None and declared is not None:
                     is_name = isinstance(declared, str) and declared
-                    server = document.server_of(declared) if is_name else declared
+                    server = document.server_or_default(declared) if is_name else declared
                 row = row if keep_ids else {key: row[key] for key in row if key != "id"}
             yield Entry(document.place(index), row, server)
 

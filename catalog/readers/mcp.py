@@ -41,11 +41,11 @@ class McpReader:
                 if isinstance(item, dict) and _holds_tools(item):
                     yield from _result_entries(item, document, f"{document.place(index)}.")
                 else:
-                    yield Entry(document.place(index), item, document.server_of())
+                    yield Entry(document.place(index), item, document.server_or_default())
         elif isinstance(value, dict) and _holds_tools(value):
             yield from _result_entries(value, document, "")
         elif isinstance(value, dict) and "name" in value:
-            yield Entry("the tool", value, document.server_of())
+            yield Entry("the tool", value, document.server_or_default())
         elif isinstance(value, dict) and _is_map(value):
             for server, result in value.items():
                 if isinstance(result, dict):
@@ -54,7 +54,9 @@ class McpReader:
                         result | {"server": server}, document, f"{server:.80}."
                     )
                 else:
-                    yield from _list_entries(result, document.server_of(server), f"{server:.80}")
+                    yield from _list_entries(
+                        result, document.server_or_default(server), f"{server:.80}"
+                    )
         else:
             raise CatalogError('holds no MCP tools: expected {"tools": [...]} or a list of tools')
 
@@ -97,7 +99,7 @@ def _result_entries(value: dict[str, Any], document: Document, prefix: str) -> I
     # `server` beside `result` is of the program that wrote the file, and goes before the server's.
     declared = value.get("server") or inner.get("server")
     declared = declared or (info.get("name") if isinstance(info, dict) else None)
-    yield from _list_entries(inner["tools"], document.server_of(declared), f"{prefix}tools")
+    yield from _list_entries(inner["tools"], document.server_or_default(declared), f"{prefix}tools")
 
 
 def _list_entries(tools: list[Any], server: str | None, place: str) -> Iterator[Entry]:

@@ -10,8 +10,8 @@ from ..tool import Tool
 from .reader import (
     Document,
     Entry,
+    checked_object,
     first_object,
-    object_at,
     object_fields,
     refuse_other_schema_keys,
     short_value,
@@ -40,7 +40,7 @@ class OpenAiReader:
 
     def entries(self, document: Document) -> Iterator[Entry]:
         """Each function."""
-        value, server = document.value, document.server_of()
+        value, server = document.value, document.server_or_default()
         if isinstance(value, list):
             yield from document.entries(value, server)
         elif isinstance(value, dict) and any(
@@ -60,7 +60,7 @@ class OpenAiReader:
         kind = value.get("type", "function")
         if kind != "function":
             raise ToolError(field="type", reason=f"must be 'function', got {short_value(kind)}")
-        function = object_at(value.get("function", value), "function")
+        function = checked_object(value.get("function", value), "function")
         refuse_other_schema_keys(function, "parameters")
         row = {"description": function.get("description"), "server": entry.server}
         if "name" in function:

@@ -11,7 +11,7 @@ from ..operation import METHODS
 from ..tool import Tool
 from .openapi_request import Endpoint, annotations_of, read_request, stripped_text
 from .openapi_schema import SchemaCopier, ValueBudget
-from .reader import Document, Entry, object_at, short_value
+from .reader import Document, Entry, checked_object, short_value
 
 _METHODS = tuple(method.lower() for method in METHODS)
 _NOT_IN_NAMES = re.compile(r"[^0-9A-Za-z]+")
@@ -62,7 +62,7 @@ class OpenApiReader:
         if not isinstance(paths, dict):
             raise CatalogError(f"paths: must be an object, got {type(paths).__name__}")
         info = value.get("info")
-        server = document.server_of(info.get("title") if isinstance(info, dict) else None)
+        server = document.server_or_default(info.get("title") if isinstance(info, dict) else None)
         budget = ValueBudget(value)
         is_version_30 = str(version).startswith("3.0")
         entries: list[Entry] = []
@@ -88,7 +88,7 @@ class OpenApiReader:
         if not isinstance(call, _Operation):
             raise ToolError(field="definition", reason="must be an object with operations")
         method, path = call.endpoint.method, call.endpoint.path
-        definition = object_at(call.definition, method)
+        definition = checked_object(call.definition, method)
         operation_id = definition.get("operationId")
         name = operation_id if operation_id is not None else _derived_name(method, path)
         texts = (stripped_text(definition.get(key)) for key in ("summary", "description"))

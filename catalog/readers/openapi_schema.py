@@ -6,7 +6,7 @@ from typing import Any
 
 from ...errors import ToolError
 from ..schema import References
-from .reader import object_at, short_value
+from .reader import checked_object, short_value
 
 REFERENCE_DEPTH = 5
 """Maximum depth of nested references. Beyond it, only the type is kept."""
@@ -309,7 +309,7 @@ class SchemaCopier:
         """
         self._document_budget.take(OBJECT_COST, field)
         for _ in range(REFERENCE_DEPTH):
-            resolved = object_at(value, field)
+            resolved = checked_object(value, field)
             if "$ref" not in resolved:
                 return resolved
             value = self._look_up(resolved["$ref"], field)
@@ -324,7 +324,7 @@ class SchemaCopier:
         """
         if value is True:
             return {}
-        copy: dict[str, Any] = self._copy(object_at(value, field), field, (), 0)
+        copy: dict[str, Any] = self._copy(checked_object(value, field), field, (), 0)
         return copy
 
     def _copy(self, value: Any, field: str, followed: tuple[str, ...], depth: int) -> Any:

@@ -62,7 +62,7 @@ class Document:
         for index, value in enumerate(values):
             yield Entry(f"{prefix}{self.place(index)}", value, server)
 
-    def server_of(self, declared: object = None) -> str | None:
+    def server_or_default(self, declared: object = None) -> str | None:
         """The server of a definition, from the caller, the document or the file name.
 
         Args:
@@ -140,10 +140,10 @@ def object_fields(entry: Entry) -> dict[str, Any]:
     Raises:
         ToolError: it is not an object.
     """
-    return object_at(entry.value, "definition")
+    return checked_object(entry.value, "definition")
 
 
-def object_at(value: Any, field: str) -> dict[str, Any]:
+def checked_object(value: Any, field: str) -> dict[str, Any]:
     """The value of a field that must be an object.
 
     Raises:

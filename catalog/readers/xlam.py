@@ -14,8 +14,8 @@ from ..tool import Tool
 from .reader import (
     Document,
     Entry,
+    checked_object,
     first_object,
-    object_at,
     object_fields,
     refuse_other_schema_keys,
 )
@@ -44,7 +44,7 @@ class XlamReader:
             place = document.place(index)
             functions = _functions(row)
             if isinstance(functions, ToolError):
-                yield Entry(f"{place}.tools", functions, document.server_of())
+                yield Entry(f"{place}.tools", functions, document.server_or_default())
                 continue
             for position, function in enumerate(functions):
                 where = f"{place}.tools[{position}]"
@@ -54,7 +54,7 @@ class XlamReader:
                     content = where.encode()
                 if content not in contents:
                     contents.add(content)
-                    yield Entry(where, function, document.server_of())
+                    yield Entry(where, function, document.server_or_default())
 
     def tool(self, entry: Entry) -> Tool:
         """The tool of a function.
@@ -86,7 +86,7 @@ def _functions(row: Any) -> list[Any] | ToolError:
 
 
 def _schema(parameters: Any) -> dict[str, Any]:
-    declared_parameters = object_at({} if parameters is None else parameters, "parameters")
+    declared_parameters = checked_object({} if parameters is None else parameters, "parameters")
     if declared_parameters.get("type") == "object" and isinstance(
         declared_parameters.get("properties"), dict
     ):
@@ -96,7 +96,7 @@ def _schema(parameters: Any) -> dict[str, Any]:
     for name, parameter in declared_parameters.items():
         if not isinstance(name, str):
             raise ToolError(field="parameters", reason=f"has a key of type {type(name).__name__}")
-        declared = object_at(parameter, f"parameters.{name:.80}").get("type")
+        declared = checked_object(parameter, f"parameters.{name:.80}").get("type")
         spelling = declared if isinstance(declared, str) else ""
         schema, optional = to_schema(spelling)
         if isinstance(parameter.get("description"), str):

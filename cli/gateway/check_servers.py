@@ -209,7 +209,10 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
 def _unused_example_ids(
     rows: Iterable[ExampleQueryRow], catalog: Catalog, unavailable_servers: Collection[str]
 ) -> tuple[str, ...]:
-    """Ids in rows that no server has. Of servers that did not start, none is named."""
+    """Ids in rows that no server has, without those of servers that did not start.
+
+    A row with a fingerprint belongs to a definition, whatever the id of its tool is.
+    """
     ids = dict.fromkeys(row.tool for row in rows if row.fingerprint is None)
     return tuple(
         tool_id
@@ -266,7 +269,7 @@ def show_servers(report: ServersReport) -> None:
 
     parts: list[Any] = [_servers_table(report)] if report.servers else []
     parts += [Text(f"{report.file}: {problem}", style="red") for problem in report.problems]
-    if known := ", ".join(_library_flag_counts(report)):
+    if known := ", ".join(_library_tool_counts(report)):
         parts.append(Text(f"with example queries of the package: {known}", style="dim"))
     for path, ids in report.unused_ids_by_file.items():
         names = ", ".join(ids[:_MAX_TOOLS_SHOWN])
@@ -297,7 +300,8 @@ def show_servers(report: ServersReport) -> None:
     show(*parts)
 
 
-def _library_flag_counts(report: ServersReport) -> Iterator[str]:
+def _library_tool_counts(report: ServersReport) -> Iterator[str]:
+    """For each server: how many of its tools have example queries of the package."""
     for check in report.servers:
         for library_server, count in check.library_servers.items():
             yield f"{counted(count, 'tool')} of {check.name} (as {library_server})"

@@ -189,7 +189,7 @@ def _serve_here(
     elif http is None:
         serving = gateway.serve_stdio
     else:
-        from ...gateway.http_server import LOOPBACK_HOSTS, check_address, serve_http
+        from ...gateway.http_server import LOOPBACK_HOSTS, check_can_listen, serve_http
 
         host, _, port = http.rpartition(":")
         if not port.isdecimal() or int(port) > _MAX_PORT:
@@ -199,7 +199,7 @@ def _serve_here(
             raise typer.BadParameter(
                 f"--http {http}: other machines reach this address; give each profile a token first"
             )
-        check_address(address, int(port))
+        check_can_listen(address, int(port))
         secret, page = gateway_settings.metrics_token, None
         if operator_token is not None and history is not None:
             from ...inspector.page_app import page_app

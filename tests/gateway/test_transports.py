@@ -16,7 +16,7 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from shortlist.errors import ConfigError
 from shortlist.gateway.connections.server_spec import ServerSpec
-from shortlist.gateway.http_server import check_address
+from shortlist.gateway.http_server import check_can_listen
 from shortlist.gateway.upstream import server_connection as upstream
 from shortlist.gateway.upstream.server_connection import UpstreamError
 from shortlist.tests.gateway.fleets import HERE, call, running, text_of, until
@@ -152,8 +152,8 @@ def test_an_address_that_is_taken_or_not_of_this_machine_is_refused():
         with pytest.raises(
             ConfigError, match=rf"127.0.0.1:{port}: cannot listen there: .*in use; "
         ):
-            check_address("127.0.0.1", port)
-    check_address("127.0.0.1", port)
-    check_address("127.0.0.1", 0)
+            check_can_listen("127.0.0.1", port)
+    check_can_listen("127.0.0.1", port)
+    check_can_listen("127.0.0.1", 0)
     with pytest.raises(ConfigError, match=r"192\.0\.2\.1:8765: cannot listen there"):
-        check_address("192.0.2.1", 8765)
+        check_can_listen("192.0.2.1", 8765)
