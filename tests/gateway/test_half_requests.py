@@ -103,8 +103,12 @@ def test_clients_are_served_while_others_send_half_requests(tmp_path, sent):
     with gateway(tmp_path, one=entry) as (port, process, log):
         outcomes, most_open = [], 0
         with attacked(port, sent):
-            start = time.monotonic()
-            while time.monotonic() < start + 60 and outcomes.count("served") < 10:
+            end = time.monotonic() + 60
+            # Ten may be served before the attackers have reached the limit.
+            while time.monotonic() < end and (
+                outcomes.count("served") < 10
+                or "connections of clients over HTTP" not in log.read_text()
+            ):
                 try:
                     with httpx2.Client(headers=ACCEPTED, timeout=20) as client:
                         is_error = call(client, f"http://127.0.0.1:{port}/mcp", "one/echo")[
@@ -115,7 +119,7 @@ def test_clients_are_served_while_others_send_half_requests(tmp_path, sent):
                 except httpx2.TransportError:
                     outcomes.append("lost")
                 most_open = max(most_open, psutil.Process(process.pid).num_fds())
-        assert outcomes.count("served") == 10
+        assert outcomes.count("served") >= 10
         assert most_open < DESCRIPTORS
         text = log.read_text()
         assert "Traceback" not in text
