@@ -192,7 +192,7 @@ links = [b for b in blocks if b["type"] == "resource_link"]
 texts = [b["text"] for b in blocks if b.get("text")]
 [len(links), len(texts) > 0, links[0]["uri"].split(":")[0]]
 """,
-        [3, True, "demo"],
+        [3, True, "shortlist"],
     ),
     Right(
         "forty calls at once",
