@@ -34,6 +34,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,8 @@ from .vectors import Vectors
 
 STORE_FORMAT = 6
 _LOCK_SECONDS = 30.0
+#: Seconds that the removal of a version whose save failed is tried.
+_DISCARD_TIMEOUT_S = 2.0
 # How often a reader looks up CURRENT again when the version it named has gone meanwhile.
 _READ_ATTEMPTS = 5
 _SCREENING_FILE = "screening.json"
@@ -275,7 +278,10 @@ def _remove_versions_but(folder: Path, kept_names: Collection[str]) -> None:
 def _discard(version: Path) -> None:
     """Remove a version whose save failed, unless it has become the current one."""
     if _current_if_present(version.parent) != version.name:
-        shutil.rmtree(version, ignore_errors=True)
+        # Threads of an interrupted text index may write files for another moment.
+        end = monotonic() + _DISCARD_TIMEOUT_S
+        while version.exists() and monotonic() < end:
+            shutil.rmtree(version, ignore_errors=True)
         with suppress(OSError):
             (version.parent / "CURRENT.new").unlink(missing_ok=True)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,28 @@ class TestFailures:
         )
         engine.save(saved)
         assert sorted(seen) == ["v-000001", "v-000009"]
+
+    def test_a_failed_version_is_removed_though_a_thread_still_writes_into_it(
+        self, tmp_path: Path
+    ) -> None:
+        version = tmp_path / "v-000001"
+        for _ in range(20):
+            version.mkdir()
+            has_ended = threading.Event()
+
+            def write(has_ended: threading.Event = has_ended) -> None:
+                number = 0
+                while not has_ended.is_set() and number < 2_000:
+                    with suppress(OSError):
+                        (version / f"{number}.term").touch()
+                    number += 1
+
+            writer = threading.Thread(target=write)
+            writer.start()
+            store._discard(version)
+            assert not version.exists()
+            has_ended.set()
+            writer.join()
 
     @pytest.mark.parametrize("wrong", [OSError("disk full"), KeyboardInterrupt(), MemoryError()])
     @pytest.mark.parametrize(
