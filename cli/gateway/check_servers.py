@@ -269,8 +269,8 @@ def show_servers(report: ServersReport) -> None:
 
     parts: list[Any] = [_servers_table(report)] if report.servers else []
     parts += [Text(f"{report.file}: {problem}", style="red") for problem in report.problems]
-    if known := ", ".join(_library_tool_counts(report)):
-        parts.append(Text(f"with example queries of the package: {known}", style="dim"))
+    if counts := ", ".join(_library_tool_counts(report)):
+        parts.append(Text(f"with example queries of the package: {counts}", style="dim"))
     for path, ids in report.unused_ids_by_file.items():
         names = ", ".join(ids[:_MAX_TOOLS_SHOWN])
         if len(ids) > _MAX_TOOLS_SHOWN:

@@ -69,12 +69,17 @@ async def test_only_a_tool_that_reads_is_called_again(tmp_path):
         assert noted(tmp_path, "one", "starts") == 3
 
 
+async def fail_three_times(fleet, *, deaths):
+    """Call a server that ends in its first calls, as many as `deaths`, until it is not tried."""
+    for _ in range(3):
+        with pytest.raises(ConnectionLostError):
+            await call(fleet, "one/die", times=deaths)
+    await until(lambda: fleet.upstreams["one"].state == "failed")
+
+
 async def test_after_three_failures_calls_are_refused_at_once_until_one_succeeds(tmp_path):
     async with running(tmp_path, rough(tmp_path, "one")) as fleet:
-        for _ in range(3):
-            with pytest.raises(ConnectionLostError):
-                await call(fleet, "one/die", times=3)
-        await until(lambda: fleet.upstreams["one"].state == "failed")
+        await fail_three_times(fleet, deaths=3)
         starts = noted(tmp_path, "one", "starts")
         with pytest.raises(UpstreamError, match="not available"), anyio.fail_after(0.3):
             await call(fleet, "one/die", times=3)
@@ -95,10 +100,7 @@ async def test_after_three_failures_calls_are_refused_at_once_until_one_succeeds
 
 async def test_calls_that_wait_for_a_try_are_refused_once_it_failed(tmp_path):
     async with running(tmp_path, rough(tmp_path, "one", start_timeout_s=60)) as fleet:
-        for _ in range(3):
-            with pytest.raises(ConnectionLostError):
-                await call(fleet, "one/die", times=9)
-        await until(lambda: fleet.upstreams["one"].state == "failed")
+        await fail_three_times(fleet, deaths=9)
         starts = noted(tmp_path, "one", "starts")
         await anyio.sleep(2.2)
         errors = []
@@ -118,10 +120,7 @@ async def test_calls_that_wait_for_a_try_are_refused_once_it_failed(tmp_path):
 
 async def test_a_call_waits_for_the_try_of_another_one_no_longer_than_for_a_start(tmp_path):
     async with running(tmp_path, rough(tmp_path, "one", start_timeout_s=5)) as fleet:
-        for _ in range(3):
-            with pytest.raises(ConnectionLostError):
-                await call(fleet, "one/die", times=3)
-        await until(lambda: fleet.upstreams["one"].state == "failed")
+        await fail_three_times(fleet, deaths=3)
         await anyio.sleep(2.2)
         async with anyio.create_task_group() as group:
             group.start_soon(lambda: call(fleet, "one/sleep", steps=1, seconds=60))
