@@ -205,24 +205,21 @@ class SessionConfig(Section):
     """How sessions find and show tools; each setting may be given to `Engine.session` as a keyword.
 
     By default, a small catalog is shown whole. A larger one is shown as one line for each tool, if
-    that fits in `pool_tokens`. Otherwise only servers in use and tools found have lines.
+    these fit in `pool_tokens`. Otherwise only tools found and servers in use have lines.
 
     Args:
         tier: tier that searches: a name or a strategy object; the engine's default when absent.
-        k: tools offered with their definitions per turn. When absent: 3 in a session with a format
-            that shows other tools as lines, otherwise the engine's `k`.
+        k: tools offered with their definitions per turn. When absent: 3 where other tools can be
+            called by a line, otherwise the engine's `k`.
         abstain: whether a turn may offer nothing because no tool fits; see `decision`.
-        must_offer: whether the first call of a tool that the prompt does not show is answered with
+        must_offer: whether the first call of a tool that the model has not read is answered with
             the tool's definition. False lets the call pass if its arguments fit.
-        active_tools: maximum number of tools that a conversation keeps.
-        pinned: ids of tools that are offered from the first turn on and never dropped.
+        pinned: ids of tools that are offered from the first turn on.
         operator: text before the tools in the system prompt.
-        pool: lines of the pool: `signatures`, `summaries`, or `auto`, which picks by size.
-        pool_tokens: token budget of the pool, or of the working set in large catalogs.
-        in_use_tokens: part of `pool_tokens` for the tools of servers in use.
-        schema_tokens: token budget of all offered definitions together.
-        turn_tokens: tokens that one turn may add, besides its first definition and the signatures
-            of the others; None for no limit.
+        pool_tokens: token budget of the lines of all tools; in larger catalogs, of the lines of
+            tools found.
+        turn_tokens: token budget of the definitions that one turn adds to the conversation.
+        list_tokens: token budget of the definitions in the provider's list, with `tools="list"`.
         context_tokens: size of the model's context window in tokens.
         pass_through: the whole catalog is shown if it takes less than this share of the context;
             0 for never.
@@ -235,29 +232,15 @@ class SessionConfig(Section):
     k: int | None = Field(default=None, ge=1, strict=True)
     abstain: bool = True
     must_offer: bool = True
-    active_tools: int = Field(default=50, ge=1, strict=True)
     pinned: tuple[str, ...] = ()
     operator: str = ""
-    pool: Literal["auto", "signatures", "summaries"] = "auto"
     pool_tokens: int = Field(default=3_000, ge=0)
-    in_use_tokens: int = Field(default=2_000, ge=0)
-    schema_tokens: int = Field(default=1_200, ge=0)
-    turn_tokens: int | None = Field(default=600, ge=0)
+    turn_tokens: int = Field(default=600, ge=0)
+    list_tokens: int = Field(default=1_200, ge=0)
     context_tokens: int = Field(default=200_000, ge=1)
     pass_through: float = Field(default=0.03, ge=0, le=1)
     summaries: Path | None = None
     events: Path | Callable[..., None] | None = None
-
-    @model_validator(mode="after")
-    def _in_use_within_pool(self) -> Self:
-        if self.summaries is not None and self.pool != "summaries":
-            raise ValueError(f"summaries: only pool = 'summaries' shows them, not {self.pool!r}")
-        if self.in_use_tokens > self.pool_tokens:
-            raise ValueError(
-                f"in_use_tokens ({self.in_use_tokens}) must not exceed pool_tokens "
-                f"({self.pool_tokens})"
-            )
-        return self
 
     def changed(self, settings: Mapping[str, Any]) -> Self:
         """These settings with some replaced.

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .decision import Decider
     from .indexing.stored_build import AnyBuild
     from .loaders import DefinitionSource
+    from .loaders.providers import Way
     from .retrieval.learning import LearningReport
     from .retrieval.search.explanation import Explanation
     from .session import Session
@@ -696,8 +697,9 @@ class Engine:
 
     def session(
         self,
+        provider: str | None = None,
         *,
-        format: str | None = None,  # noqa: A002 - the field's word
+        tools: Way | None = None,
         state: State | None = None,
         allowed: Iterable[str] | None = None,
         schemas: DefinitionSource | None = None,
@@ -707,9 +709,10 @@ class Engine:
         """A new session for one conversation.
 
         Args:
-            format: the provider's format in which tools are rendered: `openai`, `openai_responses`,
-                `anthropic`, each also with `_call_tool` at its end, `openai_responses_search`,
-                `anthropic_search`, or `text`; nothing is rendered if absent.
+            provider: whose requests and messages it writes: `openai` (chat completions),
+                `openai_responses`, `anthropic`, or `text`; nothing is rendered if absent.
+            tools: how found tools reach the model: `call_tool`, `append`, `search` or `list`, see
+                `docs/loading.md`; the provider's default when absent.
             state: scopes, earlier calls, milestones and facts of the agent; empty when absent.
             allowed: ids or globs the session is limited to; all tools when absent.
             schemas: where definitions come from, in place of the catalog: an object with the method
@@ -719,15 +722,15 @@ class Engine:
 
         Raises:
             ConfigError: an unknown setting, or a wrong value.
-            RequestError: there is no such format or tier.
+            RequestError: there is no such provider, way or tier.
             UnknownToolError: a tool of the setting `pinned` is not in the catalog.
 
         Example:
             >>> from shortlist import Engine, Tool
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> session = engine.session(format="openai")
+            >>> session = engine.session("openai", tools="list")
             >>> turn = session.turn("which invoices are overdue?")
-            >>> [tool["function"]["name"] for tool in turn.tools]
+            >>> [tool["function"]["name"] for tool in session.tools]
             ['billing__list_invoices']
         """
         from .session import Session
@@ -736,7 +739,8 @@ class Engine:
         self._version_lock.check()
         data = SessionData(
             id=new_id() if session_id is None else session_id,
-            format=format,
+            provider=provider,
+            way=tools,
             state=State() if state is None else state,
             allowed=checked_allowed(allowed),
         )

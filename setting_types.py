@@ -47,14 +47,11 @@ class SessionSettings(TypedDict, total=False):
     k: int | None
     abstain: bool
     must_offer: bool
-    active_tools: int
     pinned: Sequence[str]
     operator: str
-    pool: Literal["auto", "signatures", "summaries"]
     pool_tokens: int
-    in_use_tokens: int
-    schema_tokens: int
-    turn_tokens: int | None
+    turn_tokens: int
+    list_tokens: int
     context_tokens: int
     pass_through: float
     summaries: str | Path | None

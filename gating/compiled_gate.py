@@ -200,12 +200,15 @@ class GateEvaluation:
     Attributes:
         truths: the truth of each condition, in the order of `CompiledGate.conditions`.
         errors: each condition that could not be evaluated, with the reason.
+        uncertain: patterns and milestones whose truth depends on calls with an unknown outcome, to
+            the ids of these calls' tools.
     """
 
     def __init__(self, catalog: CompiledGate, state: State) -> None:
         self.catalog = catalog
         self.state = state
         self.errors: dict[Condition, str] = {}
+        self.uncertain: dict[Pattern | str, tuple[str, ...]] = {}
         self.truths: list[Truth] = [NO] * len(catalog.conditions)
         truths = self.truths
         for state_field, names in catalog.looked_up_names.items():
@@ -213,6 +216,8 @@ class GateEvaluation:
             for name, place in names:
                 if name in names_in_state:
                     truths[place] = YES
+                elif state_field == "milestones" and self._is_perhaps_reached(name):
+                    truths[place] = UNKNOWN
         for place, truth in catalog.fixed_truths:
             truths[place] = truth
         for condition, place, part_places in catalog.evaluated_conditions:
@@ -225,9 +230,12 @@ class GateEvaluation:
         """Whether a tool that the pattern matches was called.
 
         It holds if one matches exactly. It fails if none matches even folded, see `pattern.fold`.
-        Otherwise it is unknown.
+        Otherwise it is unknown, as it is after a call whose outcome is unknown.
         """
-        if not self.state.called:
+        perhaps_called = tuple(
+            tool_id for tool_id in self.state.unknown if pattern.matches_id(tool_id, folded=True)
+        )
+        if not self.state.called and not perhaps_called:
             return NO
         rows, removed_ids = self._called_tools
         exact, folded = (
@@ -236,6 +244,9 @@ class GateEvaluation:
         )
         if bool(exact[rows].any()) or any(map(pattern.matches_id, removed_ids)):
             return YES
+        if perhaps_called:
+            self.uncertain[pattern] = perhaps_called
+            return UNKNOWN
         if folded is not exact and bool(folded[rows].any()):
             return UNKNOWN
         return (
@@ -243,6 +254,17 @@ class GateEvaluation:
             if any(pattern.matches_id(tool_id, folded=True) for tool_id in removed_ids)
             else NO
         )
+
+    def _is_perhaps_reached(self, milestone: str) -> bool:
+        """Whether a call with an unknown outcome reaches a milestone if it succeeded."""
+        mask = self.catalog.providers.get(("milestones", milestone))
+        if mask is None or not self.state.unknown:
+            return False
+        rows = self.catalog.rows
+        tool_ids = tuple(name for name in self.state.unknown if name in rows and mask[rows[name]])
+        if tool_ids:
+            self.uncertain[milestone] = tool_ids
+        return bool(tool_ids)
 
     @cached_property
     def _called_tools(self) -> tuple[Rows, tuple[str, ...]]:

@@ -82,6 +82,9 @@ class Reasons:
             part.label() for condition in unmet for part in self._unanswered(condition)
         )
         error_note = "".join(f"; {label!r} gives no answer" for label in unanswered)
+        lost_ids = self._unknown_outcomes(failing)
+        if lost_ids:
+            error_note += f"; the outcome of an earlier call of {', '.join(lost_ids)} is not known"
         needs = " and ".join(
             condition.clause() if len(failing) > 1 else condition.describe()
             for condition in failing
@@ -163,6 +166,21 @@ class Reasons:
         """Its simple conditions whose evaluation failed."""
         errors = self._evaluation.errors
         return [part for part in simple_conditions(condition) if part in errors] if errors else []
+
+    def _unknown_outcomes(self, conditions: Iterable[Condition]) -> list[str]:
+        """Ids of permitted tools with a lost call on which these conditions depend."""
+        uncertain = self._evaluation.uncertain
+        if not uncertain:
+            return []
+        rows = self._evaluation.catalog.rows
+        tool_ids: dict[str, None] = {}
+        for condition in conditions:
+            for part in simple_conditions(condition):
+                key = part.pattern if isinstance(part, After) else getattr(part, "name", None)
+                tool_ids |= dict.fromkeys(uncertain.get(key, ()) if key is not None else ())
+        return [name for name in tool_ids if name in rows and self._admitted[rows[name]]] or (
+            ["a tool"] if tool_ids else []
+        )
 
     def _unlocking_rows(self, condition: Condition) -> Rows | None:
         """Rows of permitted tools whose call makes a simple condition hold.

@@ -24,6 +24,8 @@ class State:
         called: ids of the tools called successfully, each once, in order of the first call.
         milestones: milestones reached.
         facts: name to a text, a number or a boolean.
+        unknown: ids of the tools with a call whose outcome is unknown: it was cancelled, timed out
+            or lost. Such a call unlocks nothing, and counts where a rule permits one call only.
 
     Raises:
         RequestError: a value of the wrong type.
@@ -39,6 +41,7 @@ class State:
     called: tuple[str, ...] = ()
     milestones: frozenset[str] = frozenset()
     facts: Mapping[str, Scalar] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -46,14 +49,17 @@ class State:
         called: Iterable[str] = (),
         milestones: Iterable[str] = (),
         facts: Mapping[str, Scalar] = MappingProxyType({}),
+        unknown: Iterable[str] = (),
     ) -> None:
         object.__setattr__(self, "scopes", frozenset(_texts("scopes", scopes)))
         object.__setattr__(self, "called", tuple(dict.fromkeys(_texts("called", called))))
         object.__setattr__(self, "milestones", frozenset(_texts("milestones", milestones)))
         object.__setattr__(self, "facts", MappingProxyType(_facts(facts)))
+        object.__setattr__(self, "unknown", tuple(dict.fromkeys(_texts("unknown", unknown))))
 
     def __hash__(self) -> int:
-        return hash((self.scopes, self.called, self.milestones, frozenset(self.facts.items())))
+        facts = frozenset(self.facts.items())
+        return hash((self.scopes, self.called, self.milestones, facts, self.unknown))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return State.from_dict, (self.to_dict(),)
@@ -67,6 +73,16 @@ class State:
             ('mail/send',)
         """
         return self if tool_id in self.called else replace(self, called=(*self.called, tool_id))
+
+    def after_unknown_outcome(self, tool_id: str) -> Self:
+        """A copy in which this tool was perhaps called.
+
+        Example:
+            >>> from shortlist import State
+            >>> State().after_unknown_outcome("mail/send").unknown
+            ('mail/send',)
+        """
+        return self if tool_id in self.unknown else replace(self, unknown=(*self.unknown, tool_id))
 
     def granted(self, *scopes: str) -> Self:
         """A copy with these scopes added.
@@ -104,6 +120,7 @@ class State:
             "called": list(self.called),
             "milestones": sorted(self.milestones),
             "facts": dict(self.facts),
+            "unknown": list(self.unknown),
         }
         return f"State({', '.join(f'{name}={value!r}' for name, value in given.items() if value)})"
 
@@ -121,6 +138,7 @@ class State:
             self,
             called=(*before.called, *self.called),
             milestones=self.milestones | before.milestones,
+            unknown=(*before.unknown, *self.unknown),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,6 +148,7 @@ class State:
             "called": list(self.called),
             "milestones": sorted(self.milestones),
             "facts": dict(self.facts),
+            "unknown": list(self.unknown),
         }
 
     @classmethod
@@ -141,7 +160,7 @@ class State:
         """
         if not isinstance(values, Mapping):
             raise RequestError(f"state: a mapping, not {type(values).__name__}")
-        permitted = ("scopes", "called", "milestones", "facts")
+        permitted = ("scopes", "called", "milestones", "facts", "unknown")
         if unknown := [str(key) for key in values if key not in permitted]:
             raise RequestError(
                 f"state: no {', '.join(unknown)[:80]}; use one of: {', '.join(permitted)}"

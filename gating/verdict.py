@@ -58,12 +58,9 @@ class Verdict:
         nearest: ids of permitted tools with a similar name, if the tool is unknown.
         problems: problems of the arguments.
         arguments: the arguments for the tool, without each `null` that its schema does not allow.
-        append: messages to add to the conversation after the tools' answers: the definition of a
-            promoted tool, in a session with a format.
         uses_model_names: whether texts name tools as the model calls them, such as
             `billing__get_invoice`, and not by their ids.
         ambiguous: whether the tool is unknown because several permitted tools have the name.
-        rebuilt: whether `append` replaces all messages about tools that were added before.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -80,8 +77,6 @@ class Verdict:
     nearest: tuple[str, ...] = ()
     problems: tuple[ArgumentProblem, ...] = ()
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    append: tuple[dict[str, Any], ...] = ()
-    rebuilt: bool = False
     uses_model_names: bool = False
     ambiguous: bool = False
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..catalog import Catalog, Tool
 from ..enrichment.library import Library
-from ..loaders.detail import definition_text
+from ..loaders.levels import definition_text
 from ..loaders.token_tax import TokenTax, token_tax
 from ..retrieval.search.twins import Twins, near_twins
 from ..trust import Flag, Pins

@@ -100,8 +100,8 @@ class OpenTelemetry:
             case CallEvent():
                 self._record_call(event)
             case PromptEvent():
-                self._tokens.record(event.phase1_tokens, {"shortlist.prompt.phase": 1})
-                self._tokens.record(event.phase2_tokens, {"shortlist.prompt.phase": 2})
+                self._tokens.record(event.head_tokens, {"shortlist.prompt.part": "head"})
+                self._tokens.record(event.message_tokens, {"shortlist.prompt.part": "messages"})
 
     @contextmanager
     def execute_tool(self, tool_id: str, *, call_id: str | None = None) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Prompts: renders summaries, signatures and definitions of tools within a token budget."""
+"""What the model of a conversation has read of tools: the record, the pool, and definitions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING
 from ..lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .detail import Detail
-    from .prompt import PromptTurn
+    from .levels import Level
+    from .record import Departure, Shown
     from .schemas import DefinitionSource
 
-_MODULE_OF_NAME = {"DefinitionSource": ".schemas", "Detail": ".detail", "PromptTurn": ".prompt"}
-__all__ = ["DefinitionSource", "Detail", "PromptTurn"]
+_MODULE_OF_NAME = {
+    "DefinitionSource": ".schemas",
+    "Departure": ".record",
+    "Level": ".levels",
+    "Shown": ".record",
+}
+__all__ = ["DefinitionSource", "Departure", "Level", "Shown"]
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF_NAME, __all__)

@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from ..catalog import Catalog
-from .detail import definition_text
+from .levels import definition_text
 
 if TYPE_CHECKING:
     from ..models import TokenCounter

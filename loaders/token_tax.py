@@ -11,7 +11,7 @@ from typing import Any
 
 from ..catalog import Tool
 from ..models import TokenCounter
-from .detail import definition_text
+from .levels import definition_text
 
 COUNTED_SEARCH_TOOL: Mapping[str, Any] = {
     "name": "search_tools",

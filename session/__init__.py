@@ -2,12 +2,12 @@
 
 from ..catalog.arguments import ArgumentProblem
 from ..gating.verdict import Verdict
+from ..loaders import Departure
 from .conversation import Conversation, Message
 from .event import CallEvent, Event, PromptEvent, TurnEvent
 from .event_usage import RecordedUsage, usage_of_events
 from .recorder import EventSink, JsonLines, Recorder, read_events
 from .session import Session
-from .toolset import Departure
 from .turn import Turn
 
 __all__ = [

@@ -18,7 +18,7 @@ from ..retrieval.refusal import Refusal
 
 if TYPE_CHECKING:
     from ..gating.verdict import Verdict
-    from ..loaders import PromptTurn
+    from ..loaders import Shown
     from .turn import Turn
 
 
@@ -131,7 +131,7 @@ class TurnEvent:
         >>> from shortlist.session import Recorder
         >>> events = []
         >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-        >>> session = engine.session(events=Recorder(events.append), format="openai")
+        >>> session = engine.session("openai", events=Recorder(events.append))
         >>> turn = session.turn("list the invoices")
         >>> events[0].kind, events[0].offered
         ('turn', ('billing/list_invoices',))
@@ -260,7 +260,7 @@ class CallEvent:
         >>> from shortlist.session import Recorder
         >>> events = []
         >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-        >>> session = engine.session(events=Recorder(events.append), format="openai")
+        >>> session = engine.session("openai", events=Recorder(events.append))
         >>> verdict = session.check("list_invoice")
         >>> events[0].status, events[0].nearest
         ('unknown', ('billing/list_invoices',))
@@ -323,62 +323,56 @@ class CallEvent:
 
 @dataclass(frozen=True, slots=True)
 class PromptEvent:
-    """Event: how the prompt shows the tools of a turn.
+    """Event: what a turn shows the model of its tools.
 
     Args:
         origin: session, turn and time.
-        phase1_tokens: tokens of the pool and of tools that are always shown.
-        phase2_tokens: tokens of the offered definitions, and of the lines of a working set.
-        changed_bytes: bytes of the last prompt that the provider's cache lost.
-        rebuilt: whether all offered definitions were written again.
-        details: id to the name of the level of detail.
+        head_tokens: tokens of the system prompt and the list of tools.
+        message_tokens: tokens of all messages about tools in the conversation.
+        head_is_new: whether the system prompt or the list of tools differs from the last turn's.
+        levels: id to the name of the level, for each tool that the turn shows.
         missing: id to reason, for each tool whose definition could not be loaded.
-        left_out: ids of tools that did not fit in the token budget.
 
     Example:
         >>> from shortlist import Engine, Tool
         >>> from shortlist.session import Recorder
         >>> events = []
         >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-        >>> session = engine.session(events=Recorder(events.append), format="openai")
+        >>> session = engine.session("openai", events=Recorder(events.append))
         >>> turn = session.turn("list the invoices")
-        >>> events[1].kind, events[1].phase1_tokens > 0
+        >>> events[1].kind, events[1].head_tokens > 0
         ('prompt', True)
     """
 
     kind: ClassVar[str] = "prompt"
 
     origin: EventOrigin
-    phase1_tokens: int
-    phase2_tokens: int
-    changed_bytes: int = 0
-    rebuilt: bool = False
-    details: Mapping[str, str] = field(default_factory=dict)
+    head_tokens: int
+    message_tokens: int
+    head_is_new: bool = False
+    levels: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
-    left_out: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, prompt: PromptTurn, origin: EventOrigin) -> PromptEvent:
-        """The event of a turn's prompt.
+    def of(cls, shown: Shown, origin: EventOrigin) -> PromptEvent:
+        """The event of what a turn shows.
 
         Example:
             >>> from shortlist import Engine, Tool
             >>> from shortlist.session import PromptEvent
             >>> from shortlist.session.event import EventOrigin
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> turn = engine.session(format="openai").turn("list the invoices")
-            >>> PromptEvent.of(turn.shown, EventOrigin.now("42", turn.number)).phase1_tokens > 0
+            >>> turn = engine.session("openai").turn("list the invoices")
+            >>> PromptEvent.of(turn.shown, EventOrigin.now("42", turn.number)).head_tokens > 0
             True
         """
         return cls(
             origin=origin,
-            phase1_tokens=prompt.prefix_tokens,
-            phase2_tokens=prompt.promoted_tokens + prompt.line_tokens,
-            changed_bytes=prompt.changed_bytes,
-            rebuilt=prompt.rebuilt,
-            details={tool_id: level.name.lower() for tool_id, level in prompt.details.items()},
-            missing={definition.tool_id: definition.reason for definition in prompt.missing},
-            left_out=prompt.left_out,
+            head_tokens=shown.head_tokens,
+            message_tokens=shown.message_tokens,
+            head_is_new=shown.head_is_new,
+            levels={tool_id: level.label for tool_id, level in shown.levels.items()},
+            missing={definition.tool_id: definition.reason for definition in shown.missing},
         )
 
     def to_dict(self) -> dict[str, Any]:

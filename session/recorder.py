@@ -18,7 +18,7 @@ from .event import CallEvent, Event, EventOrigin, PromptEvent, TurnEvent
 
 if TYPE_CHECKING:
     from ..gating.verdict import Verdict
-    from ..loaders import PromptTurn
+    from ..loaders import Shown
     from .turn import Turn
 
 
@@ -50,7 +50,7 @@ class Recorder:
         >>> from shortlist.session import Recorder
         >>> events = []
         >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-        >>> session = engine.session(events=Recorder(events.append), format="openai")
+        >>> session = engine.session("openai", events=Recorder(events.append))
         >>> turn = session.turn("list the invoices")
         >>> [event.kind for event in events]
         ['turn', 'prompt']
@@ -123,7 +123,7 @@ class Recorder:
         """
         self(CallEvent.of(verdict, EventOrigin.now(session, turn), ms=ms, content=self._content))
 
-    def prompt(self, session: str, turn: int, prompt: PromptTurn) -> None:
+    def prompt(self, session: str, turn: int, prompt: Shown) -> None:
         """Record how the prompt shows a turn's tools.
 
         Args:
@@ -136,7 +136,7 @@ class Recorder:
             >>> from shortlist.session import Recorder
             >>> events = []
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> turn = engine.session(format="openai").turn("list the invoices")
+            >>> turn = engine.session("openai").turn("list the invoices")
             >>> Recorder(events.append).prompt("42", turn.number, turn.shown)
             >>> events[0].kind
             'prompt'

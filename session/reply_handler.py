@@ -10,17 +10,19 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from functools import partial
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from ..catalog import Tool
 from ..catalog.mcp_listing import is_pydantic_model
 from ..catalog.python_function import call_function
 from ..errors import RequestError, ToolCallError
 from ..gating.verdict import Verdict
-from .reply import CallAnswer, Messages, ModelCall, Reply
+from ..loaders.providers import PROVIDERS, CallAnswer, Messages, ModelCall, Reply
 from .turn import Turn
 
 _LOG = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 Run: TypeAlias = Callable[[Tool, dict[str, Any]], object] | Mapping[str, Any]
 """Runs tools: a function of a tool and its arguments, or a mapping of ids or names to functions of
@@ -50,8 +52,12 @@ class CallSession(Protocol):
         """The verdict on a call that passed, directly before it runs."""
         ...
 
-    def result(self, call: Verdict | str, content: object, *, ok: bool = True) -> Turn:
+    def result(self, call: Verdict | str, content: object, *, ok: bool | None = True) -> Turn:
         """Record the result of a call."""
+        ...
+
+    def record_call(self, call: Verdict | str, *, ok: bool | None = True) -> str:
+        """Record the outcome of a call without a search; None for an unknown one."""
         ...
 
     def read_search(self, name: str, arguments: object) -> str | Verdict | None:
@@ -82,6 +88,9 @@ class PassedCall:
         refusal: the verdict that refused it directly before it ran.
         value: what the tool returned.
         error: the exception that it raised.
+        started: whether the tool was called.
+        ended: whether it returned or raised.
+        recorded: whether the session knows the outcome.
     """
 
     place: int
@@ -90,6 +99,9 @@ class PassedCall:
     refusal: Verdict | None = None
     value: object = None
     error: Exception | None = None
+    started: bool = False
+    ended: bool = False
+    recorded: bool = False
 
 
 class ReplyHandler:
@@ -97,7 +109,8 @@ class ReplyHandler:
 
     Calls run at the same time. A call whose permission may depend on the outcome of an earlier
     call of the reply waits until that outcome is recorded, and is checked then. So the verdicts are
-    those of calls made one after the other.
+    those of calls made one after the other. If handling is cancelled, the outcome of a call that
+    runs is unknown, and a call that did not start has failed.
 
     Args:
         session: checks the calls and records their results.
@@ -118,35 +131,58 @@ class ReplyHandler:
         if isinstance(run, Mapping):
             self._check_functions(run)
         self._parallel = parallel
+        self._provider = PROVIDERS[reply.provider]
         self._answers: dict[int, CallAnswer] = {}
+        self._passed_calls: list[PassedCall] = []
         self._about_tools: Messages = []
 
     def handle(self) -> Messages:
         """The messages that follow the reply, with the reply; waits for the tools."""
         if self._is_async() and _in_event_loop():
             raise RequestError("run: is async; in an event loop use: await session.ahandle(...)")
-        for batch in self._batches():
-            if len(batch) == 1:
-                self._run_call(batch[0])
-                continue
-            with ThreadPoolExecutor(min(len(batch), _MAX_THREADS), "shortlist-tool") as threads:
-                for running in [
-                    threads.submit(copy_context().run, self._run_call, call) for call in batch
-                ]:
-                    running.result()
+        try:
+            for batch in self._batches():
+                self._run_batch(batch)
+        except BaseException:
+            self._end_calls()
+            raise
         return self._messages()
+
+    def _run_batch(self, batch: Sequence[PassedCall]) -> None:
+        if len(batch) == 1:
+            self._run_call(batch[0])
+            return
+        with ThreadPoolExecutor(min(len(batch), _MAX_THREADS), "shortlist-tool") as threads:
+            for running in [
+                threads.submit(copy_context().run, self._run_call, call) for call in batch
+            ]:
+                running.result()
 
     async def ahandle(self) -> Messages:
         """`handle` for event loops. Functions that are not async run in threads."""
         batches = self._batches()
-        while batch := await asyncio.to_thread(next, batches, None):
-            await asyncio.gather(*map(self._run_call_async, batch))
-        return await asyncio.to_thread(self._messages)
+        try:
+            while batch := await _finish_in_thread(partial(next, batches, None)):
+                await asyncio.gather(*map(self._run_call_async, batch))
+        except BaseException:
+            await _finish_in_thread(self._end_calls)
+            raise
+        return self._messages()
+
+    def _end_calls(self) -> None:
+        """Record an outcome for each call that has none, because handling ends early."""
+        for passed in self._passed_calls:
+            if not passed.recorded:
+                passed.recorded = True
+                ok = None if passed.started else False
+                if passed.ended:
+                    ok = _answer_of(self._reply.calls[passed.place], passed).ok
+                self._session.record_call(passed.verdict, ok=ok)
 
     def refuse(self) -> Messages:
         """The messages that answer each call with a request to stop calling."""
         answers = [CallAnswer(call, _NO_MORE_CALLS_MESSAGE, ok=False) for call in self._reply.calls]
-        return [*self._reply.messages, *self._reply.answer(answers)]
+        return [*self._reply.messages, *self._provider.answers(answers)]
 
     def _batches(self) -> Iterator[list[PassedCall]]:
         """Calls to run at the same time, batch by batch. Records the outcomes of the batch before.
@@ -173,9 +209,9 @@ class ReplyHandler:
             verdict = self._session.check(call.name, call.arguments)
             if verdict.passed and verdict.tool is not None:
                 batch.append(PassedCall(place, verdict.tool, verdict))
+                self._passed_calls.append(batch[-1])
             else:
                 self._answers[place] = CallAnswer(call, verdict.text, ok=False)
-                self._append(verdict.append, rebuilt=verdict.rebuilt)
         if batch:
             yield batch
             self._record(batch)
@@ -184,7 +220,7 @@ class ReplyHandler:
         if isinstance(query, Verdict):
             return CallAnswer(call, query.text, ok=False)
         turn = self._session.search(query)
-        self._append(turn.append, rebuilt=turn.rebuilt)
+        self._about_tools += turn.append
         return CallAnswer(call, turn.answer or "", ok=True)
 
     def _record(self, batch: Sequence[PassedCall]) -> None:
@@ -193,21 +229,14 @@ class ReplyHandler:
             call = self._reply.calls[passed.place]
             answer = _answer_of(call, passed)
             self._answers[passed.place] = answer
-            if passed.refusal is not None:
-                self._append(passed.refusal.append, rebuilt=passed.refusal.rebuilt)
+            passed.recorded = True
             turn = self._session.result(passed.verdict, answer.content, ok=answer.ok)
-            self._append(turn.append, rebuilt=turn.rebuilt)
-
-    def _append(self, messages: Sequence[dict[str, Any]], *, rebuilt: bool) -> None:
-        if rebuilt:
-            # They repeat what was appended before.
-            self._about_tools.clear()
-        self._about_tools += messages
+            self._about_tools += turn.append
 
     def _messages(self) -> Messages:
         # Providers take the answers to all calls right after the reply.
         answers = [self._answers[place] for place in range(len(self._reply.calls))]
-        return [*self._reply.messages, *self._reply.answer(answers), *self._about_tools]
+        return [*self._reply.messages, *self._provider.answers(answers), *self._about_tools]
 
     def _check_functions(self, functions: Mapping[str, Any]) -> None:
         """Check that each tool that may run has a function.
@@ -253,11 +282,13 @@ class ReplyHandler:
         """Run a call in this thread, and note what it returned or raised."""
         if not self._may_run(passed):
             return
+        passed.started = True
         try:
             value = self._call(passed)
             passed.value = asyncio.run(_result_of(value)) if inspect.isawaitable(value) else value
         except Exception as error:  # noqa: BLE001 - whatever a tool raises, the model is answered
             passed.error = error
+        passed.ended = True
 
     async def _run_call_async(self, passed: PassedCall) -> None:
         """Run a call in this event loop, or in a thread if its function is not async."""
@@ -266,6 +297,7 @@ class ReplyHandler:
         function: object = self._run
         if isinstance(function, Mapping):
             function = _function_of(function, passed.tool)
+        passed.started = True
         try:
             if _is_async_function(function):
                 value = self._call(passed)
@@ -274,6 +306,17 @@ class ReplyHandler:
             passed.value = await value if inspect.isawaitable(value) else value
         except Exception as error:  # noqa: BLE001 - whatever a tool raises, the model is answered
             passed.error = error
+        passed.ended = True
+
+
+async def _finish_in_thread(step: Callable[[], Result]) -> Result:
+    """The result of a step in a thread. A cancellation waits until the step has ended."""
+    running = asyncio.ensure_future(asyncio.to_thread(step))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
 
 
 def _function_of(functions: Mapping[str, Any], tool: Tool) -> object:

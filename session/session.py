@@ -14,31 +14,36 @@ from ..config import Config, SessionConfig
 from ..errors import RequestError, ShortlistError, StepLimitError
 from ..gating import Refusal, State, Votes
 from ..gating.verdict import Verdict
-from ..loaders.prompt import ModelSearchResult
-from ..loaders.render import renderer_for
+from ..loaders.levels import Level
+from ..loaders.own_tools import SEARCH_TOOL
+from ..loaders.providers import provider_and_way, read_reply
+from ..loaders.providers.reply import CallAnswer, ModelCall
+from ..loaders.record import Changes, ReadRecord
+from ..loaders.schemas import SchemaLoader
 from ..processes import GuardedLock
 from ..retrieval.query import bounded_query
 from ..sections import AUTO_TIER
 from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
+from .own_calls import check_names, own_tool_verdict, read_query, unwrapped_call
 from .recorder import recorder_for
-from .reply import read_reply, search_answer
 from .reply_handler import ReplyHandler, Run
 from .session_data import SessionData, checked_allowed
-from .session_prompt import check_format, denied_ids
-from .toolset import Toolset, tools_per_turn
 from .turn import Turn
-from .turn_offer import offer_scores, search_and_offer
+from .turn_offer import search_and_offer
 
 if TYPE_CHECKING:
     from ..codemode import CodeResult
     from ..codemode.broker import CallTool
     from ..gating.admission import Admission
-    from ..loaders.prompt import PromptTurn
     from ..loaders.schemas import DefinitionSource
 
 #: Replies with calls to one message of the user that are handled by default.
 DEFAULT_STEPS = 30
+#: Tools offered with their definitions per turn where all others have lines.
+_DEFINITIONS_BESIDE_LINES = 3
+#: Further tools found in a turn that may get a line: as many as 3,000 tokens of lines hold.
+LINE_CANDIDATES = 250
 #: Tools that a search of the model finds at most, without the setting `k`.
 SEARCH_HITS = 5
 _NOTHING_FITS = (
@@ -100,10 +105,11 @@ class Session:
     Attributes:
         id: names the session in events.
         settings: how tools are found and shown.
-        format: the provider's format; None renders nothing.
+        provider: name of the provider for which tools are rendered; None renders nothing.
+        way: how found tools reach the model; None without a provider.
 
     Raises:
-        RequestError: there is no such tier or format.
+        RequestError: there is no such tier, provider or way.
         UnknownToolError: a tool of the setting `pinned` is not in the catalog.
 
     Example:
@@ -130,28 +136,37 @@ class Session:
         data = SessionData() if data is None else data
         if not isinstance(data.id, str):
             raise RequestError(f"session_id: a text, not {type(data.id).__name__}")
-        self.id = data.id
-        self.settings = settings
-        self.format = data.format
-        self._engine = engine
-        self._k = tools_per_turn(settings, data.format, engine.config.k)
-        self._events = recorder_for(settings.events)
-        self._lock = GuardedLock("session", reentrant=True)
-        self._data = data
-        self.state = data.state
-        self._tools = Toolset(settings, data, self._k, schemas)
-        if unknown := [tool_id for tool_id in settings.pinned if tool_id not in engine.catalog]:
-            # The view names no id that the session may not use.
-            raise self.view().admission.unknown(unknown[0])
-        if data.format is not None:
-            check_format(data.format, engine.catalog)
+        provider, way = None, None
+        if data.provider is not None:
+            provider, way = provider_and_way(data.provider, data.way)
+            check_names(provider, way, engine.catalog)
+        elif data.way is not None:
+            raise RequestError("tools: names a way of a provider; give the provider as well")
         if schemas is not None and not callable(getattr(schemas, "definitions", None)):
             raise RequestError(
                 f"schemas: {type(schemas).__name__} has no method `definitions`; pass a "
                 "Catalog, or an object as docs/loading.md describes"
             )
-        if data.prompt is not None:
-            self._tools.follow(self.view())
+        self.id = data.id
+        self.settings = settings
+        self.provider, self.way = data.provider, way
+        self._engine = engine
+        self._provider = provider
+        calls_by_line = provider is not None and way != "list"
+        self._k = settings.k or (_DEFINITIONS_BESIDE_LINES if calls_by_line else engine.config.k)
+        self._events = recorder_for(settings.events)
+        self._lock = GuardedLock("session", reentrant=True)
+        self._data = data
+        self.state = data.state
+        self._record = ReadRecord(provider, way, settings, SchemaLoader(schemas))
+        self._changes = Changes()
+        self._has_stepped = False
+        if unknown := [tool_id for tool_id in settings.pinned if tool_id not in engine.catalog]:
+            # The view names no id that the session may not use.
+            raise self.view().admission.unknown(unknown[0])
+        if data.read is not None:
+            self._record.load(data.read, self.view().admission)
+            self._has_stepped = self._record.head is not None
 
     @classmethod
     def resumed(
@@ -177,11 +192,11 @@ class Session:
             raise RequestError(f"state: a State, not {type(state).__name__}")
         try:
             data, before = SessionData.from_dict(saved)
-            if data.prompt is not None:
-                # For the prefix alone, so that its bytes stay: what may be used is decided anew.
-                view = engine.view(data.state, allowed=data.allowed)
-                data.prompt = {**data.prompt, "denied": denied_ids(view)}
             data.state = state.continuing(data.state)
+            # Nobody reports the calls that ran when the session was saved.
+            for tool_id, count in data.waiting_calls.items():
+                data.state = data.state.after_unknown_outcome(tool_id) if count else data.state
+            data.waiting_calls.clear()
             if not isinstance(allowed, EllipsisType):
                 data.allowed = checked_allowed(allowed)
             base = engine.config.session.changed({**before, **settings})
@@ -194,9 +209,9 @@ class Session:
             raise RequestError(f"saved session: damaged: {error!r:.200}") from error
 
     def __repr__(self) -> str:
-        active = len(self._tools.active)
+        active = len(self._record.offered)
         return (
-            f"Session({self.id!r}, format={self.format!r}, turn {self._data.turn}, "
+            f"Session({self.id!r}, {self.provider!r}, turn {self._data.turn}, "
             f"{active} active tools)"
         )
 
@@ -244,9 +259,9 @@ class Session:
 
     @property
     def active(self) -> tuple[str, ...]:
-        """Ids of the tools offered so far and still kept, in the order they came."""
+        """Ids of the tools offered so far that are still available, in the order they came."""
         with self._lock:
-            return self._tools.active
+            return self._record.offered
 
     @property
     def conversation(self) -> Conversation:
@@ -254,50 +269,40 @@ class Session:
         return self._data.conversation
 
     @property
-    def shown(self) -> PromptTurn | None:
-        """The rendered tools after the last step.
-
-        None without a format or before the first turn.
-        """
-        return None if self._tools.prompt is None else self._tools.prompt.shown
-
-    @property
-    def system(self) -> Any:
-        """The system prompt as it is now, in the provider's shape; None before the first turn."""
-        return None if self.shown is None else self.shown.rendered.system
+    def system(self) -> str | None:
+        """The system prompt as it is now; None before the first turn and without a provider."""
+        return None if self._record.head is None else self._record.head.system
 
     @property
     def tools(self) -> list[Mapping[str, Any]]:
         """The provider's list of tools as it is now, tools that the provider runs first."""
-        if self.shown is None:
+        if self._record.head is None:
             return []
-        return [*self._engine.provider_tools, *self.shown.rendered.tools]
+        return [*self._engine.provider_tools, *self._record.functions]
 
     @property
     def shows_whole_catalog(self) -> bool:
-        """Whether the prompt shows the whole catalog. The first turn decides it."""
-        prompt = self._tools.prompt
-        return prompt is not None and prompt.shows_whole_catalog
+        """Whether the list of tools or the system prompt has all definitions."""
+        return self._record.shows_whole_catalog
 
     def level(self, tool_id: str) -> str | None:
-        """The level of detail at which the prompt shows a tool.
+        """How much the model has read of a tool that is available.
 
         Returns:
             `full`, `signature`, `arguments` (a line with its arguments), `summary`, `name`; None if
-            the prompt does not show it.
+            it has read nothing, or was told that the tool is gone.
 
         Example:
             >>> from shortlist import Engine, Tool
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> session = engine.session(format="openai")
+            >>> session = engine.session("openai")
             >>> turn = session.turn("list the invoices")
             >>> session.level("billing/list_invoices")
             'full'
         """
-        if not isinstance(tool_id, str):
-            return None
         with self._lock:
-            return None if self._tools.prompt is None else self._tools.prompt.level(tool_id)
+            level = self._record.level_of(tool_id) if isinstance(tool_id, str) else None
+        return None if level is None else level.label
 
     def view(self, votes: Votes | None = None) -> View:
         """The present permissions of the session, for models that search by themselves.
@@ -371,7 +376,7 @@ class Session:
             >>> from shortlist import Engine, Tool
             >>> tools = [Tool("get_forecast", "weather"), Tool("play_song", "music")]
             >>> session = Engine.from_tools(tools, tiers=["lexical"]).session(
-            ...     format="anthropic_search", pass_through=0, k=1
+            ...     "anthropic", tools="search", pass_through=0, k=1
             ... )
             >>> session.search("get the forecast").answer
             [{'type': 'tool_reference', 'tool_name': 'weather__get_forecast'}]
@@ -379,13 +384,16 @@ class Session:
         query = bounded_query(query).strip()
         if not isinstance(call_id, str | None) or call_id == "":
             raise RequestError(f"call_id: the id of the model's call, not {call_id!r:.80}")
-        if call_id is not None and self.format is None:
-            raise RequestError("call_id: the session has no format; make it with format=...")
+        provider = self._provider
+        if call_id is not None and provider is None:
+            raise RequestError("call_id: the session has no provider; use engine.session(NAME)")
         with self._lock:
             turn = self._run_turn(query, votes, asked_by_model=True)
-            if call_id is None or self.format is None or turn.answer is None:
+            if call_id is None or provider is None or turn.answer is None:
                 return turn
-            answers = search_answer(self.format, call_id, turn.answer)
+            kind = provider.search_call if self.way == "search" else "function"
+            call = ModelCall(call_id, SEARCH_TOOL.name, None, kind)
+            answers = provider.answers([CallAnswer(call, turn.answer, ok=True)])
             return replace(turn, answers=tuple(answers))
 
     def read_search(self, name: str, arguments: object = None) -> str | Verdict | None:
@@ -402,15 +410,15 @@ class Session:
         Example:
             >>> from shortlist import Engine, Tool
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> session = engine.session(format="openai_call_tool", pass_through=0)
+            >>> session = engine.session("openai", pass_through=0)
             >>> turn = session.turn("list the invoices")
             >>> session.read_search("search_tools", '{"query": "send a mail"}')
             'send a mail'
         """
-        with self._lock:
-            if self._tools.prompt is None:
-                return None
-            return self._tools.prompt.read_search(name, arguments)
+        has_search = self._provider is not None and self._provider.has_list
+        if name != SEARCH_TOOL.name or not has_search or name in self._engine.catalog:
+            return None
+        return read_query(arguments)
 
     def check(self, name: str, arguments: object = None, *, votes: Votes | None = None) -> Verdict:
         """Whether a call by the model may run, and if not, what the model should change.
@@ -429,8 +437,7 @@ class Session:
 
         Returns:
             A verdict. If it passed, call `verdict.tool.id` with `verdict.arguments` and report to
-            `result`. Otherwise answer the model with `verdict.text`. If it is `promoted`, also add
-            `verdict.append` after the answers of this round.
+            `result`. Otherwise answer the model with `verdict.text`.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -443,11 +450,17 @@ class Session:
         start = perf_counter()
         with self._lock:
             view = self.view(votes)
-            verdict = self._tools.check(view, name, arguments, self._data.turn)
+            self._follow(view)
+            if self._provider is not None and isinstance(name, str):
+                name, arguments = self._tool_named(name, arguments)
+            verdict = view.check(name, arguments)
+            if verdict.status == "unknown" and self._provider is not None:
+                verdict = own_tool_verdict(name, arguments) or verdict
+            verdict = self._judge(view, verdict)
             if refusal := self._refusal_after_waiting_calls(view, verdict, votes):
                 verdict = Verdict("denied", name, refusal=refusal)
             if verdict.passed and verdict.tool is not None:
-                self._data.history.waiting_calls[verdict.tool.id] += 1
+                self._data.waiting_calls[verdict.tool.id] += 1
             if self._events is not None:
                 ms = (perf_counter() - start) * 1e3
                 self._events.call(self.id, self._data.turn, verdict, ms=ms)
@@ -486,7 +499,8 @@ class Session:
         if present_verdict is verdict:
             return verdict
         with self._lock:
-            present_verdict = self._tools.judge(view, present_verdict, self._data.turn)
+            self._follow(view)
+            present_verdict = self._judge(view, present_verdict)
             if self._events is not None:
                 ms = (perf_counter() - start) * 1e3
                 self._events.call(self.id, self._data.turn, present_verdict, ms=ms)
@@ -497,7 +511,7 @@ class Session:
         call: Verdict | str,
         content: object,
         *,
-        ok: bool = True,
+        ok: bool | None = True,
         votes: Votes | None = None,
     ) -> Turn:
         """Record the result of a call, and search again with it.
@@ -510,7 +524,7 @@ class Session:
                 model called it.
             content: the result of the call, a text or JSON. Only the beginning is used for the
                 search.
-            ok: whether the call succeeded.
+            ok: whether the call succeeded; None if nobody knows, see `record_call`.
             votes: votes of the servers about their own tools, for this step.
 
         Raises:
@@ -530,20 +544,23 @@ class Session:
             tool_id = self.record_call(call, ok=ok)
             result_text = as_text(content).strip()[:CONTEXT_CHARS]
             conversation = self._data.conversation
+            outcome = (tool_id, bool(ok))
             if not result_text:
-                return self._run_turn(conversation.in_context, votes, (tool_id, ok))
+                return self._run_turn(conversation.in_context, votes, outcome)
             return self._run_turn(
-                f"{conversation.request}\n{result_text}", votes, (tool_id, ok), _RESULT_WEIGHT
+                f"{conversation.request}\n{result_text}", votes, outcome, _RESULT_WEIGHT
             )
 
-    def record_call(self, call: Verdict | str, *, ok: bool = True) -> str:
+    def record_call(self, call: Verdict | str, *, ok: bool | None = True) -> str:
         """Record the outcome of a call without a turn: nothing is searched, rendered or dropped.
 
         For hosts whose model searches by itself, such as the gateway. Otherwise use `result`.
 
         Args:
             call: as for `result`.
-            ok: whether the call succeeded. Only then it counts as made, see `result`.
+            ok: whether the call succeeded. Only then it counts as made, see `result`. None if its
+                outcome is unknown, because it was cancelled or timed out: it unlocks nothing, and
+                a rule that permits one call denies a second one.
 
         Returns:
             The id of the tool.
@@ -562,18 +579,21 @@ class Session:
             (('billing/list_invoices',), ())
         """
         with self._lock:
-            data, history = self._data, self._data.history
-            if not isinstance(ok, bool):
+            data = self._data
+            if not isinstance(ok, bool | None):
                 raise RequestError(
-                    f"ok: {ok!r:.80} is not True or False; say whether the call succeeded"
+                    f"ok: {ok!r:.80} is not True, False or None; say whether the call succeeded"
                 )
             tool_id = self._waiting_tool_id(call)
-            history.waiting_calls[tool_id] -= 1
-            if ok:
+            data.waiting_calls[tool_id] -= 1
+            if ok is None:
+                data.state = data.state.after_unknown_outcome(tool_id)
+            elif ok:
                 data.state = self._engine.after_call(data.state, tool_id)
-                history.called_ids = tuple(dict.fromkeys((*history.called_ids, tool_id)))
-                if self._tools.prompt is not None:
-                    self._tools.prompt.called(tool_id)
+                data.called_ids = tuple(dict.fromkeys((*data.called_ids, tool_id)))
+                catalog = self._engine.catalog
+                if tool_id in catalog:
+                    self._record.note_called(catalog.get(tool_id))
             return tool_id
 
     def request(self, messages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -584,31 +604,46 @@ class Session:
 
         Returns:
             `messages` and `tools` for OpenAI's chat completions; `instructions`, `input` and
-            `tools` for its responses; `system`, `messages` and `tools` for Anthropic's messages.
-            Keys without content are left out.
+            `tools` for its responses; `system`, `messages` and `tools` for Anthropic's messages, and
+            `betas` with `tools="append"`. Keys without content are left out. A message with a
+            quarantined definition is left out, too, or has a fixed sentence in its place.
 
         Raises:
-            RequestError: the session has no format, or had no turn, or `messages` is no list.
+            RequestError: the session has no provider, or had no turn, or `messages` is no list.
 
         Example:
             >>> from shortlist import Engine, Tool
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> session = engine.session(format="openai")
+            >>> session = engine.session("openai")
             >>> messages = [*session.turn("list the invoices").messages]
             >>> list(session.request(messages))
             ['messages', 'tools']
         """
-        if self.format is None:
-            raise RequestError("request: the session has no format; make it with format=...")
+        if self._provider is None:
+            raise RequestError("request: the session has no provider; use engine.session(NAME)")
         if isinstance(messages, str | Mapping):
             raise RequestError("messages: a list of messages, such as session.turn(...).messages")
         with self._lock:
-            if self.shown is None:
-                raise RequestError("request: no tools yet; call session.turn(...) first")
-            transient = self.shown.transient
-            return renderer_for(self.format).request(
-                self.system, self.tools, [*messages, *transient]
+            return self._record.request(
+                [dict(message) for message in messages], self._engine.provider_tools
             )
+
+    def compacted(self) -> None:
+        """Say that messages about tools were removed from the conversation, to save tokens.
+
+        What the model needs of them is appended again when a turn finds it.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session("openai", pass_through=0, pool_tokens=0)
+            >>> first = session.turn("list the invoices").append
+            >>> session.compacted()
+            >>> session.turn("list the invoices again").append == first
+            True
+        """
+        with self._lock:
+            self._record.compacted()
 
     def handle(
         self, reply: object, run: Run, *, steps: int = DEFAULT_STEPS, parallel: bool = True
@@ -645,7 +680,7 @@ class Session:
             >>> def list_invoices() -> list[str]:
             ...     return ["INV-7"]
             >>> engine = Engine.from_tools([Tool.from_function(list_invoices)], tiers=["lexical"])
-            >>> session = engine.session(format="openai")
+            >>> session = engine.session("openai")
             >>> messages = [*session.turn("list the invoices").messages]
             >>> function = {"name": "list_invoices", "arguments": "{}"}
             >>> call = {"id": "call_1", "type": "function", "function": function}
@@ -717,23 +752,23 @@ class Session:
         return None
 
     def refresh(self) -> None:
-        """Update `system`, `tools` and `active` to the present permissions.
+        """Update `system`, `tools`, `active` and the next request to the present permissions.
 
-        Every step does this too. Call it only to send a prompt again without a step, after a change
-        of the catalog, the quarantine, `state` or `allowed`.
+        Every step does this too. Call it only to send a request again without a step, after a
+        change of the catalog, the quarantine, `state` or `allowed`.
 
         Example:
             >>> from shortlist import Engine, Tool
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> session = engine.session(format="openai")
+            >>> session = engine.session("openai")
             >>> turn = session.turn("list the invoices")
             >>> engine.quarantine({"billing/list_invoices": "under review"})
             >>> session.refresh()
-            >>> session.active, session.tools
-            ((), [])
+            >>> session.active
+            ()
         """
         with self._lock:
-            self._tools.refresh(self.view())
+            self._follow(self.view())
 
     def answered(self, text: str | None) -> None:
         """Remember the model's answer as context for follow-ups.
@@ -786,7 +821,7 @@ class Session:
         call: Verdict | str,
         content: object,
         *,
-        ok: bool = True,
+        ok: bool | None = True,
         votes: Votes | None = None,
     ) -> Turn:
         """`result` in a worker thread, for event loops.
@@ -831,8 +866,8 @@ class Session:
     def save(self) -> dict[str, Any]:
         """A JSON form of the session, from which `Engine.resume` continues.
 
-        It takes a few kilobytes; up to 20 in large catalogs, where it has the tools of which the
-        present turn shows a line.
+        It has the head of the requests, so that their bytes stay: some 15 kilobytes where the
+        system prompt has a line for each tool.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -843,7 +878,8 @@ class Session:
             True
         """
         with self._lock:
-            return self._tools.save(self.view())
+            read = self._record.to_dict() if self._has_stepped else {}
+            return self._data.to_dict(self.settings, read)
 
     def _handler(
         self, reply: object, run: Run, steps: int, parallel: bool
@@ -852,10 +888,10 @@ class Session:
         if not isinstance(steps, int) or steps < 1:
             raise RequestError(f"steps: a number from 1, not {steps!r:.80}")
         read = read_reply(reply)
-        own = None if self.format is None else renderer_for(self.format).reply_providers
-        if own is not None and read.provider not in own:
+        expected = "openai" if self.provider == "text" else self.provider
+        if expected is not None and read.provider != expected:
             raise RequestError(
-                f"reply: of {read.provider}, but the session has the format {self.format!r}"
+                f"reply: of {read.provider!r}, but the session is for {self.provider!r}"
             )
         handler = ReplyHandler(self, read, run, parallel=parallel)
         if not read.calls and not read.is_paused:
@@ -877,8 +913,8 @@ class Session:
         """The present permissions, and the tool that a call of the model names, if any."""
         with self._lock:
             admission = self.view().admission
-            if self._tools.prompt is not None and isinstance(name, str):
-                name, _ = self._tools.prompt.tool_id(name, arguments)
+            if self._provider is not None and isinstance(name, str):
+                name, _ = self._tool_named(name, arguments)
             row = admission.find(name)
             return admission, None if row is None else admission.tools[row]
 
@@ -888,14 +924,14 @@ class Session:
         Raises:
             RequestError: there is none.
         """
-        waiting = self._data.history.waiting_calls
+        waiting = self._data.waiting_calls
         name = call
         if isinstance(call, Verdict):
             name = call.tool.id if call.passed and call.tool is not None else call.called_name
         if isinstance(name, str):
             candidates = [name]
-            if self._tools.prompt is not None and waiting[name] < 1:
-                candidates.append(self._tools.prompt.tool_id(name, None)[0])
+            if self._provider is not None and waiting[name] < 1:
+                candidates.append(self._tool_named(name, None)[0])
             catalog = self._engine.catalog
             same_name = {catalog[place].id for place in catalog.named(name)}
             candidates += sorted(same_name) if len(same_name) == 1 else []
@@ -915,9 +951,7 @@ class Session:
         A call that passed just now is not among them.
         """
         tool = verdict.tool
-        waiting_ids = [
-            tool_id for tool_id, count in self._data.history.waiting_calls.items() if count
-        ]
+        waiting_ids = [tool_id for tool_id, count in self._data.waiting_calls.items() if count]
         if not verdict.passed or tool is None or not waiting_ids:
             return None
         if not view.admission.waits_for_calls(tool.id):
@@ -926,7 +960,60 @@ class Session:
         for tool_id in waiting_ids:
             state = self._engine.after_call(state, tool_id)
         later = self._engine.view(state, allowed=self._data.allowed, votes=votes)
-        return later.refusal(tool.id) if later.exists(tool.id) else None
+        refusal = later.refusal(tool.id) if later.exists(tool.id) else None
+        if refusal is None:
+            return None
+        reason = "an earlier call has no outcome yet, and if it succeeds this one is not permitted"
+        return Refusal(tool.id, refusal.kind, reason)
+
+    def _follow(self, view: View) -> None:
+        """Follow the present permissions. The next turn reports what has changed."""
+        if self._provider is not None and self.way is not None and self._record.head is not None:
+            check_names(self._provider, self.way, view.catalog)
+        changes = self._record.follow(view.admission)
+        self._has_stepped = True
+        if changes.departures or changes.changed_ids:
+            self._changes = Changes(
+                (*self._changes.departures, *changes.departures),
+                tuple(dict.fromkeys((*self._changes.changed_ids, *changes.changed_ids))),
+            )
+
+    def _tool_named(self, name: str, arguments: object) -> tuple[str, object]:
+        """The tool id and the arguments of a call, from the name that the model used."""
+        catalog = self._engine.catalog
+        if name not in catalog:
+            name, arguments = unwrapped_call(name, arguments)
+        if name in catalog:
+            return name, arguments
+        tool_id = self._record.tool_id_of(name) or name.replace("__", "/", 1)
+        return (tool_id if tool_id in catalog else name), arguments
+
+    def _judge(self, view: View, verdict: Verdict) -> Verdict:
+        """The final verdict on a call. It also depends on what the model has read of the tool.
+
+        If it has not read enough, the answer has the definition, and the tool is offered.
+
+        Args:
+            view: the tools that may be used now.
+            verdict: result of `View.check` or `View.recheck`.
+        """
+        tool = verdict.tool
+        if tool is None:
+            return verdict
+        level = self._record.level(tool) or Level.NAME
+        is_invalid = verdict.status == "invalid"
+        if verdict.status == "promoted" or self._record.has_other_definition(tool):
+            needs_definition = True
+        elif level < Level.ARGUMENTS:
+            needs_definition = self.settings.must_offer or is_invalid
+        else:
+            # After a line only, the schema says more than the problems do.
+            needs_definition = level is Level.ARGUMENTS and is_invalid
+        if not needs_definition:
+            return verdict
+        verdict = replace(verdict, status="promoted")
+        self._record.note_answer(view.admission, tool, verdict.text)
+        return verdict
 
     def _run_turn(
         self,
@@ -948,37 +1035,42 @@ class Session:
                 searched.
         """
         start = perf_counter()
-        view = self.view(votes)
-        prompt = self._tools.follow(view)
+        view, record = self.view(votes), self._record
+        self._follow(view)
+        changes, self._changes = self._changes, Changes()
         conversation, k = self._data.conversation, self._k
         if asked_by_model:
             conversation = Conversation((Message("user", in_context),))
             in_context, k = conversation.request, self.settings.k or SEARCH_HITS
         called_id = None if outcome is None else outcome[0]
+        is_users_turn = called_id is None and not asked_by_model
         results, offer = search_and_offer(
             view,
             conversation,
             in_context,
             k=k,
             settings=self.settings,
-            prompt=prompt,
+            max_lines=LINE_CANDIDATES if record.wants_lines and not asked_by_model else 0,
+            shows_all=record.shows_whole_catalog,
             context_weight=context,
-            called_ids=() if asked_by_model else self._data.history.called_ids,
+            called_ids=() if asked_by_model else self._data.called_ids,
             answered=called_id is not None,
         )
         self._data.turn += 1
-        if called_id is None and not asked_by_model:
-            self._data.history.begin_turn()
-        offered_tools = [hit.tool for hit in offer.hits]
-        departures, changed, added = self._tools.update_active(
-            view, offered_tools, called_id, self._data.turn
-        )
-        prompt_turn = None
-        if prompt is not None:
-            scores = offer_scores(results, offer, prompt.max_hits_as_lines)
-            model_search = ModelSearchResult(tuple(hit.id for hit in offer.hits), _NOTHING_FITS)
-            prompt_turn = prompt.turn(
-                self._tools.active, scores, model_search if asked_by_model else None
+        if is_users_turn:
+            self._data.called_ids = ()
+        offered_before = frozenset(record.offered)
+        pinned = [view.catalog.get(name) for name in self.settings.pinned if view.permits(name)]
+        new_pinned = [tool for tool in pinned if tool.id not in offered_before]
+        found = [hit.tool for hit in offer.hits]
+        if asked_by_model:
+            shown = record.answer_search(view.admission, found, _NOTHING_FITS)
+        else:
+            also_found = () if results is None or offer.abstained else results.merged_selection.hits
+            shown = record.show(
+                view.admission,
+                list(dict.fromkeys((*new_pinned, *found))),
+                [hit.tool for hit in also_found],
             )
         search_ms = results.search_ms if results else 0.0
         turn = Turn(
@@ -991,22 +1083,22 @@ class Session:
             ok=None if outcome is None else outcome[1],
             intents=results.intents if results else (),
             context=results.context_weight if results else 0.0,
-            added=added,
-            active=self._tools.active,
-            left=departures,
-            changed=changed,
-            warnings=view.admission.warnings(self._tools.active),
+            added=tuple(name for name in record.offered if name not in offered_before),
+            active=record.offered,
+            left=changes.departures,
+            changed=changes.changed_ids,
+            warnings=view.admission.warnings(record.offered),
             abstained=offer.abstained,
             reason=offer.reason,
             fits=offer.fits,
             dropped=offer.dropped,
             unmatched=view.unmatched,
-            shown=prompt_turn,
-            provider_tools=self._engine.provider_tools,
+            shown=None if self._provider is None else shown,
+            callable=record.callable_ids,
             timings={"search": search_ms, "session": (perf_counter() - start) * 1e3 - search_ms},
         )
         if self._events is not None:
             self._events.turn(self.id, turn)
-            if prompt_turn is not None:
-                self._events.prompt(self.id, turn.number, prompt_turn)
+            if turn.shown is not None:
+                self._events.prompt(self.id, turn.number, turn.shown)
         return turn

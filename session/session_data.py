@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -10,10 +11,9 @@ from uuid import uuid4
 from ..config import SessionConfig
 from ..errors import RequestError
 from ..gating import State
-from ..loaders.history import ToolHistory
 from .conversation import Conversation
 
-SAVED_VERSION = 4
+SAVED_VERSION = 5
 
 
 def new_id() -> str:
@@ -46,51 +46,52 @@ class SessionData:
 
     Args:
         id: names the session in events.
-        format: the provider's format in which tools are rendered; None renders nothing.
+        provider: name of the provider for which tools are rendered; None renders nothing.
+        way: how found tools reach the model; None for the provider's default.
         state: the state of the agent, with its successful calls.
         allowed: ids or globs the session is limited to; None for all tools.
         turn: number of the last turn.
         replies: number of replies with calls since the user's last message.
         conversation: the messages.
-        history: what the model has seen of the tools, and its calls.
-        prompt: JSON form of the prompt to continue from, until the first step.
+        called_ids: ids of the tools called since the user's last message, in order.
+        waiting_calls: id of a tool to the number of its calls that passed the check and have no
+            outcome yet.
+        read: JSON form of what the model has read, to continue from; None for a new session.
     """
 
     id: str = field(default_factory=new_id)
-    format: str | None = None
+    provider: str | None = None
+    way: str | None = None
     state: State = field(default_factory=State)
     allowed: tuple[str, ...] | None = None
     turn: int = 0
     replies: int = 0
     conversation: Conversation = field(default_factory=Conversation)
-    history: ToolHistory = field(default_factory=ToolHistory)
-    prompt: Mapping[str, Any] | None = None
+    called_ids: tuple[str, ...] = ()
+    waiting_calls: Counter[str] = field(default_factory=Counter)
+    read: Mapping[str, Any] | None = None
 
-    def to_dict(
-        self,
-        settings: SessionConfig,
-        prompt: Mapping[str, Any] | None,
-        prefix_ids: Collection[str],
-    ) -> dict[str, Any]:
+    def to_dict(self, settings: SessionConfig, read: Mapping[str, Any]) -> dict[str, Any]:
         """JSON form; see `Session.save`.
 
         Args:
             settings: settings of the session.
-            prompt: JSON form of its prompt.
-            prefix_ids: ids of the tools whose arguments the prompt's prefix shows.
+            read: JSON form of what the model has read.
         """
         return {
             "version": SAVED_VERSION,
             "id": self.id,
-            "format": self.format,
+            "provider": self.provider,
+            "tools": self.way,
             "settings": _saved_settings(settings),
             "state": self.state.to_dict(),
             "allowed": None if self.allowed is None else list(self.allowed),
             "turn": self.turn,
             "replies": self.replies,
             "messages": self.conversation.to_dict(),
-            "history": self.history.to_dict(without=prefix_ids),
-            "prompt": prompt,
+            "called": list(self.called_ids),
+            "waiting": {tool_id: count for tool_id, count in self.waiting_calls.items() if count},
+            "read": read,
         }
 
     @classmethod
@@ -110,18 +111,25 @@ class SessionData:
             raise RequestError("saved session: has no version; pass what `Session.save` gave")
         if (version := values.get("version")) != SAVED_VERSION:
             raise RequestError(
-                f"saved session: version {version!r:.20}, not {SAVED_VERSION}: start a new one"
+                f"saved session: version {version!r:.20}, not {SAVED_VERSION}: another version of "
+                "shortlist wrote it; start a new session"
             )
-        allowed, prompt = values["allowed"], values["prompt"]
+        allowed, read = values["allowed"], values["read"]
+        if not isinstance(read, Mapping):
+            raise TypeError(f"read: {type(read).__name__}")
         data = cls(
             id=str(values["id"]),
-            format=None if values["format"] is None else str(values["format"]),
+            provider=None if values["provider"] is None else str(values["provider"]),
+            way=None if values["tools"] is None else str(values["tools"]),
             state=State.from_dict(values["state"]),
             allowed=None if allowed is None else tuple(map(str, allowed)),
             turn=int(values["turn"]),
             replies=int(values["replies"]),
             conversation=Conversation.of(values["messages"]),
-            history=ToolHistory.from_dict(values["history"]),
-            prompt=None if prompt is None else {"layout": prompt["layout"], "late": prompt["late"]},
+            called_ids=tuple(map(str, values["called"])),
+            waiting_calls=Counter(
+                {str(tool_id): int(count) for tool_id, count in values["waiting"].items()}
+            ),
+            read=read,
         )
         return data, dict(values["settings"])

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..retrieval import Hit, Selection
-from .toolset import Departure
 
 if TYPE_CHECKING:
-    from ..loaders.prompt import PromptTurn
-    from ..loaders.render.renderer import SearchContent
+    from ..loaders import Departure, Shown
+    from ..loaders.providers.provider import SearchContent
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +37,18 @@ class Turn:
         fits: probability that any tool fits the message; None without a decision.
         dropped: number of tools found that the tier's threshold dropped.
         unmatched: entries of `allowed` that match no tool of the catalog.
-        shown: the rendered tools; None without a format.
+        shown: what the turn shows the model.
+        callable: ids of the tools that the model may call: it has read their arguments.
         timings: milliseconds: `search` in the engine, `session` for the rest.
-        provider_tools: tools that the model's provider runs.
         request: the user's message, if `turn` was given it as a text.
         answers: the messages that answer a search of the model, if `search` was given its call.
 
     Example:
         >>> from shortlist import Engine, Tool
         >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-        >>> turn = engine.session(format="openai").turn("list the invoices")
-        >>> turn.ids, turn.number, len(turn.tools)
-        (('billing/list_invoices',), 1, 1)
+        >>> turn = engine.session("openai").turn("list the invoices")
+        >>> turn.ids, turn.number, turn.messages[0]
+        (('billing/list_invoices',), 1, {'role': 'user', 'content': 'list the invoices'})
     """
 
     number: int
@@ -71,9 +70,9 @@ class Turn:
     fits: float | None = None
     dropped: int = 0
     unmatched: tuple[str, ...] = ()
-    shown: PromptTurn | None = None
+    shown: Shown | None = None
+    callable: frozenset[str] = frozenset()
     timings: Mapping[str, float] = field(default_factory=dict)
-    provider_tools: tuple[Mapping[str, Any], ...] = ()
     request: str | None = None
     answers: tuple[dict[str, Any], ...] = ()
 
@@ -87,31 +86,18 @@ class Turn:
         return tuple(hit.id for hit in self.hits)
 
     @property
-    def system(self) -> Any:
-        """The system prompt, in the provider's shape; None without a format."""
-        return None if self.shown is None else self.shown.rendered.system
-
-    @property
-    def tools(self) -> list[Mapping[str, Any]]:
-        """The provider's list of tools; empty without a format."""
-        if self.shown is None:
-            return []
-        return [*self.provider_tools, *self.shown.rendered.tools]
-
-    @property
     def append(self) -> tuple[dict[str, Any], ...]:
         """Messages to add to the conversation, after the answers of tools.
 
-        If `rebuilt`, these are all messages about tools: those added earlier may be dropped. After
-        a search of the model, its answer comes first, if `search` was given the call's id.
+        After a search of the model, its answer comes first, if `search` was given the call's id.
         """
-        return (*self.answers, *(() if self.shown is None else self.shown.appended))
+        return (*self.answers, *(() if self.shown is None else self.shown.messages))
 
     @property
     def answer(self) -> SearchContent | None:
         """Content of the answer to a search of the model, as its provider takes it.
 
-        A text, or a list of the provider's objects. None for other turns, and without a format.
+        A text, or a list of the provider's objects. None for other turns, and without a provider.
         """
         return None if self.shown is None else self.shown.answer
 
@@ -123,31 +109,8 @@ class Turn:
         return ({"role": "user", "content": self.request}, *self.append)
 
     @property
-    def transient(self) -> tuple[dict[str, Any], ...]:
-        """Messages to send last with the next model calls of this turn. Do not keep them.
-
-        Lines of tools found, in catalogs that are too large to list; otherwise empty.
-        """
-        return () if self.shown is None else self.shown.transient
-
-    @property
-    def rebuilt(self) -> bool:
-        """Whether all offered definitions were written again: one was removed or changed."""
-        return self.shown is not None and self.shown.rebuilt
-
-    @property
-    def prefix_tokens(self) -> int | None:
-        """Tokens of the pool and of tools that are always shown; None without a format."""
-        return None if self.shown is None else self.shown.prefix_tokens
-
-    @property
     def tokens(self) -> int | None:
-        """Tokens of all text about tools in the prompt; None without a format."""
+        """Tokens of all text about tools in the next request; None without a provider."""
         if self.shown is None:
             return None
-        return self.shown.prefix_tokens + self.shown.promoted_tokens + self.shown.line_tokens
-
-    @property
-    def callable(self) -> frozenset[str]:
-        """Ids of the tools whose arguments the prompt shows."""
-        return frozenset() if self.shown is None else self.shown.callable
+        return self.shown.head_tokens + self.shown.message_tokens

@@ -14,7 +14,6 @@ from ..view import View
 from .conversation import Conversation
 from .conversation_search import SearchResults, search_message
 from .intents import asks_nothing
-from .session_prompt import SessionPrompt
 
 # Logistic regression of "a follow-up, not a turn apart from the conversation" on conversations and
 # on requests that no tool serves put after others' conversations. The threshold is the largest that
@@ -78,7 +77,8 @@ def search_and_offer(
     *,
     k: int,
     settings: SessionConfig,
-    prompt: SessionPrompt | None,
+    max_lines: int,
+    shows_all: bool,
     context_weight: float | None,
     called_ids: Collection[str],
     answered: bool,
@@ -91,7 +91,8 @@ def search_and_offer(
         in_context: the message with its context.
         k: maximum number of tools to offer.
         settings: settings of the session.
-        prompt: the session's prompt; None if nothing is rendered.
+        max_lines: most further tools found that may get a line.
+        shows_all: whether the model has the definitions of all tools, so that it decides itself.
         context_weight: weight of the search with context; computed from both searches when absent.
         called_ids: ids of recently called tools.
         answered: whether the new message is the result of a tool.
@@ -106,22 +107,12 @@ def search_and_offer(
         request,
         in_context,
         tier=settings.tier,
-        k=max(k, 0 if prompt is None else prompt.max_hits_as_lines),
+        k=max(k, max_lines),
         context_weight=context_weight,
         called_ids=called_ids,
     )
-    shows_all = prompt is not None and prompt.shows_whole_catalog
     judged_by = view if settings.abstain and not shows_all else None
     return results, choose_offer(results, judged_by, k)
-
-
-def offer_scores(results: SearchResults | None, offer: Offer, depth: int) -> dict[str, float]:
-    """Id to score of the tools a turn offers, and of the best `depth` tools it found."""
-    if results is None or offer.abstained:
-        return {}
-    ids = [hit.id for hit in offer.hits]
-    ids += [hit.id for hit in results.merged_selection.hits[:depth]]
-    return {tool_id: 1.0 / rank for rank, tool_id in enumerate(dict.fromkeys(ids), 1)}
 
 
 def _stands_apart(request: str, fit_probability: float | None) -> bool:

@@ -14,7 +14,7 @@ from ...catalog import Tool
 from ...errors import RequestError, UnknownToolError
 from ...gating import Refusal
 from ...loaders.counting import bundled_counter
-from ...loaders.detail import signature
+from ...loaders.levels import signature
 from ...loaders.summaries import Summaries, shared_summaries
 from ...loaders.topics import MAX_TOPICS, topics
 from ...text import search_terms

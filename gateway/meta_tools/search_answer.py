@@ -10,7 +10,7 @@ from typing import Any
 from ...catalog import Tool
 from ...catalog.tool_document import embedding_text
 from ...errors import RequestError
-from ...loaders.detail import compact_signature, definition_text, signature
+from ...loaders.levels import compact_signature, definition_text, signature
 from ...loaders.summaries import Summaries, shared_summaries
 from ...retrieval import Hit, Selection
 from ...session.conversation_search import HITS_PER_SEARCH, search_message

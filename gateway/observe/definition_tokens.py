@@ -10,7 +10,7 @@ import mcp.types as types
 
 from ...catalog import Tool
 from ...loaders.counting import bundled_counter
-from ...loaders.detail import definition_text
+from ...loaders.levels import definition_text
 
 
 class DefinitionTokens:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import shortlist.gateway.observe.definition_tokens as module
 from shortlist import Tool
 from shortlist.gateway.observe.definition_tokens import DefinitionTokens
-from shortlist.loaders.detail import definition_text
+from shortlist.loaders.levels import definition_text
 from shortlist.models import TokenCounter
 
 

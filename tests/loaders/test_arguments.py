@@ -8,7 +8,7 @@ from shortlist import demo
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError
 from shortlist.loaders import Detail
-from shortlist.loaders.detail import compact_signature
+from shortlist.loaders.levels import compact_signature
 from shortlist.loaders.pool import PoolLevel, PoolWriter
 from shortlist.loaders.prompt import Prompt
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from shortlist import demo
 from shortlist.catalog import Catalog, Tool
-from shortlist.loaders.detail import compact_signature
+from shortlist.loaders.levels import compact_signature
 from shortlist.loaders.pool import PoolLevel, blocks_by_server, lines_of_servers, lines_of_tools
 from shortlist.loaders.summaries import Summaries
 

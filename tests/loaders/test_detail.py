@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shortlist.catalog import Tool
 from shortlist.catalog.short_definition import without_prose
-from shortlist.loaders.detail import Detail, describe, signature
+from shortlist.loaders.levels import Detail, describe, signature
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from shortlist.loaders.detail import Detail
+from shortlist.loaders.levels import Detail
 from shortlist.loaders.prompt_layout import Layout, ToolEntry
 
 

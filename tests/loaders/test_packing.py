@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.errors import RequestError
-from shortlist.loaders.detail import Detail
+from shortlist.loaders.levels import Detail
 from shortlist.loaders.placement import Candidate, callable_level, pack
 
 levels = st.dictionaries(st.sampled_from(Detail), st.integers(0, 500), min_size=1)

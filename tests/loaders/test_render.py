@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from shortlist.catalog import Tool
 from shortlist.errors import RequestError
-from shortlist.loaders.detail import Detail, definition_text
+from shortlist.loaders.levels import Detail, definition_text
 from shortlist.loaders.prompt_layout import Layout
 from shortlist.loaders.render import FORMATS, RenderedPrompt, renderer_for
 from shortlist.loaders.render.call_tool import CALL_TOOL

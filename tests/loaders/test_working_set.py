@@ -12,7 +12,7 @@ from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError, UnknownToolError
 from shortlist.evals.lab.attention.example_arguments import example_arguments
 from shortlist.loaders import Detail
-from shortlist.loaders.detail import compact_signature
+from shortlist.loaders.levels import compact_signature
 from shortlist.loaders.pool import PoolLevel, PoolWriter
 from shortlist.loaders.prompt import Prompt
 from shortlist.loaders.render import FORMATS

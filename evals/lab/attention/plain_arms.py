@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from ....catalog import Catalog, Tool
-from ....loaders.detail import definition_text
+from ....loaders.levels import definition_text
 from .arm import Running, ShownTools, Stateless, text_of
 from .tasks import TaskScript, TaskTurn
 

@@ -1,4 +1,4 @@
-"""Levels of detail: how much of a tool's definition a prompt has."""
+"""Levels: how much of a tool the model has read, and the text of a tool at each of them."""
 
 from __future__ import annotations
 
@@ -27,17 +27,24 @@ _MAX_DEPTH = 4
 """Maximum depth of objects, arrays, alternatives and references."""
 
 
-class Detail(IntEnum):
-    """Levels of detail, from least to most."""
+class Level(IntEnum):
+    """How much of a tool the model has read, from least to most."""
 
-    NAME = 0
+    NAME = 1
     """Only the id."""
-    SUMMARY = 1
+    SUMMARY = 2
     """The id and a summary."""
-    SIGNATURE = 2
-    """The id and the arguments with types, without descriptions. Enough for a call."""
-    FULL = 3
+    ARGUMENTS = 3
+    """One line with the arguments, without the types of optional ones. Enough for a call."""
+    SIGNATURE = 4
+    """The arguments with types, without descriptions."""
+    FULL = 5
     """The whole definition."""
+
+    @property
+    def label(self) -> str:
+        """The name of the level in texts and events, such as `signature`."""
+        return self.name.lower()
 
 
 def definition_text(name: str, description: str, input_schema: Mapping[str, Any]) -> str:
@@ -52,19 +59,21 @@ def definition_text(name: str, description: str, input_schema: Mapping[str, Any]
     return json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
 
 
-def describe(tool: Tool, detail: Detail, summary: str) -> str:
+def describe(tool: Tool, level: Level, summary: str) -> str:
     """One line about a tool.
 
     Args:
         tool: the definition.
-        detail: level of detail.
+        level: how much the line says.
         summary: summary of the tool, see `Summaries.of`.
     """
-    if detail is Detail.FULL:
+    if level is Level.FULL:
         return definition_text(tool.id, tool.description, tool.input_schema)
-    if detail is Detail.NAME:
+    if level is Level.NAME:
         return tool.id
-    arguments = signature(tool) if detail is Detail.SIGNATURE else ""
+    if level is Level.ARGUMENTS:
+        return f"{tool.id}{compact_signature(tool)}"
+    arguments = signature(tool) if level is Level.SIGNATURE else ""
     return f"{tool.id}{arguments}: {summary}"
 
 

@@ -1,0 +1,166 @@
+"""The head of every request: the system prompt and the list of tools, before the conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Self
+
+from ..catalog import Catalog, Tool
+from ..catalog.schema import canonical_json
+from .counting import bundled_counter, definitions_take_at_most
+from .definitions import Definition, define
+from .levels import Level
+from .own_tools import CALL_TOOL, SEARCH_TOOL
+from .pool import write_pool
+from .providers import Provider, Way
+from .providers.provider import Function
+from .summaries import Summaries
+
+LOADED_HEADING = "Tools loaded:\n"
+"""First line of a text with definitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What precedes the conversation in every request.
+
+    Args:
+        system: the system prompt: the operator's text, and the pool or the definitions.
+        own_tools: the session's own tools in the provider's list.
+        resident: the tools of the catalog that the list has from the start: all, or none.
+        levels: id to what the head says of the tool.
+        fingerprints: id to the fingerprint of that definition.
+        tool_count: number of tools that it covers.
+        shows_whole_catalog: whether it has all definitions.
+        pool_tokens: tokens of the pool; 0 where it has all definitions.
+        tokens: tokens of everything but the operator's text.
+    """
+
+    system: str
+    own_tools: tuple[Function, ...]
+    resident: tuple[Function, ...]
+    levels: Mapping[str, Level]
+    fingerprints: Mapping[str, str]
+    tool_count: int
+    shows_whole_catalog: bool
+    pool_tokens: int
+    tokens: int
+
+    @property
+    def lists_all_lines(self) -> bool:
+        """Whether it says something of every tool that it covers."""
+        return len(self.levels) == self.tool_count
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "system": self.system,
+            "own_tools": list(self.own_tools),
+            "resident": list(self.resident),
+            "levels": {tool_id: int(level) for tool_id, level in self.levels.items()},
+            "fingerprints": dict(self.fingerprints),
+            "tool_count": self.tool_count,
+            "shows_whole_catalog": self.shows_whole_catalog,
+            "pool_tokens": self.pool_tokens,
+            "tokens": self.tokens,
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """A head from its JSON form.
+
+        Raises:
+            AttributeError, KeyError, TypeError, ValueError: it is damaged.
+        """
+        return cls(
+            system=str(saved["system"]),
+            own_tools=tuple(map(dict, saved["own_tools"])),
+            resident=tuple(map(dict, saved["resident"])),
+            levels={str(tool_id): Level(level) for tool_id, level in saved["levels"].items()},
+            fingerprints={str(name): str(text) for name, text in saved["fingerprints"].items()},
+            tool_count=int(saved["tool_count"]),
+            shows_whole_catalog=bool(saved["shows_whole_catalog"]),
+            pool_tokens=int(saved["pool_tokens"]),
+            tokens=int(saved["tokens"]),
+        )
+
+
+@lru_cache(64)
+def write_head(
+    provider: Provider,
+    way: Way,
+    catalog: Catalog,
+    denied_ids: frozenset[str],
+    summaries: Summaries,
+    *,
+    operator: str,
+    pool_tokens: int,
+    whole_catalog_tokens: int,
+) -> Head:
+    """The head for the permitted tools of a catalog version. Cached, so that sessions share it.
+
+    Args:
+        provider: whose requests it belongs to.
+        way: how found tools reach the model.
+        catalog: the catalog version.
+        denied_ids: ids that are left out.
+        summaries: summaries of the tools.
+        operator: text that comes first in the system prompt.
+        pool_tokens: maximum tokens of the pool.
+        whole_catalog_tokens: the head has all definitions if they take at most so many tokens.
+    """
+    shows_all = definitions_take_at_most(catalog, whole_catalog_tokens, withheld=denied_ids)
+    tools = sorted(
+        (tool for tool in catalog if tool.id not in denied_ids), key=lambda tool: tool.id
+    )
+    own_tools = _own_tools(provider, way, shows_all)
+    own_tokens = sum(map(_function_tokens, own_tools))
+    if shows_all:
+        in_list = provider if provider.has_list else None
+        definitions = [define(in_list, tool, Level.FULL, "") for tool in tools]
+        text = "" if provider.has_list else _loaded_text(definitions)
+        resident = tuple(one.function for one in definitions if one.function is not None)
+        levels = dict.fromkeys((tool.id for tool in tools), Level.FULL)
+        used_tokens, tokens = 0, sum(one.tokens for one in definitions)
+    else:
+        # Without `call_tool`, a tool with a line cannot be called yet: the line says its purpose.
+        level = Level.SUMMARY if way == "list" else Level.ARGUMENTS
+        pool = write_pool(catalog, denied_ids, level, pool_tokens, summaries)
+        text, resident = pool.text, ()
+        levels = dict.fromkeys((tool.id for tool in tools), level) if pool.level else {}
+        tokens = used_tokens = bundled_counter().count(pool.text)
+    return Head(
+        system="\n\n".join(filter(None, (operator, text))),
+        own_tools=own_tools,
+        resident=resident,
+        levels=levels,
+        fingerprints={tool.id: tool.fingerprint for tool in tools if tool.id in levels},
+        tool_count=len(tools),
+        shows_whole_catalog=shows_all,
+        pool_tokens=used_tokens,
+        tokens=own_tokens + tokens,
+    )
+
+
+def _own_tools(provider: Provider, way: Way, shows_all: bool) -> tuple[Function, ...]:
+    def function(tool: Tool) -> Function:
+        return provider.function(tool.name, tool.description, tool.input_schema)
+
+    if not provider.has_list or (way == "list" and shows_all):
+        return ()
+    if way == "list":
+        return (function(SEARCH_TOOL),)
+    if way == "search":
+        return provider.search_entry(), function(CALL_TOOL)
+    return function(CALL_TOOL), function(SEARCH_TOOL)
+
+
+def _loaded_text(definitions: list[Definition]) -> str:
+    lines = "".join(f"{definition.text}\n" for definition in definitions)
+    return f"{LOADED_HEADING}{lines}" if lines else ""
+
+
+def _function_tokens(function: Function) -> int:
+    return bundled_counter().count(canonical_json(function))
