@@ -13,7 +13,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import DebertaV2Config, DebertaV2ForSequenceClassification
 
-from shortlist.models.training.export import export_cross_encoder, quantize
+from shortlist.lab.training.export import export_cross_encoder, quantize
 
 QUERY = "delete a file"
 TEXTS = (
