@@ -59,7 +59,7 @@ def refuse(context: typer.Context) -> None:  # noqa: ARG001
     raise EvaluationError(
         "shortlist lab needs a checkout: it reproduces the project's own figures, from files that "
         "an installed package does not have; clone the repository and run there: "
-        "pip install --editable '.[dev]'"
+        "pip install --editable '.[lab]'"
     )
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-SOURCE = "arXiv:2604.21816"
-
 
 class Published(NamedTuple):
     """A row of the paper's tables.

@@ -27,7 +27,7 @@ Requests = Mapping[str, NDArray[np.float32]]
 def stock_absence() -> str | None:
     """Why the stock encoder cannot run here; None if it can."""
     absent = [module for module in _NEEDS if find_spec(module) is None]
-    return f"not installed: {', '.join(absent)}; the extra 'peers' has them" if absent else None
+    return f"not installed: {', '.join(absent)}; the extra 'lab' has them" if absent else None
 
 
 def stock_spec() -> str:

@@ -72,7 +72,7 @@ def against_bare(
 def torch_absence() -> str | None:
     """Why sentence-transformers cannot run here; None if it can."""
     absent = [module for module in _TORCH_NEEDS if find_spec(module) is None]
-    return f"not installed: {', '.join(absent)}; the extra 'peers' has them" if absent else None
+    return f"not installed: {', '.join(absent)}; the extra 'lab' has them" if absent else None
 
 
 def against_torch(

@@ -45,7 +45,7 @@ def compare_peers(
         ),
     ] = None,
 ) -> None:
-    """Compare with other tool retrievers (extra `peers`)."""
+    """Compare with other tool retrievers (extra `lab`)."""
     from ...config import Config
     from ...evals.report import Table
     from ..peers.compare import compare, table

@@ -49,6 +49,6 @@ def _program(name: str, module: str) -> Callable[[typer.Context], None]:
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] == _LAB.partition(".")[0]:
                 raise
-            raise MissingExtraError(f"shortlist lab {name}", "train") from error
+            raise MissingExtraError(f"shortlist lab {name}", "lab") from error
 
     return run

@@ -17,9 +17,10 @@ class EventLoop:
     """
 
     def __init__(self) -> None:
-        self._runner = asyncio.Runner()
-        weakref.finalize(self, self._runner.close)
+        self._loop = asyncio.new_event_loop()
+        # The garbage collector may come while another loop runs, when this one cannot run.
+        weakref.finalize(self, self._loop.close)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return its result."""
-        return self._runner.run(coroutine)
+        return self._loop.run_until_complete(coroutine)

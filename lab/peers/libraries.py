@@ -25,7 +25,7 @@ def library(module: str, peer: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
-        raise MissingExtraError(f"peer {peer!r}", "peers") from error
+        raise MissingExtraError(f"peer {peer!r}", "lab") from error
 
 
 def stock_minilm(peer: str) -> Path:

@@ -63,7 +63,7 @@ def draw_plots(out: Path, folder: Path = RESULTS) -> dict[str, Path | None]:
     try:
         from matplotlib import rc_context
     except ImportError as error:
-        raise MissingExtraError("drawing plots", "plots") from error
+        raise MissingExtraError("drawing plots", "lab") from error
     there = set(record_names(folder))
     drawn: dict[str, Path | None] = dict.fromkeys(PLOTS)
     for plot, (name, draw) in PLOTS.items():

@@ -3,7 +3,7 @@
 The traced graph is quantised without changes, because ONNX Runtime fuses dynamic quantisation with
 each product when it opens the file. Fusing attention first, with onnxruntime.transformers, was
 slower and less accurate: its int8 attention kernel has no prepacked per-channel product. Needs the
-extra ``train``.
+extra ``lab``.
 """
 
 from __future__ import annotations

