@@ -44,7 +44,7 @@ bench: $(VENV)/.dev
 	$(BIN)/shortlist lab bench --quick --bars
 
 tables: $(VENV)/.dev
-	for page in $$(grep -l '^<!-- table:' README.md docs/*.md models/training/README.md); \
+	for page in $$(grep -l '^<!-- table:' README.md docs/*.md lab/training/README.md); \
 		do $(BIN)/shortlist lab tables $$page; done
 	$(BIN)/shortlist lab plots --out docs/plots
 

@@ -44,10 +44,10 @@ _PASS_ARGUMENTS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 def register(app: typer.Typer) -> None:
     """Add the `lab` commands; in an installed package, one that says what they need."""
-    if find_spec(f"{__package__}.lab") is None:
+    if find_spec("..lab", __package__) is None:
         app.command("lab", context_settings=_PASS_ARGUMENTS_ON, add_help_option=False)(refuse)
     else:
-        import_module(f"{__package__}.lab").register(app)
+        import_module("..lab.commands", __package__).register(app)
 
 
 def refuse(context: typer.Context) -> None:  # noqa: ARG001
@@ -59,7 +59,7 @@ def refuse(context: typer.Context) -> None:  # noqa: ARG001
     raise EvaluationError(
         "shortlist lab needs a checkout: it reproduces the project's own figures, from files that "
         "an installed package does not have; clone the repository and run there: "
-        "pip install --editable '.[dev]'"
+        "pip install --editable '.[lab]'"
     )
 
 

@@ -71,7 +71,7 @@ class StaticEncoder:
     this encoder makes of definitions from a second table. Thread-safe.
 
     Args:
-        folder: folder with the tables, see `models/training/static_vectors.py`.
+        folder: folder with the tables, see `lab/training/static_vectors.py`.
         tokenizer: folder of the teacher's tokenizer.
 
     Attributes:

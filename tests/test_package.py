@@ -17,7 +17,7 @@ import shortlist
 ROOT = Path(shortlist.__file__).parent
 HEAVY = ("numpy", "onnxruntime", "tantivy", "pydantic", "torch", "tokenizers", "tiktoken", "rich")
 #: Modules that need an extra, and the libraries it brings.
-NEEDS = {"shortlist.models.training": ("torch", "transformers", "onnx")}
+NEEDS = {"shortlist.lab.training": ("torch", "transformers", "onnx")}
 
 
 def modules() -> list[str]:

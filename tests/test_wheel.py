@@ -12,14 +12,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from shortlist.evals.lab.shipped import ROOT, shipped_files
+from shortlist.lab.shipped import ROOT, shipped_files
 
 from .gateway.real.clients import sdk2
 from .gateway.real.packages import NotInstalledError, cache, pypi
 from .test_layers import MODULES, graph
 
 #: Folders with Python code that only a checkout has.
-CHECKOUT_ONLY = {"cli/lab", "evals/lab", "models/training", "tests"}
+CHECKOUT_ONLY = {"lab", "tests"}
 DATA = {
     "decision/bundled.json",
     "demo/catalog/database.json",

@@ -104,14 +104,8 @@ def test_wrong_tiers_and_files_are_refused(run, index, files, tmp_path):
     assert not out.exists()
 
 
-def test_the_bundled_decision_is_measured_as_it_is(run, run_json, index, files):
-    served, none = files
-    arguments = ("lab", "check-decision", served, "--no-tool", none, "--index", index)
-    told = run_json(*arguments, "--tier", "hybrid", "--tier", "embed")
-    assert set(told) == {"hybrid", "embed"}
-    assert told["hybrid"]["served"] == 60
-    assert "the bundled decision" in run(*arguments, "--tier", "hybrid").stdout
-    told = run("calibrate", served, "--index", index, code=2)
+def test_without_a_file_to_write_nothing_is_calibrated(run, index, files):
+    told = run("calibrate", files[0], "--index", index, code=2)
     assert "--out" in " ".join(told.stderr.split())
 
 

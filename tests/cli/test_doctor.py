@@ -61,9 +61,9 @@ def test_an_extra_that_needs_another_extra_is_installed_only_with_it(monkeypatch
     lines = [
         "numpy>=1.26",
         'hnswlib>=0.8; extra == "hnsw"',
-        'shortlist[hnsw,plots]; extra == "dev"',
+        'shortlist[hnsw,lab]; extra == "dev"',
         "pytest>=8 ; python_version >= '3' and extra == 'dev'",
-        'matplotlib>=3.9; extra == "plots"',
+        'matplotlib>=3.9; extra == "lab"',
     ]
     monkeypatch.setattr(check_environment, "requires", lambda _: lines)
     assert check_environment._requirements() == ["numpy"]

@@ -9,7 +9,7 @@ import typer.main
 
 from shortlist import Config
 from shortlist.cli.app import app
-from shortlist.cli.lab.programs import PROGRAMS
+from shortlist.lab.commands.programs import PROGRAMS
 
 COMMANDS = ["index", "search", "explain", "list", "learn", "calibrate", "demo"]
 COMMANDS += ["import", "install", "trust init", "trust pin", "trust diff", "trust approve"]

@@ -64,7 +64,7 @@ def test_without_such_a_tool_nothing_changes() -> None:
 def test_the_sentences_of_the_fit_are_not_those_of_the_development_set() -> None:
     fitted, measured = (
         [json.loads(line) for line in (ROOT / path).read_text(encoding="utf-8").splitlines()]
-        for path in ("models/training/requests/personal.jsonl", "evals/lab/personal_requests.jsonl")
+        for path in ("lab/training/requests/personal.jsonl", "lab/deciding/personal_requests.jsonl")
     )
     assert len(measured) == 60
     assert not {row["query"].casefold() for row in fitted} & {
@@ -80,7 +80,7 @@ def test_the_sentences_of_the_fit_are_not_those_of_the_development_set() -> None
 def test_the_model_knows_nearly_all_sentences_of_the_development_set() -> None:
     from shortlist.models import load_encoder
 
-    path = ROOT / "evals/lab/personal_requests.jsonl"
+    path = ROOT / "lab/deciding/personal_requests.jsonl"
     texts = [json.loads(line)["query"] for line in path.read_text(encoding="utf-8").splitlines()]
     model = Decider.bundled().personal
     assert model is not None

@@ -11,7 +11,7 @@ from typing import Any
 
 import shortlist
 from shortlist import Tool
-from shortlist.evals.lab.record import read_record
+from shortlist.lab.publishing.record import read_record
 
 _README = Path(shortlist.__file__).parent / "README.md"
 _STATUS = {"type": "object", "properties": {"status": {"type": "string"}}}

@@ -21,8 +21,8 @@ from shortlist.config import Config, IndexConfig, TrustConfig
 from shortlist.enrichment import ExampleQueryMatcher, ExampleQueryRow
 from shortlist.enrichment.example_file import MAX_QUERIES
 from shortlist.enrichment.writing import TOOLS_A_PROMPT, without_far_queries, write_example_queries
-from shortlist.evals.lab.enrichment_gain import read_asked, read_catalog
 from shortlist.indexing.builder import Builder
+from shortlist.lab.enrichment.enrichment_gain import read_asked, read_catalog
 from shortlist.models import load_encoder
 
 HERE = Path(__file__).parent

@@ -29,9 +29,9 @@ from shortlist.enrichment.library import (
     similarity,
 )
 from shortlist.evals.dataset import read_tool_files
-from shortlist.evals.lab.library import HeldOut, Written, build, chosen, read_products
 from shortlist.indexing import stage_models
 from shortlist.indexing.builder import Builder
+from shortlist.lab.enrichment.library import HeldOut, Written, build, chosen, read_products
 from shortlist.models import load_encoder
 from shortlist.retrieval.example_queries import MOVED_LENGTH, ExampleQueries
 from shortlist.trust import Pins, Trust

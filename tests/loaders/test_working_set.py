@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shortlist import Engine
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError, UnknownToolError
-from shortlist.evals.lab.attention.example_arguments import example_arguments
+from shortlist.lab.attention.example_arguments import example_arguments
 from shortlist.loaders import Detail
 from shortlist.loaders.levels import compact_signature
 from shortlist.loaders.pool import PoolLevel, PoolWriter

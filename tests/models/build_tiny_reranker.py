@@ -1,7 +1,7 @@
 """Build the reranker fixture: a random DeBERTa-v2 laid out as mxbai-rerank-xsmall-v1 is published.
 
 Same architecture switches, same inputs (no token types), same files; only smaller. Needs the extra
-``train``. Rebuild the committed copy with ``python tests/models/build_tiny_reranker.py``.
+``lab``. Rebuild the committed copy with ``python tests/models/build_tiny_reranker.py``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import DebertaV2Config, DebertaV2ForSequenceClassification
 
-from shortlist.models.training.export import export_cross_encoder, quantize
+from shortlist.lab.training.export import export_cross_encoder, quantize
 
 QUERY = "delete a file"
 TEXTS = (

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from shortlist import Engine, State, demo
-from shortlist.evals.lab.attention.example_arguments import example_arguments
+from shortlist.lab.attention.example_arguments import example_arguments
 
 FEED = "web/read_feed"
 FITTING = {"url": "https://example.org/feed"}

@@ -12,7 +12,7 @@ import pytest
 
 from shortlist import Catalog, Tool
 from shortlist.catalog import read_tools
-from shortlist.evals.lab.scan_figures import scanned_sets
+from shortlist.lab.scan_figures import scanned_sets
 from shortlist.trust import Trust, scan
 
 TRAINING = ("mcp", "mcp_crawl", "metatool", "sealtools", "stabletoolbench", "toolrl")

@@ -5,7 +5,7 @@
 The filesystem server reads 5,000 log entries, and the memory server gets one entity for each
 distinct error. A model that makes no mistake is played by this program; the gateway, the servers
 and the client are real. Every message is recorded and counted once with cl100k_base. The result is
-`evals/lab/results/code_mode.json`.
+`lab/results/code_mode.json`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from typing import Any
 
 import anyio
 
-from shortlist.evals.lab.record import Record, provenance, write_record
 from shortlist.evals.report import Table
+from shortlist.lab.publishing.record import Record, provenance, write_record
 from shortlist.loaders.counting import bundled_counter
 
 from .clients import Sdk2, sdk2

@@ -3,7 +3,7 @@
     python -m shortlist.tests.gateway.real.measure [SERVER ...]
 
 It starts all real servers, or those named, compares the gateway with a direct call and with the
-library in turn, and writes `evals/lab/results/gateway.json` where all of them take part.
+library in turn, and writes `lab/results/gateway.json` where all of them take part.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any
 import anyio
 
 from shortlist import Engine, Tool
-from shortlist.evals.lab.bench.timing import WARM_UP, Latency, uncollected
-from shortlist.evals.lab.record import Record, provenance, write_record
 from shortlist.evals.report import Table
 from shortlist.gateway.meta_tools.meta_tool_definitions import META_TOOL_NAMES
+from shortlist.lab.bench.timing import WARM_UP, Latency, uncollected
+from shortlist.lab.publishing.record import Record, provenance, write_record
 from shortlist.loaders.counting import bundled_counter
 
 from .checks import Front, Real, queries_for, real_servers

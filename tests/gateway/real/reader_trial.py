@@ -8,7 +8,7 @@
 `CHECKOUT/.venv/bin/shortlist serve` is the gateway, so that an older build can do the same tasks.
 The model gets `RUN/TASKS.md` and calls tools with the program `RUN/ask`. `RUN/requests.jsonl` has
 every request with the text of its answer. `report` says what was solved and what it cost; with
-`--record` it adds the runs to `evals/lab/results/reader_trial.json`, and replaces those with the
+`--record` it adds the runs to `lab/results/reader_trial.json`, and replaces those with the
 same build and name.
 """
 
@@ -217,7 +217,8 @@ def record(reports: list[dict[str, Any]], command: list[str], folder: Path | Non
         command: words of the command that made them.
         folder: where the record is; that of all records when absent.
     """
-    from shortlist.evals.lab.record import (
+    from shortlist.evals.report import Table
+    from shortlist.lab.publishing.record import (
         RESULTS,
         Record,
         provenance,
@@ -225,7 +226,6 @@ def record(reports: list[dict[str, Any]], command: list[str], folder: Path | Non
         record_names,
         write_record,
     )
-    from shortlist.evals.report import Table
 
     folder = folder or RESULTS
     origin = provenance(command)

@@ -1,7 +1,7 @@
 """Coding agents as they are, with a scripted model, after `shortlist install` alone.
 
 And agents written with frameworks, which start the gateway over stdin and stdout. Each agent's
-figures become a row of `evals/lab/results/agents.json` when SHORTLIST_RECORD is set.
+figures become a row of `lab/results/agents.json` when SHORTLIST_RECORD is set.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from shortlist.errors import EvaluationError
-from shortlist.evals.lab.record import Record, provenance, read_record, write_record
 from shortlist.evals.report import Table
 from shortlist.gateway.clients.known_clients import gateway_command
 from shortlist.gateway.meta_tools.meta_tool_definitions import META_TOOL_NAMES
+from shortlist.lab.publishing.record import Record, provenance, read_record, write_record
 
 from .coding_agents import AGENTS, CodingAgent
 from .frameworks import FRAMEWORKS, Framework

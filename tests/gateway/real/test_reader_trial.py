@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import shortlist
-from shortlist.evals.lab.record import read_record
+from shortlist.lab.publishing.record import read_record
 
 from .reader_tasks import TASKS, solved
 from .reader_trial import ask, prepare, record, report

@@ -20,8 +20,8 @@ from typing import Any
 
 import anyio
 
-from shortlist.evals.lab.record import Record, provenance, write_record
 from shortlist.evals.report import Table
+from shortlist.lab.publishing.record import Record, provenance, write_record
 
 from .clients import sdk2
 from .gateway_process import Setup, over_http

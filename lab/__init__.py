@@ -1,0 +1,1 @@
+"""Programs that measure the project's published figures and train its models; checkout only."""

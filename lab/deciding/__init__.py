@@ -1,0 +1,1 @@
+"""The bundled decision whether any tool fits: how it is fitted and checked."""

@@ -1,0 +1,1 @@
+"""Example queries: the library for known servers, and what they gain in search."""

@@ -1,0 +1,1 @@
+"""Records of figures with their origin, and the tables and plots made of them."""

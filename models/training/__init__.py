@@ -1,1 +1,0 @@
-"""Training recipes for the bundled models: data, batches, loss, runs. Needs the extra `train`."""
