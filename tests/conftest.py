@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +14,9 @@ from hypothesis import HealthCheck, settings
 from shortlist import registry
 
 from .postgres import PostgresServer, running_server
+
+if TYPE_CHECKING:
+    from shortlist.tests.providers.checking_server import CheckingServer, Conversation
 
 # Times are tested where they are the subject; a busy machine makes any example slow.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -76,3 +80,19 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgr
 def postgres_dsn(postgres_server: PostgresServer) -> str:
     """Connection string of a new database with the schema."""
     return postgres_server.new_database()
+
+
+@pytest.fixture(scope="session")
+def checking_server() -> Iterator[CheckingServer]:
+    """The server that stands for Anthropic and OpenAI, of this test process."""
+    # The SDKs take a second to import.
+    from shortlist.tests.providers.checking_server import CheckingServer
+
+    with CheckingServer() as server:
+        yield server
+
+
+@pytest.fixture
+def provider(checking_server: CheckingServer) -> Conversation:
+    """A new conversation with a scripted model behind the APIs of Anthropic and OpenAI."""
+    return checking_server.conversation()
