@@ -42,8 +42,8 @@ class CallChecks(Protocol):
         """The verdict on a call that passed, after a wait."""
         ...
 
-    def result(self, call: str, content: object, *, ok: bool = True) -> object:
-        """Record the outcome of a call."""
+    def record_call(self, call: str, *, ok: bool | None = True) -> object:
+        """Record the outcome of a call; None for an unknown one."""
         ...
 
 
@@ -118,7 +118,6 @@ class Broker:
         self._servers_with_data_read: set[str] = set()
         self._call_count = 0
         self.calls: list[CallRecord] = []
-        self.append: list[dict[str, Any]] = []
 
     async def call(
         self, namespace: str, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -175,15 +174,19 @@ class Broker:
                 ValueError if verdict.status == "invalid" else PermissionError
             )
             raise error_type(f"{name}: {verdict.message}")
-        tool, ok = verdict.tool, False
+        tool = verdict.tool
+        ok: bool | None = False
         running_call.may_have_changed = (tool.annotations or {}).get("readOnlyHint") is not True
         try:
             await self._require_grant(running_call, name, tool, verdict)
             value = await self._send_call(running_call, name, tool, verdict.arguments)
             ok = True
+        except asyncio.CancelledError:
+            ok = None
+            raise
         finally:
             # Each call that passed the check is reported, with any outcome.
-            recorded = asyncio.to_thread(self._checks.result, tool.id, "", ok=ok)
+            recorded = asyncio.to_thread(self._checks.record_call, tool.id, ok=ok)
             await asyncio.shield(asyncio.ensure_future(recorded))
         running_call.result_chars = len(json.dumps(value, ensure_ascii=False, default=str))
         running_call.status, running_call.ok = "ok", True
@@ -193,7 +196,6 @@ class Broker:
         """The session's verdict. A permitted tool that was not offered is offered now."""
         verdict = self._checks.check(tool_id, arguments)
         if verdict.status == "promoted":
-            self.append.extend(verdict.append)
             verdict = self._checks.check(tool_id, arguments)
         return verdict
 
@@ -275,7 +277,6 @@ class Broker:
     def _refused(self, running_call: _RunningCall, name: str, verdict: Verdict) -> PermissionError:
         """The error of a call that passed its check and is not permitted any more."""
         running_call.status = verdict.status
-        self.append.extend(verdict.append)
         return PermissionError(f"{name}: {verdict.message}")
 
     def explain_unknown(self, namespace: str, function: str, argument: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,15 +24,12 @@ class CodeResult:
         output: printed text, not shortened.
         calls: all calls, in the order of their end.
         error: the error; None if there was none.
-        append: in a session with a format, messages to add to the conversation after the answer:
-            definitions of the called tools that were not offered before.
     """
 
     value: Any
     output: str
     calls: tuple[CallRecord, ...]
     error: ScriptError | None
-    append: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -141,7 +141,6 @@ class CodeRunner:
             output=outcome.output,
             calls=tuple(broker.calls),
             error=outcome.error,
-            append=tuple(broker.append),
         )
 
     def stubs(self, view: View, tools: Iterable[Tool]) -> str:

@@ -1,7 +1,7 @@
 """What the model of one conversation has read of its tools: an append-only record.
 
 A turn appends what the model needs and has not read. Nothing before it changes, with three
-exceptions: the way `list`, a catalog of which a large part has changed, and quarantined definitions.
+exceptions: the way `list`, a catalog that has changed much, and quarantined definitions.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ _MAX_CHANGED_SHARE = 0.25
 """The head is written again if more of it is wrong than this share of its tools."""
 _MIN_CHANGED = 10
 """Number of tools that may be wrong in a head of any size."""
+_ANSWER_TURNS = 2
+"""An answer to a search of the model may have the definitions of so many turns."""
 _MAX_NAMES = 20
 """Most tools that a line names as no longer available."""
 _WITHDRAWN = "A tool definition was withdrawn here."
@@ -152,6 +154,7 @@ class _Step(NamedTuple):
         definitions: definitions that it has not read.
         lines: lines of further tools.
         without_definition: tools of which only the purpose can be said.
+        named: ids of tools found of which the model has a line already.
     """
 
     removed: Sequence[str] = ()
@@ -159,6 +162,7 @@ class _Step(NamedTuple):
     definitions: Sequence[Definition] = ()
     lines: Lines = Lines()
     without_definition: Sequence[Tool] = ()
+    named: Sequence[str] = ()
 
 
 class ReadRecord:
@@ -195,7 +199,7 @@ class ReadRecord:
         self._list: list[Definition] = []
         #: Id to the entry of the list that the provider took into the conversation.
         self._declared: dict[str, Function] = {}
-        #: Fingerprint of a text that the record wrote into the conversation to the tools it is about.
+        #: Fingerprint of a text in the conversation to the ids of the tools it is about.
         self._texts: dict[str, tuple[str, ...]] = {}
         #: Fingerprints of texts with a definition that was quarantined since.
         self._dropped: set[str] = set()
@@ -311,7 +315,7 @@ class ReadRecord:
             return Shown(levels=dict.fromkeys((tool.id for tool in found), Level.FULL))
         if self._way == "list":
             return self._show_in_list(admission, found)
-        step, missing = self._choose(admission, found, also_found)
+        step, missing = self._choose(admission, found, also_found, self._settings.turn_tokens)
         return self._shown(step, self._write_messages(step), missing)
 
     def answer_search(self, admission: Admission, found: Sequence[Tool], nothing: str) -> Shown:
@@ -325,17 +329,26 @@ class ReadRecord:
         if self._provider is None:
             return self.show(admission, found)
         known_ids = [tool.id for tool in found if self._is_defined(tool)]
+        lined_ids = [tool.id for tool in found if self._has_line(tool) and tool.id not in known_ids]
         self._offer(found)
         if self._way == "list":
             shown = self._show_in_list(admission, found)
             new_ids = [tool.id for tool in found if tool.id not in known_ids]
+            listed = {one.tool.id for one in self._list}
             sentences = [
-                self._naming("Added to your list of tools", new_ids),
+                self._naming("Added to your list of tools", [i for i in new_ids if i in listed]),
                 self._naming("You already have", known_ids),
+                self._naming(
+                    "Also found; search for the name of one to add it",
+                    [tool_id for tool_id in new_ids if tool_id not in listed],
+                ),
                 "" if found else nothing,
             ]
             return replace(shown, answer="\n".join(filter(None, sentences)))
-        step, missing = self._choose(admission, found, ())
+        budget = _ANSWER_TURNS * self._settings.turn_tokens
+        step, missing = self._choose(admission, found, (), budget)
+        defined = {one.tool.id for one in step.definitions}
+        step = step._replace(named=[tool_id for tool_id in lined_ids if tool_id not in defined])
         answer, messages = self._write_answer(step, known_ids, "" if found else nothing)
         return replace(self._shown(step, messages, missing), answer=answer)
 
@@ -497,7 +510,7 @@ class ReadRecord:
     # Following the catalog and the permissions.
 
     def _note_change(self, tool: Tool, read: ReadTool) -> bool:
-        """Whether a definition has changed since the last step. If the model had it, it is repeated."""
+        """Whether a definition has changed since the last step. The model reads it again."""
         if tool.fingerprint in (read.fingerprint, self._changed.get(tool.id)):
             return False
         self._changed[tool.id] = tool.fingerprint
@@ -615,7 +628,11 @@ class ReadRecord:
     # Choosing what a step shows.
 
     def _choose(
-        self, admission: Admission, found: Sequence[Tool], also_found: Iterable[Tool]
+        self,
+        admission: Admission,
+        found: Sequence[Tool],
+        also_found: Iterable[Tool],
+        budget: int,
     ) -> tuple[_Step, tuple[MissingDefinition, ...]]:
         repeated = self._take_repeated(admission)
         restored = [tool.id for tool in found if self._is_restored(tool)]
@@ -627,7 +644,7 @@ class ReadRecord:
         loaded = self._schemas.load(list(unread.values()))
         definitions = choose_definitions(
             [loaded.tools[tool_id] for tool_id in unread if tool_id in loaded.tools],
-            self._settings.turn_tokens,
+            budget,
             self._definition_of,
         )
         defined_ids = {definition.tool.id for definition in definitions}
@@ -754,15 +771,11 @@ class ReadRecord:
         told_ids: set[str] = set()
         if way == "append":
             told_ids = self._declared_ids if provider.redefines else set()
-            messages += provider.additions(
-                loaded,
-                removed=[
-                    provider.name_of(tool_id) for tool_id in step.removed if tool_id in told_ids
-                ],
-                restored=[
-                    provider.name_of(tool_id) for tool_id in step.restored if tool_id in told_ids
-                ],
+            removed, restored = (
+                [provider.name_of(tool_id) for tool_id in tool_ids if tool_id in told_ids]
+                for tool_ids in (step.removed, step.restored)
             )
+            messages += provider.additions(loaded, removed=removed, restored=restored)
         elif way == "search" and loaded:
             self._exchange_count += 1
             messages += provider.search_exchange(
@@ -784,6 +797,7 @@ class ReadRecord:
         assert way is not None
         loaded = [one.loaded for one in step.definitions if one.function is not None]
         loaded_ids = [one.tool.id for one in step.definitions if one.function is not None]
+        self._declare(step)
         sentences = [
             self._naming("You already have", [*known_ids, *step.restored]),
             self._naming("Loaded", loaded_ids) if way == "append" else "",
@@ -799,7 +813,6 @@ class ReadRecord:
             answer = text
             if way == "append":
                 messages += provider.additions(loaded, removed=(), restored=())
-        self._declare(step)
         tool_ids = [*_ids_in_text(step), *(loaded_ids if way == "search" else [])]
         self._note_text(messages[0] if messages and way == "search" else answer, tool_ids)
         self.message_tokens += _tokens_of([*messages, {"answer": answer}])
@@ -818,6 +831,7 @@ class ReadRecord:
         parts = [
             self._naming("No longer available", removed),
             self._naming("Available again", restored),
+            self._naming("Also found, with a line above; call them with call_tool", step.named),
             f"{LOADED_HEADING}{chr(10).join(definitions)}" if definitions else "",
             f"{_LINES_HEADING}{step.lines.text}".rstrip("\n") if step.lines.text else "",
         ]
@@ -948,6 +962,9 @@ class ReadRecord:
             for tool_id in self._listed
             if tool_id in {one.tool.id for one in definitions}
         }
+        for tool in latest:
+            if tool.id not in self._listed:
+                self._offered.pop(tool.id, None)
         self._list = sorted(definitions, key=lambda one: one.tool.id)
         for definition in self._list:
             tool = definition.tool

@@ -604,8 +604,8 @@ class Session:
 
         Returns:
             `messages` and `tools` for OpenAI's chat completions; `instructions`, `input` and
-            `tools` for its responses; `system`, `messages` and `tools` for Anthropic's messages, and
-            `betas` with `tools="append"`. Keys without content are left out. A message with a
+            `tools` for its responses; `system`, `messages` and `tools` for Anthropic's messages,
+            and `betas` with `tools="append"`. Keys without content are left out. A message with a
             quarantined definition is left out, too, or has a fixed sentence in its place.
 
         Raises:

@@ -101,7 +101,7 @@ class CodeMode:
                 check_before_sending=check_of_caller(lambda: checks.recheck(verdict)),
             )
             call_caller.question_channel = caller.question_channel
-            with checks.record_call(verdict) as call_recorder:
+            with checks.recorded_event(verdict) as call_recorder:
                 result = await self._call_tool(call_caller, tool, arguments)
                 call_recorder.record_result(result)
             return script_value(result)
@@ -238,7 +238,7 @@ class _ClientChecks:
         """The verdict on a call. A refusal is recorded."""
         verdict = self._client.check(name, arguments)
         if verdict.status not in ("passed", "promoted"):
-            with self.record_call(verdict):
+            with self.recorded_event(verdict):
                 pass
         return verdict
 
@@ -246,11 +246,11 @@ class _ClientChecks:
         """The verdict on a call that passed, after a wait."""
         return self._client.session.recheck(verdict, votes=self._client.votes)
 
-    def result(self, tool_id: str, content: object, *, ok: bool = True) -> None:  # noqa: ARG002
-        """Record the outcome of a call."""
-        self._client.record_call(tool_id, ok=ok)
+    def record_call(self, call: str, *, ok: bool | None = True) -> None:
+        """Record the outcome of a call; None for an unknown one."""
+        self._client.record_call(call, ok=ok)
 
-    def record_call(self, verdict: Verdict) -> _RecordedCall:
+    def recorded_event(self, verdict: Verdict) -> _RecordedCall:
         """Record a call in the gateway's events. It ends with the block."""
         return _RecordedCall(self._observer, self._requester, verdict)
 

@@ -80,7 +80,8 @@ async def forward_call(
     if verdict.tool is None or not verdict.passed:
         call_recorder.record_check(verdict)
         return error_result(refusal_text(verdict, call.name))
-    tool, ok = verdict.tool, False
+    tool = verdict.tool
+    ok: bool | None = None
     try:
         result = await _run_checked(
             fleet,

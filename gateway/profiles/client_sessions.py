@@ -144,8 +144,8 @@ class ClientSession:
         """The verdict on a call; see `Session.check`."""
         return self._change(lambda: self.session.check(name, arguments, votes=self.votes))
 
-    def record_call(self, tool_id: str, *, ok: bool) -> None:
-        """Record the outcome of a call that passed `check`."""
+    def record_call(self, tool_id: str, *, ok: bool | None) -> None:
+        """Record the outcome of a call that passed `check`; None for an unknown one."""
         self._change(lambda: self.session.record_call(tool_id, ok=ok))
 
     async def run_step(self, step: Callable[[], Result]) -> Result:

@@ -19,7 +19,7 @@ from ...config import Config
 from ...engine import Engine
 from ...gating import Gate, State, Votes
 from ...gating.condition import Mask
-from ...loaders.render.provider_tools import provider_name
+from ...loaders.providers import provider_name
 from ...retrieval.catalog_index import Index
 from ...view import View
 from .gateway_settings import DEFAULT_PROFILE, GatewaySettings, ProfileSettings

@@ -17,7 +17,7 @@ from mcp.server.lowlevel import Server
 from pydantic import TypeAdapter
 
 from ...errors import RequestError
-from ...loaders.render.provider_tools import provider_name
+from ...loaders.providers import provider_name
 from ..profiles.client_sessions import ClientSession, permitted_servers
 from ..profiles.long_results import ResultSource
 from ..upstream.caller import Caller, RequestContext, TimeLimit, forwarded_meta

@@ -21,9 +21,8 @@ Step = Callable[[str], None]
 CURVE = {
     "library defaults": DEFAULTS,
     "library defaults, abstain = false": DEFAULTS.changed(abstain=False),
-    "working set of 1,500 tokens": DEFAULTS.changed(pool_tokens=1_500, in_use_tokens=1_000),
-    "working set of 6,000 tokens": DEFAULTS.changed(pool_tokens=6_000, in_use_tokens=4_000),
-    "no lines for servers in use": DEFAULTS.changed(in_use_tokens=0),
+    "lines of 1,500 tokens": DEFAULTS.changed(pool_tokens=1_500),
+    "lines of 6,000 tokens": DEFAULTS.changed(pool_tokens=6_000),
     "pool of summaries, k = 20": SUMMARIES,
     "pool of summaries, k = 50": SUMMARIES.changed(k=50),
 }

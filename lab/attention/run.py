@@ -121,12 +121,12 @@ def _ablations(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str, An
         return name, _variant(bench, settings, bench.scripts)
 
     yield row("library defaults", DEFAULTS)
-    yield row("library defaults, no definitions", DEFAULTS.changed(schema_tokens=0))
+    yield row("library defaults, no definitions", DEFAULTS.changed(turn_tokens=0))
     yield row("summaries", SUMMARIES)
     yield row("summaries, no promotion", replace(SUMMARIES, promote=False))
-    yield row("summaries, no definitions", SUMMARIES.changed(schema_tokens=0))
+    yield row("summaries, no definitions", SUMMARIES.changed(list_tokens=0))
     yield row("summaries, no pool", SUMMARIES.changed(pool_tokens=0))
-    yield row("summaries, 10 full schemas", SUMMARIES.changed(k=10, schema_tokens=100_000))
+    yield row("summaries, 10 full schemas", SUMMARIES.changed(k=10, list_tokens=100_000))
     for k in (5, 10):
         yield row(f"summaries, k = {k}", SUMMARIES.changed(k=k))
     for tier in ("lexical", "embed"):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ...loaders.providers import Way
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +19,13 @@ class Settings:
         promote: whether the agent also calls tools of which it sees only the name. The first call
             of such a tool is answered with its definition.
         preconditions: whether sessions run with their accounts' scopes under the engine's rules.
+        way: how found tools reach the model.
     """
 
     session: Mapping[str, Any] = field(default_factory=dict)
     promote: bool = True
     preconditions: bool = False
+    way: Way = "call_tool"
 
     def changed(self, **session: Any) -> Settings:
         """With other settings of the session."""
@@ -30,29 +35,9 @@ class Settings:
 _ALL_FOUND: Mapping[str, Any] = {"pass_through": 0.0, "abstain": False}
 DEFAULTS = Settings()
 """A session without options."""
-EVERY_SIGNATURE = Settings(
-    {
-        **_ALL_FOUND,
-        "k": 3,
-        "pool": "signatures",
-        "pool_tokens": 3_000,
-        "schema_tokens": 1_200,
-        "turn_tokens": 600,
-    }
-)
-"""A one-line call signature of every tool in the prompt, for catalogs where they fit. Pool and
-definitions together take fewer tokens than ten definitions of 400 tokens. A turn adds one
-definition in full and two signatures."""
-SUMMARIES = Settings(
-    {
-        **_ALL_FOUND,
-        "k": 20,
-        "pool": "summaries",
-        "pool_tokens": 2_000,
-        "in_use_tokens": 0,
-        "schema_tokens": 2_200,
-        "turn_tokens": None,
-    }
-)
-"""A pool of summaries, and the 20 best hits: what search alone contributes. One full definition and
-nineteen signatures take about 2,100 tokens."""
+EVERY_SIGNATURE = Settings({**_ALL_FOUND, "pool_tokens": 100_000})
+"""A one-line call signature of every tool in the prompt, for catalogs where they fit."""
+SUMMARIES = Settings({**_ALL_FOUND, "k": 20, "list_tokens": 2_200}, way="list")
+"""A summary of every tool in the prompt, and the definitions of the 20 best hits in the provider's
+list: what search alone contributes. One full definition and nineteen signatures take about 2,100
+tokens."""

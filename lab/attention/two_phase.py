@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from ...session import Session
     from ...session import Turn as Answer
 
-FORMAT = "anthropic_call_tool"
-"""One stable tool; definitions travel in messages, so that nothing before them moves."""
-
 
 class TwoPhase:
     """Phase 1 in the prefix, phase 2 after it, and one constant tool that calls any other.
@@ -55,7 +52,9 @@ class TwoPhase:
 
     def session(self, state: State | None = None) -> Session:
         """A new conversation."""
-        return self.engine.session(format=FORMAT, state=state, **self.settings.session)
+        return self.engine.session(
+            "anthropic", tools=self.settings.way, state=state, **self.settings.session
+        )
 
     def begin(self, script: TaskScript) -> Running:
         """Start a session."""
@@ -70,7 +69,7 @@ class TwoPhase:
         session.answered("Hello.")
         turn = session.turn("thanks")  # asks for nothing, so that nothing is searched
         levels = {tool.id: session.level(tool.id) for tool in self.engine.catalog}
-        return levels, turn.prefix_tokens or 0
+        return levels, turn.tokens or 0
 
 
 class _Running:
@@ -86,10 +85,11 @@ class _Running:
         self._add(answer)
         self._callable = answer.callable
         levels = {tool_id: self._session.level(tool_id) for tool_id in answer.callable}
+        system = self._session.system
         return ShownTools(
-            (*map(_definition, answer.tools), *(block["text"] for block in answer.system)),
+            (*map(_definition, self._session.tools), *([system] if system else [])),
             tuple(self._batches),
-            tuple(_text(message) for message in answer.transient),
+            (),
             answer.callable,
             frozenset(one for one, level in levels.items() if level in ("full", "signature")),
             self._arm.visible | answer.callable | frozenset(answer.active),
@@ -108,7 +108,7 @@ class _Running:
         arguments = example_arguments(self._arm.engine.catalog.get(tool_id).input_schema)
         verdict = self._session.check(tool_id, arguments)
         if verdict.status == "promoted":
-            self._batches += map(_text, verdict.append)
+            self._batches.append(verdict.text)
             verdict = self._session.check(tool_id, arguments)
         if verdict.status == "denied":
             return
@@ -117,17 +117,15 @@ class _Running:
         self._add(self._session.result(tool_id, ""))
 
     def _add(self, answer: Answer) -> None:
-        if answer.rebuilt:
-            self._batches.clear()
         self._batches += map(_text, answer.append)
 
 
 def _definition(tool: Mapping[str, Any]) -> str:
-    """The one tool's definition without its cache mark."""
+    """A tool's definition without its cache mark."""
     shown = {name: value for name, value in tool.items() if name != "cache_control"}
     return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
 
 
 def _text(message: Mapping[str, Any]) -> str:
     """The text of a message about tools."""
-    return "".join(part["text"] for part in message["content"])
+    return "".join(part.get("text") or json.dumps(part) for part in message["content"])

@@ -41,7 +41,11 @@ class OpenAI(Provider):
         return {"role": "system", "content": text}
 
     def request(
-        self, system: str, tools: Sequence[Function], messages: Messages, way: Way
+        self,
+        system: str,
+        tools: Sequence[Function],
+        messages: Messages,
+        way: Way,  # noqa: ARG002
     ) -> dict[str, Any]:
         """`messages`, with the system prompt first, and `tools`: the API refuses an empty list."""
         first = [{"role": "system", "content": system}] if system else []

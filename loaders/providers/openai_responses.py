@@ -95,7 +95,11 @@ class OpenAIResponses(Provider):
         return _namespaces(loaded) or text
 
     def request(
-        self, system: str, tools: Sequence[Function], messages: Messages, way: Way
+        self,
+        system: str,
+        tools: Sequence[Function],
+        messages: Messages,
+        way: Way,  # noqa: ARG002
     ) -> dict[str, Any]:
         """`instructions`, `input` and `tools`."""
         request = {"instructions": system, "tools": list(tools)}
@@ -135,14 +139,10 @@ class OpenAIResponses(Provider):
         for answer in answers:
             call_id, content = answer.call.id, answer.content
             if answer.call.kind == "search":
-                outputs.append(
-                    _search_output(call_id, content if isinstance(content, list) else [])
-                )
-                notes += (
-                    [{"role": "system", "content": content}]
-                    if isinstance(content, str) and content
-                    else []
-                )
+                tools = content if isinstance(content, list) else []
+                outputs.append(_search_output(call_id, tools))
+                if content and isinstance(content, str):
+                    notes.append({"role": "system", "content": content})
             else:
                 is_custom = answer.call.kind == "custom"
                 kind = "custom_tool_call_output" if is_custom else "function_call_output"
