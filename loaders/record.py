@@ -565,11 +565,13 @@ class ReadRecord:
         permitted = admission.permitted_count
         if head.levels:
             rows, tools = admission.index.rows, admission.tools
-            right = sum(
-                admission.admits(tool_id) and tools[rows[tool_id]].fingerprint == fingerprint
-                for tool_id, fingerprint in head.fingerprints.items()
-            )
-            wrong = len(head.levels) - right + permitted - right
+            right_ids = {
+                tool_id
+                for tool_id, read in self._tools.items()
+                if admission.admits(tool_id)
+                and tools[rows[tool_id]].fingerprint == read.fingerprint
+            }
+            wrong = len(head.levels.keys() - right_ids) + permitted - len(right_ids)
         else:
             wrong = abs(permitted - head.tool_count)
         return wrong > max(_MIN_CHANGED, _MAX_CHANGED_SHARE * head.tool_count)

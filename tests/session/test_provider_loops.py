@@ -39,6 +39,10 @@ def tools_of(*servers: str, note: str = "") -> list[Tool]:
     ]
 
 
+WITHOUT_REPORTS_OF_MUSIC = [
+    *(f"{server}/*" for server in SERVERS if server != "music"),
+    "music/*_message",
+]
 RULES = Gate(
     [
         Rule(requires_scope("delete"), tools="*/delete_*"),
@@ -136,10 +140,12 @@ def test_sixty_turns_with_changes(
         if number == 10:
             session.state = session.state.granted("delete")
         elif number == 20:
-            session.allowed = [f"{one}/*" for one in SERVERS if one != "music"]
+            session.allowed = WITHOUT_REPORTS_OF_MUSIC
         elif number == 30:
             session.allowed = None
-            engine.add(tools_of("files", note=", newly described")[:4])
+            engine.replace_server(
+                "files", [*tools_of("files", note=", newly described")[:4], *tools_of("files")[4:]]
+            )
         elif number == 40:
             engine.quarantine({"travel/read_message": "under review"})
         elif number == 45:
@@ -167,8 +173,10 @@ def test_sixty_turns_with_changes(
     assert provider.refusals == []
     assert len(json.dumps(messages)) <= appended + 2 * len(messages)
     if way != "list":
-        # Only the quarantine of number 40 may change what was sent.
-        assert len(provider.prefix_breaks()) <= 1
+        # Only the quarantine of number 40 may change what was sent; with references, also the
+        # definition that was changed before the session was resumed.
+        is_referenced = (name, way) == ("anthropic", "search")
+        assert len(provider.prefix_breaks()) <= (2 if is_referenced else 1)
 
 
 @pytest.mark.parametrize(("name", "way"), ONLY_GROWING)
@@ -182,10 +190,17 @@ def test_requests_only_grow(
     steps: list[Callable[[], object]] = [
         lambda: None,
         lambda: setattr(session, "state", session.state.granted("delete")),
-        lambda: setattr(session, "allowed", ["mail/*", "files/*", "billing/*", "travel/*"]),
-        lambda: engine.remove(["mail/read_message"]),
-        lambda: engine.add(tools_of("wiki")[:4]),
-        lambda: engine.add([Tool("read_report", "files", "Reads it differently", SCHEMA)]),
+        lambda: setattr(session, "allowed", WITHOUT_REPORTS_OF_MUSIC),
+        lambda: engine.replace_server("mail", tools_of("mail")[2:]),
+        lambda: engine.replace_server("wiki", tools_of("wiki")[:4], add=True),
+        lambda: engine.replace_server(
+            "files",
+            [
+                *tools_of("files")[:9],
+                Tool("read_report", "files", "Reads it anew", SCHEMA),
+                *tools_of("files")[10:],
+            ],
+        ),
         lambda: setattr(session, "allowed", None),
     ]
     for number, step in enumerate(steps * 2):
