@@ -95,6 +95,11 @@ class Admission:
         return self.index.tools
 
     @property
+    def quarantined_ids(self) -> frozenset[str]:
+        """Ids of the tools that wait for an operator's approval, in the catalog or not."""
+        return frozenset(self._quarantine.reasons)
+
+    @property
     def unmatched(self) -> tuple[str, ...]:
         """Entries of `allowed` that match no tool of the catalog, in the order given, each once."""
         return self._allowed.unmatched

@@ -132,13 +132,21 @@ class _Permissions(NamedTuple):
     names: object
     mask: Any
     unreachable: frozenset[str]
+    quarantined_ids: frozenset[str]
 
     @classmethod
     def of(cls, admission: Admission) -> Self:
-        return cls(admission.index.names, admission.mask, admission.unreachable)
+        return cls(
+            admission.index.names,
+            admission.mask,
+            admission.unreachable,
+            admission.quarantined_ids,
+        )
 
     def equal(self, other: _Permissions) -> bool:
         if self.names is not other.names or self.unreachable != other.unreachable:
+            return False
+        if self.quarantined_ids != other.quarantined_ids:
             return False
         if self.mask is None or other.mask is None:
             return self.mask is other.mask
@@ -271,11 +279,10 @@ class ReadRecord:
             return Changes()
         self._permissions = permissions
         self._summaries = shared_summaries(admission.index.summaries, self._settings.summaries)
-        departures, changed_ids, quarantined = [], [], set[str]()
+        departures, changed_ids = [], []
         rows, tools = admission.index.rows, admission.tools
         for tool_id, read in list(self._tools.items()):
             if admission.admits(tool_id):
-                self._quarantined.discard(tool_id)
                 if read.is_withdrawn and tool_id in self._untold:
                     del self._untold[tool_id]
                     self._tools[tool_id] = read = read._replace(is_withdrawn=False)
@@ -283,8 +290,6 @@ class ReadRecord:
                     changed_ids.append(tool_id)
                 continue
             departure = _departure(admission, tool_id)
-            if departure.kind == "quarantined":
-                quarantined.add(tool_id)
             if not read.is_withdrawn:
                 self._tools[tool_id] = read._replace(is_withdrawn=True)
                 self._untold[tool_id] = None
@@ -292,6 +297,8 @@ class ReadRecord:
             if tool_id in self._offered:
                 del self._offered[tool_id]
                 departures.append(departure)
+        quarantined = admission.quarantined_ids
+        self._quarantined = {tool_id for tool_id in self._declared if tool_id in quarantined}
         self._drop_texts(quarantined)
         if self._provider is not None and self._way is not None:
             self._follow_head(admission, quarantined)
@@ -518,14 +525,11 @@ class ReadRecord:
             self._to_repeat[tool.id] = None
         return True
 
-    def _drop_texts(self, quarantined: set[str]) -> None:
+    def _drop_texts(self, quarantined: frozenset[str]) -> None:
         """Take quarantined definitions out of the conversation.
 
         What else stood in the same texts counts as not read.
         """
-        if not quarantined:
-            return
-        self._quarantined |= quarantined
         for text, tool_ids in list(self._texts.items()):
             if quarantined.isdisjoint(tool_ids):
                 continue
@@ -533,6 +537,8 @@ class ReadRecord:
             del self._texts[text]
             for tool_id in tool_ids:
                 read = self._tools.get(tool_id)
+                if self._refers_to_list:
+                    self._declared.pop(tool_id, None)
                 if read is not None and read.place == "messages" and tool_id not in self._declared:
                     self._forget(tool_id)
 
@@ -547,7 +553,7 @@ class ReadRecord:
         elif read.is_withdrawn:
             self._untold.pop(tool_id, None)
 
-    def _follow_head(self, admission: Admission, quarantined: set[str]) -> None:
+    def _follow_head(self, admission: Admission, quarantined: frozenset[str]) -> None:
         assert self._provider is not None
         if (
             self.head is None
@@ -610,8 +616,7 @@ class ReadRecord:
 
         A tool that the conversation refers to stays as it was referred to.
         """
-        provider = self._provider
-        if provider is None or self._way != "search" or not provider.lists_deferred:
+        if not self._refers_to_list:
             return
         functions: dict[str, Function] = {}
         resident = self.head.levels if self.shows_whole_catalog and self.head else {}
@@ -814,7 +819,7 @@ class ReadRecord:
             answer = text
             if way == "append":
                 messages += provider.additions(loaded, removed=(), restored=())
-        tool_ids = [*_ids_in_text(step), *(loaded_ids if way == "search" else [])]
+        tool_ids = [*_ids_in_text(step), *(loaded_ids if self._refers_to_list else [])]
         self._note_text(messages[0] if messages and way == "search" else answer, tool_ids)
         self.message_tokens += _tokens_of([*messages, {"answer": answer}])
         self.message_tokens += self._referenced_tokens(step)
@@ -862,10 +867,16 @@ class ReadRecord:
             if definition.function is not None:
                 self._declared[definition.tool.id] = definition.function
 
+    @property
+    def _refers_to_list(self) -> bool:
+        """Whether messages have references to the list in place of definitions."""
+        return (
+            self._way == "search" and self._provider is not None and self._provider.lists_deferred
+        )
+
     def _referenced_tokens(self, step: _Step) -> int:
         """Tokens of definitions that messages refer to, and that stand in the list."""
-        assert self._provider is not None
-        if self._way != "search" or not self._provider.lists_deferred:
+        if not self._refers_to_list:
             return 0
         return sum(one.tokens for one in step.definitions if one.function is not None)
 

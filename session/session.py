@@ -160,13 +160,11 @@ class Session:
         self.state = data.state
         self._record = ReadRecord(provider, way, settings, SchemaLoader(schemas))
         self._changes = Changes()
-        self._has_stepped = False
         if unknown := [tool_id for tool_id in settings.pinned if tool_id not in engine.catalog]:
             # The view names no id that the session may not use.
             raise self.view().admission.unknown(unknown[0])
         if data.read is not None:
             self._record.load(data.read, self.view().admission)
-            self._has_stepped = self._record.head is not None
 
     @classmethod
     def resumed(
@@ -878,8 +876,7 @@ class Session:
             True
         """
         with self._lock:
-            read = self._record.to_dict() if self._has_stepped else {}
-            return self._data.to_dict(self.settings, read)
+            return self._data.to_dict(self.settings, self._record.to_dict())
 
     def _handler(
         self, reply: object, run: Run, steps: int, parallel: bool
@@ -971,7 +968,6 @@ class Session:
         if self._provider is not None and self.way is not None and self._record.head is not None:
             check_names(self._provider, self.way, view.catalog)
         changes = self._record.follow(view.admission)
-        self._has_stepped = True
         if changes.departures or changes.changed_ids:
             self._changes = Changes(
                 (*self._changes.departures, *changes.departures),
