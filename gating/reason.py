@@ -168,19 +168,17 @@ class Reasons:
         return [part for part in simple_conditions(condition) if part in errors] if errors else []
 
     def _unknown_outcomes(self, conditions: Iterable[Condition]) -> list[str]:
-        """Ids of permitted tools with a lost call on which these conditions depend."""
+        """Ids of the tools with a lost call on which these conditions depend.
+
+        The agent called them, so that they are not hidden from it.
+        """
         uncertain = self._evaluation.uncertain
-        if not uncertain:
-            return []
-        rows = self._evaluation.catalog.rows
         tool_ids: dict[str, None] = {}
-        for condition in conditions:
+        for condition in conditions if uncertain else ():
             for part in simple_conditions(condition):
                 key = part.pattern if isinstance(part, After) else getattr(part, "name", None)
                 tool_ids |= dict.fromkeys(uncertain.get(key, ()) if key is not None else ())
-        return [name for name in tool_ids if name in rows and self._admitted[rows[name]]] or (
-            ["a tool"] if tool_ids else []
-        )
+        return list(tool_ids)
 
     def _unlocking_rows(self, condition: Condition) -> Rows | None:
         """Rows of permitted tools whose call makes a simple condition hold.

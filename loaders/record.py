@@ -298,8 +298,7 @@ class ReadRecord:
                 del self._offered[tool_id]
                 departures.append(departure)
         quarantined = admission.quarantined_ids
-        self._quarantined = {tool_id for tool_id in self._declared if tool_id in quarantined}
-        self._drop_texts(quarantined)
+        self._use_quarantine(quarantined)
         if self._provider is not None and self._way is not None:
             self._follow_head(admission, quarantined)
         self._unread_count = admission.permitted_count - len(self.callable_ids)
@@ -455,8 +454,6 @@ class ReadRecord:
             "listed": list(self._listed),
             "declared": sorted(self._declared),
             "texts": {text: list(ids) for text, ids in self._texts.items()},
-            "dropped": sorted(self._dropped),
-            "quarantined": sorted(self._quarantined),
             "untold": list(self._untold),
             "to_repeat": list(self._to_repeat),
             "called_servers": list(self._called_servers),
@@ -490,13 +487,12 @@ class ReadRecord:
         ):
             target.update(dict.fromkeys(map(str, saved[name])))
         self._texts = {str(text): tuple(map(str, ids)) for text, ids in saved["texts"].items()}
-        self._dropped = set(map(str, saved["dropped"]))
-        self._quarantined = set(map(str, saved["quarantined"]))
         self._called_servers = list(map(str, saved["called_servers"]))
         self._exchange_count = int(saved["exchanges"])
         self._line_tokens = int(saved["line_tokens"])
         self.message_tokens = int(saved["message_tokens"])
         self._declare_again(map(str, saved["declared"]), admission)
+        self._use_quarantine(admission.quarantined_ids)
         if self._provider is not None and self._way == "list":
             self._write_list(admission)
         self._use_deferred(admission)
@@ -525,17 +521,18 @@ class ReadRecord:
             self._to_repeat[tool.id] = None
         return True
 
-    def _drop_texts(self, quarantined: frozenset[str]) -> None:
-        """Take quarantined definitions out of the conversation.
+    def _use_quarantine(self, quarantined: frozenset[str]) -> None:
+        """Take quarantined definitions out of the conversation while they are quarantined.
 
         What else stood in the same texts counts as not read.
         """
-        for text, tool_ids in list(self._texts.items()):
-            if quarantined.isdisjoint(tool_ids):
-                continue
-            self._dropped.add(text)
-            del self._texts[text]
-            for tool_id in tool_ids:
+        self._quarantined = {tool_id for tool_id in self._declared if tool_id in quarantined}
+        dropped_before = self._dropped
+        self._dropped = {
+            text for text, tool_ids in self._texts.items() if not quarantined.isdisjoint(tool_ids)
+        }
+        for text in self._dropped - dropped_before:
+            for tool_id in self._texts[text]:
                 read = self._tools.get(tool_id)
                 if self._refers_to_list:
                     self._declared.pop(tool_id, None)

@@ -1,4 +1,4 @@
-"""Conversations with the real SDKs: every request is what the provider documents, and only grows."""
+"""Conversations with the real SDKs: each request is documented, and only grows."""
 
 from __future__ import annotations
 
