@@ -98,13 +98,14 @@ class Verdict:
         name = self.called_name if self.uses_model_names or self.tool is None else self.tool.id
         if self.status == "passed":
             return f"{name} may be called."
+        listed = "; ".join(map(str, self.problems))
         if self.status == "promoted":
+            wrong = f"The arguments do not fit: {listed}. " if listed else ""
             return (
-                f"{name} was not called: you had not seen its present definition in full. You "
-                "have it now: call it again with arguments that fit its input_schema."
+                f"{wrong}{name} was not called: you had not seen its present definition in full. "
+                "You have it now: call it again with arguments that fit its input_schema."
             ) + (_SHORTENED if self._definition.shortened else "")
         if self.status == "invalid":
-            listed = "; ".join(map(str, self.problems))
             return f"The arguments do not fit: {listed}. Correct them and call again."
         if self.refusal is not None:
             reason = self.refusal.reason.rstrip(".")

@@ -48,11 +48,6 @@ class Head:
     pool_tokens: int
     tokens: int
 
-    @property
-    def lists_all_lines(self) -> bool:
-        """Whether it says something of every tool that it covers."""
-        return len(self.levels) == self.tool_count
-
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
         return {

@@ -594,6 +594,27 @@ class Session:
                     self._record.note_called(catalog.get(tool_id))
             return tool_id
 
+    def note_read(self, tools: Iterable[Tool], level: Level) -> None:
+        """Note that the model has read of tools in a text that the session did not write.
+
+        For hosts whose model searches by itself, such as the gateway.
+
+        Args:
+            tools: the tools.
+            level: how much of them, such as `Level.FULL`.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> from shortlist.loaders import Level
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session()
+            >>> session.note_read(engine.catalog, Level.FULL)
+            >>> session.check("billing/list_invoices", {}).status
+            'passed'
+        """
+        with self._lock:
+            self._record.note_read(tools, level)
+
     def request(self, messages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         """The arguments of the next request to the model, in the session's format.
 

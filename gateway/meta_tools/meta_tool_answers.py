@@ -14,7 +14,7 @@ from ...catalog import Tool
 from ...errors import RequestError, UnknownToolError
 from ...gating import Refusal
 from ...loaders.counting import bundled_counter
-from ...loaders.levels import signature
+from ...loaders.levels import Level, signature
 from ...loaders.summaries import Summaries, shared_summaries
 from ...loaders.topics import MAX_TOPICS, topics
 from ...text import search_terms
@@ -31,7 +31,14 @@ from .meta_tool_definitions import (
     effect_of,
     max_digest_tokens,
 )
-from .search_answer import find_parts, queries_of, search_content, search_text, tool_fields
+from .search_answer import (
+    find_parts,
+    level_read,
+    queries_of,
+    search_content,
+    search_text,
+    tool_fields,
+)
 
 #: Tokens of definitions in one answer.
 MAX_DETAILS_TOKENS = 8_000
@@ -72,6 +79,9 @@ def answer_search(
         view = view.limited(ids)
     parts = find_parts(view, arguments, permitted_instructions(fleet, view))
     content = search_content(view, parts, arguments.get("detail"))
+    for row in content["tools"]:
+        tool = view.catalog.get(row["name"])
+        client.session.note_read([tool], level_read(tool, row))
     hits = [hit for part in parts for hit in part.hits]
     if server is None:
         hit_servers = {hit.tool.server for hit in hits}
@@ -201,6 +211,7 @@ def answer_details(
             cost = _json_tokens(row)
         remaining -= cost
         rows.append(row)
+        client.session.note_read([tool], level_read(tool, row))
     content = {"tools": rows}
     return _answer(json.dumps(content, ensure_ascii=False), content)
 
@@ -402,7 +413,7 @@ def definition_fields(tool: Tool, detail: str, summaries: Summaries) -> dict[str
             "annotations": tool.annotations,
         }
         return {key: value for key, value in fields.items() if value}
-    return dict(tool_fields(tool, detail, summaries))
+    return dict(tool_fields(tool, Level[detail.upper()], summaries))
 
 
 def _answer(text: str, content: Mapping[str, Any]) -> types.CallToolResult:

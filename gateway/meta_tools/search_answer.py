@@ -10,7 +10,7 @@ from typing import Any
 from ...catalog import Tool
 from ...catalog.tool_document import embedding_text
 from ...errors import RequestError
-from ...loaders.levels import compact_signature, definition_text, signature
+from ...loaders.levels import Level, compact_signature, definition_text, signature
 from ...loaders.summaries import Summaries, shared_summaries
 from ...retrieval import Hit, Selection
 from ...session.conversation_search import HITS_PER_SEARCH, search_message
@@ -129,6 +129,7 @@ def search_content(view: View, parts: Sequence[RequestPart], detail: str | None)
             line with the arguments for the others.
     """
     summaries = shared_summaries(view.admission.index.summaries)
+    level_shown = None if detail is None else Level[detail.upper()]
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     for number, part in enumerate(parts, 1):
@@ -137,8 +138,8 @@ def search_content(view: View, parts: Sequence[RequestPart], detail: str | None)
             part.hits, _MAX_NEAR_HITS if len(parts) == 1 else _MAX_NEAR_HITS_OF_PART
         )
         for hit in part.hits:
-            level = detail or ("near" if hit.id in near_ids else "short")
-            fields = tool_fields(hit.tool, level, summaries)
+            level = level_shown or (Level.SIGNATURE if hit.id in near_ids else Level.ARGUMENTS)
+            fields = tool_fields(hit.tool, level, summaries, is_short=detail is None)
             rows.append({"name": hit.id, **label, **fields})
         if not part.selection.hits:
             notes.append(f"No tool fits: {part.query}" if len(parts) > 1 else _NO_TOOL_NOTE)
@@ -168,29 +169,40 @@ def _line(row: Mapping[str, Any]) -> str:
     return f"{row['name']}{row.get('signature', '')}{description}"
 
 
-def tool_fields(tool: Tool, detail: str, summaries: Summaries) -> dict[str, str]:
-    """A tool at a level of detail, without its name.
+def level_read(tool: Tool, fields: Mapping[str, Any]) -> Level:
+    """How much of a tool the fields of `tool_fields` or `definition_fields` say."""
+    if "definition" in fields or "input_schema" in fields:
+        return Level.FULL
+    if "signature" not in fields:
+        return Level.SUMMARY if "description" in fields else Level.NAME
+    return Level.SIGNATURE if fields["signature"] == signature(tool) else Level.ARGUMENTS
+
+
+def tool_fields(
+    tool: Tool, level: Level, summaries: Summaries, *, is_short: bool = False
+) -> dict[str, str]:
+    """A tool at a level, without its name.
 
     Args:
         tool: the tool.
-        detail: `name`, `summary`, `signature` or `full`; or `near`, for a signature of at most 300
-            characters, and `short`, for short arguments and a cut summary.
+        level: how much is shown.
         summaries: summaries of the tools.
+        is_short: whether a signature has at most 300 characters, arguments 80, and the summary
+            beside arguments 50.
     """
-    if detail == "name":
+    if level is Level.NAME:
         return {}
-    if detail == "full":
+    if level is Level.FULL:
         return {"definition": definition_text(tool.id, tool.description, tool.input_schema)}
     summary = summaries.of(tool)
-    if detail == "signature":
-        return {"signature": signature(tool), "description": summary}
-    if detail == "near":
-        return {"signature": short_signature(tool), "description": summary}
-    if detail == "summary":
+    if level is Level.SUMMARY:
         return {"description": summary}
-    if len(summary) > _MAX_SHORT_SUMMARY_CHARS:
+    if level is Level.SIGNATURE:
+        text = short_signature(tool) if is_short else signature(tool)
+        return {"signature": text, "description": summary}
+    arguments = _short_arguments(tool) if is_short else compact_signature(tool)
+    if is_short and len(summary) > _MAX_SHORT_SUMMARY_CHARS:
         summary = f"{summary[:_MAX_SHORT_SUMMARY_CHARS].rpartition(' ')[0]}..."
-    arguments = _short_arguments(tool)
     return ({"signature": arguments} if arguments else {}) | {"description": summary}
 
 

@@ -9,6 +9,7 @@ import mcp.types as types
 from ...catalog import Tool
 from ...catalog.pattern import Pattern
 from ...loaders.counting import definitions_take_at_most
+from ...loaders.levels import Level
 from ...view import View
 from ..profiles.client_sessions import TEMPORARY_REFUSALS, ClientSession, ToolListing
 from ..profiles.profile import (
@@ -55,8 +56,10 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
         )
         client.use_listing(listing)
     if listing.all_direct:
+        client.session.note_read(view.tools(), Level.FULL)
         return [*(_direct_tool(fleet, tool) for tool in view.tools()), *_script_tools(profile)]
     direct = directly_shown(fleet, client, view)
+    client.session.note_read(direct, Level.FULL)
     ids = {tool.id for tool in direct}
     hidden = [tool for tool in view.tools() if tool.id not in ids]
     if not listing.meta_tools or _understates_danger(listing.meta_tools, hidden):

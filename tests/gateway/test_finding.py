@@ -12,6 +12,7 @@ from shortlist import Engine, Tool, demo
 from shortlist.gateway.meta_tools import client_search as finding
 from shortlist.gateway.meta_tools.client_search import find_tools
 from shortlist.gateway.meta_tools.search_answer import tool_fields
+from shortlist.loaders import Level
 from shortlist.loaders.summaries import shared_summaries
 from shortlist.models.onnx_models import OnnxEncoder
 
@@ -55,9 +56,9 @@ def test_a_tool_is_described_by_the_users_line(tmp_path: Path) -> None:
     index = {"example_queries": [tmp_path / "rows.jsonl"]}
     view = Engine.from_tools([bmi, rank], tiers=["lexical"], index=index).view()
     summaries = shared_summaries(view.admission.index.summaries)
-    assert tool_fields(bmi, "summary", summaries) == {"description": "Compute the body mass"}
-    assert tool_fields(bmi, "signature", summaries) == {
+    assert tool_fields(bmi, Level.SUMMARY, summaries) == {"description": "Compute the body mass"}
+    assert tool_fields(bmi, Level.SIGNATURE, summaries) == {
         "signature": "()",
         "description": "Compute the body mass",
     }
-    assert tool_fields(rank, "summary", summaries) == {"description": "The rank"}
+    assert tool_fields(rank, Level.SUMMARY, summaries) == {"description": "The rank"}
