@@ -56,24 +56,30 @@ def install(
     typer.echo(visible(plan.preview))
     for line in plan.notes:
         note(line)
-    leftovers = _leftovers(plan)
-    listed = ", ".join(map(str, leftovers))
-    is_deleting = False
     if not yes:
         typer.confirm("Write this?", abort=True)
-        is_deleting = bool(leftovers) and typer.confirm(f"Delete what nothing needs: {listed}?")
     for backup in plan.apply():
         typer.echo(f"backup: {backup}")
     if plan.moved_servers:
         typer.echo(
             f"moved {counted(len(plan.moved_servers), 'server')}: {', '.join(plan.moved_servers)}"
         )
-    if is_deleting:
-        _delete(leftovers)
-        typer.echo(f"deleted: {listed}")
-    elif leftovers:
-        typer.echo(f"stays, though nothing needs it: {listed}")
+    if leftovers := _leftovers(plan):
+        listed = ", ".join(map(str, leftovers))
+        if not yes and _agrees(f"Delete what nothing needs: {listed}?"):
+            _delete(leftovers)
+            typer.echo(f"deleted: {listed}")
+        else:
+            typer.echo(f"stays, though nothing needs it: {listed}")
     typer.echo(f"done; restart {chosen.title} to use it")
+
+
+def _agrees(question: str) -> bool:
+    try:
+        return typer.confirm(question)
+    except typer.Abort:  # the undo is done: the end of the input means no
+        typer.echo()
+        return False
 
 
 def _leftovers(plan: InstallPlan) -> tuple[Path, ...]:

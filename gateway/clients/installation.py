@@ -15,7 +15,6 @@ from .client_config import (
     ClientConfig,
     client_config_of,
     printable_key,
-    read_client_config,
     table_at,
 )
 from .client_import import add_server, find_configs, is_same_server
@@ -248,21 +247,26 @@ def _after_undo(
     before = client_config_of(client_file, home, table_keys=client.table_keys)
     for gateway_path in filter(Path.is_absolute, before.started_gateways):
         try:
-            gateway_config = read_client_config(gateway_path, home=home, expand=False)
+            gateway_file = ConfigFile.read(gateway_path)
+            gateway_config = client_config_of(gateway_file, home)
         except ConfigError as error:
             notes.append(str(error))
             continue
         titles = [
             other.title
             for other, config in configs
-            if gateway_path.resolve() in map(Path.resolve, config.started_gateways)
+            # The gateway may have the file of another client.
+            if gateway_path.resolve() in map(Path.resolve, (config.path, *config.started_gateways))
         ]
         unique = _names_missing_in(servers, gateway_config)
         unique += map(printable_key, gateway_config.unusable_servers)
-        if gateway_config.gateway_settings:
-            unique.append("the settings under `shortlist`")
+        unique += (
+            f"the key {printable_key(key)}"
+            for key in gateway_file.values
+            if key not in _GATEWAY_TABLE_KEYS
+        )
         if titles:
-            notes.append(f"{gateway_path}: stays, because it is started by: {', '.join(titles)}")
+            notes.append(f"{gateway_path}: stays, because it is in use by: {', '.join(titles)}")
         elif unique:
             notes.append(f"{gateway_path}: stays, because only it has: {', '.join(unique)}")
         else:

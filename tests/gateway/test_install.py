@@ -254,7 +254,7 @@ def test_the_change_of_a_toml_file_is_shown_as_toml(tmp_path):
     assert '\n-MY_ENV_VAR = "***"\n' in shown
 
 
-@pytest.mark.parametrize(("answers", "stays"), [("y\ny\n", False), ("y\nn\n", True)])
+@pytest.mark.parametrize(("answers", "stays"), [("y\ny\n", False), ("y\nn\n", True), ("y\n", True)])
 def test_after_an_undo_what_nothing_needs_may_be_deleted(tmp_path, monkeypatch, answers, stays):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     config = tmp_path / "m.json"
@@ -277,12 +277,22 @@ def test_after_an_undo_what_is_needed_is_named_and_stays(tmp_path):
         put(tmp_path, CLIENTS[name])
         run(*arguments, name, "--config", config, "--yes")
     shown = run(*arguments, "zed", "--undo", answer="y\n")
-    assert f"{config}: stays, because it is started by: Cursor" in shown.stderr
+    assert f"{config}: stays, because it is in use by: Cursor" in shown.stderr
     settings = {"mcpServers": {**table(config), "own": {"command": "x"}}, "shortlist": {"code": 1}}
     config.write_text(json.dumps(settings))
     shown = run(*arguments, "cursor", "--undo", "--yes")
-    assert "because only it has: own, the settings under `shortlist`" in shown.stderr
+    assert "because only it has: own, the key shortlist" in shown.stderr
     assert config.exists()
+
+
+def test_after_an_undo_the_file_of_another_client_stays(tmp_path):
+    put(tmp_path, CLIENTS["zed"])
+    cursor = put(tmp_path, CLIENTS["cursor"])
+    arguments = ("install", "--client", "zed", "--home", tmp_path)
+    run(*arguments, "--config", cursor, "--yes")
+    shown = run(*arguments, "--undo", answer="y\ny\n")
+    assert "in use by: Cursor" in shown.stderr
+    assert cursor.exists()
 
 
 def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path):
