@@ -17,9 +17,11 @@ from .config_references import References, with_standard_references
 from .known_clients import CLIENTS, GATEWAY_NAME
 from .server_entry import EntryProblem, expanded_spec, read_entry
 
-#: Paths of keys to a table of servers. The first match is used; `mcp.servers` before `mcp`.
+#: Paths of keys to a table of servers. The first match is used. `mcp` is last: it may hold
+#: `mcp.servers`, and other clients have settings there.
 _TABLE_KEYS = sorted(
-    dict.fromkeys(client.table_keys for client in CLIENTS.values()), key=len, reverse=True
+    dict.fromkeys(client.table_keys for client in CLIENTS.values()),
+    key=lambda keys: keys == ("mcp",),
 )
 #: Keys of a file without servers that an error names.
 _MAX_KEYS_SHOWN = 5
