@@ -103,9 +103,8 @@ def gateway_paths(config: Path, settings: Path | None) -> tuple[Path, Path | Non
         ConfigError: the file cannot be read, or its entries start several gateways.
     """
     from ...gateway.clients.client_config import read_client_config
-    from ...gateway.clients.client_import import started_gateways
 
-    gateways = started_gateways(read_client_config(config, expand=False))
+    gateways = read_client_config(config, expand=False).started_gateways
     others = {path: own for path, own in gateways.items() if path.resolve() != config.resolve()}
     if not others:
         return config, settings

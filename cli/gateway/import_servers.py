@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,7 +32,7 @@ def import_servers(
     Without --out the file is printed, and each value that may be a secret is replaced by a
     variable to set. With --out the values are written; only the owner can read the file.
     """
-    from ...gateway.clients.client_import import find_configs, servers_of_configs
+    from ...gateway.clients.client_import import find_configs, merge_servers
     from ...gateway.clients.known_clients import CLIENTS, find_client
 
     with usage_errors("--client"):
@@ -39,16 +40,14 @@ def import_servers(
             [find_client(name) for name in clients] if clients else [*CLIENTS.values()]
         )
     configs = find_configs(Path.home() if home is None else home, searched_clients)
-    for file in configs:
-        note(f"{file.client.title}: {file.path}: {counted(len(file.servers), 'server')}")
-        if file.error is not None:
-            note(f"  not read: {file.error}")
-        for problem in () if file.config is None else file.config.problems:
+    for client, found in configs:
+        note(f"{client.title}: {found.path}: {counted(len(found.other_servers), 'server')}")
+        for problem in found.problems:
             note(f"  {problem}")
     if not configs:
         listed = ", ".join(client.name for client in searched_clients)
         raise ConfigError(f"no configuration of a known client; looked for: {listed}")
-    servers = servers_of_configs(configs)
+    servers = merge_servers((client.name, found.other_servers) for client, found in configs)
     if out is None:
         _print_servers(servers)
     else:
@@ -56,20 +55,21 @@ def import_servers(
 
 
 def _print_servers(servers: tuple[ServerSpec, ...]) -> None:
-    from ...gateway.clients.client_import import entries_with_references, mcp_json
+    from ...gateway.clients.client_import import entries_with_references
 
     entries, variables = entries_with_references(servers)
-    typer.echo(mcp_json(entries), nl=False)
+    typer.echo(json.dumps({"mcpServers": entries}, indent=2, ensure_ascii=False))
     if variables:
         note(f"set the variables {', '.join(variables)}; or write the values with --out FILE")
 
 
 def _write(servers: tuple[ServerSpec, ...], out: Path) -> None:
-    from ...gateway.clients.client_import import mcp_json, mcp_servers_entry
-    from ...gateway.clients.config_edit import FileChange, apply_change
+    from ...gateway.clients.config_file import ConfigFile
+    from ...gateway.clients.server_entry import mcp_servers_entry
 
     if out.exists():
         raise ConfigError(f"{out}: exists; give a new file, or use: shortlist install --config")
-    text = mcp_json({server.name: mcp_servers_entry(server) for server in servers})
-    apply_change(FileChange(path=out, before=None, after=text.encode()), backup=False)
+    file = ConfigFile.read(out, may_be_missing=True)
+    entries = {server.name: mcp_servers_entry(server) for server in servers}
+    file.replace(file.written({"mcpServers": entries}).encode(), backup=False)
     typer.echo(f"{out}: {counted(len(servers), 'server')}")

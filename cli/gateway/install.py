@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..console import counted, note
+from ...errors import ConfigError
+from ..console import counted, note, visible
 from ..options import HomeOption, usage_errors
 
 if TYPE_CHECKING:
@@ -46,27 +47,54 @@ def install(
     home = Path.home() if home is None else home
     file = chosen.path(home)
     if undo:
-        plan = plan_undo(chosen, file)
+        plan = plan_undo(chosen, file, home)
     else:
         plan = plan_install(chosen, file, config, home, beside=beside)
     if not plan.is_needed:
         typer.echo(f"{file}: nothing to change")
         return
-    typer.echo(plan.preview)
+    typer.echo(visible(plan.preview))
     for line in plan.notes:
         note(line)
     if not yes:
         typer.confirm("Write this?", abort=True)
-    _write(plan, chosen.title)
-
-
-def _write(plan: InstallPlan, title: str) -> None:
-    from ...gateway.clients.installation import apply_plan
-
-    for backup in apply_plan(plan):
+    for backup in plan.apply():
         typer.echo(f"backup: {backup}")
     if plan.moved_servers:
         typer.echo(
             f"moved {counted(len(plan.moved_servers), 'server')}: {', '.join(plan.moved_servers)}"
         )
-    typer.echo(f"done; restart {title} to use it")
+    if leftovers := _leftovers(plan):
+        listed = ", ".join(map(str, leftovers))
+        if not yes and _agrees(f"Delete what nothing needs: {listed}?"):
+            _delete(leftovers)
+            typer.echo(f"deleted: {listed}")
+        else:
+            typer.echo(f"stays, though nothing needs it: {listed}")
+    typer.echo(f"done; restart {chosen.title} to use it")
+
+
+def _agrees(question: str) -> bool:
+    try:
+        return typer.confirm(question)
+    except typer.Abort:  # the undo is done: the end of the input means no
+        typer.echo()
+        return False
+
+
+def _leftovers(plan: InstallPlan) -> tuple[Path, ...]:
+    """The files of the gateway that nothing needs after an undo, with its pins."""
+    if not plan.leftovers:
+        return ()
+    from ...gateway.upstream.first_use import default_pins
+
+    pins = map(default_pins, plan.leftovers)
+    return (*plan.leftovers, *(path for path in pins if path.is_file()))
+
+
+def _delete(paths: tuple[Path, ...]) -> None:
+    for path in paths:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be deleted: {error.strerror}") from None

@@ -20,7 +20,7 @@ from typing import Any
 
 from ... import __version__
 from ...errors import ConfigError
-from ..clients.config_document import read_document
+from ..clients.config_file import ConfigFile
 from ..connections.system_keyring import DEFAULT_KEYRING_SERVICE, keyring_password
 
 _PACKAGE_FOLDER = Path(__file__).parents[2]
@@ -73,11 +73,11 @@ class Identity:
             ConfigError: a file cannot be read, or the keyring cannot.
         """
         config = config.absolute()
-        values = read_document(config).values
+        values = ConfigFile.read(config).values
         documents = [values]
         if settings is not None:
             settings = settings.absolute()
-            documents.append(read_document(settings).values)
+            documents.append(ConfigFile.read(settings).values)
         texts = sorted({text for document in documents for text in _all_texts(document)})
         uses_folder = any(map(_is_relative_path, texts))
         folder = Path.cwd() if uses_folder else config.parent

@@ -1,4 +1,7 @@
-"""The supported MCP clients: path and format of their configuration files."""
+"""The table of MCP clients: where the file of each is, and the entry that starts the gateway in it.
+
+To support another client, add its row to `_ROWS` here and to the table of `docs/clients.md`.
+"""
 
 from __future__ import annotations
 
@@ -15,38 +18,32 @@ from ...errors import ConfigError
 
 #: Name of the gateway's own entry in a client's file.
 GATEWAY_NAME = "shortlist"
-#: Seconds that a client waits for the gateway where its own limit is shorter: 10 s in Codex, 5 s in
-#: opencode.
-_START_TIMEOUT_S = 60
 #: Folder of settings below the home directory, by `sys.platform`; Linux and others: `.config`.
 _SETTINGS_FOLDERS = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}
-_CLINE_FOLDER = "{settings}/Code/User/globalStorage/saoudrizwan.claude-dev/settings"
 
 
 @dataclass(frozen=True)
 class Client:
-    """One MCP client.
+    """One MCP client: a row of the table.
 
     Args:
         name: name on the command line.
         title: name of the product.
         files: paths of its user-wide file below the home directory, most usual first; `{settings}`
-            is the operating system's folder for settings.
-        server_table_keys: path of keys to the table of servers in the file.
-        entry_form: form of a server's entry: `plain` (command and arguments), `typed` (with
-            `type: stdio`), `local` (with `type: local`), `zed`, or `opencode` (the command as a
-            list).
-        more_entry_keys: further keys of the gateway's entry, so that the client waits for the
-            gateway and always loads its tools.
+            is the operating system's folder for settings. A file `.toml` is TOML, others JSON.
+        table_keys: path of keys to the table of servers in the file.
+        entry_keys: keys of the gateway's entry besides the command: those that the client requires,
+            and those that make it wait for the gateway and always load its tools.
+        joins_command: whether the entry's `command` is a list that contains the arguments.
         windows_files: paths on Windows, if they differ.
     """
 
     name: str
     title: str
     files: tuple[str, ...]
-    server_table_keys: tuple[str, ...] = ("mcpServers",)
-    entry_form: str = "plain"
-    more_entry_keys: Mapping[str, Any] = field(default_factory=dict)
+    table_keys: tuple[str, ...] = ("mcpServers",)
+    entry_keys: Mapping[str, Any] = field(default_factory=dict)
+    joins_command: bool = False
     windows_files: tuple[str, ...] = ()
 
     def paths(self, home: Path, platform: str = sys.platform) -> tuple[Path, ...]:
@@ -55,9 +52,9 @@ class Client:
         files = self.windows_files if platform == "win32" and self.windows_files else self.files
         return tuple(home / file.format(settings=settings) for file in files)
 
-    def path(self, home: Path, platform: str = sys.platform) -> Path:
+    def path(self, home: Path) -> Path:
         """The path that exists, otherwise the most usual one."""
-        paths = self.paths(home, platform)
+        paths = self.paths(home)
         return next((path for path in paths if path.is_file()), paths[0])
 
     def gateway_entry(self, config: Path) -> dict[str, Any]:
@@ -66,89 +63,87 @@ class Client:
         Args:
             config: the gateway's configuration file.
         """
-        args = ["serve", "--config", str(config)]
-        if self.entry_form == "opencode":
-            return {"type": "local", "command": [gateway_command(), *args], **self.more_entry_keys}
-        fields_by_form = {
-            "typed": {"type": "stdio"},
-            "local": {"type": "local"},
-            "zed": {"source": "custom"},
-        }
-        return {
-            **fields_by_form.get(self.entry_form, {}),
-            "command": gateway_command(),
-            "args": args,
-            **self.more_entry_keys,
-        }
+        command, args = gateway_command(), ["serve", "--config", str(config)]
+        if self.joins_command:
+            return {"command": [command, *args], **self.entry_keys}
+        return {"command": command, "args": args, **self.entry_keys}
 
 
-_SUPPORTED_CLIENTS = (
+_ROWS = (
     Client("claude-desktop", "Claude Desktop", ("{settings}/Claude/claude_desktop_config.json",)),
     Client(
         "claude-code",
         "Claude Code",
         (".claude.json",),
-        entry_form="typed",
-        more_entry_keys={"alwaysLoad": True},
+        entry_keys={"type": "stdio", "alwaysLoad": True},
     ),
     Client("cursor", "Cursor", (".cursor/mcp.json",)),
     Client(
         "vscode",
         "VS Code",
         ("{settings}/Code/User/mcp.json",),
-        server_table_keys=("servers",),
-        entry_form="typed",
+        table_keys=("servers",),
+        entry_keys={"type": "stdio"},
     ),
     Client(
         "copilot-cli",
         "GitHub Copilot CLI",
         (".copilot/mcp-config.json",),
-        entry_form="local",
-        more_entry_keys={"tools": ["*"], "deferTools": "never"},
+        entry_keys={"type": "local", "tools": ["*"], "deferTools": "never"},
     ),
     Client("gemini", "Gemini CLI", (".gemini/settings.json",)),
     Client("windsurf", "Windsurf", (".codeium/windsurf/mcp_config.json",)),
-    Client("cline", "Cline", (f"{_CLINE_FOLDER}/cline_mcp_settings.json",)),
+    Client(
+        "cline",
+        "Cline",
+        (
+            "{settings}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/"
+            "cline_mcp_settings.json",
+        ),
+    ),
     Client("kiro", "Kiro", (".kiro/settings/mcp.json",)),
     Client(
         "zed",
         "Zed",
         (".config/zed/settings.json",),
-        server_table_keys=("context_servers",),
-        entry_form="zed",
+        table_keys=("context_servers",),
+        entry_keys={"source": "custom"},
         windows_files=("AppData/Roaming/Zed/settings.json",),
     ),
     Client(
         "opencode",
         "opencode",
         (".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"),
-        server_table_keys=("mcp",),
-        entry_form="opencode",
-        more_entry_keys={"enabled": True, "timeout": _START_TIMEOUT_S * 1_000},
+        table_keys=("mcp",),
+        # Its own limit is 5 s.
+        entry_keys={"type": "local", "enabled": True, "timeout": 60_000},
+        joins_command=True,
     ),
     Client(
         "opencode-2",
         "opencode 2",
         (".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"),
-        server_table_keys=("mcp", "servers"),
-        entry_form="opencode",
-        # In its code mode, the model does not see the definitions of the gateway's tools.
-        more_entry_keys={
+        table_keys=("mcp", "servers"),
+        entry_keys={
+            "type": "local",
             "disabled": False,
+            # In its code mode, the model does not see the definitions of the gateway's tools.
             "codemode": False,
-            "timeout": {"startup": _START_TIMEOUT_S * 1_000, "catalog": _START_TIMEOUT_S * 1_000},
+            "timeout": {"startup": 60_000, "catalog": 60_000},
         },
+        joins_command=True,
     ),
     Client(
         "codex",
         "Codex",
         (".codex/config.toml",),
-        server_table_keys=("mcp_servers",),
-        # Codex sends the first request without the tools of a server that is not required.
-        more_entry_keys={"required": True, "startup_timeout_sec": _START_TIMEOUT_S},
+        table_keys=("mcp_servers",),
+        # Codex sends the first request without the tools of a server that is not required. Its own
+        # limit is 10 s.
+        entry_keys={"required": True, "startup_timeout_sec": 60},
     ),
 )
-CLIENTS: Mapping[str, Client] = {client.name: client for client in _SUPPORTED_CLIENTS}
+CLIENTS: Mapping[str, Client] = {client.name: client for client in _ROWS}
 
 
 def gateway_command() -> str:

@@ -17,7 +17,7 @@ from ...gating.rules import Gate
 from ...sections import Section
 from ...settings import Glob, validation_text
 from ..clients.client_config import ClientConfig
-from ..clients.config_document import read_document
+from ..clients.config_file import ConfigFile
 from ..clients.config_references import References
 
 #: Profile of clients that send no token.
@@ -283,7 +283,7 @@ def read_gateway_settings(
     values = _with_resolved_paths(config.gateway_settings, config.path)
     place = f"{config.path}: shortlist"
     if settings is not None:
-        values |= _with_resolved_paths(read_document(settings).values, Path(settings))
+        values |= _with_resolved_paths(ConfigFile.read(settings).values, Path(settings))
         place = str(settings)
     try:
         parsed = GatewaySettings.make(values)

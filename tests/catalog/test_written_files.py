@@ -13,7 +13,7 @@ import pytest
 from shortlist import Tool
 from shortlist.catalog.text_file import make_private_folder, replace_file, replace_text_file
 from shortlist.errors import ConfigError, PinsError
-from shortlist.gateway.clients.config_edit import FileChange, apply_change
+from shortlist.gateway.clients.config_file import ConfigFile
 from shortlist.gateway.connections.server_process import RunningProcesses
 from shortlist.gateway.connections.server_spec import ServerSpec
 from shortlist.gateway.upstream.server_lists import Listing
@@ -49,16 +49,20 @@ def write_vectors(folder: Path) -> None:
     Vectors(np.ones((100, 100), np.float32), (b"k" * 16,) * 100, "m").append(folder)
 
 
+def new_file(path: Path) -> ConfigFile:
+    return ConfigFile.read(path, may_be_missing=True)
+
+
 WRITERS: dict[str, tuple[Callable[[Path], object], type[Exception]]] = {
     "manifest": (write_manifest, OSError),
     "pins": (lambda folder: Pins().pin([TOOL]).save(folder / "pins.json"), PinsError),
     "text": (lambda folder: replace_text_file(folder / "a", [LONG]), OSError),
     "client": (
-        lambda folder: apply_change(FileChange(folder / "a", None, LONG.encode())),
+        lambda folder: new_file(folder / "a").replace(LONG.encode()),
         ConfigError,
     ),
     "backup": (
-        lambda folder: apply_change(FileChange(folder / "present", LONG.encode(), b"")),
+        lambda folder: ConfigFile.read(folder / "present").replace(b""),
         ConfigError,
     ),
     "vectors": (write_vectors, OSError),
@@ -69,7 +73,7 @@ WRITERS: dict[str, tuple[Callable[[Path], object], type[Exception]]] = {
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, name: str) -> None:
     write, error = WRITERS[name]
     if name == "backup":
-        (tmp_path / "present").write_text(LONG)
+        (tmp_path / "present").write_text(f'{{"a": "{LONG}"}}')
     before = [path for path in tmp_path.rglob("*") if path.is_file()]
     with small_files(), pytest.raises(error):
         write(tmp_path)
@@ -108,7 +112,7 @@ def test_a_link_beside_the_file_is_not_written_through(
     other, path = tmp_path / "profile", tmp_path / "mcp.json"
     other.write_text("mine")
     link(tmp_path / ".mcp.json.partial", other)
-    apply_change(FileChange(path, None, b"{}"), backup=False)
+    new_file(path).replace(b"{}", backup=False)
     assert (other.read_text(), path.read_text()) == ("mine", "{}")
     assert not path.is_symlink()
     assert {path.name for path in tmp_path.iterdir()} == {"profile", "mcp.json"}

@@ -119,7 +119,7 @@ def test_the_doctor_of_a_file_without_servers_names_the_keys_it_has(run, tmp_pat
     path = tmp_path / "mcp.json"
     path.write_text('{"mcpServer": {}}')
     text = " ".join(run("doctor", "--config", path, code=1).output.split())
-    assert "one of the keys: mcpServers, servers, mcp.servers, context_servers, " in text
+    assert "one of the keys: mcpServers, servers, context_servers, mcp.servers, " in text
     assert text.endswith("this file has: mcpServer")
     assert "tokens" not in text
 

@@ -95,6 +95,15 @@ def test_a_file_of_tools_is_no_configuration(servers):
     assert not any(map(has_servers, servers.glob("*.json")))
 
 
+def test_a_broken_configuration_is_named_with_its_line(run, tmp_path):
+    path = tmp_path / "mcp.json"
+    path.write_text(
+        '{\n  // mine\n  "mcpServers": {\n    "a": {"command": "x"}\n    "b": {}\n  }\n}'
+    )
+    error = run("list", "--tools", path, code=1).stderr
+    assert "mcp.json:5:5: not JSON: expecting ',' delimiter" in error
+
+
 def test_an_empty_catalog_is_not_indexed(run, tools_file, tmp_path):
     out = tmp_path / "index"
     assert "no tools to index" in run("index", tools_file(), "--out", out, code=1).stderr

@@ -127,7 +127,7 @@ def test_vscode():
 
 def test_vscode_asks_for_an_input_by_naming_its_variable():
     config = read(SAMPLES / "vscode_mcp.json")
-    assert config.file_format == "vscode"
+    assert config.table_keys == ("servers",)
     assert config.unusable_servers == ("Perplexity",)
     assert config.problems == (
         "servers.Perplexity.env.PERPLEXITY_API_KEY: the variable SHORTLIST_INPUT_PERPLEXITY_KEY "
@@ -138,13 +138,13 @@ def test_vscode_asks_for_an_input_by_naming_its_variable():
 
 def test_vscode_user_settings(write):
     path = write({"mcp": {"servers": {"a": {"command": "x"}}}}, "settings.json")
-    assert read(path).file_format == "vscode"
+    assert read(path).table_keys == ("mcp", "servers")
     assert read(path).servers[0].command == "x"
 
 
 def test_zed():
     config = read(SAMPLES / "zed_settings.json")
-    assert config.file_format == "zed"
+    assert config.table_keys == ("context_servers",)
     custom, old, remote = config.servers
     assert (custom.command, custom.args) == ("some-command", ("arg-1", "arg-2"))
     assert (old.command, old.args) == ("/opt/server", ("--stdio",))
@@ -173,7 +173,7 @@ def test_opencode_2(tmp_path):
     shutil.copy(SAMPLES / "opencode_2.jsonc", tmp_path)
     (tmp_path / "secret.txt").write_text("from-file\n")
     config = read(tmp_path / "opencode_2.jsonc")
-    assert (config.file_format, config.problems) == ("opencode", ())
+    assert (config.table_keys, config.problems) == (("mcp", "servers"), ())
     everything, jira, sentry = config.servers
     assert everything.revealed_env() == {"MY_ENV_VAR": "key-VALUE"}
     assert (everything.start_timeout_s, everything.timeout_s) == (15, 90)
@@ -183,7 +183,7 @@ def test_opencode_2(tmp_path):
 
 def test_codex():
     config = read(SAMPLES / "codex_config.toml", LOCAL_TOKEN="local")
-    assert config.file_format == "codex"
+    assert config.table_keys == ("mcp_servers",)
     assert config.problems == ()
     context7, figma, chrome = config.servers
     assert context7.revealed_env() == {"LOCAL_TOKEN": "local", "MY_ENV_VAR": "codex-SECRET-1"}
@@ -304,7 +304,7 @@ def test_keys_that_occur_twice_are_named(write):
 @pytest.mark.parametrize("content", ["{}", '{"mcp": {"allowed": []}}', '{"servers": []}'])
 def test_a_file_without_servers(write, content):
     config = read(write(content))
-    assert config.file_format == "empty"
+    assert config.table_keys == ()
     assert config.problems[0].startswith("no servers; a configuration has one of the keys:")
 
 
@@ -337,7 +337,7 @@ def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
     (tmp_path / "latin.json").write_bytes(b'{\n "a": "\xe4"}')
     with pytest.raises(ConfigError, match=r"latin.json:2:8: not UTF-8"):
         read(tmp_path / "latin.json")
-    monkeypatch.setattr("shortlist.gateway.clients.config_document.MAX_FILE_BYTES", 10)
+    monkeypatch.setattr("shortlist.gateway.clients.config_file.MAX_FILE_BYTES", 10)
     (tmp_path / "large.json").write_text('{"a": "bcdefgh"}')
     with pytest.raises(ConfigError, match="larger than 10 bytes"):
         read(tmp_path / "large.json")

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.errors import ConfigError, MissingExtraError
-from shortlist.gateway.clients.config_document import json_comments, parse_document, parse_json
-from shortlist.gateway.clients.config_edit import edit_servers, lost_comments
+from shortlist.gateway.clients.config_file import ConfigFile
 
 PATH = Path("mcp.json")
 ENTRY = {"command": "x", "args": ["é", "//"]}
@@ -21,9 +20,13 @@ TABLES = st.dictionaries(NAMES, st.just({"command": "y", "env": {}}) | st.just({
 KEYS = st.sampled_from([("mcpServers",), ("mcp", "servers")])
 
 
-def edit(text, keys=("mcpServers",), remove=(), add=None):
-    document = parse_document(PATH, text.encode())
-    return edit_servers(document, keys, remove, {"new": ENTRY} if add is None else add)
+def edit(text, keys=("mcpServers",), remove=(), add=None, path=PATH):
+    file = ConfigFile.parse(path, text.encode())
+    return file.with_servers(keys, remove, {"new": ENTRY} if add is None else add).decode()
+
+
+def edit_toml(text, remove, add):
+    return edit(text, ("mcp_servers",), remove, add, Path("config.toml"))
 
 
 @pytest.mark.parametrize(
@@ -63,8 +66,8 @@ def files(draw) -> tuple[str, tuple[str, ...]]:
         text = "// top\n" + text.replace("[]", "[ /* none */ ]").replace("null", "null, // end\n")
         text = text.replace("// end\n,", ", // end\n").replace("null, ,", "null,")
     try:
-        parse_json(text)
-    except ValueError:
+        ConfigFile.parse(PATH, text.encode())
+    except ConfigError:
         text = json.dumps(document)
     return text + draw(st.sampled_from(["", "\n", " \n\n"])), keys
 
@@ -73,9 +76,9 @@ def files(draw) -> tuple[str, tuple[str, ...]]:
 def test_any_file_can_be_edited(file, remove, add):
     text, keys = file
     edited = edit(text, keys, remove, add)
-    before = parse_document(PATH, text.encode())
-    assert not lost_comments(before, edited) or json_comments(text)
-    values = parse_json(edited)[0]
+    before = ConfigFile.parse(PATH, text.encode())
+    assert not before.loses_comments(edited.encode()) or before.comments
+    values = ConfigFile.parse(PATH, edited.encode()).values
     for key in keys:
         values = values.get(key, {})
     assert add.items() <= values.items()
@@ -92,8 +95,7 @@ def test_any_toml_file_can_be_edited(table, remove, add):
         )
         text += f"[mcp_servers.{json.dumps(name, ensure_ascii=False)}.env]\nK = '[x]'\n"
     text += "\n[[list]]\nb = [\n  1,\n]\n"
-    document = parse_document(Path("config.toml"), text.encode())
-    edited = edit_servers(document, ("mcp_servers",), remove, add)
+    edited = edit_toml(text, remove, add)
     assert edited.startswith("# top\na = 1\n")
     assert "[[list]]\nb = [\n  1,\n]\n" in edited
     assert edited.count("# about it\n") == len(table)
@@ -119,26 +121,23 @@ def test_any_toml_file_can_be_edited(table, remove, add):
     ],
 )
 def test_how_a_server_of_a_toml_file_is_replaced(text, edited):
-    document = parse_document(Path("config.toml"), text.encode())
-    assert edit_servers(document, ("mcp_servers",), ["a"], {"new": {"args": [1]}}) == edited
+    assert edit_toml(text, ["a"], {"new": {"args": [1]}}) == edited
 
 
 def test_the_tables_of_a_new_server_are_not_written_in_one_line():
-    document = parse_document(Path("config.toml"), b"")
     add = {"a b": {"command": "x", "env": {"K": "one\ntwo"}}}
-    assert edit_servers(document, ("mcp_servers",), (), add) == (
+    assert edit_toml("", (), add) == (
         '[mcp_servers."a b"]\ncommand = "x"\n\n[mcp_servers."a b".env]\nK = "one\\ntwo"\n'
     )
 
 
 def test_without_the_library_no_toml_file_is_edited(monkeypatch):
     monkeypatch.setitem(sys.modules, "tomlkit", None)
-    document = parse_document(Path("config.toml"), b"a = 1\n")
     with pytest.raises(MissingExtraError, match=r"TOML.*gateway"):
-        edit_servers(document, ("mcp_servers",), (), {"new": {}})
-    assert edit_servers(document, ("mcp_servers",), ["new"], {}) == "a = 1\n"
+        edit_toml("a = 1\n", (), {"new": {}})
+    assert edit_toml("a = 1\n", ["new"], {}) == "a = 1\n"
 
 
 def test_a_table_that_is_none_is_an_error():
-    with pytest.raises(ConfigError, match="mcpServers: not a table of servers"):
+    with pytest.raises(ConfigError, match=r"mcp.json: mcpServers: not a table of servers"):
         edit('{"mcpServers": []}')

@@ -14,7 +14,7 @@ HOME = Path("/home/ada")
 
 
 def of(**shortlist) -> ClientConfig:
-    return ClientConfig(Path("mcp.json"), "mcpServers", (), shortlist)
+    return ClientConfig(Path("mcp.json"), ("mcpServers",), (), shortlist)
 
 
 def test_defaults():

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.gateway.clients.client_config import read_client_config
-from shortlist.gateway.clients.client_import import mcp_servers_entry, merge_servers
+from shortlist.gateway.clients.client_import import merge_servers
 from shortlist.gateway.clients.known_clients import CLIENTS
-from shortlist.gateway.clients.server_entry import EntryContext, read_entry
+from shortlist.gateway.clients.server_entry import mcp_servers_entry, read_entry
 from shortlist.gateway.connections.masking import is_harmless, masked_entry
 from shortlist.gateway.connections.server_spec import ServerSpec, ToolFilter
 
@@ -72,7 +72,9 @@ def test_servers_that_are_alike_are_kept_once():
     one = ServerSpec(name="a", transport="stdio", command="x", disabled=True)
     alike = one.model_copy(update={"disabled": False})
     other = ServerSpec(name="a", transport="stdio", command="y")
-    found = merge_servers({"zed": [one], "kiro": [alike], "cline": [other], "gemini": [other]})
+    found = merge_servers(
+        {"zed": [one], "kiro": [alike], "cline": [other], "gemini": [other]}.items()
+    )
     assert [(spec.name, spec.disabled) for spec in found] == [
         ("a", False),
         ("a-cline", False),
@@ -108,8 +110,7 @@ SPECS = st.builds(
 @given(SPECS)
 def test_a_written_server_is_read_as_the_same(tmp_path_factory, spec):
     folder = tmp_path_factory.getbasetemp()
-    context = EntryContext("mcpServers", folder, folder, folder, {})
-    assert read_entry(spec.name, json.loads(json.dumps(mcp_servers_entry(spec))), context) == spec
+    assert read_entry(spec.name, json.loads(json.dumps(mcp_servers_entry(spec))), folder) == spec
 
 
 def test_masking():

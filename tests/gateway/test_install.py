@@ -9,7 +9,6 @@ import shutil
 import stat
 import sys
 import sysconfig
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,11 @@ from typer.testing import CliRunner, Result
 
 from shortlist.cli.app import app
 from shortlist.errors import ConfigError
-from shortlist.gateway.clients import config_edit
-from shortlist.gateway.clients.client_config import find_servers, read_client_config
-from shortlist.gateway.clients.config_document import parse_json
-from shortlist.gateway.clients.config_edit import FileChange, apply_change
+from shortlist.gateway.clients.client_config import read_client_config, table_at
+from shortlist.gateway.clients.config_file import ConfigFile
 from shortlist.gateway.clients.installation import plan_install
 from shortlist.gateway.clients.known_clients import CLIENTS, Client, gateway_command
+from shortlist.gateway.upstream.first_use import default_pins
 
 SAMPLES = Path(__file__).parent / "samples"
 OF_CLIENT = {
@@ -58,14 +56,11 @@ def put(home: Path, client: Client) -> Path:
 
 
 def values(file: Path) -> Any:
-    text = file.read_text("utf-8")
-    return tomllib.loads(text) if file.suffix == ".toml" else parse_json(text)[0]
+    return ConfigFile.read(file).values
 
 
 def table(file: Path) -> Any:
-    found = find_servers(values(file))
-    assert found is not None
-    return found[2]
+    return table_at(values(file), read_client_config(file, expand=False).table_keys)
 
 
 @pytest.mark.parametrize("name", OF_CLIENT)
@@ -79,13 +74,13 @@ def test_in_place_of_the_others_and_back(tmp_path, name):
     assert "SECRET" not in shown.output
     gateway = table(file)["shortlist"]
     assert str(config) in json.dumps(gateway)
-    assert all(gateway[flag] == value for flag, value in client.more_entry_keys.items())
+    assert all(gateway[flag] == value for flag, value in client.entry_keys.items())
     assert set(table(file)) - {"shortlist"} <= {"extension-server"}
     moved = read_client_config(config, home=tmp_path, expand=False)
     assert moved.servers == specs
     assert stat.S_IMODE(config.stat().st_mode) == 0o600
-    before, after = parse_top(original, file), values(file)
-    assert {**before, client.server_table_keys[0]: 0} == {**after, client.server_table_keys[0]: 0}
+    before, after = ConfigFile.parse(file, original).values, values(file)
+    assert {**before, client.table_keys[0]: 0} == {**after, client.table_keys[0]: 0}
     again = run("install", "--client", name, "--config", config, "--home", tmp_path)
     assert "nothing to change" in again.output
 
@@ -96,20 +91,15 @@ def test_in_place_of_the_others_and_back(tmp_path, name):
     run("install", "--client", name, "--home", tmp_path, "--undo", "--yes", code=1)
 
 
-def parse_top(data: bytes, file: Path) -> Any:
-    text = data.decode()
-    return tomllib.loads(text) if file.suffix == ".toml" else parse_json(text)[0]
-
-
 @pytest.mark.parametrize("name", OF_CLIENT)
 def test_beside_the_others(tmp_path, name):
     client, config = CLIENTS[name], tmp_path / "mcp.json"
     config.write_text('{"mcpServers": {}}')
     file = put(tmp_path, client)
-    before = file.read_text("utf-8")
+    before, names = file.read_text("utf-8"), set(table(file))
     run("install", "--client", name, "--config", config, "--home", tmp_path, "--beside", "--yes")
     after = file.read_text("utf-8")
-    assert set(table(file)) == {*find_servers(parse_top(before.encode(), file))[2], "shortlist"}
+    assert set(table(file)) == {*names, "shortlist"}
     kept = [line.rstrip(", ") for line in after.splitlines()]
     assert all(line.rstrip(", ") in kept for line in before.splitlines())
     assert config.read_text() == '{"mcpServers": {}}'
@@ -133,7 +123,7 @@ def test_clients_wait_for_the_gateway_and_keep_its_tools_loaded(tmp_path):
     assert entries["claude-code"]["alwaysLoad"] is True
     assert entries["copilot-cli"]["deferTools"] == "never"
     assert (entries["opencode"]["enabled"], entries["opencode"]["timeout"]) == (True, 60_000)
-    assert CLIENTS["opencode-2"].server_table_keys == ("mcp", "servers")
+    assert CLIENTS["opencode-2"].table_keys == ("mcp", "servers")
     assert "enabled" not in entries["opencode-2"]
     assert entries["opencode-2"]["codemode"] is entries["opencode-2"]["disabled"] is False
 
@@ -220,7 +210,7 @@ def test_a_file_whose_edit_has_other_values_is_not_written(tmp_path, monkeypatch
     file = CLIENTS["codex"].path(tmp_path)
     file.parent.mkdir()
     file.write_text("[mcp_servers.a]\ncommand = 'x'\n")
-    monkeypatch.setattr(config_edit, "_edit_toml", lambda text, *_: text + "[other]\n")
+    monkeypatch.setattr("tomlkit.dumps", lambda _: "[other]\n")
     config = tmp_path / "m.json"
     shown = run(
         "install", "--client", "codex", "--config", config, "--home", tmp_path, "--yes", code=1
@@ -255,22 +245,74 @@ def test_undoing_keeps_what_the_client_wrote_since(tmp_path):
     assert set(table(file)) == {*names, "new"}
 
 
+def test_the_change_of_a_toml_file_is_shown_as_toml(tmp_path):
+    put(tmp_path, CLIENTS["codex"])
+    arguments = ("install", "--client", "codex", "--config", tmp_path / "m.json")
+    shown = run(*arguments, "--home", tmp_path, "--yes").stdout
+    assert "\n-[mcp_servers.context7]\n" in shown
+    assert "\n+[mcp_servers.shortlist]\n" in shown
+    assert '\n-MY_ENV_VAR = "***"\n' in shown
+
+
+@pytest.mark.parametrize(("answers", "stays"), [("y\ny\n", False), ("y\nn\n", True), ("y\n", True)])
+def test_after_an_undo_what_nothing_needs_may_be_deleted(tmp_path, monkeypatch, answers, stays):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    config = tmp_path / "m.json"
+    put(tmp_path, CLIENTS["zed"])
+    arguments = ("install", "--home", tmp_path, "--client")
+    run(*arguments, "zed", "--config", config, "--yes")
+    pins = default_pins(config)
+    pins.parent.mkdir(parents=True)
+    pins.touch()
+    shown = run(*arguments, "zed", "--undo", answer=answers)
+    assert f"Delete what nothing needs: {config}, {pins}?" in shown.stdout
+    assert (config.exists(), pins.exists()) == (stays, stays)
+    assert (f"deleted: {config}" in shown.stdout) != stays
+
+
+def test_after_an_undo_what_is_needed_is_named_and_stays(tmp_path):
+    config = tmp_path / "m.json"
+    arguments = ("install", "--home", tmp_path, "--client")
+    for name in ("zed", "cursor"):
+        put(tmp_path, CLIENTS[name])
+        run(*arguments, name, "--config", config, "--yes")
+    shown = run(*arguments, "zed", "--undo", answer="y\n")
+    assert f"{config}: stays, because it is in use by: Cursor" in shown.stderr
+    settings = {"mcpServers": {**table(config), "own": {"command": "x"}}, "shortlist": {"code": 1}}
+    config.write_text(json.dumps(settings))
+    shown = run(*arguments, "cursor", "--undo", "--yes")
+    assert "because only it has: own, the key shortlist" in shown.stderr
+    assert config.exists()
+
+
+def test_after_an_undo_the_file_of_another_client_stays(tmp_path):
+    put(tmp_path, CLIENTS["zed"])
+    cursor = put(tmp_path, CLIENTS["cursor"])
+    arguments = ("install", "--client", "zed", "--home", tmp_path)
+    run(*arguments, "--config", cursor, "--yes")
+    shown = run(*arguments, "--undo", answer="y\ny\n")
+    assert "in use by: Cursor" in shown.stderr
+    assert cursor.exists()
+
+
 def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path):
     path = tmp_path / "m.json"
-    path.write_text("2")
+    path.write_text("{}")
+    file = ConfigFile.read(path)
+    path.write_text('{"a": 2}')
     with pytest.raises(ConfigError, match="changed the file in the meantime"):
-        apply_change(FileChange(path, b"1", b"3"))
-    assert path.read_text() == "2"
+        file.replace(b"{}")
+    assert path.read_text() == '{"a": 2}'
 
 
 def test_a_link_stays_one_and_the_mode_stays(tmp_path):
     real, link = tmp_path / "real.json", tmp_path / "link.json"
-    real.write_text("1")
+    real.write_text("{}")
     real.chmod(0o640)
     link.symlink_to(real)
-    apply_change(FileChange(link, b"1", b"2"))
+    ConfigFile.read(link).replace(b'{"a": 2}')
     assert link.is_symlink()
-    assert real.read_text() == "2"
+    assert real.read_text() == '{"a": 2}'
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
     assert stat.S_IMODE((tmp_path / "real.json.shortlist-backup").stat().st_mode) == 0o600
 

@@ -16,11 +16,8 @@ from typer.testing import CliRunner
 from shortlist.cli.app import app
 from shortlist.errors import ConfigError
 from shortlist.gateway.clients.client_config import read_client_config
-from shortlist.gateway.clients.client_import import (
-    entries_with_references,
-    mcp_json,
-    mcp_servers_entry,
-)
+from shortlist.gateway.clients.client_import import entries_with_references
+from shortlist.gateway.clients.server_entry import mcp_servers_entry
 from shortlist.gateway.connections.login import log_in
 from shortlist.gateway.connections.masking import masked_entry
 from shortlist.gateway.connections.server_spec import ServerSpec
@@ -329,7 +326,7 @@ def test_the_entry_of_a_configuration(tmp_path):
     assert SECRET not in json.dumps(masked)
     entries, variables = entries_with_references([spec])
     assert variables == ("BILLING_AUTHORIZATION",)
-    path.write_text(mcp_json({"billing": mcp_servers_entry(spec)}))
+    path.write_text(json.dumps({"mcpServers": {"billing": mcp_servers_entry(spec)}}))
     assert read_client_config(path).servers == (spec,)
     assert SECRET not in json.dumps(entries)
 
@@ -381,7 +378,7 @@ def test_doctor_knows_it(tmp_path, service, monkeypatch):
     for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))
     path = tmp_path / "mcp.json"
-    path.write_text(mcp_json({"billing": mcp_servers_entry(billing(service))}))
+    path.write_text(json.dumps({"mcpServers": {"billing": mcp_servers_entry(billing(service))}}))
     answer = CliRunner().invoke(app, ["doctor", "--config", str(path), "--json"])
     (server,) = json.loads(answer.stdout)["servers"]
     assert (server["name"], server["status"], server["tools"]) == ("billing", "warn", 17)

@@ -6,7 +6,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from shortlist.gateway.clients.config_references import ReferenceProblem, References
+from shortlist.errors import ConfigError
+from shortlist.gateway.clients.config_references import References
 
 HOME = Path("/home/ada")
 
@@ -27,12 +28,12 @@ def test_a_password_from_the_keyring(keyring):
 
 
 def test_a_password_that_the_keyring_does_not_have(keyring):
-    with pytest.raises(ReferenceProblem, match="no password for s/u; store it: keyring set s u"):
+    with pytest.raises(ConfigError, match="no password for s/u; store it: keyring set s u"):
         References({}, HOME).expand("${keyring:s/u}")
-    with pytest.raises(ReferenceProblem, match="no password for s; store it: shortlist secret set"):
+    with pytest.raises(ConfigError, match="no password for s; store it: shortlist secret set"):
         References({}, HOME).expand("${keyring:s}")
     for wrong in ("${keyring:}", "${keyring:s/}", "${keyring:/u}"):
-        with pytest.raises(ReferenceProblem, match="wrong keyring reference"):
+        with pytest.raises(ConfigError, match="wrong keyring reference"):
             References({}, HOME).expand(wrong)
 
 
@@ -46,24 +47,24 @@ def test_a_keyring_that_fails_is_named_without_its_message(keyring):
         raise RuntimeError("pass-VALUE")
 
     keyring.get_password = fail
-    with pytest.raises(ReferenceProblem, match=r"RuntimeError.*environment variable") as caught:
+    with pytest.raises(ConfigError, match=r"RuntimeError.*environment variable") as caught:
         References({}, HOME).expand("${keyring:s/u}")
     assert "VALUE" not in str(caught.value)
 
 
 def test_without_the_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "keyring", None)
-    with pytest.raises(ReferenceProblem, match=r"pip install 'shortlist\[gateway\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'shortlist\[gateway\]'"):
         References({}, HOME).expand("${keyring:s/u}")
 
 
 def test_a_file(tmp_path):
     (tmp_path / "key").write_text(" one\n")
     assert References({}, tmp_path).expand("a-${file:~/key}") == "a-one"
-    with pytest.raises(ReferenceProblem, match="cannot be read: No such file"):
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
         References({}, tmp_path).expand("${file:~/none}")
     (tmp_path / "large").write_text(" " * 1024 * 1024 + " ")
-    with pytest.raises(ReferenceProblem, match="larger than 1,048,576 bytes"):
+    with pytest.raises(ConfigError, match="larger than 1,048,576 bytes"):
         References({}, tmp_path).expand("${file:~/large}")
 
 
@@ -102,7 +103,7 @@ def test_an_env_file(tmp_path):
 @pytest.mark.parametrize("line", ["VALUE", 'A="VALUE', "=VALUE", "'A=VALUE"])
 def test_a_wrong_line_of_an_env_file_is_named_without_its_text(tmp_path, line):
     (tmp_path / ".env").write_text(f"B=1\n# comment\n\n{line}\n")
-    with pytest.raises(ReferenceProblem, match="line 4 of the file is not NAME=") as caught:
+    with pytest.raises(ConfigError, match="line 4 of the file is not NAME=") as caught:
         References({}, tmp_path).env_file("~/.env")
     assert "VALUE" not in str(caught.value)
 
@@ -110,5 +111,5 @@ def test_a_wrong_line_of_an_env_file_is_named_without_its_text(tmp_path, line):
 def test_an_env_file_without_the_library(tmp_path, monkeypatch):
     (tmp_path / ".env").write_text("A=1")
     monkeypatch.setitem(sys.modules, "dotenv.parser", None)
-    with pytest.raises(ReferenceProblem, match=r"env file.*pip install 'shortlist\[gateway\]'"):
+    with pytest.raises(ConfigError, match=r"env file.*pip install 'shortlist\[gateway\]'"):
         References({}, tmp_path).env_file("~/.env")
