@@ -22,6 +22,7 @@ PROGRAMS = {
     "library": ("evals.lab.library", "Write the example queries for well-known servers."),
     "enrichment-gain": ("evals.lab.enrichment_gain", "Measure a catalog with example queries."),
     "enrichment-halves": ("evals.lab.enrichment_halves", "Measure half of a catalog with queries."),
+    "learning-gain": ("evals.lab.learning_gain", "Measure example queries from usage."),
     "bench-instant": ("evals.lab.bench.instant", "Measure answers before tools are encoded."),
     "fit-decision": ("evals.lab.fit_decision", "Fit the bundled decision."),
 }
