@@ -45,12 +45,12 @@ def learn(
     config: EngineSettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write example queries from searches that led to a successful call.
+    """Write example queries from searches that led to a call.
 
-    Secrets and values of one request are left out. Nothing is written unless held-out queries of
-    tools with events are answered better, and none are shown to be answered worse; then the exit
-    code is 3. Rows of earlier events are replaced, so give all events. Review the file, then name
-    it in `[index] example_queries`.
+    Only successful calls of approved tools count. Secrets and values of one request are left out.
+    Nothing is written unless held-out queries of tools with events are answered better, and none
+    are shown to be answered worse; otherwise the exit code is 3. Rows of earlier events are
+    replaced, so give all events. Review the file, then name it in `[index] example_queries`.
     """
     from ..evals.learning import learn as learn_from
 
