@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from types import EllipsisType
@@ -23,7 +22,7 @@ from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
 from .indexing.background import BackgroundBuild, BuildProgress
 from .indexing.build import Progress
-from .indexing.builder import Builder, search_many_with
+from .indexing.builder import Builder
 from .indexing.configured_tiers import rerankers, thresholds
 from .processes import GuardedLock, paused_gc, return_freed_memory
 from .retrieval import Selection, Strategy
@@ -32,7 +31,6 @@ from .retrieval.search.searcher import Searcher
 from .retrieval.search.tiers import Tiers
 from .retrieval.store.vectors import Vectors
 from .retrieval.store.versions import folder_of, saved_settings
-from .retrieval.usage import LearnedChange, UsageEvent, checked_events
 from .view import View
 
 if TYPE_CHECKING:
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
     from .indexing.stored_build import AnyBuild
     from .loaders import DefinitionSource
     from .loaders.providers import Way
-    from .retrieval.learning import LearningReport
     from .retrieval.search.explanation import Explanation
     from .session import Session
     from .setting_types import ConfigSettings, SessionSettings
@@ -606,63 +603,6 @@ class Engine:
         else:
             self._background.start()
 
-    @property
-    def learned(self) -> Mapping[str, Any] | None:
-        """How many events `learn` took in, under `events`; None if nothing was learned."""
-        learned = self._index.learned
-        return None if learned is None else learned.to_dict()
-
-    def learn(self, events: Iterable[UsageEvent]) -> LearningReport:
-        """Improve the search from recorded queries and the tools that were right for them.
-
-        The result replaces that of an earlier call, but only if it makes the default tier better on
-        held-out events. Searches that are already running use the old version.
-
-        Args:
-            events: all recorded events, also those of earlier calls;
-                `evals.dataset.read_queries` reads them from files.
-
-        Raises:
-            ModelError: a build waits for the encoder, and it fails.
-            RequestError: `events` is not a list of events, no tier uses vectors, or no event names
-                a tool of the catalog.
-
-        Example:
-            >>> from shortlist import Engine
-            >>> from shortlist.demo import load_catalog
-            >>> from shortlist.retrieval.usage import UsageEvent
-            >>> engine = Engine.from_tools(load_catalog())
-            >>> report = engine.learn([UsageEvent("tell the team", ("slack/post_message",))])
-            >>> report.accepted, report.events
-            (False, 1)
-        """
-        from .retrieval.learning import learn
-
-        usage = checked_events(events)
-        self._finish()
-        with self._build_lock:
-            index = self._index
-            rank = partial(search_many_with, self._builder, self._searcher, index)
-            tier, _ = self._tiers.find_tier(None)
-            report, learned = learn(index, usage, tier=tier, rank_queries=rank)
-            if learned is not None:
-                self._use_learned(learned)
-        return report
-
-    def forget(self) -> None:
-        """Undo `learn`.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> engine.forget()
-            >>> engine.learned is None
-            True
-        """
-        with self._build_lock:
-            if self._index.learned is not None:
-                self._use_learned(None)
-
     def view(
         self,
         state: State | None = None,
@@ -974,13 +914,6 @@ class Engine:
     def _partial_vectors(self) -> Vectors | None:
         """Vectors of the build that is not done, if there is one."""
         return None if self._build is None else self._build.vectors_so_far()
-
-    def _use_learned(self, learned: LearnedChange | None) -> None:
-        """Use the present version with other learned adjustments. The caller has `_build_lock`."""
-        if self._build is not None:
-            self._build.learned = learned
-        with self._update_lock:
-            self._publish(self._builder.with_learned(self._index, learned))
 
     def _scoring_parts(self, encoder: str | None) -> tuple[str | None, Searcher, Decider | None]:
         """The encoder, with the searcher and the decider for its scores; made once for each."""

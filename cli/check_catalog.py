@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from ..catalog import Catalog, ReadResult
 from ..enrichment.library import Library
 from ..loaders.token_tax import token_tax
 from ..retrieval.search.twins import TWIN_JACCARD, near_twins
-from ..retrieval.usage import LearnedChange
 from ..trust import Flag
 from .check import Check, Status
 from .console import counted
@@ -41,15 +39,6 @@ def check_catalog(
     yield _quarantined(flags)
     yield _warned(flags)
     yield _known_tools(catalog)
-
-
-def check_learned(learned: LearnedChange | None, index: Path) -> Check:
-    """The check of what usage taught a saved index."""
-    if learned is None:
-        return Check("usage learning", "ok", "not in force")
-    details = (f"`shortlist learn --forget --index {index}` takes it back",)
-    line = f"in force, from {counted(learned.events, 'event')}"
-    return Check("usage learning", "note", line, details)
 
 
 def _definitions(catalog: Catalog, read_results: Sequence[ReadResult]) -> Check:

@@ -58,7 +58,7 @@ def doctor(
     if tools or index is not None:
         from ..catalog import Catalog
         from ..trust import Trust
-        from .check_catalog import check_catalog, check_learned
+        from .check_catalog import check_catalog
 
         files: list[ReadResult] = []
         vectors = None
@@ -67,7 +67,6 @@ def doctor(
 
             saved = read(index)
             catalog, vectors = saved.catalog, saved.tool_vectors
-            checks.append(check_learned(saved.learned, index))
         else:
             # A report names each row as its file does.
             files = [read_source(file, strict=False, keep_ids=True) for file in tools or ()]

@@ -104,7 +104,7 @@ def evaluate(
     """Measure search on labelled queries.
 
     Needs --queries, and --tools or --index. Tools of files are not quarantined here; `shortlist
-    doctor` lists those that would be. An index is measured as it is, with what it learned.
+    doctor` lists those that would be. An index is measured as it is, with its example queries.
     """
     if context.invoked_subcommand is not None:
         return

@@ -108,7 +108,7 @@ def _updated_engine(out: Path, catalog: Catalog, config: Config) -> Engine:
 
             note(f"note: the index there cannot be reused: {error}")
             quarantined = saved_quarantine(out)
-            note("note: what `learn` had learned is lost; quarantined tools stay quarantined")
+            note("note: quarantined tools stay quarantined")
         engine = Engine.from_tools(catalog, config, progress=show_progress)
         engine.quarantine(quarantined)
         return engine

@@ -1,22 +1,22 @@
-"""`shortlist learn`: improves an index from queries and the tools that were right for them."""
+"""`shortlist learn`: writes example queries from recorded queries and their tools."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import EvaluationError
 from .console import counted, note, plain_table, show, write_json
-from .options import EngineSettingsOption, JsonOption
+from .options import EngineSettingsOption, IndexOption, JsonOption, SourcesOption
 from .tool_source import open_engine, read_labelled_queries
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from ..engine import Engine
-    from ..retrieval.learning import LearningReport
+    from ..evals.learning import LearningReport
     from ..retrieval.usage import UsageEvent
 
 _REFUSED_EXIT = 3
@@ -26,38 +26,43 @@ _HOW_TO_RECORD_TEXTS = (
 
 
 def learn(
-    index: Annotated[Path, typer.Option(metavar="FOLDER", help="Index to improve.")],
     events: Annotated[
-        list[Path] | None,
+        list[Path],
         typer.Argument(
             metavar="EVENTS",
             help="Events that sessions or the gateway recorded with content, or JSONL of queries "
             'and the tools that were right: {"query": ..., "tool": id}.',
         ),
-    ] = None,
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE", help="JSONL file to write. Its rows from other sources are kept."
+        ),
+    ],
+    index: IndexOption = None,
+    tools: SourcesOption = None,
     config: EngineSettingsOption = None,
-    forget: Annotated[bool, typer.Option("--forget", help="Remove what was learned.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Improve an index from queries and the tools that were right.
+    """Write example queries from searches that led to a call.
 
-    The index changes only if held-out queries of tools with events are answered better and none
-    are shown to be answered worse; otherwise the exit code is 3. What was learned before is
-    replaced, so give all events.
+    Only successful calls of approved tools count. Secrets and values of one request are left out.
+    Nothing is written unless held-out queries of tools with events are answered better, and none
+    are shown to be answered worse; otherwise the exit code is 3. Rows of earlier events are
+    replaced, so give all events. Review the file, then name it in `[index] example_queries`.
     """
-    if bool(events) == forget:
-        raise typer.BadParameter("give either EVENTS or --forget")
-    engine = open_engine(index=index, config=config)
-    if not events:
-        _forget(engine, index, as_json)
-        return
-    report = engine.learn([event for path in events for event in _read_usage(engine, path)])
+    from ..evals.learning import learn as learn_from
+
+    engine = open_engine(index=index, tools=tools, config=config)
+    usage = [event for path in events for event in _read_usage(engine, path)]
+    report = learn_from(engine, usage)
     if report.accepted:
-        engine.save(index)
+        _write_rows(report, out)
     if as_json:
         write_json(report.to_dict())
     else:
-        _print_result(report, index)
+        _print_result(report, out)
     if not report.accepted:
         raise typer.Exit(_REFUSED_EXIT)
 
@@ -93,30 +98,43 @@ def counted_queries(number: int) -> str:
     return f"{number:,} query" if number == 1 else f"{number:,} queries"
 
 
-def _forget(engine: Engine, index: Path, as_json: bool) -> None:
-    dropped: dict[str, Any] | None = dict(engine.learned) if engine.learned else None
-    if dropped is not None:
-        engine.forget()
-        engine.save(index)
-    if as_json:
-        write_json({"forgotten": dropped})
-    elif dropped is None:
-        typer.echo(f"{index}: nothing was learned")
-    else:
-        typer.echo(f"{index}: removed what was learned from {counted(dropped['events'], 'event')}")
+def _write_rows(report: LearningReport, out: Path) -> None:
+    """Write the rows after those of the file that are from other sources."""
+    import json
+
+    from ..catalog.text_file import replace_text_file
+    from ..enrichment import read_example_queries
+    from ..retrieval.example_queries import USAGE
+
+    earlier = read_example_queries([out]) if out.exists() else ()
+    rows = [*(row for row in earlier if row.source != USAGE), *report.rows]
+    lines = (f"{json.dumps(row.to_dict(), ensure_ascii=False)}\n" for row in rows)
+    replace_text_file(out, lines)
 
 
-def _print_result(report: LearningReport, index: Path) -> None:
+_LEFT_OUT_BECAUSE = {
+    "unknown": "no tool of theirs is in the catalog",
+    "quarantined": "their tool is quarantined",
+    "changed": "their tool had another definition",
+    "private": "the query has a secret, or says nothing without values of one request",
+}
+
+
+def _print_result(report: LearningReport, out: Path) -> None:
     show(_change_table(report))
+    for reason, count in report.left_out.items():
+        note(f"note: {counted(count, 'event')} left out: {_LEFT_OUT_BECAUSE[reason]}")
     learned = f"{counted(report.events, 'event')} of {counted(report.tools, 'tool')}"
     if report.accepted:
-        typer.echo(f"{index}: learned from {learned}; --forget removes it")
+        queries = counted_queries(sum(len(row.queries) for row in report.rows))
+        typer.echo(f"{out}: {queries} from {learned}")
+        note(f"note: review {out}, then name it in [index] example_queries")
     else:
-        typer.echo(f"{index}: not changed ({learned}): {report.reason}")
+        typer.echo(f"{out}: not written ({learned}): {report.reason}")
 
 
 def _change_table(report: LearningReport) -> Table:
-    from ..retrieval.learning import METRICS
+    from ..evals.learning import METRICS
 
     numbers = ("queries", "before", "after", "change", "95 % interval")
     table = plain_table("held-out queries for", "metric", *numbers, right=set(numbers))

@@ -54,6 +54,8 @@ class ExampleQueryRow(BaseModel):
             description's first sentence, for this definition only; so it passes the scan.
         queries: example queries, at most 16 of at most 400 characters; further ones are dropped.
             Files have them under the key `requests`.
+        profile: the gateway's profile whose queries these are; kept for readers of the file, and
+            not searched.
         source: origin of the row.
 
     Raises:
@@ -76,6 +78,7 @@ class ExampleQueryRow(BaseModel):
     queries: tuple[Line, ...] = Field(
         default=(), validation_alias=QUERIES_KEY, serialization_alias=QUERIES_KEY
     )
+    profile: Line = ""
     source: Literal["library", "model", "usage", "hand"] = "hand"
 
     @field_validator("summary")

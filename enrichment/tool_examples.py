@@ -12,7 +12,7 @@ from typing import Self
 
 from ..catalog import Tool
 from ..catalog.schema import canonical_json, digest
-from ..retrieval.example_queries import ExampleQueries
+from ..retrieval.example_queries import USAGE, ExampleQueries
 from .example_file import MAX_QUERIES, ExampleQueryRow, read_example_queries
 from .library import Library, LibraryMatch
 
@@ -66,6 +66,15 @@ class ExampleQueryMatcher:
         """
         files = [name for name in names if name != LIBRARY]
         return cls(read_example_queries(files), Library() if LIBRARY in names else None)
+
+    def with_usage(self, rows: Iterable[ExampleQueryRow]) -> Self:
+        """The same example queries, but of usage only those of some rows.
+
+        Args:
+            rows: rows of usage. They come after all others.
+        """
+        others = [row for by_id in self._by_id.values() for row in by_id if row.source != USAGE]
+        return type(self)([*others, *rows], self._library)
 
     def __bool__(self) -> bool:
         return bool(self._by_id) or self._library is not None

@@ -20,7 +20,6 @@ from ..retrieval.catalog_index import Index
 from ..retrieval.example_queries import ExampleQueries, moved_to_queries
 from ..retrieval.id_lookup import Names
 from ..retrieval.store.vectors import MOVED_KEY, Vectors, text_key
-from ..retrieval.usage import LearnedChange
 from .background import at_low_priority
 from .stages import Stages, rows_with_queries
 
@@ -48,14 +47,12 @@ class Build:
             over the same tools. Encoding then gives way to searches.
         lexical: the lexical stage, if it was saved.
         dense_folder: folder of the saved dense stage, for the case that nothing has to be encoded.
-        learned: what usage taught; left out of an index with another encoder.
         example_queries_hash: hash of the rows and pins that decided on `queries`.
         trusted_pin_ages: trusted tools and the ages of their pins, see `Builder.trusted_pin_ages`.
 
     Attributes:
         catalog: the version.
         encoded_count: number of texts of tools that were encoded.
-        learned: what usage taught; may be replaced before the build ends.
     """
 
     def __init__(
@@ -69,7 +66,6 @@ class Build:
         previous: Index | None = None,
         lexical: LexicalSearch | None = None,
         dense_folder: Path | None = None,
-        learned: LearnedChange | None = None,
         example_queries_hash: str = "",
         trusted_pin_ages: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
@@ -83,7 +79,6 @@ class Build:
         self._beside_searches = previous is not None and bool(previous.built_tools)
         self._lexical = lexical
         self._dense_folder = dense_folder
-        self.learned = self._saved_learned = learned
         self._names = Names.of(self._tools) if previous is None else previous.names_of(self._tools)
         if (
             previous is not None
@@ -151,20 +146,15 @@ class Build:
     @paused_gc()
     def index(self) -> Index:
         """The whole index. Every text must have been encoded."""
-        index, learned = self._index_without_vectors(), self.learned
+        index = self._index_without_vectors()
         if self._stages.has_dense:
             vectors = self._arrange_vectors()
-            vectors_are_saved = vectors is self._earlier_vectors
-            if learned is not None and learned.encoder_fingerprint != vectors.encoder_fingerprint:
-                learned = None
-            folder = None
-            if vectors_are_saved and learned is self._saved_learned:
-                folder = self._dense_folder
+            folder = self._dense_folder if vectors is self._earlier_vectors else None
             if folder is not None and not folder.is_dir():
                 folder = None  # a writer has removed the version meanwhile
-            dense = self._stages.make_dense(self._tools, self._queries, vectors, learned, folder)
-            index = replace(index, dense=dense, vectors=vectors, learned=learned)
-        static = self._stages.make_static(self._tools, self._queries, index.vectors, index.learned)
+            dense = self._stages.make_dense(self._tools, self._queries, vectors, folder)
+            index = replace(index, dense=dense, vectors=vectors)
+        static = self._stages.make_static(self._tools, self._queries, index.vectors)
         return replace(index, static=static, encoded_count=self.encoded_count)
 
     @paused_gc()
@@ -175,14 +165,13 @@ class Build:
             return self.index()
         self._lexical, vectors = index.lexical, self.vectors_so_far()
         if self._is_arranged:
-            static = self._stages.make_static(self._tools, self._queries, vectors, self.learned)
+            static = self._stages.make_static(self._tools, self._queries, vectors)
         else:
             static = self._stages.make_first_static(self._tools, self._queries, vectors)
         return replace(
             index,
             static=static,
             vectors=vectors,
-            learned=self.learned,
             is_provisional=True,
             pending_count=len(self._tools),
         )

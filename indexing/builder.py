@@ -9,30 +9,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..catalog import Catalog, Tool
 from ..catalog.catalog import differing
 from ..catalog.schema import canonical_json, digest
 from ..config import Config, TrustConfig
 from ..enrichment import ExampleQueryMatcher
 from ..errors import ConfigError, ModelError, StoreError
-from ..gating import Gate
-from ..gating.gatekeeper import Gatekeeper
-from ..gating.quarantine import Quarantine
 from ..gating.votes import without_voting_tools
 from ..models.loading import static_encoder
 from ..processes import paused_gc
 from ..retrieval import Strategy
 from ..retrieval.catalog_index import Index
 from ..retrieval.example_queries import ExampleQueries
-from ..retrieval.learning import RANKS_MEASURED
-from ..retrieval.search.searcher import Searcher
 from ..retrieval.search.twins import Copies, Twins
 from ..retrieval.store.vectors import Vectors
 from ..retrieval.store.versions import SavedVersion, current_version_name, folder_of, read, save
-from ..retrieval.usage import LearnedChange
 from .build import Build
 from .configured_tiers import strategies
 from .stage_models import StageModels
@@ -175,14 +166,12 @@ class Builder:
             )
         if vectors is None and previous is not None:
             vectors = previous.vectors
-        learned = None if previous is None else previous.learned
         return Build(
             self._stages,
             catalog,
             queries,
             earlier_vectors=vectors,
             previous=previous,
-            learned=learned,
             example_queries_hash=self._example_queries_hash(trusted_pin_ages),
             trusted_pin_ages=trusted_pin_ages,
         )
@@ -228,19 +217,6 @@ class Builder:
             waiting = ModelError(f"encoder: has {build.tools_to_encode:,} tools to read first")
             missing = {**missing, "dense": waiting}
         return replace(index, missing_stages=missing)
-
-    def with_learned(self, index: Index, learned: LearnedChange | None) -> Index:
-        """An index over the same tools with learned adjustments, or without.
-
-        Raises:
-            ConfigError: no tier uses vectors.
-        """
-        if index.vectors is None or index.dense is None:
-            raise ConfigError("learning changes vectors, but no tier uses vectors")
-        queries = index.example_queries
-        dense = self._stages.make_dense(index.built_tools, queries, index.vectors, learned)
-        static = self._stages.make_static(index.built_tools, queries, index.vectors, learned)
-        return replace(index, dense=dense, static=static, learned=learned)
 
     @paused_gc()
     def open(
@@ -308,7 +284,6 @@ class Builder:
             arranged=arranged,
             lexical=lexical,
             dense_folder=dense_folder,
-            learned=saved.learned,
             example_queries_hash=example_queries_hash,
             trusted_pin_ages=trusted_pin_ages,
         )
@@ -429,23 +404,3 @@ def _trust(settings: TrustConfig) -> Trust | None:
     from ..trust import Trust
 
     return Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
-
-
-def search_many_with(
-    builder: Builder,
-    searcher: Searcher,
-    index: Index,
-    learned: LearnedChange | None,
-    queries: Sequence[str],
-    vectors: NDArray[np.float32],
-) -> list[NDArray[np.int64]]:
-    """Rows that each query finds, best first, in an index with other learned adjustments."""
-    index = builder.with_learned(index, learned)
-    everything = Gatekeeper(Gate()).admission(index, Quarantine())
-    selections = (
-        searcher.search(everything, query, k=RANKS_MEASURED, vector=vector)
-        for query, vector in zip(queries, vectors, strict=True)
-    )
-    return [
-        np.array([index.rows[hit.id] for hit in selection], np.int64) for selection in selections
-    ]

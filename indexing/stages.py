@@ -19,11 +19,15 @@ from ..models.picking_reranker import candidate_entry
 from ..retrieval import LexicalIndex
 from ..retrieval.backends.tantivy_settings import DEFAULT_BOOSTS
 from ..retrieval.catalog_index import DenseStage, Documents
-from ..retrieval.example_queries import ExampleQueries, moved_to_queries
+from ..retrieval.example_queries import (
+    ExampleQueries,
+    has_usage,
+    moved_to_queries,
+    moved_with_usage,
+)
 from ..retrieval.search.rerank import ModelRerank
 from ..retrieval.search.static_retriever import StaticRetriever
 from ..retrieval.store.vectors import Vectors, text_key
-from ..retrieval.usage import LearnedChange
 from .stage_models import StageModels
 
 #: Tool id to the example queries of the tool.
@@ -99,7 +103,6 @@ class Stages:
         tools: tuple[Tool, ...],
         queries: Queries,
         vectors: Vectors,
-        learned: LearnedChange | None,
         folder: Path | None = None,
     ) -> DenseStage:
         """The dense stage over tools.
@@ -108,10 +111,9 @@ class Stages:
             tools: tools by row.
             queries: example queries of the tools.
             vectors: their vectors, arranged as `Vectors.of_tools` says.
-            learned: learned adjustments.
             folder: folder in which the same stage was saved; built when absent.
         """
-        values = _searched_values(tools, queries, vectors, learned)
+        values = _searched_values(tools, queries, vectors)
         arguments = self._config.dense.part_arguments()
         index = (
             self._dense.build(values, **arguments)
@@ -125,7 +127,6 @@ class Stages:
         tools: tuple[Tool, ...],
         queries: Queries,
         vectors: Vectors | None,
-        learned: LearnedChange | None,
     ) -> StaticRetriever | None:
         """The static stage; None if no tier needs one.
 
@@ -134,7 +135,6 @@ class Stages:
             queries: example queries of the tools.
             vectors: vectors of the tools, arranged as `Vectors.of_tools` says. They are projected,
                 if they are of the encoder that the static tables were trained for.
-            learned: learned adjustments.
         """
         if not self._has_static:
             return None
@@ -143,7 +143,7 @@ class Stages:
             static.teacher_fingerprint,
             static.fingerprint,
         ):
-            values = _searched_values(tools, queries, vectors, learned)
+            values = _searched_values(tools, queries, vectors)
             if vectors.encoder_fingerprint == static.teacher_fingerprint:
                 # Vectors of tools with example queries are shorter than 1.
                 values = static.project(values, keep_lengths=bool(queries))
@@ -165,7 +165,7 @@ class Stages:
             vectors: vectors of texts that were encoded before.
         """
         if not self._has_static or not self.models.encoder_is_bundled:
-            return self.make_static(tools, queries, None, None)
+            return self.make_static(tools, queries, None)
         static = static_encoder()
         if vectors is not None and vectors.encoder_fingerprint != static.teacher_fingerprint:
             vectors = None
@@ -195,7 +195,7 @@ class Stages:
             static.teacher_dim,
         )
         rows = rows_with_queries(tools, queries)
-        values[rows] = moved_to_queries(values[rows], means)
+        values = _moved(values, tools, rows, means, queries)
         return StaticRetriever.of(static, static.project(values, keep_lengths=bool(queries)))
 
     def make_rerankers(self, tools: tuple[Tool, ...]) -> dict[str, ModelRerank]:
@@ -226,16 +226,46 @@ def _candidate(tool: Tool) -> str:
 
 
 def _searched_values(
-    tools: Sequence[Tool], queries: Queries, vectors: Vectors, learned: LearnedChange | None
+    tools: Sequence[Tool], queries: Queries, vectors: Vectors
 ) -> NDArray[np.float32]:
-    """The vectors that searches compare with, shape (n, dim)."""
+    """The vectors that searches compare with, shape (n, dim).
+
+    Args:
+        tools: tools by row.
+        queries: example queries of the tools.
+        vectors: their vectors, arranged as `Vectors.of_tools` says.
+    """
     count = len(tools)
-    if learned is None:
+    if not has_usage(queries):
         return vectors.values[:count]
     rows = rows_with_queries(tools, queries)
-    values = learned.vectors(vectors.of_tools(count))
-    values[rows] = moved_to_queries(values[rows], vectors.values[count : count + len(rows)])
-    return values
+    means = vectors.values[count : count + len(rows)]
+    return _moved(vectors.of_tools(count), tools, rows, means, queries)
+
+
+def _moved(
+    values: NDArray[np.float32],
+    tools: Sequence[Tool],
+    rows: NDArray[np.int64],
+    means: NDArray[np.float32],
+    queries: Queries,
+) -> NDArray[np.float32]:
+    """Vectors of all tools, moved as their example queries say; shape (n, dim).
+
+    Args:
+        values: the encoder's vectors of the tools.
+        tools: tools by row.
+        rows: rows of the tools with example queries.
+        means: mean vector of the queries of each of these.
+        queries: example queries of the tools.
+    """
+    if has_usage(queries):
+        return moved_with_usage(
+            values, rows, means, [queries[tools[row].id] for row in rows.tolist()]
+        )
+    moved = np.array(values)
+    moved[rows] = moved_to_queries(values[rows], means)
+    return moved
 
 
 def rows_with_queries(tools: Sequence[Tool], queries: Queries) -> NDArray[np.int64]:

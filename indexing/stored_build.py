@@ -34,7 +34,6 @@ from ..retrieval.postgres.stored_search import (
 from ..retrieval.postgres.stored_vectors import StoredVectors, WaitingText
 from ..retrieval.search.static_retriever import StaticRetriever
 from ..retrieval.store.vectors import Vectors, text_key
-from ..retrieval.usage import LearnedChange
 from ..text import ANALYZER
 from .build import TEXTS_A_STEP, Build, Progress
 from .stages import Stages
@@ -229,7 +228,6 @@ class StoredBuild:
     Attributes:
         catalog: the version.
         encoded_count: number of texts that this build encoded, for any tenant.
-        learned: always None: the vectors in a database are not adjusted.
     """
 
     def __init__(
@@ -246,7 +244,6 @@ class StoredBuild:
         self.catalog = catalog
         self.trusted_pin_ages = trusted_pin_ages
         self.encoded_count = 0
-        self.learned: LearnedChange | None = None
         self._stored = stored
         self._queries = queries
         self._example_queries_hash = example_queries_hash

@@ -24,7 +24,6 @@ from .search.retrievers import DenseRetriever, LexicalRetriever
 from .search.stage_guard import Guard
 from .search.twins import Copies, Twins
 from .store.vectors import Vectors
-from .usage import LearnedChange
 
 _PAUSE_EVERY, _PAUSE_S = 8, 1e-4
 
@@ -38,8 +37,8 @@ class DenseStage:
 
     Args:
         index: searches `values`.
-        values: vectors of the tools, moved by their example queries and by what was learned; shape
-            (n, dim). None where a database has them.
+        values: vectors of the tools, moved by example queries; shape (n, dim). None where a
+            database has them.
         encoder: encoder of the queries.
         guard: runs the encoder; one of its own when absent.
     """
@@ -75,7 +74,6 @@ class Index:
             that answers before its tools are encoded.
         pending_count: number of tools that wait for the next version: all tools of a provisional
             one; otherwise those that are new, and not found yet, or changed.
-        learned: the learned adjustments of the dense index, or None.
         missing_stages: stage name to why there is no such stage now.
         twins: tools that say nearly the same; None where nobody asked for them.
         copies: the copies among the tools, and their originals.
@@ -96,7 +94,6 @@ class Index:
     encoded_count: int = 0
     is_provisional: bool = False
     pending_count: int = 0
-    learned: LearnedChange | None = None
     missing_stages: Mapping[str, Exception] = field(default_factory=dict)
     twins: Twins | None = None
     copies: Copies = field(default_factory=Copies)

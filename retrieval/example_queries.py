@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,20 @@ from pydantic_core import from_json
 
 from .store.vectors import text_key
 
+#: Source of the queries that `shortlist learn` writes.
+USAGE: Final = "usage"
 #: What the mean of a tool's example queries weighs beside its definition, and the length of the
 #: vector of a tool that has some. They lie nearer to queries than definitions do: at full length
 #: such tools would displace tools without any. Chosen on mcp_dev (ADR 20).
 QUERY_WEIGHT, MOVED_LENGTH = 1.3, 0.9
+
+
+#: In a catalog with queries from usage: the length of tools with queries, beside that of tools
+#: without, 1; and the number of queries that a predicted mean counts as. Chosen on mcp_dev and a
+#: part of the training set mcp (ADR 28).
+LENGTH_WITH_USAGE, PREDICTION_COUNT = 0.96, 5
+#: L2 penalty of the prediction (ridge regression), for unit vectors. So few tools predict little.
+_PREDICTION_PENALTY = 0.3
 
 
 class QueryMean(NamedTuple):
@@ -87,6 +97,49 @@ def moved_to_queries(
     lengths = np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12)
     unit: NDArray[np.float32] = MOVED_LENGTH * moved / lengths
     return unit
+
+
+def has_usage(queries: Mapping[str, ExampleQueries]) -> bool:
+    """Whether any tool has queries from usage, so that `moved_with_usage` makes the vectors."""
+    return any(USAGE in example.sources for example in queries.values())
+
+
+def moved_with_usage(
+    values: NDArray[np.float32],
+    rows: NDArray[np.int64],
+    means: NDArray[np.float32],
+    queries: Sequence[ExampleQueries],
+) -> NDArray[np.float32]:
+    """Vectors of all tools in a catalog with queries from usage, shape (n, dim).
+
+    The tools with such queries show how the users' words differ from definitions. A ridge
+    regression from vectors of definitions to means of queries learns that. It predicts a mean for
+    each tool, so that tools without queries are still found beside the others.
+
+    v becomes the unit vector of v + WEIGHT * r. For a tool without queries, r is the prediction.
+    For one with m queries, r is the mean of these and of PREDICTION_COUNT times the prediction, and
+    the vector is shorter (LENGTH_WITH_USAGE).
+
+    Args:
+        values: vectors of the tools, L2-normalised, shape (n, dim).
+        rows: rows of the tools with example queries, shape (m,).
+        means: the mean vector of the queries of each of these, shape (m, dim).
+        queries: the example queries of each of these.
+    """
+    from_usage = np.array([USAGE in example.sources for example in queries], np.bool_)
+    definitions = values[rows[from_usage]].astype(np.float64)
+    covariance = definitions.T @ definitions + _PREDICTION_PENALTY * np.eye(values.shape[1])
+    change = np.linalg.solve(covariance, definitions.T @ (means[from_usage] - definitions))
+    predicted = values + values @ change.astype(np.float32)
+    counts = np.array([len(example.texts_to_encode) for example in queries], np.float32)[:, None]
+    query_means = predicted.copy()
+    query_means[rows] = (counts * means + PREDICTION_COUNT * predicted[rows]) / (
+        counts + PREDICTION_COUNT
+    )
+    moved = values + QUERY_WEIGHT * query_means
+    moved /= np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12)
+    moved[rows] *= LENGTH_WITH_USAGE
+    return moved
 
 
 def save_queries(path: Path, queries: Mapping[str, ExampleQueries]) -> None:

@@ -253,6 +253,7 @@ class CallEvent:
         nearest: ids of permitted tools with a similar name, for an unknown tool.
         problems: path and expected value of each wrong argument.
         ms: milliseconds the check took.
+        fingerprint: fingerprint of the tool's definition, if the call passed.
         content: wrong arguments, and a server's reason for an excluded tool, if requested.
 
     Example:
@@ -275,6 +276,7 @@ class CallEvent:
     nearest: tuple[str, ...]
     problems: tuple[tuple[str, str], ...]
     ms: float
+    fingerprint: str | None = None
     content: Mapping[str, Any] | None = None
 
     @classmethod
@@ -312,6 +314,9 @@ class CallEvent:
             nearest=verdict.nearest,
             problems=tuple((problem.path, problem.expected) for problem in verdict.problems),
             ms=ms,
+            fingerprint=verdict.tool.fingerprint
+            if verdict.tool is not None and verdict.status == "passed"
+            else None,
             content=details if content else None,
         )
 

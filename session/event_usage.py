@@ -1,8 +1,8 @@
-"""Queries and the tools that served them, from recorded events: what `learn` takes."""
+"""Queries and the tools that were called for them, from recorded events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,12 +41,28 @@ class _Search:
     Args:
         text: the query; None if it was recorded as a hash.
         found: ids of the tools found; empty for a message of a session.
-        called: ids of the tools called for it with success, in order.
+        profile: profile of the client in the gateway, if it was recorded.
+        called: id of each tool called for it with success, in order, to the fingerprint that its
+            definition had; None where it was not recorded.
     """
 
     text: str | None
     found: frozenset[str]
-    called: dict[str, None] = field(default_factory=dict)
+    profile: str | None = None
+    called: dict[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _RecordedSession:
+    """What was recorded of one session so far.
+
+    Args:
+        searches: its queries, in order.
+        fingerprints: tool id to the fingerprint at the newest call that passed the check.
+    """
+
+    searches: list[_Search] = field(default_factory=list)
+    fingerprints: dict[str, str] = field(default_factory=dict)
 
 
 def usage_of_events(rows: Iterable[Row | EventError]) -> RecordedUsage:
@@ -68,48 +84,53 @@ def usage_of_events(rows: Iterable[Row | EventError]) -> RecordedUsage:
         >>> turn = session.turn("list the invoices")
         >>> verdict = session.check("billing/list_invoices", {})
         >>> turn = session.result(verdict.tool.id, "INV-7")
-        >>> usage_of_events(event.to_dict() for event in events).events
-        [UsageEvent(query='list the invoices', relevant=('billing/list_invoices',))]
+        >>> [event] = usage_of_events(event.to_dict() for event in events).events
+        >>> event.query, event.relevant
+        ('list the invoices', ('billing/list_invoices',))
     """
     usage = RecordedUsage()
-    searches_by_session: dict[str, list[_Search]] = {}
+    sessions: dict[str, _RecordedSession] = {}
     for row in rows:
         if isinstance(row, EventError):
             usage.problems.append(row)
             continue
         try:
-            _add_row(searches_by_session.setdefault(str(row["session"]), []), row)
+            _add_row(sessions.setdefault(str(row["session"]), _RecordedSession()), row)
         except (LookupError, TypeError, AttributeError) as error:
             usage.problems.append(EventError(f"{row.get('turn_id')}: not an event: {error!r:.80}"))
-    for search in _all_searches(searches_by_session):
+    for search in (search for session in sessions.values() for search in session.searches):
         if search.text is None:
             usage.without_text += 1
         elif not search.called:
             usage.without_call += 1
         else:
-            usage.events.append(UsageEvent(search.text, tuple(search.called)))
+            usage.events.append(
+                UsageEvent(
+                    search.text,
+                    tuple(search.called),
+                    search.profile,
+                    {tool_id: known for tool_id, known in search.called.items() if known},
+                )
+            )
     return usage
 
 
-def _all_searches(by_session: Mapping[str, list[_Search]]) -> Iterator[_Search]:
-    for searches in by_session.values():
-        yield from searches
-
-
-def _add_row(searches: list[_Search], row: Row) -> None:
-    """Add one event to the searches of its session."""
-    content = row.get("content") or {}
+def _add_row(session: _RecordedSession, row: Row) -> None:
+    """Add one event to its session."""
+    searches, content = session.searches, row.get("content") or {}
+    if row["kind"] == "call" and row.get("fingerprint"):
+        session.fingerprints[row["tool"]] = row["fingerprint"]
     match row["kind"]:
         case "turn" if row["called"] is None:
             texts = content.get("queries") or [None]
             # A session's calls belong to the newest message, whatever was found for it.
             searches.append(_Search(texts[0], frozenset()))
         case "turn" if row["ok"] and searches:
-            searches[-1].called[row["called"]] = None
+            searches[-1].called[row["called"]] = session.fingerprints.get(row["called"])
         case "search":
             found = frozenset(hit["id"] for hit in row["found"])
-            searches.append(_Search(content.get("query"), found))
+            searches.append(_Search(content.get("query"), found, row.get("client")))
         case "call" if row.get("ok") and searches:
             tool_id = row["tool"]
             finding = [search for search in searches if tool_id in search.found]
-            (finding or searches)[-1].called[tool_id] = None
+            (finding or searches)[-1].called[tool_id] = session.fingerprints.get(tool_id)

@@ -25,6 +25,7 @@ PROGRAMS = {
         "enrichment.enrichment_halves",
         "Measure half of a catalog with queries.",
     ),
+    "learning-gain": ("enrichment.learning_gain", "Measure example queries from usage."),
     "bench-instant": ("bench.instant", "Measure answers before tools are encoded."),
     "fit-decision": ("deciding.fit_decision", "Fit the bundled decision."),
 }

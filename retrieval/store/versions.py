@@ -11,7 +11,6 @@
         lexical/ dense/  what the backends wrote
         screening.json   what a scan of the tools found, if they were scanned
         quarantine.json  tools that an operator quarantined, with the reasons, if any
-        learned.npz      what usage taught, if anything; the dense index was built with it
         queries.json     example queries of the tools, if there are any
         encoded/         vectors that a process added since, while it encoded
 
@@ -46,17 +45,15 @@ from ...errors import CatalogError, StoreError
 from ..backends.protocols import LexicalIndex
 from ..catalog_index import Index
 from ..example_queries import ExampleQueries, load_queries, save_queries
-from ..usage import LearnedChange
 from .vectors import Vectors
 
-STORE_FORMAT = 6
+STORE_FORMAT = 7
 _LOCK_SECONDS = 30.0
 #: Seconds that the removal of a version whose save failed is tried.
 _DISCARD_TIMEOUT_S = 2.0
 # How often a reader looks up CURRENT again when the version it named has gone meanwhile.
 _READ_ATTEMPTS = 5
 _SCREENING_FILE = "screening.json"
-_LEARNED_FILE = "learned.npz"
 _QUERIES_FILE = "queries.json"
 QUARANTINE_FILE = "quarantine.json"
 
@@ -70,7 +67,6 @@ class SavedVersion:
         catalog: its tools.
         vectors: vectors by text, mapped from disk; None if it was saved without.
         settings: settings of the backends.
-        learned: the learned adjustments, or None.
         screening: findings of the scan, or None.
         quarantined: tool id to the operator's reason.
         example_queries: tool id to the example queries that were indexed.
@@ -80,7 +76,6 @@ class SavedVersion:
     catalog: Catalog
     vectors: Vectors | None
     settings: dict[str, Any]
-    learned: LearnedChange | None = None
     screening: dict[str, Any] | None = None
     quarantined: Mapping[str, str] = field(default_factory=dict)
     example_queries: Mapping[str, ExampleQueries] = field(default_factory=dict)
@@ -335,8 +330,6 @@ def _write(
     if quarantined:
         text = json.dumps(dict(quarantined))
         (version / QUARANTINE_FILE).write_text(text, encoding="utf-8")
-    if index.learned is not None:
-        index.learned.save(version / _LEARNED_FILE)
     if index.example_queries:
         save_queries(version / _QUERIES_FILE, index.example_queries)
     manifest = {
@@ -401,14 +394,13 @@ def _read_version(version: Path) -> SavedVersion:
             raise StoreError(
                 f"{version / 'tools.jsonl'}: not the catalog that was saved; index again"
             )
-        learned, screening = version / _LEARNED_FILE, version / _SCREENING_FILE
+        screening = version / _SCREENING_FILE
         model = manifest["model"]
         return SavedVersion(
             version,
             catalog,
             Vectors.load(version, model),
             dict(manifest["settings"]),
-            LearnedChange.load(learned) if learned.exists() else None,
             json.loads(screening.read_text(encoding="utf-8")) if screening.exists() else None,
             read_quarantine(version / QUARANTINE_FILE),
             load_queries(version / _QUERIES_FILE),

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-import numpy as np
 import pytest
 
 from shortlist.errors import ModelError
@@ -98,8 +97,6 @@ def test_the_demo_is_a_sound_catalog(run_json, index, servers):
     assert found["flagged"] == []
     of_index = checks(run_json("doctor", "--index", index))
     assert [of_index[name] for name in CATALOG] == [checks(found)[name] for name in CATALOG]
-    assert of_index["usage learning"]["status"] == "ok"
-    assert of_index["usage learning"]["summary"] == "not in force"
 
 
 TEXT = "Delete a file from the disk of the machine for good"
@@ -163,16 +160,6 @@ def test_what_reads_like_orders_is_named_with_its_reasons(run, run_json, poor):
     assert [one["id"] for one in flagged] == ["t/add"]
     assert any("id rsa" in reason for reason in flagged[0]["reasons"])
     assert "t/add: description: " in run("doctor", "--tools", poor).stdout
-
-
-def test_usage_learning_in_force_is_told(tmp_path):
-    from shortlist.cli.check_catalog import check_learned
-    from shortlist.retrieval.usage import LearnedChange
-
-    assert check_learned(None, tmp_path).status == "ok"
-    check = check_learned(LearnedChange(np.zeros((2, 2), np.float32), "model", 40), tmp_path)
-    assert (check.status, check.summary) == ("note", "in force, from 40 events")
-    assert check.details[0].startswith("`shortlist learn --forget --index")
 
 
 def test_twins_of_different_servers_are_listed(run_json, tools_file, monkeypatch):

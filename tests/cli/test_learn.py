@@ -1,36 +1,37 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 from shortlist import Engine, Tool
+from shortlist.enrichment import read_example_queries
 from shortlist.session import JsonLines, Recorder
 
-# A request's word decides its tool, in words no definition holds.
+# A query's word decides its tool, in words no definition has.
 PLACES = ("north", "south", "east", "west")
 WORDS = ("zorp", "quax", "fleem", "drindle", "vash", "mip", "tragul", "oskin")
 
 
 @pytest.fixture(scope="module")
-def made(run, tmp_path_factory) -> Path:
-    """An index of tools that users ask for in a jargon of their own."""
+def plant(tmp_path_factory) -> Path:
+    """A file of tools that users ask for in a jargon of their own."""
     rows = [
         {"name": f"process_{place}_{step}", "description": f"Runs step {step} of line {place}."}
         for place in PLACES
         for step in range(8)
     ]
-    folder = tmp_path_factory.mktemp("made")
-    (folder / "tools.json").write_text(json.dumps({"tools": rows}), encoding="utf-8")
-    run("index", folder / "tools.json", "--out", folder / "shop")
-    return folder / "shop"
+    path = tmp_path_factory.mktemp("plant") / "tools.json"
+    path.write_text(json.dumps({"tools": rows}), encoding="utf-8")
+    return path
 
 
-@pytest.fixture
-def shop(made, tmp_path) -> Path:
-    return Path(shutil.copytree(made, tmp_path / "shop"))
+@pytest.fixture(scope="module")
+def index(run, plant, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("index") / "plant"
+    run("index", plant, "--out", folder)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -44,77 +45,6 @@ def jargon(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("jargon") / "events.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def taught(run, made, jargon, tmp_path_factory) -> tuple[Path, str]:
-    """An index that has learned the jargon, and what the command printed."""
-    folder = Path(shutil.copytree(made, tmp_path_factory.mktemp("taught") / "shop"))
-    return folder, run("learn", jargon, "--index", folder).stdout
-
-
-@pytest.fixture
-def learned(taught, tmp_path) -> Path:
-    return Path(shutil.copytree(taught[0], tmp_path / "learned"))
-
-
-def test_learning_and_forgetting(run, run_json, shop, jargon):
-    query = "fleem the south, it is late"
-    before = run_json("search", query, "--index", shop, "--tier", "embed")["hits"]
-    report = run_json("learn", jargon, "--index", shop)
-    assert report["accepted"]
-    assert report["seen"]["after"][0] > report["seen"]["before"][0] + 0.2
-    assert report["events"] == 128
-    learned = run_json("search", query, "--index", shop, "--tier", "embed")["hits"]
-    assert "process_south_2" in [hit["id"] for hit in learned[:3]]
-    assert learned != before
-    # Words heard in other sentences find their tool in this one: by chance, one in eight would.
-    asked = [(word, place, step) for step, word in enumerate(WORDS) for place in PLACES]
-    found = (
-        Engine.open(shop)
-        .view()
-        .search_many([f"{word} the {place}, it is late" for word, place, _ in asked], tier="embed")
-    )
-    right = [
-        one.hits[0].id == f"process_{place}_{step}"
-        for one, (_, place, step) in zip(found, asked, strict=True)
-    ]
-    assert sum(right) > len(right) / 2
-    assert run_json("learn", "--forget", "--index", shop)["forgotten"]["events"] == 128
-    assert run_json("search", query, "--index", shop, "--tier", "embed")["hits"] == before
-    assert run_json("learn", "--forget", "--index", shop)["forgotten"] is None
-    assert "nothing was learned" in run("learn", "--forget", "--index", shop).stdout
-
-
-def test_the_table_names_both_kinds(run, taught, learned):
-    printed = taught[1]
-    assert "tools with events" in printed
-    assert "tools without" in printed
-    assert "learned from 128 events of 32 tools" in printed
-    assert "removed what was learned" in run("learn", "--forget", "--index", learned).stdout
-
-
-def test_indexing_again_keeps_what_was_learned(run, learned, tools_file):
-    held = Engine.open(learned).learned
-    assert held is not None
-    more = [tool.to_dict() for tool in Engine.open(learned).catalog] + [{"name": "extra"}]
-    run("index", tools_file(*more), "--out", learned)
-    assert Engine.open(learned).learned == held
-
-
-def test_a_refusal_writes_nothing(run, run_json, shop, tmp_path):
-    events = tmp_path / "few.jsonl"
-    events.write_text(
-        '{"query": "a", "tool": "process_north_1"}\n{"query": "b", "tool": "gone"}\n',
-        encoding="utf-8",
-    )
-    before = [(shop / "CURRENT").read_text(), *sorted(shop.glob("v-*"))]
-    result = run("learn", events, "--index", shop, code=3)
-    assert "not changed" in result.stdout
-    assert "too few events" in result.stdout
-    assert "row 2: relevant: no tool has the id or name 'gone' (left out)" in result.stderr
-    assert run_json("learn", events, "--index", shop, code=3)["accepted"] is False
-    assert [(shop / "CURRENT").read_text(), *sorted(shop.glob("v-*"))] == before
 
 
 def recorded(folder: Path, rows: list[dict], *, content: bool) -> Path:
@@ -134,37 +64,84 @@ def recorded(folder: Path, rows: list[dict], *, content: bool) -> Path:
     return path
 
 
-def test_events_of_sessions_are_learned_from(run, run_json, shop, jargon, tmp_path):
-    rows = [json.loads(line) for line in jargon.read_text().splitlines()]
-    path = recorded(tmp_path, rows, content=True)
-    report = run_json("learn", path, "--index", shop)
+def without_fingerprints(path: Path) -> Path:
+    """The recorded tools have no description; those of the plant do."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        row.pop("fingerprint", None)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_the_file_is_written_kept_and_used(run, run_json, index, jargon, tmp_path):
+    out = tmp_path / "usage.jsonl"
+    mine = {"tool": "process_north_0", "requests": ["start the north line"]}
+    out.write_text(json.dumps(mine) + "\n", encoding="utf-8")
+    text = run("learn", jargon, "--index", index, "--out", out).stdout
+    assert "tools with events" in text
+    assert "tools without" in text
+    assert "128 queries from 128 events of 32 tools" in " ".join(text.split())
+    report = run_json("learn", jargon, "--index", index, "--out", out)
     assert report["accepted"]
-    assert (report["events"], report["tools"]) == (128, 32)
-    measured = ("eval", "--index", shop, "--queries", jargon, "--tier", "embed")
-    after = run_json(*measured)["tiers"]["embed"]["hit@1"]
-    run("learn", "--forget", "--index", shop)
-    assert after > run_json(*measured)["tiers"]["embed"]["hit@1"] + 0.2
+    assert (report["events"], report["rows"]) == (128, 32)
+    assert report["seen"]["after"][0] > report["seen"]["before"][0] + 0.2
+    rows = read_example_queries([out])
+    assert [row.source for row in rows] == ["hand", *["usage"] * 32]
+
+    settings = tmp_path / "engine.toml"
+    settings.write_text(f'[index]\nexample_queries = ["{out.as_posix()}"]\n')
+    search = ("search", "fleem the south, it is late", "--index", index)
+    before = run_json(*search)["hits"]
+    after = run_json(*search, "--engine-settings", settings)["hits"]
+    assert after[0]["id"] == "process_south_2"
+    assert before[0]["id"] != "process_south_2"
+    assert run_json(*search)["hits"] == before
 
 
-def test_hashed_events_name_the_setting_that_records_texts(run, shop, jargon, tmp_path):
+def test_a_refusal_writes_nothing(run, run_json, index, tmp_path):
+    events, out = tmp_path / "few.jsonl", tmp_path / "usage.jsonl"
+    events.write_text(
+        '{"query": "a", "tool": "process_north_1"}\n{"query": "b", "tool": "gone"}\n'
+        '{"query": "tell me@example.com", "tool": "process_north_1"}\n',
+        encoding="utf-8",
+    )
+    result = run("learn", events, "--index", index, "--out", out, code=3)
+    assert "not written" in result.stdout
+    assert "too few events" in result.stdout
+    assert "row 2: relevant: no tool has the id or name 'gone' (left out)" in result.stderr
+    assert "1 event left out: the query has a secret" in result.stderr
+    assert run_json("learn", events, "--index", index, "--out", out, code=3)["accepted"] is False
+    assert not out.exists()
+
+
+def test_events_of_sessions_are_learned_from(run_json, plant, jargon, tmp_path):
+    rows = [json.loads(line) for line in jargon.read_text().splitlines()]
+    path, out = recorded(tmp_path, rows[:64], content=True), tmp_path / "usage.jsonl"
+    arguments = ("learn", path, "--tools", plant, "--out", out)
+    (tmp_path / "rest.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[64:]))
+    report = run_json(*arguments, tmp_path / "rest.jsonl")
+    assert report["left_out"] == {"changed": 64}
+    without_fingerprints(path)
+    report = run_json(*arguments, tmp_path / "rest.jsonl")
+    assert report["accepted"]
+    assert (report["events"], report["tools"], report["left_out"]) == (128, 32, {})
+    assert out.exists()
+
+
+def test_hashed_events_name_the_setting_that_records_texts(run, index, jargon, tmp_path):
     rows = [json.loads(line) for line in jargon.read_text().splitlines()[:3]]
-    result = run("learn", recorded(tmp_path, rows, content=False), "--index", shop, code=1)
+    path = recorded(tmp_path, rows, content=False)
+    result = run("learn", path, "--index", index, "--out", tmp_path / "usage.jsonl", code=1)
     assert "no query with a tool that served it" in result.stderr
     assert "content=True" in result.stderr
 
 
-def test_several_files_are_learned_from_together(run_json, shop, jargon, tmp_path):
-    rows = [json.loads(line) for line in jargon.read_text().splitlines()]
-    (tmp_path / "rest.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[64:]))
-    first = recorded(tmp_path, rows[:64], content=True)
-    report = run_json("learn", first, tmp_path / "rest.jsonl", "--index", shop)
-    assert report["events"] == 128
-
-
-def test_wrong_usage_and_bad_files(run, shop, jargon, tmp_path):
-    run("learn", "--index", shop, code=2)
-    run("learn", jargon, "--index", shop, "--forget", code=2)
-    run("learn", jargon, "--index", tmp_path / "none", code=1)
+def test_wrong_usage_and_bad_files(run, index, jargon, tmp_path):
+    out = ("--out", tmp_path / "usage.jsonl")
+    run("learn", "--index", index, *out, code=2)
+    run("learn", jargon, "--index", index, code=2)
+    run("learn", jargon, *out, code=2)
+    run("learn", jargon, "--index", tmp_path / "none", *out, code=1)
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"query": "a"}\n', encoding="utf-8")
-    assert "row 1" in run("learn", bad, "--index", shop, code=1).stderr
+    assert "row 1" in run("learn", bad, "--index", index, *out, code=1).stderr

@@ -12,10 +12,11 @@ from threading import active_count
 import pytest
 
 from shortlist import Engine, demo
-from shortlist.errors import ModelError
+from shortlist.errors import ModelError, RequestError
+from shortlist.evals.learning import learn
 from shortlist.indexing import stage_models
 from shortlist.indexing.build import Build
-from shortlist.retrieval.usage import UsageEvent as Used
+from shortlist.retrieval.usage import UsageEvent
 
 from .fakes import make_tools
 from .held_encoder import OTHER, HeldEncoder, encoding_threads, until
@@ -32,8 +33,8 @@ def test_a_failure_is_told_and_tried_again(
     assert "the build failed: the model's host is down" in caplog.text
     with pytest.raises(ModelError, match="host is down"):
         engine.replace(make_tools(101), wait=True)
-    with pytest.raises(ModelError, match="host is down"):
-        engine.learn([Used("create an issue", (make_tools()[0].id,))])
+    with pytest.raises(RequestError, match=r"not all tools are encoded.*host is down"):
+        learn(engine, [UsageEvent("create an issue", (make_tools()[0].id,))])
     assert len(engine.catalog) == 101
     other.broken = None
     until(lambda: engine.build_progress.done)

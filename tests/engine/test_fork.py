@@ -22,7 +22,6 @@ from pathlib import Path
 from shortlist import Engine, State
 from shortlist.demo import load_catalog
 from shortlist.errors import ProcessError
-from shortlist.retrieval.usage import UsageEvent
 
 folder = Path(sys.argv[1])
 catalog = load_catalog()
@@ -64,8 +63,6 @@ CALLS = [
     lambda: engine.resume({}, state=State()),
     lambda: engine.replace([]),
     lambda: engine.replace([], quarantined={}),
-    lambda: engine.learn([UsageEvent("open an issue", ())]),
-    lambda: engine.forget(),
     lambda: engine.quarantine({}),
     lambda: engine.save(folder),
     lambda: engine.problems,

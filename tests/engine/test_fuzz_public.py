@@ -21,7 +21,6 @@ from shortlist import Catalog, Engine, ShortlistError, State, Tool
 from shortlist.catalog import read_tools
 from shortlist.catalog.readers import READERS
 from shortlist.config import Config
-from shortlist.retrieval.usage import UsageEvent
 
 from .fuzz_values import (
     ALLOWED,
@@ -181,18 +180,14 @@ class PublicMethods(RuleBasedStateMachine):
 
     @rule(
         reasons=either({}, {"mail/list_message": "why"}),
-        events=either([UsageEvent("list", ("mail/list_message",))], [UsageEvent(3, 4)]),  # type: ignore[arg-type]
         state=STATE,
         tool_id=IDENTITY,
     )
-    def manage(self, reasons: Any, events: Any, state: Any, tool_id: Any) -> None:
+    def manage(self, reasons: Any, state: Any, tool_id: Any) -> None:
         """What an operator does with an engine."""
         self._try(lambda: ENGINE.quarantine(reasons))
-        self._try(lambda: ENGINE.learn(events))
-        self._try(ENGINE.forget)
         self._try(lambda: ENGINE.after_call(state, tool_id))
         assert len(ENGINE.problems) >= 0
-        assert ENGINE.learned is None
 
     @rule(tools=DEFINITIONS, config=either(None), given=CONFIG)
     def new_engine(self, tools: Any, config: Any, given: Any) -> None:

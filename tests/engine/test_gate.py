@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 from shortlist import Engine, Tool
 from shortlist.errors import RequestError, UnknownToolError
 from shortlist.gating import Gate, Refusal, Rule, State, Votes, after, requires_scope
-from shortlist.indexing.builder import search_many_with
-from shortlist.retrieval.learning import RANKS_MEASURED
 
 from .conftest import TIERS, cheap_engine
 from .fakes import make_tools
@@ -222,15 +220,6 @@ class TestOneDecision:
         engine = make_engine(TOOLS, gate=Gate([Rule(requires_scope("w"))]))
         assert len(asyncio.run(self._asearch(engine))) == 10
         assert len(engine.search("create an issue")) == 0
-
-    def test_learning_sees_every_tool(self, make_engine: MakeEngine) -> None:
-        engine = make_engine(TOOLS, gate=Gate([Rule(requires_scope("never"))]))
-        vectors = engine._index.encoder
-        assert vectors is not None
-        encoded = vectors.encode(["create an issue"], query=True)
-        parts = (engine._builder, engine._searcher, engine._index)
-        [rows] = search_many_with(*parts, None, ["create an issue"], encoded)
-        assert len(rows) == RANKS_MEASURED
 
 
 class TestQuarantine:

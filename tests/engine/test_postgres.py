@@ -150,10 +150,11 @@ def test_nothing_is_saved_to_a_folder_or_learned(reader: Engine, tmp_path: Any) 
     with pytest.raises(StoreError, match="in PostgreSQL already"):
         reader.save(tmp_path / "index")
     assert not (tmp_path / "index").exists()
+    from shortlist.evals.learning import learn
     from shortlist.retrieval.usage import UsageEvent
 
-    with pytest.raises(RequestError):
-        reader.learn([UsageEvent("tell the team", ("slack/post_message",))])
+    with pytest.raises(RequestError, match="in PostgreSQL"):
+        learn(reader, [UsageEvent("tell the team", ("slack/post_message",))])
 
 
 def tool(name: str, server: str, description: str = "") -> Tool:

@@ -261,7 +261,7 @@ class TestDamage:
     def test_another_format(self, saved: Path) -> None:
         path = version_of(saved) / "manifest.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
-        with pytest.raises(StoreError, match="format 99, this version reads 6"):
+        with pytest.raises(StoreError, match="format 99, this version reads 7"):
             open_engine(saved)
 
     @pytest.mark.parametrize("key", ["format", "catalog", "model", "settings", "files"])

@@ -145,12 +145,6 @@ class TestScan:
         assert engine.quarantined == {}
         assert len(engine.view().admission.refusals) == 0
 
-    def test_what_usage_teaches_leaves_it_as_it_is(self, make_engine: MakeEngine) -> None:
-        engine = make_engine(TOOLS)
-        engine.quarantine({CALM.id: "under review"})
-        engine._publish(engine._builder.with_learned(engine._index, None))
-        assert set(engine.quarantined) == {JOKER.id, CALM.id}
-
 
 class TestPins:
     def test_a_changed_definition_is_held_back(

@@ -6,14 +6,12 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shortlist import Engine, Selection, Tool
 from shortlist.errors import CatalogError, ModelError
-from shortlist.retrieval.usage import LearnedChange
 
 from .conftest import TIERS, Models
 from .fakes import make_tools
@@ -220,28 +218,6 @@ def test_any_series_of_updates_answers_as_an_engine_built_anew(
     for query in ("copy a file 1", "keeps file 3"):
         one, other = (each.search(query, tier=tier, k=60) for each in (opened, fresh))
         assert [(hit.id, hit.score) for hit in one] == [(hit.id, hit.score) for hit in other]
-
-
-def test_what_was_learned_applies_to_all_tools_after_an_update(make_engine: MakeEngine) -> None:
-    engine = make_engine(make_tools(60))
-    index = engine._index
-    assert index.vectors is not None
-    dim = index.vectors.values.shape[1]
-    random = np.random.default_rng(0)
-    learned = LearnedChange(
-        matrix=random.normal(size=(dim, dim)).astype(np.float32) / 20,
-        encoder_fingerprint=index.vectors.encoder_fingerprint,
-        events=2,
-    )
-    engine._use_learned(learned)
-    gone = index.tools[0].id
-    engine.replace([tool for tool in make_tools(62) if tool.id != gone])
-    assert engine.learned == {"events": 2}
-    dense = engine._index.dense
-    assert dense is not None
-    assert engine._index.learned is not None
-    expected = engine._index.learned.vectors(engine._index.tool_vectors)
-    np.testing.assert_allclose(dense.values, expected, atol=1e-6)
 
 
 def test_an_opened_folder_is_not_written_to(make_engine: MakeEngine, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from shortlist import Engine, Rule, ShortlistError, State, Tool
 from shortlist.errors import RequestError
+from shortlist.evals.learning import learn
 from shortlist.gating import requires_scope
 
 TOOLS = [Tool(f"do_{i}", "s", f"does thing {i}") for i in range(12)]
@@ -29,8 +30,8 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "save to a number": (lambda e: e.save(3), "no folder"),
     "save to half a pair": (lambda e: e.save("\ud800"), "no folder"),
     "open a null": (lambda _: Engine.open("\0"), "no folder"),
-    "learn a number": (lambda e: e.learn([3]), r"events\[0\]: a UsageEvent"),
-    "learn nothing": (lambda e: e.learn(None), "events: a list"),
+    "learn a number": (lambda e: learn(e, [3]), r"events\[0\]: a UsageEvent"),
+    "learn nothing": (lambda e: learn(e, None), "events: a list"),
     "details of a number": (lambda e: e.view().details(3), "names: a list"),
     "update to nothing": (lambda e: e.replace(None), "tools: a list"),
     "update a server to nothing": (

@@ -387,7 +387,7 @@ async def test_the_page_names_every_field_of_every_event(tmp_path):
         await use(client)
     page = (Path(shortlist.__file__).parent / "docs" / "observing.md").read_text(encoding="utf-8")
     head = {"kind", "turn_id", "session", "turn", "at"}
-    of_a_check = {"tool", "status", "denied", "nearest", "problems", "ms"}
+    of_a_check = {"tool", "status", "denied", "nearest", "problems", "ms", "fingerprint"}
     for kind, rows in by_kind(path).items():
         (line,) = re.findall(
             rf"^\| `{kind}`(?:, further fields)? \| [^|`]*(?:`\w+` \w+)? \| (.*) \|$", page, re.M

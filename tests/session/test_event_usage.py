@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from shortlist import Engine, Tool
 from shortlist.errors import EventError
 from shortlist.retrieval.usage import UsageEvent
-from shortlist.session import usage_of_events
+from shortlist.session import Recorder, usage_of_events
 
 
 def message(text: str | None, session: str = "a") -> dict[str, Any]:
@@ -25,9 +26,9 @@ def search(text: str, *found: str) -> dict[str, Any]:
     return {**row, "content": {"query": text}}
 
 
-def call(tool_id: str, outcome: str = "ok") -> dict[str, Any]:
+def call(tool_id: str, outcome: str = "ok", **values: Any) -> dict[str, Any]:
     row = {"kind": "call", "turn_id": "g/1", "session": "g", "tool": tool_id}
-    return {**row, "status": "passed", "outcome": outcome, "ok": outcome == "ok"}
+    return {**row, "status": "passed", "outcome": outcome, "ok": outcome == "ok", **values}
 
 
 def test_calls_belong_to_the_message_before_them_in_their_session() -> None:
@@ -74,3 +75,35 @@ def test_lines_that_are_no_events_are_told_and_left_out() -> None:
     usage = usage_of_events([*broken, call("a/b"), message("list"), result("a/b")])
     assert usage.events == [UsageEvent("list", ("a/b",))]
     assert [str(problem)[:6] for problem in usage.problems] == ["line 1", "a/1: n"]
+
+
+def test_events_have_the_profile_and_the_definition_at_the_call() -> None:
+    usage = usage_of_events(
+        [
+            {**search("who owes us", "billing/list"), "client": "work"},
+            call("billing/list", fingerprint="f1"),
+            call("mail/send"),
+            message("send it"),
+            {**call("mail/send", fingerprint="f2"), "session": "a"},
+            result("mail/send"),
+        ]
+    )
+    assert usage.events == [
+        UsageEvent("who owes us", ("billing/list", "mail/send"), "work", {"billing/list": "f1"}),
+        UsageEvent("send it", ("mail/send",), None, {"mail/send": "f2"}),
+    ]
+
+
+def test_a_session_records_the_fingerprint_of_what_was_called() -> None:
+    events: list[Any] = []
+    engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+    session = engine.session(events=Recorder(events.append, content=True))
+    session.turn("list the invoices")
+    verdict = session.check("billing/list_invoices", {})
+    session.check("billing/none", {})
+    session.result(verdict, "INV-7")
+    [event] = usage_of_events(event.to_dict() for event in events).events
+    tool = engine.catalog.get("billing/list_invoices")
+    assert event.fingerprints == {tool.id: tool.fingerprint}
+    checks = [event for event in events if event.kind == "call"]
+    assert [check.fingerprint is None for check in checks] == [False, True]
