@@ -12,11 +12,11 @@ from pathlib import Path
 
 from ...catalog import Tool
 from ...engine import Engine
-from ...retrieval.usage import UsageEvent
 from ...evals.learning import learn
 from ...evals.report import Table
-from .enrichment_gain import Asked, read_asked, read_catalog
+from ...retrieval.usage import UsageEvent
 from ..publishing.record import Record, provenance, write_record
+from .enrichment_gain import Asked, read_asked, read_catalog
 
 _COLUMNS = (
     *("set", "queries for", "queries", "hit@1 before", "hit@1 after", "recall@10 before"),
