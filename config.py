@@ -235,8 +235,8 @@ class SessionConfig(Section):
     pinned: tuple[str, ...] = ()
     operator: str = ""
     pool_tokens: int = Field(default=3_000, ge=0)
-    turn_tokens: int = Field(default=600, ge=0)
-    list_tokens: int = Field(default=1_200, ge=0)
+    turn_tokens: int = Field(default=400, ge=0)
+    list_tokens: int = Field(default=2_000, ge=0)
     context_tokens: int = Field(default=200_000, ge=1)
     pass_through: float = Field(default=0.03, ge=0, le=1)
     summaries: Path | None = None

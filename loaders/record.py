@@ -28,7 +28,7 @@ from .providers.provider import Function, SearchContent
 from .schemas import MissingDefinition, SchemaLoader
 from .summaries import shared_summaries
 
-_TURN_LINE_TOKENS = 300
+_TURN_LINE_TOKENS = 450
 """Tokens of lines that any turn may add, where the head has no line for each tool."""
 _MAX_CHANGED_SHARE = 0.25
 """The head is written again if more of it is wrong than this share of its tools."""
@@ -691,10 +691,9 @@ class ReadRecord:
     ) -> Lines:
         """Lines of tools without a definition, of called servers, and of further tools found."""
         required = list(required)
-        room = max(
-            self._settings.pool_tokens - (self.head.pool_tokens if self.head else 0),
-            0,
-        )
+        room = self._settings.pool_tokens
+        if self.head is not None and self.head.levels:
+            room = max(room - self.head.pool_tokens, 0)
         for server in self._called_servers:
             unread = [
                 tool
