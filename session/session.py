@@ -366,8 +366,8 @@ class Session:
             votes: votes of the servers about their own tools, for this step.
 
         Returns:
-            A turn. `answer` has the content of the answer in the session's format; if nothing fits,
-            it says so.
+            A turn. `answer` has the content of the answer as the provider takes it. It says so if
+            nothing fits.
 
         Raises:
             RequestError: the query is empty or no text, or `call_id` is no id.
@@ -597,7 +597,7 @@ class Session:
             return tool_id
 
     def request(self, messages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-        """The arguments of the next request to the model, in the session's format.
+        """The arguments of the next request to the model, as the provider takes them.
 
         Args:
             messages: the conversation so far, without a system prompt.
