@@ -90,8 +90,6 @@ class Broker:
 
     Attributes:
         calls: the calls that have ended, in the order of their end.
-        append: messages to add to the conversation: definitions of tools that were not offered
-            before.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Recorded events: tools offered, how the prompt shows them, and checks of calls.
+"""Recorded events: tools offered, what the model reads of them, and checks of calls.
 
 Events have no text of messages or of descriptions, unless `content` is requested. For a denied tool
 they have only the id, the reason, and the tools that unlock it.
@@ -120,7 +120,7 @@ class TurnEvent:
         reason: why it abstained.
         fits: probability that any tool fits the query; None without a decision.
         dropped: number of tools found that the tier's threshold dropped.
-        tokens: tokens of all text about tools in the prompt; None without a format.
+        tokens: tokens of all text about tools in the prompt; None without a provider.
         timings: milliseconds: totals `search` and `session`, and each stage of the searches.
         content: queries, descriptions of candidates, and servers' reasons for excluded tools, if
             requested.

@@ -124,12 +124,12 @@ class Recorder:
         self(CallEvent.of(verdict, EventOrigin.now(session, turn), ms=ms, content=self._content))
 
     def prompt(self, session: str, turn: int, prompt: Shown) -> None:
-        """Record how the prompt shows a turn's tools.
+        """Record what a turn shows the model of its tools.
 
         Args:
             session: id of the session.
             turn: number of the turn.
-            prompt: the rendered prompt, `Turn.shown`.
+            prompt: what the turn shows, `Turn.shown`.
 
         Example:
             >>> from shortlist import Engine, Tool

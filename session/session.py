@@ -364,8 +364,8 @@ class Session:
             votes: votes of the servers about their own tools, for this step.
 
         Returns:
-            A turn. `answer` has the content of the answer in the session's format; if nothing fits,
-            it says so.
+            A turn. `answer` has the content of the answer as the provider takes it. It says so if
+            nothing fits.
 
         Raises:
             RequestError: the query is empty or no text, or `call_id` is no id.
@@ -616,7 +616,7 @@ class Session:
             self._record.note_read(tools, level)
 
     def request(self, messages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-        """The arguments of the next request to the model, in the session's format.
+        """The arguments of the next request to the model, as the provider takes them.
 
         Args:
             messages: the conversation so far, without a system prompt.

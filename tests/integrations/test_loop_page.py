@@ -1,10 +1,11 @@
-"""docs/loop.md, run with the providers' own libraries against servers on this machine."""
+"""docs/loop.md, run with the providers' own packages against a server that checks each request."""
 
 from __future__ import annotations
 
 import http.client
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any, get_args
@@ -17,9 +18,10 @@ from shortlist import Gate, Rule, State, Tool
 from shortlist.demo import load_catalog
 from shortlist.gating import Provides, after, milestone, not_, requires_scope
 from shortlist.gating.verdict import Status
-from shortlist.loaders.render import renderer_for
-
-from .provider_servers import SEARCH, Chat, Messages, Provider, Responses, serving
+from shortlist.loaders.providers import provider_name
+from shortlist.tests.providers.checking_server import CheckingServer, Conversation
+from shortlist.tests.providers.definition_rules import Rules
+from shortlist.tests.providers.scripted_replies import Call, Reply, ToolSearch
 
 _PAGE = Path(shortlist.__file__).parent / "docs" / "loop.md"
 _NUMBER = {
@@ -41,15 +43,18 @@ GATE = Gate(
         Rule(requires_scope("delete"), tools="billing/delete_*"),
     ]
 )
-FORMATS: list[tuple[type[Provider], int, str]] = [
-    (Chat, 0, "openai"),
-    (Responses, 1, "openai_responses"),
-    (Messages, 2, "anthropic_call_tool"),
-    (Messages, 2, "anthropic_search"),
-    (Messages, 2, "anthropic"),
-    (Chat, 0, "openai_call_tool"),
-    (Responses, 1, "openai_responses_call_tool"),
-    (Responses, 1, "openai_responses_search"),
+#: Place of the loop on the page, and the way.
+LOOPS = [
+    (0, "call_tool"),
+    (0, "list"),
+    (1, "call_tool"),
+    (1, "append"),
+    (1, "search"),
+    (1, "list"),
+    (2, "call_tool"),
+    (2, "append"),
+    (2, "search"),
+    (2, "list"),
 ]
 
 
@@ -62,25 +67,76 @@ def lines_of_code(block: str) -> int:
     return sum(bool(line.strip()) for line in block.splitlines())
 
 
+def code_of_loop(place: int, way: str) -> str:
+    """The code of a loop as the page says to write it for a way."""
+    code = re.sub(r'session\("(\w+)"', rf'session("\1", tools="{way}"', blocks()[place])
+    if way == "append":
+        code = code.replace("client.messages.create", "client.beta.messages.create")
+    return code
+
+
+def calling(tool_id: str, arguments: Any, way: str) -> Call:
+    """A call as a model writes it that reads of the tool in this way."""
+    if way == "list":
+        return Call(provider_name(tool_id), arguments)
+    return Call("call_tool", {"tool": tool_id, "arguments": arguments})
+
+
+def answers(conversation: Conversation) -> list[Any]:
+    """The answers to calls of the model in the last request, in order."""
+    request = conversation.requests[-1].body
+    by_call: dict[str, Any] = {}
+    for message in request.get("messages", request.get("input", ())):
+        blocks = message.get("content") if isinstance(message.get("content"), list) else []
+        for answer in (message, *blocks):
+            call_id = answer.get("tool_call_id") or answer.get("tool_use_id")
+            if str(answer.get("type")).endswith("_output"):
+                call_id = answer["call_id"]
+            if call_id is not None:
+                by_call[call_id] = answer.get("content", answer.get("output", answer.get("tools")))
+    # Without the searches that the session made itself.
+    return [answer for call, answer in by_call.items() if not call.startswith("call_shortlist")]
+
+
+def meaning(answer: Any) -> Any:
+    """The status of a call that was not made, or the answer."""
+    try:
+        value = json.loads(answer)
+    except (TypeError, ValueError):
+        return answer
+    return value.get("status") or value["error"] if isinstance(value, dict) else answer
+
+
+@pytest.fixture
+def conversation(
+    checking_server: CheckingServer, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Conversation]:
+    """The providers' services, where the packages look for them."""
+    # In the way `list`, this model also calls tools that it does not have.
+    served = checking_server.conversation(Rules(unavailable_calls=True))
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", served.url)
+    monkeypatch.setenv("OPENAI_BASE_URL", served.openai_url)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    yield served
+    assert served.refusals == []
+
+
 def test_the_loops_and_the_web_service_have_at_most_15_lines_of_a_users_code() -> None:
-    *loops, _search, _resume, service, _check, _test = blocks()
+    *loops, _append, _search, _resume, service, _check, _test = blocks()
     assert [lines_of_code(loop) for loop in loops] == [15, 15, 15]
     assert lines_of_code(service) == 15
 
 
-def seven(tool_id: str, number: Any = "7") -> tuple[str, Any]:
-    return tool_id, number if isinstance(number, dict) else {"number": number}
+def seven(tool: str, number: Any = "7") -> tuple[str, Any]:
+    return f"billing/{tool}", number if isinstance(number, dict) else {"number": number}
 
 
-@pytest.mark.parametrize(("kind", "place", "style"), FORMATS, ids=[f[2] for f in FORMATS])
-def test_an_agent_over_eight_turns(
-    kind: type[Provider],
-    place: int,
-    style: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(("place", "way"), LOOPS)
+def test_an_agent_over_ten_turns(
+    place: int, way: str, conversation: Conversation, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Gates, parallel calls, wrong and cut arguments, a failing tool, and a resumed session."""
+    """Gates, parallel calls, wrong and cut arguments, a failing tool, searches, and a resume."""
     ran: list[tuple[str, Any]] = []
     together = Barrier(2, timeout=60)
 
@@ -92,87 +148,58 @@ def test_an_agent_over_eight_turns(
             raise ConnectionError("smtp://user:secret@mail is down")
         return f"{tool.name} is done"
 
-    provider = kind()
-    with serving(provider) as address:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", address)
-        monkeypatch.setenv("OPENAI_BASE_URL", address)
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
-        monkeypatch.setenv("OPENAI_API_KEY", "none")
-        code = re.sub(r'format="\w+"', f'format="{style}"', blocks()[place])
-        state = State(scopes={"delete"})
-        names: dict[str, Any] = {"tools": TOOLS, "gate": GATE, "state": state, "run": run}
-        exec(compile(code, "loop.md", "exec"), names)
+    names: dict[str, Any] = {
+        "tools": TOOLS,
+        "gate": GATE,
+        "state": State(scopes={"delete"}),
+        "run": run,
+    }
+    exec(compile(code_of_loop(place, way), "loop.md", "exec"), names)
 
-        def ask(request: str, *script: Any) -> list[Any]:
-            """The statuses, or texts, of the answers to the calls of one turn."""
-            provider.script = [*script, f"{request}: done."]
-            before = len(provider.requests)
-            text = names["answer"](names["session"], names["messages"], request)
-            assert text == f"{request}: done."
-            assert not provider.script
-            calls = [
-                f"call_{number}_{call}"
-                for number, step in enumerate(script, before + 1)
-                for call in range(len(step))
-            ]
-            answers = provider.answers()
-            found = []
-            for call in calls:
-                try:
-                    answer = json.loads(answers[call])
-                    is_object = isinstance(answer, dict)
-                    found.append(
-                        answer.get("status") or answer["error"] if is_object else answers[call]
-                    )
-                except (TypeError, ValueError):
-                    found.append(answers[call])
-            return found
+    def ask(request: str, *script: list[Any]) -> list[Any]:
+        """The statuses, or texts, of the answers to the calls of one turn."""
+        steps = [
+            [call if isinstance(call, Call | ToolSearch) else calling(*call, way) for call in step]
+            for step in script
+        ]
+        conversation.script(*(Reply("", step) for step in steps), f"{request}: done.")
+        text = names["answer"](names["session"], names["messages"], request)
+        assert text == f"{request}: done."
+        count = sum(map(len, steps))
+        return [meaning(answer) for answer in answers(conversation)[-count:]] if count else []
 
-        ask_pay = [seven("billing/approve"), seven("billing/pay")]
-        assert ask("1 list the invoices of acme", [seven("billing/list_invoices")]) == [
-            "list_invoices is done"
-        ]
-        assert (
-            ask(
-                "2 show the invoices 7 and 8",
-                [seven("billing/get_invoice"), seven("billing/get_invoice", "8")],
-            )
-            == ["get_invoice is done"] * 2
-        )
-        assert ask("3 pay invoice 7", [seven("billing/pay")], ask_pay) == [
-            "denied",
-            "approve is done",
-            "pay is done",
-        ]
-        assert ask("4 pay invoice 7 again", [seven("billing/pay"), seven("billing/pay")]) == [
-            "denied",
-            "denied",
-        ]
-        assert ask("5 remind the customer of invoice 7", [seven("billing/remind")]) == [
-            "tool_failed"
-        ]
-        wrong = [("billing/list_invoices", '{"number": "7'), seven("billing/list_invoices", {})]
-        assert ask("6 list the invoices", wrong, [seven("billing/list_invoices")]) == [
-            "invalid",
-            "invalid",
-            "list_invoices is done",
-        ]
-        # Another process, in which the user may not delete any more.
-        stored = json.loads(json.dumps([names["session"].save(), names["messages"]]))
-        resumed = names["engine"].resume(stored[0], state=State())
-        names |= {"session": resumed, "messages": stored[1]}
-        assert ask("7 delete invoice 8", [seven("billing/delete_invoice", "8")]) == ["denied"]
-        assert ask("8 thanks") == []
-        if (searches := renderer_for(style).search_kind) is not None:
-            # The model asks for a tool, twice, and calls what was found; a search may be wrong.
-            twice = [(SEARCH, "post a message in slack"), (SEARCH, {"query": ""})]
-            post = ("slack/post_message", {"channel_id": "C0123456789", "text": "paid"})
-            assert ask("9 say that it is paid", twice)[1:] == (
-                ["invalid"] if searches == "function" else ["[]"]
-            )
-            assert ask("10 now post it", [post]) == ["post_message is done"]
-            ran.pop()
-        names["client"].close()
+    assert ask("1 list the invoices of acme", [seven("list_invoices")]) == ["list_invoices is done"]
+    both = [seven("get_invoice"), seven("get_invoice", "8")]
+    assert ask("2 show the invoices 7 and 8", both) == ["get_invoice is done"] * 2
+    assert ask("3 pay invoice 7", [seven("pay")], [seven("approve"), seven("pay")]) == [
+        "denied",
+        "approve is done",
+        "pay is done",
+    ]
+    assert ask("4 pay invoice 7 again", [seven("pay"), seven("pay")]) == ["denied", "denied"]
+    assert ask("5 remind the customer of invoice 7", [seven("remind")]) == ["tool_failed"]
+    wrong = [("billing/list_invoices", '{"number": "7'), seven("list_invoices", {})]
+    assert ask("6 list the invoices", wrong, [seven("list_invoices")]) == [
+        "invalid",
+        "invalid",
+        "list_invoices is done",
+    ]
+    # Another process, in which the user may not delete any more.
+    stored = json.loads(json.dumps([names["session"].save(), names["messages"]]))
+    resumed = names["engine"].resume(stored[0], state=State())
+    names |= {"session": resumed, "messages": stored[1]}
+    assert ask("7 delete invoice 8", [seven("delete_invoice", "8")]) == ["denied"]
+    assert ask("8 thanks") == []
+    # The model asks for a tool, and calls what was found; a search may be wrong.
+    is_item = place == 1 and way == "search"
+    found, empty = (
+        ToolSearch({"query": query}) if is_item else Call("search_tools", {"query": query})
+        for query in ("post a message in slack", "")
+    )
+    assert ask("9 say that it is paid", [found, empty])[1:] == ([[]] if is_item else ["invalid"])
+    post = ("slack/post_message", {"channel_id": "C0123456789", "text": "paid"})
+    assert ask("10 now post it", [post]) == ["post_message is done"]
+    names["client"].close()
     assert [name for name, _ in ran] == [
         "list_invoices",
         "get_invoice",
@@ -181,66 +208,58 @@ def test_an_agent_over_eight_turns(
         "pay",
         "remind",
         "list_invoices",
+        "post_message",
     ]
     assert "secret" in caplog.text
-    assert "secret" not in json.dumps(provider.requests)
-    roles = [message.get("role") for message in names["messages"]]
-    assert roles.count("user") >= 8
-    if renderer_for(style).search_kind is not None:
-        # What the cache covers before the conversation stays until the scope is revoked.
-        covered = [
-            json.dumps([tool for tool in sent["tools"] if not tool.get("defer_loading")])
-            for sent in provider.requests[:-2]
-        ]
-        assert len(set(covered)) == 1
+    assert "secret" not in str([request.raw for request in conversation.requests])
+    if way != "list":
+        assert conversation.prefix_breaks() == []
 
 
-def test_a_web_service_keeps_a_session_for_each_user(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_web_service_keeps_a_session_for_each_user(conversation: Conversation) -> None:
     loop, *_, service, _check, _test = blocks()
-    provider = Chat()
     scopes = {"ann": {"delete"}, "bob": set[str]()}
-    with serving(provider) as address:
-        monkeypatch.setenv("OPENAI_BASE_URL", address)
-        monkeypatch.setenv("OPENAI_API_KEY", "none")
-        names: dict[str, Any] = {
-            "tools": TOOLS,
-            "gate": GATE,
-            "state": State(),
-            "run": lambda tool, _: f"{tool.name} is done",
-            "store": {},
-            "scopes_of": scopes.__getitem__,
-        }
-        exec(compile(f"{loop}\n{service}", "loop.md", "exec"), names)
-        config = uvicorn.Config(names["app"], port=0, log_level="error", lifespan="off")
-        server = uvicorn.Server(config)
-        thread = Thread(target=server.run, daemon=True)
-        thread.start()
-        while not server.started:
-            thread.join(0.01)
-            assert thread.is_alive()
-        port = server.servers[0].sockets[0].getsockname()[1]
+    names: dict[str, Any] = {
+        "tools": TOOLS,
+        "gate": GATE,
+        "state": State(),
+        "run": lambda tool, _: f"{tool.name} is done",
+        "store": {},
+        "scopes_of": scopes.__getitem__,
+    }
+    exec(compile(f"{loop}\n{service}", "loop.md", "exec"), names)
+    config = uvicorn.Config(names["app"], port=0, log_level="error", lifespan="off")
+    server = uvicorn.Server(config)
+    thread = Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        thread.join(0.01)
+        assert thread.is_alive()
+    port = server.servers[0].sockets[0].getsockname()[1]
 
-        def ask(user: str, text: str, *script: Any) -> str:
-            provider.script = [*script, "Done."]
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-            connection.request("POST", f"/{user}", json.dumps({"text": text}))
-            answer = json.loads(connection.getresponse().read())
-            connection.close()
-            assert answer == {"text": "Done."}
-            # What is stored is JSON.
-            names["store"] = json.loads(json.dumps(names["store"]))
-            return next(reversed(provider.answers().values()))
+    def ask(user: str, text: str, *script: Reply) -> str:
+        conversation.script(*script, "Done.")
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection.request("POST", f"/{user}", json.dumps({"text": text}))
+        answer = json.loads(connection.getresponse().read())
+        connection.close()
+        assert answer == {"text": "Done."}
+        # What is stored is JSON.
+        names["store"] = json.loads(json.dumps(names["store"]))
+        return answers(conversation)[-1]
 
-        delete = [seven("billing/delete_invoice", "8")]
-        assert ask("ann", "delete invoice 8", delete) == "delete_invoice is done"
-        assert json.loads(ask("bob", "delete invoice 8", delete))["status"] == "denied"
-        scopes["ann"] = set()
-        assert json.loads(ask("ann", "delete invoice 8", delete))["status"] == "denied"
-        first = [m["content"] for m in provider.requests[-1]["messages"] if m["role"] == "user"]
-        assert first == ["delete invoice 8", "delete invoice 8"]
-        server.should_exit = True
-        thread.join(60)
-        names["client"].close()
+    delete = Reply("", [calling(*seven("delete_invoice", "8"), "call_tool")])
+    assert ask("ann", "delete invoice 8", delete) == "delete_invoice is done"
+    assert json.loads(ask("bob", "delete invoice 8", delete))["status"] == "denied"
+    scopes["ann"] = set()
+    assert json.loads(ask("ann", "delete invoice 8", delete))["status"] == "denied"
+    first = [
+        m["content"] for m in conversation.requests[-1].body["messages"] if m["role"] == "user"
+    ]
+    assert first == ["delete invoice 8", "delete invoice 8"]
+    server.should_exit = True
+    thread.join(60)
+    names["client"].close()
 
 
 def test_the_steps_without_handle() -> None:
@@ -258,7 +277,7 @@ def test_the_test_without_a_model() -> None:
     exec(compile(blocks()[-1], "loop.md", "exec"), names)
     names["test_the_feed_is_read"]()
     # The form that the page names for Anthropic.
-    session = engine.session(format="anthropic_call_tool")
+    session = engine.session("anthropic")
     session.turn("what is new in the feed?")
     given = {"tool": "web/read_feed", "arguments": {"url": "https://example.org"}}
     call = {"type": "tool_use", "id": "call_1", "name": "call_tool", "input": given}
@@ -274,10 +293,10 @@ def test_every_status_is_on_the_page() -> None:
 
 def test_the_answer_to_a_search_without_handle() -> None:
     session = shortlist.Engine.from_tools(TOOLS, tiers=["lexical"]).session(
-        format="openai_responses_search", pass_through=0
+        "openai_responses", tools="search", pass_through=0
     )
     session.turn("pay invoice 7")
     names: dict[str, Any] = {"session": session, "messages": []}
-    exec(compile(blocks()[3], "loop.md", "exec"), names)
+    exec(compile(blocks()[4], "loop.md", "exec"), names)
     assert names["messages"][0]["call_id"] == "call_1"
     assert "slack__" in json.dumps(names["messages"])

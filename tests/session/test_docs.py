@@ -22,8 +22,9 @@ def test_the_examples_do_what_the_page_says() -> None:
 
 
 def test_what_the_pages_say_of_a_turn_is_there() -> None:
-    text = "".join(path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md")))
+    pages = [path for path in sorted(DOCS.glob("*.md")) if path.name != "renamed.md"]
+    text = "".join(path.read_text(encoding="utf-8") for path in pages)
     named = set(re.findall(r"`turn\.(\w+)`", text))
     assert named
-    for name in named - {"passing", "details", "missing", "changed_bytes", "working_tokens"}:
+    for name in named:
         assert name in Turn.__dataclass_fields__ or hasattr(Turn, name), name
