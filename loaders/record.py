@@ -281,6 +281,7 @@ class ReadRecord:
         self._summaries = shared_summaries(admission.index.summaries, self._settings.summaries)
         departures, changed_ids = [], []
         rows, tools = admission.index.rows, admission.tools
+        self._quarantined = {name for name in self._quarantined if not admission.admits(name)}
         for tool_id, read in list(self._tools.items()):
             if admission.admits(tool_id):
                 if read.is_withdrawn and tool_id in self._untold:
@@ -494,7 +495,9 @@ class ReadRecord:
         self._declare_again(map(str, saved["declared"]), admission)
         self._use_quarantine(admission.quarantined_ids)
         if self._provider is not None and self._way == "list":
+            saved_list = self._tools_in_list()
             self._write_list(admission)
+            self._head_is_new = self._tools_in_list() != saved_list
         self._use_deferred(admission)
 
     def _declare_again(self, tool_ids: Iterable[str], admission: Admission) -> None:
@@ -593,7 +596,7 @@ class ReadRecord:
             pool_tokens=settings.pool_tokens,
             whole_catalog_tokens=int(settings.context_tokens * settings.pass_through),
         )
-        if head is self.head:
+        if head == self.head:
             return
         before, self.head = self.head, head
         self._head_is_new = True
@@ -930,7 +933,10 @@ class ReadRecord:
 
     def _note_text(self, text: object, tool_ids: Sequence[str]) -> None:
         if tool_ids:
-            self._texts[_fingerprint(text)] = tuple(dict.fromkeys(tool_ids))
+            fingerprint = _fingerprint(text)
+            self._texts[fingerprint] = tuple(dict.fromkeys(tool_ids))
+            # The same text may have been dropped while one of its tools was quarantined.
+            self._dropped.discard(fingerprint)
 
     # The way `list`.
 
@@ -946,6 +952,9 @@ class ReadRecord:
     def _list_latest(self, tool: Tool) -> None:
         self._listed.pop(tool.id, None)
         self._listed[tool.id] = None
+
+    def _tools_in_list(self) -> dict[str, ReadTool]:
+        return {tool_id: read for tool_id, read in self._tools.items() if read.place == "list"}
 
     def _write_list(self, admission: Admission) -> tuple[MissingDefinition, ...]:
         """The tools of the list: those found or called last, as many as fit, in order of id."""

@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.loaders.render.provider_tools import ANTHROPIC_LENGTH, OPENAI_LENGTH, provider_name
+from shortlist.loaders.providers import PROVIDERS, provider_name
+
+ANTHROPIC_LENGTH = PROVIDERS["anthropic"].name_length
+OPENAI_LENGTH = PROVIDERS["openai"].name_length
 
 ids = st.text(max_size=80) | st.text(alphabet="ab_-/ ", max_size=80)
 
