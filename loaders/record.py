@@ -281,7 +281,6 @@ class ReadRecord:
         self._summaries = shared_summaries(admission.index.summaries, self._settings.summaries)
         departures, changed_ids = [], []
         rows, tools = admission.index.rows, admission.tools
-        self._quarantined = {name for name in self._quarantined if not admission.admits(name)}
         for tool_id, read in list(self._tools.items()):
             if admission.admits(tool_id):
                 if read.is_withdrawn and tool_id in self._untold:
@@ -935,8 +934,6 @@ class ReadRecord:
         if tool_ids:
             fingerprint = _fingerprint(text)
             self._texts[fingerprint] = tuple(dict.fromkeys(tool_ids))
-            # The same text may have been dropped while one of its tools was quarantined.
-            self._dropped.discard(fingerprint)
 
     # The way `list`.
 

@@ -64,6 +64,10 @@ async def test_a_changed_definition_waits_until_it_is_approved(tmp_path):
         pins = Pins.read(path)
         assert "files/new_file" in pins
         pins.approve([made.fleet.engine.catalog.get("files/read_file")]).save(path)
+        # The model has read the old definition: it gets the new one before its call is made.
+        answered = await client.call_tool("call_tool", {"name": "files/read_file"})
+        assert answered.is_error
+        assert "Read any file." in text_of(answered)
         assert not (await client.call_tool("call_tool", {"name": "files/read_file"})).is_error
         assert "files/read_file" in await found_by(client, "read a file")
 
