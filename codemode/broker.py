@@ -34,7 +34,7 @@ class CallChecks(Protocol):
         """The tools that may be used now."""
         ...
 
-    def check(self, name: str, arguments: object = None) -> Verdict:
+    def check(self, name: str, arguments: object = None, *, by_script: bool = False) -> Verdict:
         """The verdict on a call."""
         ...
 
@@ -165,7 +165,7 @@ class Broker:
             raise ValueError(f"{name}: an argument cannot be sent: {error}") from None
         running_call.arguments = arguments
         # A thread would take longer than the check.
-        verdict = self._check_call(tool.id, arguments)
+        verdict = self._checks.check(tool.id, arguments, by_script=True)
         if verdict.tool is None or not verdict.passed:
             running_call.status = verdict.status
             error_type: type[Exception] = (
@@ -189,13 +189,6 @@ class Broker:
         running_call.result_chars = len(json.dumps(value, ensure_ascii=False, default=str))
         running_call.status, running_call.ok = "ok", True
         return value
-
-    def _check_call(self, tool_id: str, arguments: Mapping[str, Any]) -> Verdict:
-        """The session's verdict. A permitted tool that was not offered is offered now."""
-        verdict = self._checks.check(tool_id, arguments)
-        if verdict.status == "promoted":
-            verdict = self._checks.check(tool_id, arguments)
-        return verdict
 
     async def _require_grant(
         self, running_call: _RunningCall, name: str, tool: Tool, verdict: Verdict

@@ -40,6 +40,7 @@ _MAX_NAMES = 20
 """Most tools that a line names as no longer available."""
 _WITHDRAWN = "A tool definition was withdrawn here."
 _LINES_HEADING = "Also found; call them with call_tool:\n"
+_LINES_HEADING_WITHOUT_LIST = "Also found:\n"
 
 Place: TypeAlias = Literal["head", "messages", "list"]
 
@@ -833,12 +834,18 @@ class ReadRecord:
             describe(tool, Level.SUMMARY, self._summaries.of(tool))
             for tool in step.without_definition
         ]
+        has_list = self._provider is not None and self._provider.has_list
+        heading = _LINES_HEADING if has_list else _LINES_HEADING_WITHOUT_LIST
+        named_label = "Also found, with a line above"
+        named_label += "; call them with call_tool" if has_list else ""
         parts = [
             self._naming("No longer available", removed),
             self._naming("Available again", restored),
-            self._naming("Also found, with a line above; call them with call_tool", step.named),
+            self._naming(
+                f"{named_label}; call them with call_tool" if has_list else named_label, step.named
+            ),
             f"{LOADED_HEADING}{chr(10).join(definitions)}" if definitions else "",
-            f"{_LINES_HEADING}{step.lines.text}".rstrip("\n") if step.lines.text else "",
+            f"{heading}{step.lines.text}".rstrip("\n") if step.lines.text else "",
         ]
         return "".join(f"{part}\n" for part in parts if part)
 

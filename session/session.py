@@ -418,7 +418,14 @@ class Session:
             return None
         return read_query(arguments)
 
-    def check(self, name: str, arguments: object = None, *, votes: Votes | None = None) -> Verdict:
+    def check(
+        self,
+        name: str,
+        arguments: object = None,
+        *,
+        votes: Votes | None = None,
+        by_script: bool = False,
+    ) -> Verdict:
         """Whether a call by the model may run, and if not, what the model should change.
 
         The check records no call; `result` does. Arguments are not changed, but a `null` that the
@@ -432,6 +439,8 @@ class Session:
             arguments: the arguments as the provider gives them: an object, its JSON text, or None
                 or an empty text if there are none. A text that is cut off is `invalid`.
             votes: votes of the servers about their own tools, for this step.
+            by_script: whether a script of the model calls, for which the model reads no verdict. So
+                none is `promoted`.
 
         Returns:
             A verdict. If it passed, call `verdict.tool.id` with `verdict.arguments` and report to
@@ -454,7 +463,8 @@ class Session:
             verdict = view.check(name, arguments)
             if verdict.status == "unknown" and self._provider is not None:
                 verdict = own_tool_verdict(name, arguments) or verdict
-            verdict = self._judge(view, verdict)
+            if not by_script:
+                verdict = self._judge(view, verdict)
             if refusal := self._refusal_after_waiting_calls(view, verdict, votes):
                 verdict = Verdict("denied", name, refusal=refusal)
             if verdict.passed and verdict.tool is not None:

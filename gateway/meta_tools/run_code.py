@@ -234,10 +234,10 @@ class _ClientChecks:
         """The tools that the client may use now."""
         return self._client.view()
 
-    def check(self, name: str, arguments: object = None) -> Verdict:
+    def check(self, name: str, arguments: object = None, *, by_script: bool = False) -> Verdict:
         """The verdict on a call. A refusal is recorded."""
-        verdict = self._client.check(name, arguments)
-        if verdict.status not in ("passed", "promoted"):
+        verdict = self._client.check(name, arguments, by_script=by_script)
+        if not verdict.passed:
             with self.recorded_event(verdict):
                 pass
         return verdict

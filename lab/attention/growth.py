@@ -101,7 +101,7 @@ def _grown(
 
 def _row(bench: Workbench, others: int) -> dict[str, Any]:
     arm = bench.two_phase(DEFAULTS)
-    shown = "every signature" if set(arm.levels) == {"arguments"} else "working set"
+    shown = "every signature" if set(arm.levels) == {"arguments"} else "counts"
     testbed = demo.load_catalog()
     real = others + sum(tool.id in testbed for tool in bench.catalog)
     return {

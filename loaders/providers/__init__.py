@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...errors import RequestError
-from .anthropic import Anthropic
-from .openai import OpenAI, Text
+from .anthropic_messages import Anthropic
+from .openai_chat import OpenAI, Text
 from .openai_responses import OpenAIResponses
 from .provider import Provider, Way, provider_name
 from .reply import CallAnswer, Messages, ModelCall, Reply, plain_json

@@ -52,7 +52,7 @@ async def _direct(session, servers) -> None:
 
 async def of_scripts() -> dict[str, float]:
     """Milliseconds: an empty script, a direct call, a call of a script, one and eight waits."""
-    servers, session = Servers(), new_session()
+    servers, session = Servers(), new_session(must_offer=False)
     async with CodeRunner(WithoutTypeCheck(), limits=Limits(calls=2_000)) as runner:
 
         async def run(code):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from time import perf_counter
 
 import pytest
@@ -227,31 +226,15 @@ def test_successful_calls_unlock_what_depends_on_them():
     assert asyncio.run(run_code(session, "await srv.second()", call)).value == "second"
 
 
-class Promoting:
-    """A session whose verdicts on tools that were not offered have a message to append."""
-
-    def __init__(self, session):
-        self.session, self.statuses = session, []
-        self.view, self.result = session.view, session.result
-
-    def check(self, name, arguments=None):
-        verdict = self.session.check(name, arguments)
-        self.statuses.append(verdict.status)
-        promoted = verdict.status == "promoted"
-        return replace(verdict, append=({"role": "developer"},)) if promoted else verdict
-
-
-def test_a_tool_that_was_not_offered_is_offered_and_called():
-    session = ENGINE.session(
-        format="openai", k=1, pass_through=0, pool="summaries", allowed=ALLOWED
-    )
+def test_a_tool_that_the_model_has_not_read_is_called_and_still_counts_as_unread():
+    session = ENGINE.session("openai", k=1, pass_through=0, pool_tokens=0, allowed=ALLOWED)
     session.turn("count the lines of the log")
-    checks = Promoting(session)
-    result = ran("await issues.create(title='t')", session=checks)
+    assert session.level("issues/create") is None
+    result = ran("await issues.create(title='t')", session=session)
     assert result.ok
-    assert checks.statuses == ["promoted", "passed"]
-    assert result.append == ({"role": "developer"},)
-    assert "issues/create" in session.active
+    assert session.level("issues/create") is None
+    turn = session.turn("create an issue")
+    assert "issues/create" in str(turn.append)
 
 
 def test_cancelling_stops_the_script_and_its_calls():
