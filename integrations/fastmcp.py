@@ -43,7 +43,7 @@ class ShortlistTransform(BaseSearchTransform):
             each connection is one: in MCP 2026-07-28 that is each request, so that no rule there
             can ask for earlier calls.
         always_visible: names of tools that stay in the list; their calls are not checked.
-        settings: settings of `SessionConfig`, such as `k`, `schema_tokens` and `events`.
+        settings: settings of `SessionConfig`, such as `k`, `turn_tokens` and `events`.
     """
 
     def __init__(
@@ -58,9 +58,8 @@ class ShortlistTransform(BaseSearchTransform):
         super().__init__(always_visible=always_visible, search_tool_name=SEARCH_TOOL.name)
         self._conversation = conversation
         # A client may call what it found over another connection.
-        unlisted: SessionSettings = {"pass_through": 0.0, "must_offer": False}
-        session_settings: SessionSettings = {**unlisted, **settings}
-        self._tools = FrameworkTools(engine, state, "openai_call_tool", **session_settings)
+        unlisted: SessionSettings = {"pass_through": 0.0, "must_offer": False, **settings}
+        self._tools = FrameworkTools(engine, state, "call_tool", **unlisted)
 
     def _make_search_tool(self) -> FastMCPTool:
         async def search_tools(

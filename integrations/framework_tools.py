@@ -5,35 +5,41 @@ Every adapter uses these. What an adapter adds is the framework's own types.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
 
 from ..catalog import Catalog, Tool
 from ..engine import Engine
 from ..errors import RequestError, ShortlistError
 from ..gating import State
 from ..gating.verdict import Verdict
-from ..loaders.render import SEARCH_TOOL
-from ..loaders.render.provider_tools import provider_name
+from ..loaders.own_tools import SEARCH_TOOL
+from ..loaders.providers import Way, provider_name
 from ..session import Session
-from ..session.session_prompt import read_query
+from ..session.own_calls import read_query
+from ..session.reply_handler import finish_in_thread
 
 if TYPE_CHECKING:
     from ..setting_types import SessionSettings
 
-__all__ = ["SEARCH_TOOL", "CallRefused", "FrameworkSession", "FrameworkTools", "OfferedDefinition"]
+__all__ = [
+    "SEARCH_TOOL",
+    "CallRefused",
+    "FrameworkSession",
+    "FrameworkTools",
+    "PastCall",
+    "is_refusal",
+]
 
 MAX_SESSIONS = 1_000
 """Maximum number of conversations in memory; the least recently used one is dropped."""
 
 StateOf: TypeAlias = State | Callable[[Any], State]
 """The state of the agent, or a function from the framework's context to it."""
-
 
 _NAME_IN_TEXT = re.compile(r"[\w-]+")
 
@@ -42,19 +48,18 @@ class CallRefused(ShortlistError):
     """A call that does not pass. Its text tells the model what to change."""
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedDefinition:
-    """A tool as the session shows it to the model.
+class PastCall(NamedTuple):
+    """A call in the messages of a conversation.
 
-    Args:
-        name: the framework's name of the tool.
-        description: its description, shortened where the token budget is small.
-        argument_schema: the schema of its arguments.
+    Attributes:
+        name: the name that the model called.
+        answer: the text that answered it; empty if nothing did.
+        ok: whether it succeeded; None if nobody knows.
     """
 
     name: str
-    description: str
-    argument_schema: dict[str, Any]
+    answer: str = ""
+    ok: bool | None = False
 
 
 class FrameworkTools:
@@ -63,9 +68,9 @@ class FrameworkTools:
     Args:
         engine: finds the tools; None to make one over the tools of the first `follow_tools`.
         state: the state of the agent, or a function from the framework's context to it.
-        format: the format of the sessions. Frameworks turn definitions of `openai` into those of
-            any provider.
-        settings: settings of `SessionConfig`, such as `k`, `schema_tokens` and `events`.
+        way: how found tools reach the model. With `list`, the model calls each by its own name,
+            so that approvals, limits and traces of the framework hold.
+        settings: settings of `SessionConfig`, such as `k`, `list_tokens` and `events`.
 
     Raises:
         ConfigError: an unknown setting, or a wrong value.
@@ -75,12 +80,12 @@ class FrameworkTools:
         self,
         engine: Engine | None,
         state: StateOf | None,
-        format: str = "openai",  # noqa: A002 - the field's word
+        way: Way = "list",
         **settings: Unpack[SessionSettings],
     ) -> None:
-        self._format = format
-        # A framework calls tools by their names, so those without a definition have only a summary.
-        self._settings: SessionSettings = {"pool": "summaries", **settings}
+        self._way = way
+        # Most frameworks have no place for lines about tools.
+        self._settings: SessionSettings = {"pool_tokens": 0, **settings}
         self._state = State() if state is None else state
         self._sessions: OrderedDict[str, FrameworkSession] = OrderedDict()
         self._lock = Lock()
@@ -91,7 +96,8 @@ class FrameworkTools:
         self._allowed_ids_cache: tuple[Catalog | None, frozenset[str], list[str] | None]
         self._allowed_ids_cache = None, self._tool_names, None
         if engine is not None:
-            engine.session(format=format, **self._settings)
+            # Raises now if a setting is wrong.
+            engine.session("openai", tools=way, **self._settings)
 
     @property
     def engine(self) -> Engine:
@@ -143,33 +149,34 @@ class FrameworkTools:
             framework_session = self._sessions.get(key)
         return None if framework_session is None else framework_session.session
 
-    def session(self, key: str, context: Any, called: Sequence[str] = ()) -> FrameworkSession:
+    def session(
+        self, key: str, context: Any, past_calls: Iterable[PastCall] = ()
+    ) -> FrameworkSession:
         """The session of a conversation, with the agent's present state.
 
         Args:
             key: identifies the conversation.
             context: the framework's context, for the function `state`.
-            called: names of the tools that the conversation called with success, if the session is
-                new: a conversation that was resumed.
+            past_calls: the calls in the messages of the conversation. They are read if the session
+                is new: the conversation was resumed, or its session was dropped.
         """
         state = self._state(context) if callable(self._state) else self._state
         with self._lock:
             framework_session = self._sessions.get(key)
+            is_new = framework_session is None
             if framework_session is None:
-                past = State()
-                for name in called:
-                    if (tool_id := tool_id_of_name(self.engine, name)) is not None:
-                        past = self.engine.after_call(past, tool_id)
                 session = self.engine.session(
-                    format=self._format, state=past, session_id=key, **self._settings
+                    "openai", tools=self._way, session_id=key, **self._settings
                 )
                 framework_session = self._sessions[key] = FrameworkSession(session, self.engine)
             self._sessions.move_to_end(key)
             if len(self._sessions) > MAX_SESSIONS:
                 self._sessions.popitem(last=False)
-        session = framework_session.session
-        session.follow_state(state)
-        session.allowed = self.allowed_ids
+            session = framework_session.session
+            session.follow_state(state)
+            session.allowed = self.allowed_ids
+            if is_new:
+                framework_session.take_over(past_calls)
         return framework_session
 
 
@@ -188,8 +195,29 @@ class FrameworkSession:
         #: An object of the framework that has to live as long as the session.
         self.kept_alive: object = None
 
-    def offer(self, dialogue: Sequence[tuple[str, str]]) -> list[OfferedDefinition]:
-        """The tools of a model call.
+    def take_over(self, past_calls: Iterable[PastCall]) -> None:
+        """Continue a conversation: its calls count as made, its tools are offered again.
+
+        A tool that this session has shown stays as it is: its definition may have changed since.
+        """
+        state, names = self.session.state, list[str]()
+        for call in past_calls:
+            if call.name == SEARCH_TOOL.name:
+                names += _names_listed(call.answer)
+            elif (tool_id := tool_id_of_name(self._engine, call.name)) is not None:
+                names.append(call.name)
+                if call.ok is None:
+                    state = state.after_unknown_outcome(tool_id)
+                elif call.ok:
+                    state = self._engine.after_call(state, tool_id)
+        self.session.state = state
+        tool_ids = dict.fromkeys(tool_id_of_name(self._engine, name) for name in reversed(names))
+        new_ids = [name for name in tool_ids if name is not None and not self.session.level(name)]
+        if new_ids:
+            self.session.offer_again(reversed(new_ids))
+
+    def offer(self, dialogue: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+        """The tools of a model call, the search among them, as OpenAI's function tools.
 
         Args:
             dialogue: role and text of the messages of the user and the assistant so far.
@@ -205,8 +233,8 @@ class FrameworkSession:
 
     @property
     def offered_names(self) -> frozenset[str]:
-        """The framework's names of the tools that are offered now."""
-        return frozenset(tool.name for tool in self._offered())
+        """The framework's names of the tools that are offered now, with the search."""
+        return frozenset(tool["function"]["name"] for tool in self._offered())
 
     def search(self, arguments: object) -> str:
         """The answer to a search of the model; the tools are offered from the next model call.
@@ -237,21 +265,20 @@ class FrameworkSession:
         Raises:
             CallRefused: the call does not pass.
         """
-        verdict, tool = await asyncio.to_thread(self.check, name, arguments)
-        is_ok, content = False, None
-        try:
-            content = await run(tool, dict(verdict.arguments))
-            is_ok = True
-        finally:
-            await self.session.aresult(verdict, content if is_ok else "", ok=is_ok)
+        passed: list[Verdict] = []
+        with self.recording_exceptions(passed):
+            tool = await finish_in_thread(lambda: self.check(name, arguments, passed))
+            content = await run(tool, dict(passed[0].arguments))
+        await finish_in_thread(lambda: self.session.result(passed[0], content))
         return content
 
-    def check(self, name: str, arguments: Any) -> tuple[Verdict, Tool]:
-        """The verdict on a call that passes, and its tool. Give the outcome to `session.result`.
+    def check(self, name: str, arguments: Any, passed: list[Verdict]) -> Tool:
+        """The tool of a call that passes. Give the outcome to `session.result`.
 
         Args:
             name: the name that the model called.
             arguments: the arguments, as the framework has them.
+            passed: the verdict is added to it.
 
         Raises:
             CallRefused: the call does not pass.
@@ -259,25 +286,53 @@ class FrameworkSession:
         verdict = self.session.check(tool_id_of_name(self._engine, name) or name, arguments)
         if not verdict.passed or verdict.tool is None:
             raise CallRefused(verdict.with_model_names(self.name_of).text)
-        return verdict, verdict.tool
+        passed.append(verdict)
+        return verdict.tool
 
-    def _offered(self) -> list[OfferedDefinition]:
-        """The list of tools in the session's prompt, in its order, under the framework's names."""
-        session, shown = self.session, self.session.shown
-        if shown is None:
-            return []
-        shown_ids = list(shown.details)
-        if session.shows_whole_catalog:
-            shown_ids = [tool.id for tool in session.view().tools()]
-        id_by_provider_name = {provider_name(tool_id): tool_id for tool_id in shown_ids}
-        functions = [tool["function"] for tool in shown.rendered.tools]
+    @contextmanager
+    def recording_exceptions(self, passed: Sequence[Verdict]) -> Iterator[None]:
+        """Record the outcome of a call that passed, if it ends with an exception.
+
+        It has failed, also if the framework interrupts it, to run it again later. If it is
+        cancelled, nobody knows its outcome.
+        """
+        try:
+            yield
+        except BaseException as error:
+            ok = False if isinstance(error, Exception) else None
+            for verdict in passed:
+                self.session.record_call(verdict, ok=ok)
+            raise
+
+    def refusal(self, name: str, arguments: Any = None) -> str:
+        """The answer to a call of a name that the framework does not run now.
+
+        Such a call never runs, whatever it means: the framework's approvals and limits would not
+        see the tool by its own name. If the tool is permitted, it is offered from now on.
+
+        Args:
+            name: the name that the model called.
+            arguments: the arguments, as the framework has them.
+        """
+        passed: list[Verdict] = []
+        try:
+            tool = self.check(name, arguments, passed)
+        except CallRefused as refusal:
+            return str(refusal)
+        self.session.record_call(passed[0], ok=False)
+        self.session.offer_again([tool.id])
+        return Verdict("promoted", name, tool).with_model_names(self.name_of).text
+
+    def _offered(self) -> list[dict[str, Any]]:
+        """The session's list of tools, in its order, under the framework's names."""
+        session = self.session
+        tools = session.view().tools() if session.shows_whole_catalog else ()
+        tool_ids = (*session.active, *(tool.id for tool in tools))
+        names = {provider_name(tool_id): self.name_of(tool_id) for tool_id in tool_ids}
+        functions = [tool["function"] for tool in session.tools if "function" in tool]
         return [
-            OfferedDefinition(
-                name=self.name_of(id_by_provider_name.get(function["name"], function["name"])),
-                description=function["description"],
-                argument_schema=function["parameters"],
-            )
-            for function in functions
+            {"type": "function", "function": {**one, "name": names.get(one["name"], one["name"])}}
+            for one in functions
         ]
 
     def name_of(self, tool_id: str) -> str:
@@ -290,3 +345,13 @@ def tool_id_of_name(engine: Engine, name: str) -> str | None:
     """Id of the tool with a name; None if there is none."""
     catalog = engine.catalog
     return next((catalog[row].id for row in catalog.named(name)), None)
+
+
+def is_refusal(answer: str) -> bool:
+    """Whether the answer to a call is that of a call that did not pass."""
+    return answer.startswith('{"error": "') and '"status": "' in answer
+
+
+def _names_listed(answer: str) -> list[str]:
+    """The names in the answer to a search: each line is a label, a colon and names."""
+    return [name for line in answer.splitlines() for name in line.partition(": ")[2].split(", ")]

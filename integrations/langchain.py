@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ..catalog import Catalog, Tool
 from ..engine import Engine
 from ..errors import MissingExtraError, RequestError, ToolCallError
+from ..gating.verdict import Verdict
+from ..session.reply_handler import finish_in_thread
 from .framework_tools import (
     SEARCH_TOOL,
     CallRefused,
     FrameworkSession,
     FrameworkTools,
-    OfferedDefinition,
+    PastCall,
     StateOf,
     tool_id_of_name,
 )
@@ -33,7 +35,6 @@ try:
         BaseMessage,
         HumanMessage,
         SystemMessage,
-        ToolCall,
         ToolMessage,
     )
     from langchain_core.tools import BaseTool, StructuredTool, ToolException
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from ..codemode import Flow, Grant, Limits
     from ..codemode.extract import ExtractModel
     from ..codemode.grants import Approve
-    from ..gating.verdict import Verdict
     from ..session import Session
     from ..setting_types import SessionSettings
 
@@ -62,7 +62,8 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     """Offers the model the tools that a turn needs, and a search for others.
 
     All tools are registered with the agent. The model sees the definitions of a few, and lines in
-    the system message about others, which it calls through `call_tool`.
+    the system message about others, which it searches for. It calls each tool by its own name, so
+    that other middlewares, such as for approvals and limits, see that name.
 
     Conversations are identified by their `thread_id`, or without one by their first message. Other
     tools of the agent are always offered, and their calls are not checked.
@@ -98,9 +99,9 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             tool_id_of_name(self.engine, name) or self.engine.catalog.get(name).id
             for name in always
         ]
-        # The system message has room for lines about tools, and `call_tool` to call them.
+        # The system message has room for lines about tools.
         session_settings: SessionSettings = {
-            "pool": self.engine.config.session.pool,
+            "pool_tokens": self.engine.config.session.pool_tokens,
             **settings,
             "pinned": (*settings.get("pinned", ()), *pinned),
         }
@@ -126,16 +127,11 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Answer a search, or check and run a call; a refused one is for the model to mend."""
         if self._is_other_tool(request):
             return handler(request)
-        session = self._session(request)
-        checked = self._check_call(session, request)
-        if isinstance(checked, ToolMessage):
-            return checked
-        verdict, passed_request = checked
-        answer = None
-        try:
-            answer = handler(passed_request)
-        finally:
-            session.session.result(verdict, _text(answer), ok=_is_success(answer))
+        session, passed = self._session(request), list[Verdict]()
+        with session.recording_exceptions(passed):
+            checked = self._check_call(session, request, passed)
+            answer = checked if isinstance(checked, ToolMessage) else handler(checked)
+        self._record(session, passed, answer)
         return answer
 
     async def awrap_tool_call(
@@ -146,16 +142,11 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """The same without blocking the event loop."""
         if self._is_other_tool(request):
             return await handler(request)
-        session = self._session(request)
-        checked = await asyncio.to_thread(self._check_call, session, request)
-        if isinstance(checked, ToolMessage):
-            return checked
-        verdict, passed_request = checked
-        answer = None
-        try:
-            answer = await handler(passed_request)
-        finally:
-            await session.session.aresult(verdict, _text(answer), ok=_is_success(answer))
+        session, passed = self._session(request), list[Verdict]()
+        with session.recording_exceptions(passed):
+            checked = await finish_in_thread(lambda: self._check_call(session, request, passed))
+            answer = checked if isinstance(checked, ToolMessage) else await handler(checked)
+        await finish_in_thread(lambda: self._record(session, passed, answer))
         return answer
 
     def session(self, thread_id: str) -> Session | None:
@@ -164,26 +155,16 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def _offer_tools(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         """The request with the tools of this turn, after the agent's other tools."""
-        framework_session = self._session(request)
-        offered = framework_session.offer(_dialogue(request.messages))
-        session = framework_session.session
+        session = self._session(request)
+        offered = session.offer(_dialogue(request.messages))
         other_tools = [
             tool
             for tool in request.tools
             if isinstance(tool, dict) or self._by_name.get(tool.name) is not tool
         ]
-        changes: dict[str, Any] = {"tools": [*other_tools, *map(_definition, offered)]}
-        if not session.shows_whole_catalog and session.shown is not None:
-            search = OfferedDefinition(
-                name=SEARCH_TOOL.name,
-                description=SEARCH_TOOL.description,
-                argument_schema=dict(SEARCH_TOOL.input_schema),
-            )
-            changes["tools"].insert(len(other_tools), _definition(search))
-            if session.system:
-                changes["system_message"] = _system_message(request, session.system)
-            if passing := _text_for_this_call(session):
-                changes["messages"] = [*request.messages, HumanMessage(passing)]
+        changes: dict[str, Any] = {"tools": [*other_tools, *offered]}
+        if session.session.system:
+            changes["system_message"] = _system_message(request, session.session.system)
         return request.override(**changes)
 
     def _is_other_tool(self, request: ToolCallRequest) -> bool:
@@ -191,34 +172,43 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return request.tool is not None and request.tool_call["name"] not in self._by_name
 
     def _check_call(
-        self, session: FrameworkSession, request: ToolCallRequest
-    ) -> ToolMessage | tuple[Verdict, ToolCallRequest]:
-        """The verdict on a call that passes and the call to run, otherwise the answer to it."""
+        self, session: FrameworkSession, request: ToolCallRequest, passed: list[Verdict]
+    ) -> ToolMessage | ToolCallRequest:
+        """The call to run, if it passes, otherwise the answer to it."""
         call = request.tool_call
+        name, status = call["name"], "error"
         try:
-            if call["name"] == SEARCH_TOOL.name:
-                answer = session.search(call["args"])
-                return ToolMessage(answer, name=call["name"], tool_call_id=call["id"])
-            verdict, tool = session.check(call["name"], call["args"])
+            if name in self._by_name:
+                session.check(name, call["args"], passed)
+                arguments = dict(passed[0].arguments)
+                return request.override(tool_call={**call, "args": arguments})
+            if name == SEARCH_TOOL.name:
+                text, status = session.search(call["args"]), "success"
+            else:
+                text = session.refusal(name, call["args"])
         except CallRefused as refusal:
-            return ToolMessage(
-                str(refusal), name=call["name"], tool_call_id=call["id"], status="error"
-            )
-        passed_call: ToolCall = {**call, "name": tool.name, "args": dict(verdict.arguments)}
-        return verdict, request.override(tool=self._by_name[tool.name], tool_call=passed_call)
+            text = str(refusal)
+        return ToolMessage(text, name=name, tool_call_id=call["id"], status=status)
+
+    def _record(
+        self,
+        session: FrameworkSession,
+        passed: Sequence[Verdict],
+        answer: ToolMessage | Command[Any],
+    ) -> None:
+        """Record the outcome of a call that passed, from its answer."""
+        for verdict in passed:
+            message = answer if isinstance(answer, ToolMessage) else None
+            ok = message is None or message.status != "error"
+            session.session.result(verdict, "" if message is None else message.text, ok=ok)
 
     def _session(self, request: ModelRequest[Any] | ToolCallRequest) -> FrameworkSession:
-        """The conversation of a run. Tools with answers in its messages count as called."""
+        """The conversation of a run."""
         messages: Sequence[BaseMessage] = request.state["messages"]
         thread = get_config().get("configurable", {}).get("thread_id")
         first_id = messages[0].id if messages else None
-        called = [
-            message.name or ""
-            for message in messages
-            if isinstance(message, ToolMessage) and message.status != "error"
-        ]
         key = str(first_id if thread is None else thread)
-        return self._framework_tools.session(key, request.runtime.context, called)
+        return self._framework_tools.session(key, request.runtime.context, _past_calls(messages))
 
 
 def code_tools(
@@ -362,16 +352,6 @@ def _tools_by_name(tools: Iterable[BaseTool]) -> dict[str, BaseTool]:
     return by_name
 
 
-def _definition(tool: OfferedDefinition) -> dict[str, Any]:
-    """A tool as LangChain passes it to any model."""
-    function = {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.argument_schema,
-    }
-    return {"type": "function", "function": function}
-
-
 def _dialogue(messages: Sequence[BaseMessage]) -> list[tuple[str, str]]:
     """Role and text of each message of the user and the model."""
     return [
@@ -381,21 +361,19 @@ def _dialogue(messages: Sequence[BaseMessage]) -> list[tuple[str, str]]:
     ]
 
 
-def _text(answer: ToolMessage | Command[Any] | None) -> str:
-    return answer.text if isinstance(answer, ToolMessage) else ""
-
-
-def _is_success(answer: ToolMessage | Command[Any] | None) -> bool:
-    """Whether a tool ran: it did not raise, and its message reports no error."""
-    return answer is not None and not (isinstance(answer, ToolMessage) and answer.status == "error")
-
-
-def _text_for_this_call(session: Session) -> str:
-    """Texts about tools that follow the conversation in this model call only."""
-    if session.shown is None:
-        return ""
-    batches = [*session.shown.rendered.messages, session.shown.transient]
-    return "\n".join(str(message["content"]) for batch in batches for message in batch)
+def _past_calls(messages: Sequence[BaseMessage]) -> Iterator[PastCall]:
+    """The calls in the messages. One that a person answered in place of the tool did not run."""
+    answers = {
+        message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)
+    }
+    for message in messages:
+        for call in message.tool_calls if isinstance(message, AIMessage) else ():
+            answer = answers.get(call["id"] or "")
+            if answer is None:
+                yield PastCall(call["name"])
+            else:
+                ok = answer.status != "error" and "lc_source" not in answer.additional_kwargs
+                yield PastCall(answer.name or call["name"], answer.text, ok)
 
 
 def _system_message(request: ModelRequest[Any], pool: str) -> SystemMessage:

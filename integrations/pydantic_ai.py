@@ -6,18 +6,31 @@ Needs the extra `pydantic-ai`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ..catalog import Tool
 from ..engine import Engine
 from ..errors import MissingExtraError
-from .framework_tools import SEARCH_TOOL, CallRefused, FrameworkSession, FrameworkTools, StateOf
+from .framework_tools import (
+    SEARCH_TOOL,
+    CallRefused,
+    FrameworkSession,
+    FrameworkTools,
+    PastCall,
+    StateOf,
+)
 
 try:
     from pydantic_ai import ModelRetry, RunContext
-    from pydantic_ai.messages import ModelResponse, TextPart, ToolReturnPart, UserPromptPart
+    from pydantic_ai.messages import (
+        ModelResponse,
+        TextPart,
+        ToolCallPart,
+        ToolReturnPart,
+        UserPromptPart,
+    )
     from pydantic_ai.tools import ToolDefinition
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
     from pydantic_core import SchemaValidator, core_schema
@@ -45,7 +58,7 @@ def shortlist_toolset(
         wrapped: any toolset; several of them as a `CombinedToolset`.
         engine: an engine over tools with the same names, to set rules, a tier or an encoder.
         state: the state of the agent, or a function from the `RunContext` to the state.
-        settings: settings of `SessionConfig`, such as `k`, `schema_tokens` and `events`.
+        settings: settings of `SessionConfig`, such as `k`, `list_tokens` and `events`.
     """
     return ShortlistToolset(wrapped, FrameworkTools(engine, state, **settings))
 
@@ -70,29 +83,27 @@ class ShortlistToolset(WrapperToolset[Any]):
         self.framework_tools.follow_tools([_catalog_tool(tool.tool_def) for tool in tools.values()])
         session = self._session(ctx)
         dialogue = _dialogue(ctx)
-        offered = await asyncio.to_thread(session.offer, dialogue)
-        chosen = {
-            tool.name: replace(
-                tools[tool.name],
-                toolset=self,
-                tool_def=replace(
-                    tools[tool.name].tool_def,
-                    description=tool.description,
-                    parameters_json_schema=tool.argument_schema,
-                ),
-            )
-            for tool in offered
-            if tool.name in tools
-        }
-        if not session.session.shows_whole_catalog:
-            definition = ToolDefinition(
-                name=SEARCH_TOOL.name,
-                description=SEARCH_TOOL.description,
-                parameters_json_schema=dict(SEARCH_TOOL.input_schema),
-            )
-            chosen[SEARCH_TOOL.name] = ToolsetTool(
-                toolset=self, tool_def=definition, max_retries=1, args_validator=_ANY_ARGUMENTS
-            )
+        await asyncio.to_thread(_answer_unknown_calls, ctx, session)
+        chosen = {}
+        for offered in await asyncio.to_thread(session.offer, dialogue):
+            function = offered["function"]
+            name, tool = function["name"], tools.get(function["name"])
+            if tool is not None:
+                definition = replace(
+                    tool.tool_def,
+                    description=function["description"],
+                    parameters_json_schema=function["parameters"],
+                )
+                chosen[name] = replace(tool, toolset=self, tool_def=definition)
+            elif name == SEARCH_TOOL.name:
+                definition = ToolDefinition(
+                    name=name,
+                    description=SEARCH_TOOL.description,
+                    parameters_json_schema=dict(SEARCH_TOOL.input_schema),
+                )
+                chosen[name] = ToolsetTool(
+                    toolset=self, tool_def=definition, max_retries=1, args_validator=_ANY_ARGUMENTS
+                )
         self._tools = tools
         return chosen
 
@@ -118,14 +129,8 @@ class ShortlistToolset(WrapperToolset[Any]):
             raise ModelRetry(str(refusal)) from refusal
 
     def _session(self, ctx: RunContext[Any]) -> FrameworkSession:
-        called = [
-            part.tool_name
-            for message in ctx.messages
-            for part in message.parts
-            if isinstance(part, ToolReturnPart) and part.outcome == "success"
-        ]
         key = str(ctx.conversation_id or ctx.run_id)
-        return self.framework_tools.session(key, ctx, called)
+        return self.framework_tools.session(key, ctx, _past_calls(ctx))
 
 
 class _SearchStrategy:
@@ -181,3 +186,30 @@ def _dialogue(ctx: RunContext[Any]) -> list[tuple[str, str]]:
                 texts = [content] if isinstance(content, str) else content
                 dialogue.append((role, " ".join(text for text in texts if isinstance(text, str))))
     return dialogue
+
+
+def _past_calls(ctx: RunContext[Any]) -> Iterator[PastCall]:
+    """The calls in the messages."""
+    parts = [part for message in ctx.messages for part in message.parts]
+    answers = {part.tool_call_id: part for part in parts if isinstance(part, ToolReturnPart)}
+    for part in parts:
+        if isinstance(part, ToolCallPart):
+            answer = answers.get(part.tool_call_id)
+            text = "" if answer is None else answer.model_response_str()
+            ok = answer is not None and answer.outcome == "success"
+            yield PastCall(part.tool_name, text, ok)
+
+
+def _answer_unknown_calls(ctx: RunContext[Any], session: FrameworkSession) -> None:
+    """Say in the last answers why a tool was not run that was not offered.
+
+    pydantic-ai answers such a call itself, with no hook for it.
+    """
+    for message in ctx.messages[-1:]:
+        for part in message.parts:
+            if (
+                isinstance(part, ToolReturnPart)
+                and part.retry is not None
+                and part.retry.cause == "unknown_tool"
+            ):
+                part.content = session.refusal(part.tool_name)

@@ -336,6 +336,10 @@ class ReadRecord:
         if self._provider is None:
             return self.show(admission, found)
         known_ids = [tool.id for tool in found if self._is_defined(tool)]
+        if self._way == "list" and not self.shows_whole_catalog:
+            # The model has read a definition that left the list, but does not have it any more.
+            listed_before = {one.tool.id for one in self._list}
+            known_ids = [tool_id for tool_id in known_ids if tool_id in listed_before]
         lined_ids = [tool.id for tool in found if self._has_line(tool) and tool.id not in known_ids]
         self._offer(found)
         if self._way == "list":
@@ -963,9 +967,6 @@ class ReadRecord:
     def _write_list(self, admission: Admission) -> tuple[MissingDefinition, ...]:
         """The tools of the list: those found or called last, as many as fit, in order of id."""
         before = [one.function for one in self._list]
-        for tool_id in [one.tool.id for one in self._list]:
-            if (read := self._tools.get(tool_id)) is not None and read.place == "list":
-                self._forget(tool_id)
         if self.shows_whole_catalog:
             self._list = []
             return ()

@@ -162,10 +162,10 @@ class ReplyHandler:
         """`handle` for event loops. Functions that are not async run in threads."""
         batches = self._batches()
         try:
-            while batch := await _finish_in_thread(partial(next, batches, None)):
+            while batch := await finish_in_thread(partial(next, batches, None)):
                 await asyncio.gather(*map(self._run_call_async, batch))
         except BaseException:
-            await _finish_in_thread(self._end_calls)
+            await finish_in_thread(self._end_calls)
             raise
         return self._messages()
 
@@ -309,7 +309,7 @@ class ReplyHandler:
         passed.ended = True
 
 
-async def _finish_in_thread(step: Callable[[], Result]) -> Result:
+async def finish_in_thread(step: Callable[[], Result]) -> Result:
     """The result of a step in a thread. A cancellation waits until the step has ended."""
     running = asyncio.ensure_future(asyncio.to_thread(step))
     try:

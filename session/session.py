@@ -394,6 +394,31 @@ class Session:
             answers = provider.answers([CallAnswer(call, turn.answer, ok=True)])
             return replace(turn, answers=tuple(answers))
 
+    def offer_again(self, tool_ids: Iterable[str]) -> tuple[dict[str, Any], ...]:
+        """Offer tools that the conversation had before this session, without a search.
+
+        For a conversation that continues after a restart, of which no session was saved.
+
+        Args:
+            tool_ids: ids of the tools, the one used last at the end. Those that are not permitted
+                now are left out.
+
+        Returns:
+            Messages to add to the conversation; none with `tools="list"`.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session("openai", tools="list", pass_through=0)
+            >>> session.offer_again(["billing/list_invoices"]), session.active
+            ((), ('billing/list_invoices',))
+        """
+        with self._lock:
+            view = self.view()
+            self._follow(view)
+            tools = [view.catalog.get(name) for name in tool_ids if view.permits(name)]
+            return self._record.show(view.admission, tools[::-1]).messages
+
     def read_search(self, name: str, arguments: object = None) -> str | Verdict | None:
         """The query, if a call of the model is a search; `search` answers it.
 

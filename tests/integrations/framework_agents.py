@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from shortlist import Engine, Gate, Rule, State, Tool
-from shortlist.gating import after, requires_scope
+from shortlist import Engine, Gate, Rule, Tool
+from shortlist.gating import after, not_, requires_scope
 
 Script = list[str | list[tuple[str, dict[str, Any]]]]
 _SCHEMA = {
@@ -41,6 +41,7 @@ GATE = Gate(
     [
         Rule(after("read_mail"), tools="delete_mail"),
         Rule(requires_scope("money"), tools="transfer_money"),
+        Rule(not_(after("print_contract")), tools="print_contract"),
     ]
 )
 
@@ -70,11 +71,23 @@ class Agent:
     name: str
     skips: frozenset[str] = frozenset()
 
-    def __init__(self, *, state: State | None = None, **settings: Any) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.ran: list[tuple[str, str]] = []
-        self.settings = {"engine": engine(), "state": state, **settings}
+        self.settings = {"engine": engine(), **settings}
         self.script: Script = []
         self.run = Run()
+
+    def restarted(self) -> Agent:
+        """The agent in another process, with the messages that the framework has kept."""
+        given = {**self.settings, "engine": engine()}
+        agent = type(self)(**given)
+        agent.ran = self.ran
+        agent.keep(self)
+        return agent
+
+    def keep(self, before: Any) -> None:
+        """Take over the messages of the agent before the restart."""
+        raise NotImplementedError
 
     def body(self, name: str, text: str) -> str:
         self.ran.append((name, text))
@@ -118,13 +131,19 @@ class PydanticAI(Agent):
         self.agent = ai.Agent(model, toolsets=[toolset])
         self.history: Any = None
 
+    def keep(self, before: Any) -> None:
+        from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+        kept = ModelMessagesTypeAdapter.dump_json(before.history)
+        self.history = ModelMessagesTypeAdapter.validate_json(kept)
+
     def see(self, messages: Any, info: Any) -> Any:
         from pydantic_ai.messages import RetryPromptPart, ToolReturnPart
 
         self.run.offered.append({t.name: t.parameters_json_schema for t in info.function_tools})
         for part in messages[-1].parts:
             if isinstance(part, ToolReturnPart):
-                self.run.answers.append(part.model_response_str())
+                self.run.answers.append(part.model_response_str(wrap_if_error=False))
             elif isinstance(part, RetryPromptPart):
                 self.run.answers.append(part.model_response())
         return self.script.pop(0)
@@ -178,11 +197,15 @@ class LangChain(Agent):
             )
             for tool in DEFINITIONS
         ]
+        self.checkpointer = InMemorySaver()
         self.agent = agents.create_agent(
             self.model(),
             middleware=[ShortlistMiddleware(self.tools, **self.settings)],
-            checkpointer=InMemorySaver(),
+            checkpointer=self.checkpointer,
         )
+
+    def keep(self, before: Any) -> None:
+        self.agent.checkpointer = before.checkpointer
 
     def model(self) -> Any:
         from langchain_core.language_models import BaseChatModel
@@ -243,26 +266,36 @@ _MODEL_INPUT = ("system_instructions", "input", "model_settings", "tools")
 class OpenAIAgents(Agent):
     name = "openai-agents"
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, needs_approval: str = "", **settings: Any) -> None:
         super().__init__(**settings)
+        self.needs_approval = needs_approval
         agents = pytest.importorskip("agents")
-        from shortlist.integrations.openai_agents import shortlist_tools
+        from shortlist.integrations.openai_agents import ShortlistTools
 
         agents.set_tracing_disabled(True)
         self.function_tools = [self.tool(agents, tool) for tool in DEFINITIONS]
-        tools = shortlist_tools(
+        self.tools = ShortlistTools(
             self.function_tools,
             conversation=lambda context: "one",
             **self.settings,
         )
-        self.agent = agents.Agent("tester", tools=tools, model=self.model(agents))
+        self.agent = agents.Agent("tester", tools=self.tools.tools, model=self.model(agents))
         self.history: list[Any] = []
+
+    def keep(self, before: Any) -> None:
+        self.history = json.loads(json.dumps(before.history))
 
     def tool(self, agents: Any, tool: Tool) -> Any:
         async def invoke(_: Any, arguments: str) -> str:
             return self.body(tool.name, json.loads(arguments)["text"])
 
-        return agents.FunctionTool(tool.name, tool.description, dict(tool.input_schema), invoke)
+        return agents.FunctionTool(
+            tool.name,
+            tool.description,
+            dict(tool.input_schema),
+            invoke,
+            needs_approval=tool.name == self.needs_approval,
+        )
 
     def model(self, agents: Any) -> Any:
         outer = self
@@ -317,12 +350,12 @@ class OpenAIAgents(Agent):
         ]
 
     async def talk(self, request: str, stream: bool) -> None:
-        from agents import RunConfig, Runner
+        from agents import Runner
 
         outputs = [i for i in self.history if i.get("type") == "function_call_output"]
         self.earlier = len(outputs)
         items = [*self.history, {"role": "user", "content": request}]
-        config = RunConfig(tool_not_found_behavior="return_error_to_model")
+        config = self.tools.run_config
         if stream:
             result = Runner.run_streamed(self.agent, items, run_config=config)
             async for _ in result.stream_events():
@@ -337,7 +370,7 @@ class FastMCP(Agent):
     """A client of a server. The model of the client calls `call_tool` for what was found."""
 
     name = "fastmcp"
-    skips = frozenset({"unasked", "stream", "offered"})
+    skips = frozenset({"unasked", "stream", "offered", "restart"})
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)

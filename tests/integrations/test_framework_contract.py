@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from contextlib import suppress
@@ -14,6 +15,7 @@ from agents.exceptions import UserError
 import shortlist
 from shortlist import State, Tool
 from shortlist.errors import RequestError
+from shortlist.gating.verdict import Verdict
 from shortlist.integrations.framework_tools import CallRefused, FrameworkTools
 from shortlist.loaders.counting import cached_token_count
 
@@ -28,7 +30,7 @@ from .framework_agents import (
 )
 
 MAIL = {"text": "7"}
-SCHEMA_TOKENS = 600
+DEFINITION_TOKENS = 600
 
 
 @pytest.fixture(params=ADAPTERS, ids=lambda adapter: adapter.name)
@@ -72,12 +74,13 @@ def test_a_search_without_a_fit_or_a_query_says_so(adapter: type[Agent]) -> None
 
 
 def test_definitions_keep_to_the_budget(adapter: type[Agent]) -> None:
-    agent = adapter(schema_tokens=SCHEMA_TOKENS)
+    name = "turn_tokens" if adapter is FastMCP else "list_tokens"
+    agent = adapter(**{name: DEFINITION_TOKENS})
     run = agent.ask("approve an invoice", [searched("archive the contract"), "No."])
     everything = sum(cached_token_count(json.dumps(dict(t.input_schema))) for t in DEFINITIONS)
     for offered in run.offered:
         assert sum(cached_token_count(json.dumps(s)) for s in offered.values()) < everything / 3
-    assert cached_token_count(run.answers[0]) <= SCHEMA_TOKENS + 100
+    assert cached_token_count(run.answers[0]) <= 2 * DEFINITION_TOKENS + 100
 
 
 def test_a_wrong_call_is_answered_with_what_mends_it(adapter: type[Agent]) -> None:
@@ -122,10 +125,40 @@ def test_what_is_denied_is_neither_found_nor_run(adapter: type[Agent]) -> None:
     run = agent.ask("transfer money to a bank", script)
     assert agent.ran == []
     assert "transfer_money" not in run.answers[0]
+    assert "needs the scope 'money'" in run.answers[1]
     assert not any("transfer_money" in offered for offered in run.offered)
     agent = adapter(state=State(scopes={"money"}))
     run = agent.ask("transfer money to a bank", script)
     assert run.answers[1] == "transfer_money is done"
+
+
+def test_a_name_that_no_tool_has_is_answered_with_the_nearest(adapter: type[Agent]) -> None:
+    run = adapter().ask("hello", [[("send_mial", MAIL)], "I cannot."])
+    assert json.loads(run.answers[0])["status"] == "unknown"
+    assert "send_mail" in json.loads(run.answers[0])["nearest"]
+
+
+def test_a_tool_that_was_not_offered_is_from_then_on(adapter: type[Agent]) -> None:
+    skip_without(adapter, "offered")
+    agent = adapter()
+    run = agent.ask("hello", [[("send_mail", MAIL)], [("send_mail", MAIL)], "Sent."])
+    assert json.loads(run.answers[0])["status"] == "promoted"
+    assert run.answers[1] == "send_mail is done"
+    assert agent.ran == [("send_mail", "7")]
+
+
+def test_what_was_found_and_called_outlives_a_restart(adapter: type[Agent]) -> None:
+    skip_without(adapter, "restart")
+    agent = adapter(k=3)
+    find = searched("print a contract")
+    run = agent.ask("hello", [find, searched("list an album"), [("print_contract", MAIL)], "Yes."])
+    assert run.answers[2] == "print_contract is done"
+    found = {name for name in run.offered[2] if name != "print_contract"}
+    assert "list_album" in found
+    run = agent.restarted().ask("hello again", [find, [("print_contract", MAIL)], "No."])
+    assert found <= set(run.offered[0])
+    assert json.loads(run.answers[-1])["status"] == "denied"
+    assert agent.ran == [("print_contract", "7")]
 
 
 def test_parallel_calls_are_all_answered(adapter: type[Agent]) -> None:
@@ -177,8 +210,6 @@ def test_the_examples_of_the_page_run() -> None:
 
 
 def test_the_strategy_ranks_for_the_tool_search_of_pydantic_ai() -> None:
-    import asyncio
-
     from pydantic_ai.tools import ToolDefinition
 
     from shortlist.integrations.pydantic_ai import search_strategy
@@ -208,10 +239,10 @@ def test_only_tools_of_the_framework_are_found_and_called() -> None:
     tools.follow_tools([tool for tool in DEFINITIONS if tool.name != "send_mail"])
     session = tools.session("one", None)
     offered = session.offer([("user", "send an electronic mail to a person")])
-    assert "send_mail" not in {tool.name for tool in offered}
+    assert "send_mail" not in {tool["function"]["name"] for tool in offered}
     assert "send_mail" not in session.search({"query": "send an electronic mail"})
     with pytest.raises(CallRefused):
-        session.check("send_mail", MAIL)
+        session.check("send_mail", MAIL, [])
     tools.follow_tools(DEFINITIONS)
     assert "send_mail" in tools.session("one", None).search({"query": "send an electronic mail"})
 
@@ -221,7 +252,52 @@ def test_a_result_of_another_thread_is_kept_when_the_state_is_renewed() -> None:
     tools.follow_tools(DEFINITIONS)
     session = tools.session("one", None)
     session.offer([("user", "read a mail")])
-    verdict, _ = session.check("read_mail", MAIL)
-    session.session.result(verdict, "read")
+    passed: list[Verdict] = []
+    session.check("read_mail", MAIL, passed)
+    session.session.result(passed[0], "read")
     present = tools.session("one", None).session.state
     assert (present.called, present.scopes) == (("read_mail",), {"money"})
+
+
+def test_a_cancelled_call_may_have_run() -> None:
+    async def cancel() -> None:
+        started = asyncio.Event()
+
+        async def hang(_tool: Tool, _arguments: dict[str, Any]) -> None:
+            started.set()
+            await asyncio.Event().wait()
+
+        running = asyncio.create_task(session.call("print_contract", MAIL, hang))
+        await started.wait()
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+    tools = FrameworkTools(engine(), None)
+    tools.follow_tools(DEFINITIONS)
+    session = tools.session("one", None)
+    session.offer([("user", "print a contract")])
+    asyncio.run(cancel())
+    state = session.session.state
+    assert (state.called, state.unknown) == ((), ("print_contract",))
+    with pytest.raises(CallRefused, match="print_contract"):
+        session.check("print_contract", MAIL, [])
+
+
+def test_a_call_that_is_cancelled_during_its_check_has_not_run() -> None:
+    async def cancel() -> None:
+        running = asyncio.create_task(session.call("print_contract", MAIL, never))
+        await asyncio.sleep(0)
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+    async def never(_tool: Tool, _arguments: dict[str, Any]) -> None:
+        raise AssertionError("the call was cancelled")
+
+    tools = FrameworkTools(engine(), None)
+    tools.follow_tools(DEFINITIONS)
+    session = tools.session("one", None)
+    session.offer([("user", "print a contract")])
+    asyncio.run(cancel())
+    assert session.session.save()["waiting"] == {}

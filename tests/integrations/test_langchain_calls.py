@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
 from langchain_core.messages import HumanMessage
 
 from shortlist import Engine
@@ -16,7 +17,7 @@ from .conftest import IN_THREAD, ISSUE, agent_of, answers, ask, call, say
 
 
 def test_a_tool_that_was_not_offered_is_promoted_with_its_schema(tools, engine, calls):
-    middleware = ShortlistMiddleware(tools, engine=engine, k=2, pool="summaries")
+    middleware = ShortlistMiddleware(tools, engine=engine, k=2)
     script = [
         call(("create_backup", {})),
         call(("create_backup", {"connection": "shop"})),
@@ -34,7 +35,6 @@ def test_a_tool_that_was_not_offered_is_promoted_with_its_schema(tools, engine, 
     assert told["message"].startswith("create_backup was not called: you had not seen")
     assert "database/" not in told["message"]
     assert told["input_schema"] == engine.catalog.get("database/create_backup").input_schema
-    assert model.offered[1][: len(model.offered[0])] == model.offered[0]
     assert "create_backup" in model.offered[1]
     assert second.status == "success"
     assert [name for name, _ in calls] == ["create_backup"]
@@ -123,21 +123,8 @@ def test_an_answer_is_text_that_can_be_sent(tools, engine):
     assert "für später" in answer.content
 
 
-def test_a_tool_of_a_line_is_called_through_call_tool(tools, engine, calls):
-    middleware = ShortlistMiddleware(tools, engine=engine)
-    inner = {"tool": "database/create_backup", "arguments": {"connection": "shop"}}
-    script = [call(("call_tool", inner)), say("Backed up.")]
-    agent, model = agent_of(script, middleware)
-    (answer,) = answers(ask(agent, "file an issue that prices are wrong"))
-    assert "create_backup" not in model.offered[0]
-    assert "create_backup(" in model.read[0][0].text
-    assert calls == [("create_backup", {"connection": "shop"})]
-    assert (answer.status, answer.name) == ("success", "create_backup")
-    assert middleware.session("t1").state.called == ("database/create_backup",)
-
-
 def test_it_offers_what_the_session_does(tools, engine):
-    """With as many tokens: the definitions of a few, and lines of the others."""
+    """The definitions of a few, and lines of the others in the system message."""
     middleware = ShortlistMiddleware(tools, engine=engine)
     requests = [
         "file an issue that prices are wrong",
@@ -147,31 +134,19 @@ def test_it_offers_what_the_session_does(tools, engine):
         "which files were changed last?",
     ]
     agent, model = agent_of([say("Done.") for _ in requests], middleware)
-    session = engine.session(format="openai")
+    session = engine.session("openai", tools="list")
     for request in requests:
         ask(agent, request)
-        turn = session.turn(request)
+        session.turn(request)
         session.answered("Done.")
-        names = [tool["function"]["name"].rpartition("__")[2] for tool in turn.tools]
-        assert model.offered[-1] == ["search_tools", *names]
-        assert model.read[-1][0].text == turn.system
+        names = [tool["function"]["name"].rpartition("__")[2] for tool in session.tools]
+        assert model.offered[-1] == names
+        assert model.read[-1][0].text == session.system
     assert len(model.offered[-1]) <= 17
-    assert middleware.session("t1").shown.prefix_tokens == session.shown.prefix_tokens
-
-
-def test_lines_of_a_turn_are_sent_last_and_not_kept(tools, engine):
-    middleware = ShortlistMiddleware(tools, engine=engine, pool_tokens=900, in_use_tokens=400)
-    agent, model = agent_of([say("Filed."), say("Yes.")], middleware)
-    ask(agent, "file an issue that prices are wrong")
-    messages = ask(agent, "which tables are there?")
-    for read, request in zip(model.read, ("file an issue", "which tables"), strict=True):
-        assert read[-2].text.startswith(request)
-        assert "(" in read[-1].text
-    assert [message.type for message in messages] == ["human", "ai", "human", "ai"]
 
 
 def test_parallel_calls_are_each_decided(tools, engine, calls):
-    middleware = ShortlistMiddleware(tools, engine=engine, pool="summaries")
+    middleware = ShortlistMiddleware(tools, engine=engine)
     several = [("create_issue", {**ISSUE, "title": str(n)}) for n in range(8)]
     script = [call(*several, ("nothing_like_it", {}), ("list_locks", {})), say("Done.")]
     agent, _ = agent_of(script, middleware)
@@ -210,10 +185,12 @@ def test_asynchronously_as_well(tools, engine, calls):
     assert all(middleware.session(f"t{n}") is not None for n in range(5))
 
 
-def test_a_call_by_id_runs_as_well(tools, engine, calls):
-    middleware = ShortlistMiddleware(tools, engine=engine)
-    script = [call(("github/create_issue", ISSUE)), say("Filed.")]
-    agent, _ = agent_of(script, middleware)
-    (answer,) = answers(ask(agent, "file an issue"))
-    assert (answer.status, answer.name) == ("success", "create_issue")
-    assert calls == [("create_issue", ISSUE)]
+@pytest.mark.parametrize("name", ["github/create_issue", "github__create_issue"])
+def test_a_call_by_another_name_gives_the_tool_and_does_not_run(tools, engine, calls, name):
+    middleware = ShortlistMiddleware(tools, engine=engine, k=1)
+    script = [call((name, ISSUE)), call(("create_issue", ISSUE)), say("Filed.")]
+    agent, model = agent_of(script, middleware)
+    refused, answer = answers(ask(agent, "describe a table of the database"))
+    assert (refused.status, json.loads(refused.content)["tool"]) == ("error", "create_issue")
+    assert "create_issue" in model.offered[1]
+    assert (answer.status, calls) == ("success", [("create_issue", ISSUE)])
