@@ -242,11 +242,14 @@ class ReadRecord:
 
     @property
     def callable_ids(self) -> frozenset[str]:
-        """Ids of the available tools whose arguments the model has read."""
+        """Ids of the available tools whose arguments the model has read, and may call."""
+        listed = {one.tool.id for one in self._list}
         return frozenset(
             tool_id
             for tool_id, read in self._tools.items()
-            if read.level >= Level.ARGUMENTS and not read.is_withdrawn
+            if read.level >= Level.ARGUMENTS
+            and not read.is_withdrawn
+            and (read.place != "list" or tool_id in listed)
         )
 
     def level(self, tool: Tool) -> Level | None:

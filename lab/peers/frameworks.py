@@ -95,10 +95,10 @@ class OpenAIAgentsShortlist:
 
     def search(self, query: str, k: int) -> list[str]:
         """Run the search tool that the agent is given."""
-        from ...integrations.openai_agents import shortlist_tools
+        from ...integrations.openai_agents import ShortlistTools
 
-        tools = shortlist_tools(self._functions, engine=self._engine, k=k, pass_through=0)
-        searches: list[Any] = [tool for tool in tools if tool.name == SEARCH_TOOL.name]
+        shortlist = ShortlistTools(self._functions, engine=self._engine, k=k, pass_through=0)
+        searches: list[Any] = [tool for tool in shortlist.tools if tool.name == SEARCH_TOOL.name]
         search = searches[0]
         context = self._agents.tool_context.ToolContext(
             context=None, tool_name=search.name, tool_call_id="c", tool_arguments=""
