@@ -630,11 +630,11 @@ class ReadRecord:
         for tool in admission.index.catalog:
             if tool.id not in admission.unreachable and tool.id not in resident:
                 functions[tool.id] = self._define(tool, Level.FULL, in_list=True).function or {}
-        functions |= {
-            tool_id: function
-            for tool_id, function in self._declared.items()
-            if function and tool_id not in self._quarantined
-        }
+        for tool_id, function in self._declared.items():
+            functions.pop(tool_id, None)
+            # Without a function, the definition that was referred to is not known any more.
+            if function and tool_id not in self._quarantined:
+                functions[tool_id] = function
         self._deferred = [
             {**functions[tool_id], "defer_loading": True} for tool_id in sorted(functions)
         ]
