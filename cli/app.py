@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -44,7 +44,7 @@ _PASS_ARGUMENTS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 def register(app: typer.Typer) -> None:
     """Add the `lab` commands; in an installed package, one that says what they need."""
-    if find_spec("..lab", __package__) is None:
+    if not (Path(__file__).parent.parent / "lab").is_dir():
         app.command("lab", context_settings=_PASS_ARGUMENTS_ON, add_help_option=False)(refuse)
     else:
         import_module("..lab.commands", __package__).register(app)

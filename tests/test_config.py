@@ -340,7 +340,7 @@ class TestPathsOfAFile:
         "index": {"example_queries": ["library", "asked.jsonl", "/srv/all.jsonl"]},
         "trust": {"pins": "../pins.json"},
         "decision": "decision.json",
-        "session": {"summaries": "s.json", "pool": "summaries", "events": "~/e.jsonl"},
+        "session": {"summaries": "s.json", "events": "~/e.jsonl"},
     }
 
     @pytest.mark.parametrize("suffix", [".json", ".toml"])
@@ -428,7 +428,6 @@ pins = "../pins.json"
 
 [session]
 summaries = "s.json"
-pool = "summaries"
 events = "~/e.jsonl"
 """
 

@@ -16,13 +16,13 @@ RULE = Rule(requires_scope("admin"), tools="billing/list_8")
 
 def objects() -> dict[str, Any]:
     engine = Engine.from_tools(TOOLS, tiers=["lexical"], gate=Gate([RULE]))
-    session = engine.session(format="openai", session_id="42")
+    session = engine.session(provider="openai", tools="list", session_id="42")
     turn = session.turn("list the invoices")
     selection = engine.search("list the invoices")
     return {
         "Engine(9 tools, 1 servers, tiers lexical)": engine,
         "View(8 of 9 tools permitted)": engine.view(),
-        f"Session('42', format='openai', turn 1, {len(session.active)} active tools)": session,
+        f"Session('42', 'openai', turn 1, {len(session.active)} active tools)": session,
         f"Turn(1: {', '.join(turn.ids)})": turn,
         f"Hit('{selection[0].id}', rank 1, score {selection[0].score:.4g})": selection[0],
         "Selection('list the invoices', lexical, 8 hits: "

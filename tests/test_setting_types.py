@@ -154,8 +154,8 @@ Engine.from_tools(tools, encoder=Encoder.of(embed, dim=2, name="mine-1"), rerank
 Engine.from_tools(tools, tiers={"mine": {"retrievers": ["dense"]}}, dense={"backend": "exact"})
 Engine.from_tools(tools, gate=Gate(), session={"k": 3}, index={"example_queries": ["library"]})
 Engine.open(Path("index"), session=SessionConfig(k=3), decision=Path("mine.json"))
-session = engine.session(format="openai", k=3, pinned=["billing/list_invoices"], events=print)
-engine.resume(session.save(), state=State(), turn_tokens=None)
+session = engine.session(provider="openai", tools="list", k=3, pinned=["billing/list_invoices"], events=print)
+engine.resume(session.save(), state=State(), turn_tokens=500)
 """
 WRONG = (
     'Config(deafult_tier="lexical")',
@@ -166,8 +166,8 @@ WRONG = (
     "Engine.from_tools(tools, encoder=embed)",
     'Engine.from_tools(tools, trust={"scann": True})',
     'Engine.open("index", sesion={"k": 3})',
-    'engine.session(format="openai", activ_tools=9)',
-    'engine.session(pool="everything")',
+    'engine.session(provider="openai", tools="list", activ_tools=9)',
+    'engine.session(pool_tokens="everything")',
     "engine.session(pinned=7)",
     'engine.session(pass_through="3 %")',
     "engine.resume(session.save())",

@@ -259,22 +259,30 @@ PROVIDER_TOOLS = [
 
 
 @pytest.mark.parametrize(
-    "style", ["openai", "openai_responses", "openai_call_tool", "anthropic", "anthropic_search"]
+    ("name", "way"),
+    [
+        ("openai", "list"),
+        ("openai_responses", "append"),
+        ("openai", "call_tool"),
+        ("anthropic", "list"),
+        ("anthropic", "search"),
+    ],
 )
-def test_provider_tools_are_rendered_first_as_they_are(style: str, tmp_path: Path) -> None:
+def test_provider_tools_are_rendered_first_as_they_are(name: str, way: Any, tmp_path: Path) -> None:
     tools = [*PROVIDER_TOOLS, *(Tool(f"tool_{number}", "s", "Do it") for number in range(9))]
     engine = Engine.from_tools(tools, tiers=["lexical"])
     engine.save(tmp_path)
     for each in (engine, Engine.open(tmp_path), Engine.open(tmp_path, tools)):
         assert len(each.catalog) == 9
-        session = each.session(format=style)
-        turn = session.turn("do it")
-        assert turn.tools[:3] == session.tools[:3] == session.request([])["tools"][:3]
-        assert turn.tools[:3] == PROVIDER_TOOLS
+        session = each.session(name, tools=way)
+        session.turn("do it")
+        assert session.tools[:3] == session.request([])["tools"][:3] == PROVIDER_TOOLS
     engine.replace_server("s", [Tool("tool", "s")])
     assert engine.provider_tools == tuple(PROVIDER_TOOLS)
     engine.replace([Tool("tool", "s")])
-    assert engine.session(format=style).turn("do it").tools[0] not in PROVIDER_TOOLS
+    session = engine.session(name, tools=way)
+    session.turn("do it")
+    assert session.tools[0] not in PROVIDER_TOOLS
     with pytest.raises(CatalogError, match="'web_search' is a tool of the model's provider"):
         engine.replace_server("s", [{"type": "web_search"}])
 

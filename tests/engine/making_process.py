@@ -21,7 +21,7 @@ if __name__ == "__main__":
         engine.replace(tools[:5])
         engine.save(folder)
         engine = Engine.open(folder, tools, tiers=["lexical"])
-        engine.session(format="openai").turn("create an issue")
+        engine.session(provider="openai", tools="list").turn("create an issue")
         engine.search("create an issue", budget_ms=1_000)
         sys.stdout.write(f"{resident():.1f}\n")
         sys.stdout.flush()

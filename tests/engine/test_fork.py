@@ -27,7 +27,7 @@ folder = Path(sys.argv[1])
 catalog = load_catalog()
 engine = Engine.from_tools(catalog)
 engine.save(folder)
-view, session = engine.view(), engine.session(format="openai")
+view, session = engine.view(), engine.session(provider="openai", tools="list")
 session.turn("open an issue")
 expected = engine.search("open an issue", tier="hybrid").ids
 
@@ -114,7 +114,7 @@ AFTER = """
 def works():
     for made in (Engine.open(folder), Engine.from_tools(load_catalog())):
         assert made.search("open an issue", tier="hybrid").ids == expected
-        turn = made.session(format="openai").turn("open an issue")
+        turn = made.session(provider="openai", tools="list").turn("open an issue")
         assert turn.ids
         made.replace(list(made.catalog)[:-1])
         made.save(folder.with_name("child"))

@@ -53,12 +53,12 @@ ENGINE = Engine.from_tools(TOOLS, tiers=["lexical"], gate=GATE)
 class PublicMethods(RuleBasedStateMachine):
     """A session of calls over one engine, a view, a session and a catalog."""
 
-    @initialize(format=st.sampled_from([None, "openai", "anthropic", "text"]))
-    def begin(self, format: str | None) -> None:  # noqa: A002 - the field's word
+    @initialize(provider=st.sampled_from([None, "openai", "anthropic", "text"]))
+    def begin(self, provider: str | None) -> None:
         """From the same catalog every time."""
         ENGINE.replace(TOOLS, quarantined={})
         self.view = ENGINE.view()
-        self.session = ENGINE.session(format=format, session_id="fuzz")
+        self.session = ENGINE.session(provider, session_id="fuzz")
         self.catalog = ENGINE.catalog
 
     def _try(self, call: Callable[[], Any]) -> Any:
@@ -110,7 +110,8 @@ class PublicMethods(RuleBasedStateMachine):
         json.dumps(self.view.unmatched)
 
     @rule(
-        form=either(None, "openai", "text"),
+        provider=either(None, "openai", "text"),
+        way=either(None, "list", "call_tool"),
         state=STATE,
         allowed=ALLOWED,
         schemas=either(None),
@@ -118,12 +119,25 @@ class PublicMethods(RuleBasedStateMachine):
         given=SETTINGS,
     )
     def new_session(
-        self, form: Any, state: Any, allowed: Any, schemas: Any, name: Any, given: Any
+        self,
+        provider: Any,
+        way: Any,
+        state: Any,
+        allowed: Any,
+        schemas: Any,
+        name: Any,
+        given: Any,
     ) -> None:
         """The session that later steps use."""
         made = self._try(
             lambda: ENGINE.session(
-                format=form, state=state, allowed=allowed, schemas=schemas, session_id=name, **given
+                provider,
+                tools=way,
+                state=state,
+                allowed=allowed,
+                schemas=schemas,
+                session_id=name,
+                **given,
             )
         )
         self.session = made or self.session
@@ -158,7 +172,7 @@ class PublicMethods(RuleBasedStateMachine):
         self._try(self.session.refresh)
 
     @rule(key=st.sampled_from([None, "version", "active", "prompt", "messages", "state", "passed",
-                               "allowed", "settings", "turn", "called", "format", "id"]),
+                               "allowed", "settings", "turn", "called", "provider", "id"]),
           value=WRONG)  # fmt: skip
     def resume(self, key: str | None, value: Any) -> None:
         """A session saved, damaged or not."""

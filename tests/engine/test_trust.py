@@ -15,7 +15,6 @@ import pytest
 from shortlist import Catalog, Engine, Tool
 from shortlist.errors import PinsError, StoreError
 from shortlist.gating import Refusal
-from shortlist.loaders.prompt import Prompt
 from shortlist.trust import Pins
 from shortlist.trust import policy as trust_module
 from shortlist.trust.policy import scanner_hash
@@ -219,18 +218,17 @@ class TestConversation:
         calm = Tool("joke", "fun", "Tells a joke about an issue.")
         engine = make_engine([*TOOLS[:-1], calm])
         seen: list[Any] = []
-        session = engine.session(k=3, events=lambda event: seen.append(event.to_dict()))
-        prompt = Prompt(engine.catalog, pass_through_share=0, withheld=engine.quarantined)
-        shown = prompt.turn(session.turn("tell a joke about an issue").active)
+        session = engine.session(
+            "openai", k=3, pass_through=0, events=lambda event: seen.append(event.to_dict())
+        )
+        messages = [*session.turn("tell a joke about an issue").messages]
         assert JOKER.id in session.active
-        assert JOKER.id in json.dumps([shown.rendered.system, shown.appended])
+        assert JOKER.id in json.dumps(session.request(messages))
         engine.replace(TOOLS)
-        prompt.update(engine.catalog, withheld=engine.quarantined)
         turn = session.turn("another joke please")
         assert [one.kind for one in turn.left] == ["quarantined"]
-        shown = prompt.turn(session.active)
         assert JOKER.id not in session.active
-        assert JOKER.id not in json.dumps([shown.rendered.system, shown.rendered.messages])
+        assert "Tells a joke" not in json.dumps(session.request([*messages, *turn.messages]))
         verdict = session.check("joke", {})
         assert not verdict.passed
         assert verdict.refusal is not None
@@ -241,11 +239,10 @@ class TestConversation:
 
     def test_a_small_catalog_is_shown_without_it(self, make_engine: MakeEngine) -> None:
         engine = make_engine(TOOLS)
-        prompt = Prompt(engine.catalog, withheld=engine.quarantined)
-        session = engine.session(pinned=[tool.id for tool in engine.catalog])
-        assert prompt.shows_whole_catalog
-        shown = prompt.turn(session.turn("tell a joke").active)
-        assert "joke" not in json.dumps([shown.rendered.system, shown.rendered.messages])
+        session = engine.session("openai", pinned=[tool.id for tool in engine.catalog])
+        messages = session.turn("tell me something").messages
+        assert session.shows_whole_catalog
+        assert "joke" not in json.dumps(session.request(messages))
         assert set(session.active) == {tool.id for tool in TOOLS[:-1]}
 
 

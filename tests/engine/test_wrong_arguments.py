@@ -41,16 +41,16 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "gate of numbers": (lambda _: Engine.from_tools(TOOLS, gate=[3]), "gate"),
     "config of a number": (lambda _: Engine.from_tools(TOOLS, 3), "config: a Config"),  # type: ignore[arg-type]
     "no tools": (lambda _: Engine.from_tools(3), "tools: a list"),  # type: ignore[arg-type]
-    "format of a list": (lambda e: e.session(format=[]), "format"),
+    "provider of a list": (lambda e: e.session([]), "provider"),
     "id of a set": (lambda e: e.session(session_id={1}), "session_id"),
-    "schemas of a number": (lambda e: e.session(schemas=3, format="text"), "schemas"),
+    "schemas of a number": (lambda e: e.session(schemas=3, provider="text"), "schemas"),
     "events in a null": (lambda e: e.session(events="\0"), "cannot be opened"),
     "answer of a number": (lambda e: e.session().answered(3), "text"),
     "allowed of a number": (lambda e: setattr(e.session(), "allowed", 3), "allowed"),
     "state of a number": (lambda e: e.after_call(3, "x"), "state"),
     "many of a number": (lambda e: e.view().search_many(3), "queries"),
     "damaged prompt": (
-        lambda e: e.resume(e.session().save() | {"prompt": {}}, state=State()),
+        lambda e: e.resume(e.session().save() | {"read": {}}, state=State()),
         "damaged",
     ),
     "catalog by name": (lambda e: e.catalog["x"], "position"),
@@ -69,7 +69,10 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "scopes in a list": (lambda _: State().granted(["a"]), r"state.scopes: \['a'\] is no text"),  # type: ignore[arg-type]
     "empty milestone": (lambda _: State().reached(""), "state.milestones: '' is no text"),
     "continuing a saved one": (lambda _: State().continuing({}), "before: a State"),  # type: ignore[arg-type]
-    "id of a call": (lambda e: e.session(format="openai").search("do", 7), "call_id: the id"),
+    "id of a call": (
+        lambda e: e.session(provider="openai", tools="list").search("do", 7),
+        "call_id: the id",
+    ),
     "rule that provides a table": (
         lambda _: Rule(tools="x", provides={"scopes": ["a"]}),  # type: ignore[arg-type]
         r"provides: Provides\(scopes=..., milestones=...\), not dict",

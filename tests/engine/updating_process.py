@@ -33,7 +33,7 @@ if __name__ == "__main__":
     stage_models.load_encoder = lambda *_, **__: encoder  # type: ignore[assignment]
     tools = make_tools(TOOLS)
     engine = Engine.from_tools(tools, tiers=["lexical", "embed", "hybrid"])
-    session = engine.session(format="openai")
+    session = engine.session(provider="openai", tools="list")
     for number in range(1, total + 1):
         now = list(tools)
         for place in range(number * CHANGED, number * CHANGED + CHANGED):

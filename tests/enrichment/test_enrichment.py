@@ -177,9 +177,9 @@ class TestSearch:
 
     def test_it_is_no_part_of_the_definition(self, enriched: Path) -> None:
         engine = Engine.from_tools(TOOLS, index={"example_queries": [enriched]})
-        session = engine.session(format="openai")
+        session = engine.session(provider="openai", tools="list")
         turn = session.turn(ASKED)
-        told = json.dumps([turn.system, turn.tools, [dict(one) for one in turn.append]])
+        told = json.dumps([session.system, session.tools, [dict(one) for one in turn.append]])
         assert "too fat" not in told
         assert "body weight" not in told
 
@@ -206,8 +206,9 @@ class TestSummaries:
         return {"example_queries": [rows_file(tmp_path, {"when": "When weight matters.", **row})]}
 
     def prompt(self, engine: Engine) -> str:
-        session = engine.session(format="openai", pool="summaries", pass_through=0.0)
-        return json.dumps(session.turn("something else").system)
+        session = engine.session("openai", tools="list", pass_through=0.0)
+        session.turn("something else")
+        return json.dumps(session.system)
 
     def test_the_prompt_shows_it_and_nothing_else_of_the_row(self, tmp_path: Path) -> None:
         shown = self.prompt(Engine.from_tools(TOOLS, index=self.rows(tmp_path)))
@@ -226,10 +227,10 @@ class TestSummaries:
     def test_a_definition_signature_shows_it(self, tmp_path: Path) -> None:
         long = Tool("bmi", "health", "Quotient of mass and squared height. " * 60)
         engine = Engine.from_tools([long, *TOOLS[1:]], index=self.rows(tmp_path))
-        session = engine.session(format="openai", pass_through=0.0, schema_tokens=200)
-        turn = session.turn("am I too fat?")
+        session = engine.session(provider="openai", tools="list", pass_through=0.0, list_tokens=200)
+        session.turn("am I too fat?")
         assert session.level("health/bmi") == "signature"
-        assert self.LINE in json.dumps(list(turn.tools))
+        assert self.LINE in json.dumps(session.tools)
 
     def test_a_changed_definition_does_not_get_it(self, tmp_path: Path) -> None:
         tool = TOOLS[0]
@@ -246,10 +247,11 @@ class TestSummaries:
     def test_a_running_session_follows_an_update(self, tmp_path: Path) -> None:
         index = self.rows(tmp_path, fingerprint=TOOLS[0].fingerprint)
         engine = Engine.from_tools(TOOLS[1:], index=index)
-        session = engine.session(format="openai", pool="summaries", pass_through=0.0)
+        session = engine.session(provider="openai", tools="list", pass_through=0.0)
         session.turn("something")
         engine.replace_server("health", [TOOLS[0]], add=True)
-        assert self.LINE in json.dumps(session.turn("something else").system)
+        session.turn("something else")
+        assert self.LINE in json.dumps(session.system)
 
     def test_another_tool_with_the_same_words_does_not_get_it(self, tmp_path: Path) -> None:
         twin = Tool("bmi", "other", TOOLS[0].description)
@@ -275,8 +277,9 @@ class TestSummaries:
         own = tmp_path / "own.json"
         own.write_text('{"health/bmi": "Weigh somebody"}', encoding="utf-8")
         engine = Engine.from_tools(TOOLS, index=self.rows(tmp_path))
-        session = engine.session(format="openai", pool="summaries", summaries=own, pass_through=0.0)
-        assert "bmi: Weigh somebody" in json.dumps(session.turn("something else").system)
+        session = engine.session(provider="openai", tools="list", summaries=own, pass_through=0.0)
+        session.turn("something else")
+        assert "bmi: Weigh somebody" in json.dumps(session.system)
 
 
 def test_distinct_words_of_definitions_count_twice_more_beside_tools_with_requests() -> None:

@@ -313,12 +313,12 @@ class TestInASearch:
         assert [order in one.quote for one in votes.failures] == [True] * 4
         engine, seen = make_engine(), list[Any]()
         recorder = Recorder(lambda event: seen.append(event.to_dict()), content=content)
-        session = engine.session(format="openai", events=recorder)
+        session = engine.session(provider="openai", tools="list", events=recorder)
         found = engine.view(votes=votes).search("find messages by words")
         turn = session.turn("find messages by words", votes=votes)
         verdict = session.check("slack/search_messages", {}, votes=votes)
         assert verdict.status == "denied"
-        told = [found.to_dict(), turn.tools, turn.append, verdict.text, verdict.message]
+        told = [found.to_dict(), session.tools, turn.append, verdict.text, verdict.message]
         assert order not in json.dumps(told)
         assert order not in repr(found) + repr(verdict)
         quotes = [event.get("content", {}).get("quotes") for event in seen]

@@ -146,14 +146,14 @@ def test_an_id_that_gives_orders_is_in_nothing_that_a_model_reads():
     engine = Engine.from_tools([ADD, bad], tiers=["lexical"])
     assert list(engine.quarantined) == [bad.id]
     seen = []
-    session = engine.session(format="openai", events=seen.append)
+    session = engine.session(provider="openai", tools="list", events=seen.append)
     turn = session.turn("tells a joke about numbers")
     found = engine.search("tells a joke about numbers")
     [refusal] = found.denied
     assert refusal.tool_id == bad.id  # in Python, where rules and approvals need it
     assert re.fullmatch("quarantined-[0-9a-f]{12}", refusal.shown_id)
     verdicts = [engine.view().check(bad.id), session.check(bad.id, {})]
-    told = [found.to_dict(), refusal.to_dict(), turn.tools, turn.append]
+    told = [found.to_dict(), refusal.to_dict(), session.tools, turn.append]
     told += [event.to_dict() for event in seen] + [one.message for one in verdicts]
     assert "previous" not in json.dumps(told)
     assert refusal.shown_id in verdicts[0].message
