@@ -154,7 +154,7 @@ Engine.from_tools(tools, encoder=Encoder.of(embed, dim=2, name="mine-1"), rerank
 Engine.from_tools(tools, tiers={"mine": {"retrievers": ["dense"]}}, dense={"backend": "exact"})
 Engine.from_tools(tools, gate=Gate(), session={"k": 3}, index={"example_queries": ["library"]})
 Engine.open(Path("index"), session=SessionConfig(k=3), decision=Path("mine.json"))
-session = engine.session(provider="openai", tools="list", k=3, pinned=["billing/list_invoices"], events=print)
+session = engine.session("openai", k=3, pinned=["billing/list_invoices"], events=print)
 engine.resume(session.save(), state=State(), turn_tokens=500)
 """
 WRONG = (

@@ -99,7 +99,7 @@ class Anthropic(Provider):
         if marked:
             request["tools"] = marked
         if way == "search":
-            names = {str(tool["name"]) for tool in tools}
+            names = {str(tool.get("name")) for tool in tools}
             messages = [_without_other_references(message, names) for message in messages]
         request["messages"] = _system_messages_last(messages) if way == "append" else messages
         if betas := self.betas.get(way):

@@ -141,8 +141,8 @@ def test_a_hybrid_search_is_one_statement(reader: Engine, monkeypatch: pytest.Mo
 
 def test_a_session_works_over_it(reader: Engine) -> None:
     session = reader.session(provider="openai", tools="list")
-    turn = session.turn("post a message to the team")
-    assert "slack__post_message" in [tool["function"]["name"] for tool in turn.tools]
+    session.turn("post a message to the team")
+    assert "slack__post_message" in [tool["function"]["name"] for tool in session.tools]
     assert session.check("slack__post_message", {"channel": "a", "text": "b"}).tool
 
 
