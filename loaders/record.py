@@ -293,14 +293,14 @@ class ReadRecord:
                 if self._note_change(tools[rows[tool_id]], read) and tool_id in self._offered:
                     changed_ids.append(tool_id)
                 continue
-            departure = _departure(admission, tool_id)
             if not read.is_withdrawn:
                 self._tools[tool_id] = read._replace(is_withdrawn=True)
                 self._untold[tool_id] = None
                 self._to_repeat.pop(tool_id, None)
-            if tool_id in self._offered:
+        for tool_id in self.offered:
+            if not admission.admits(tool_id):
                 del self._offered[tool_id]
-                departures.append(departure)
+                departures.append(_departure(admission, tool_id))
         quarantined = admission.quarantined_ids
         self._use_quarantine(quarantined)
         if self._provider is not None and self._way is not None:

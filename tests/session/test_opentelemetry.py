@@ -17,7 +17,6 @@ from opentelemetry.trace import SpanKind, StatusCode
 from shortlist.errors import MissingExtraError
 from shortlist.gating import Rule, after
 from shortlist.integrations.opentelemetry import OpenTelemetry
-from shortlist.loaders.prompt import Prompt
 from shortlist.session.recorder import Recorder
 
 from .conftest import make_engine
@@ -134,11 +133,9 @@ def test_a_call_that_may_not_go_ahead_is_a_failed_execution(exported):
 
 def test_the_metrics_of_turns(engine, exported):
     recorder = Recorder(exported.sink)
-    session = engine.session(k=4, events=recorder)
+    session = engine.session("openai", k=4, pass_through=0, pool_tokens=0, events=recorder)
     for _ in range(3):
-        turn = session.turn("list my messages")
-    prompt = Prompt(engine.catalog, pass_through_share=0)
-    recorder.prompt(session.id, turn.number, prompt.turn(turn.active))
+        session.turn("list my messages")
     metrics = exported.metrics
     ((attributes, seconds),) = points(metrics["gen_ai.client.operation.duration"])
     assert attributes == {
@@ -153,10 +150,10 @@ def test_the_metrics_of_turns(engine, exported):
     ((_, active),) = points(metrics["shortlist.turn.active_tools"])
     assert (active.count, active.max) == (3, len(session.active))
     phases = {
-        attributes["shortlist.prompt.phase"]: point.sum
+        attributes["shortlist.prompt.part"]: point.sum
         for attributes, point in points(metrics["shortlist.prompt.tokens"])
     }
-    assert phases.keys() == {1, 2}
+    assert phases.keys() == {"head", "messages"}
     assert min(phases.values()) > 0
 
 

@@ -6,6 +6,7 @@ The oracle below decides by itself what is permitted, from the same declarations
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -18,18 +19,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from shortlist import Engine, Rule, State, Tool
 from shortlist.gating import Gate, Provides, after, milestone, not_, requires_scope
+from shortlist.loaders.providers import PROVIDERS
 from shortlist.retrieval import Ranking, Run
 from shortlist.session import Session, Turn
 
 _VERBS, _SERVERS = ("list", "read", "delete", "send", "confirm"), ("mail", "Files", "music")
-_FORMATS = (
-    "openai",
-    "anthropic",
-    "anthropic_search",
-    "openai_responses_search",
-    "openai_call_tool",
-    "anthropic_call_tool",
-)
+_WAYS = tuple((name, way) for name, provider in PROVIDERS.items() for way in provider.ways)
 _SCHEMA = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
 _WORDS = ("list the mail", "delete a file", "send music", "confirm it", "read", "thanks!", "zzz")
 _GRANTS = ("mail/*", "Files/*", "*", "list_*", "gone/tool", "mail/nothing")
@@ -40,7 +35,9 @@ _CONDITIONS = {
     "milestone": (milestone("ok"), lambda state: "ok" in state.milestones),
     "not_after": (
         not_(after("DELETE_*")),
-        lambda state: not any("/delete_" in one.casefold() for one in state.called),
+        lambda state: (
+            not any("/delete_" in one.casefold() for one in (*state.called, *state.unknown))
+        ),
     ),
 }
 _SELECTORS = ("*/DELETE_*", "mail/*", "files/*", "send_*", "*/read_*")
@@ -79,13 +76,12 @@ class Permissions(RuleBasedStateMachine):
         declared=st.lists(
             st.tuples(st.sampled_from(_SELECTORS), st.sampled_from(list(_CONDITIONS))), max_size=4
         ),
-        format_=st.sampled_from(_FORMATS),
-        pool=st.sampled_from(["auto", "signatures", "summaries"]),
+        way=st.sampled_from(_WAYS),
         tokens=st.sampled_from([120, 3_000]),
         whole=st.booleans(),
         must_offer=st.booleans(),
     )
-    def begin(self, declared, format_, pool, tokens, whole, must_offer) -> None:
+    def begin(self, declared, way, tokens, whole, must_offer) -> None:
         self.declared = declared
         rules = [Rule(_CONDITIONS[kind][0], tools=glob) for glob, kind in declared]
         rules.append(Rule(tools="*/confirm_*", provides=Provides(milestones=("ok",))))
@@ -96,10 +92,9 @@ class Permissions(RuleBasedStateMachine):
         )
         self.honest = self.engine._tiers._strategies["lexical"]
         self.session = self.engine.session(
-            format=format_,
-            pool=pool,
+            way[0],
+            tools=way[1],
             pool_tokens=tokens,
-            in_use_tokens=tokens // 2,
             pass_through=0.03 if whole else 0.0,
             must_offer=must_offer,
             k=4,
@@ -107,9 +102,7 @@ class Permissions(RuleBasedStateMachine):
         self.waiting: list[str] = []
         self.done: set[str] = set()
         self.confirmed = False
-        self.prefix: str | None = None
-        self.prefix_ids: set[str] = set()
-        self.prefix_catalog: Any = None
+        self.messages: list[dict[str, Any]] = []
 
     def permitted(self, tool_id: str, waiting: Sequence[str] = ()) -> bool:
         """The oracle: whether a tool may be called, if the calls `waiting` had succeeded."""
@@ -177,11 +170,9 @@ class Permissions(RuleBasedStateMachine):
     def check(self, number, fits, by_name) -> None:
         one = tool(number)
         verdict = self.session.check(one.name if by_name else one.id, {"id": "1"} if fits else {})
-        self.prefix_may_change()
         if not self.permitted(one.id):
             assert verdict.status == ("denied" if one.id in self.tools else "unknown")
             assert verdict.tool is None
-            assert not verdict.append
         elif verdict.passed:
             assert fits
             assert self.permitted(one.id, self.waiting)
@@ -194,7 +185,7 @@ class Permissions(RuleBasedStateMachine):
         led = () if verdict.refusal is None else verdict.refusal.unlocked_by
         assert all(map(self.permitted, (*verdict.nearest, *led)))
         # The answer to a call says the name that was called, and nothing of other tools.
-        self.absent(json.dumps([verdict.append, verdict.tool and verdict.text]))
+        self.absent(json.dumps(verdict.tool and verdict.text))
 
     @rule(ok=st.booleans(), data=st.data())
     def result(self, ok, data) -> None:
@@ -219,37 +210,31 @@ class Permissions(RuleBasedStateMachine):
     def save_and_resume(self) -> None:
         saved = json.loads(json.dumps(self.session.save()))
         self.session = self.engine.resume(saved, state=self.session.state)
-        assert self.session.save()["history"]["waiting"] == saved["history"]["waiting"]
-        self.prefix_may_change()
-
-    def prefix_may_change(self) -> None:
-        """A step that shows no prefix writes it again if a tool in it is denied."""
-        if not all(map(self.permitted, self.prefix_ids)):
-            self.prefix_catalog = None
+        # Nobody reports the calls that ran: their outcome is unknown.
+        assert self.session.save()["waiting"] == {}
+        assert set(self.waiting) <= set(self.session.state.unknown)
+        self.waiting = []
 
     def look(self, turn: Turn) -> None:
-        """A step names and renders nothing that is denied; the prefix stays."""
+        """A step finds and appends nothing that is denied; no quarantined text is sent."""
         for tool_id in (*turn.ids, *turn.active, *(hit.id for hit in turn.ranked), *turn.callable):
             assert self.permitted(tool_id), tool_id
-        read = [one for one in turn.tools if not one.get("defer_loading")]
-        self.absent(json.dumps([turn.system, read, turn.append, turn.transient]))
-        deferred = json.dumps([one for one in turn.tools if one.get("defer_loading")])
+        self.absent(json.dumps(turn.append), names=False)
+        self.messages += turn.messages
+        request = self.session.request(self.messages)
+        sent = json.dumps([one for one in request.get("tools", ()) if "defer_loading" not in one])
+        sent += json.dumps([request[key] for key in request if key not in ("tools", "betas")])
+        deferred = json.dumps([one for one in request.get("tools", ()) if "defer_loading" in one])
         for number in range(25):
-            if tool(number).id not in self.tools:
+            if tool(number).id in self.quarantined:
+                assert not re.search(f"z{number}v[0-9]+z", sent + deferred)
+            if tool(number).id not in self.tools or self.session.way != "search":
                 continue
             refusal = self.session.view().refusal(tool(number).id)
-            if refusal is not None and refusal.kind in ("quarantined", "not_allowed"):
+            if refusal is not None and refusal.kind == "quarantined":
                 assert f"q{number}q" not in deferred
-        assert turn.shown is not None
-        prefix, now = turn.shown.rendered.prefix, set(filter(self.permitted, self.tools))
-        same = self.prefix_catalog == self.engine.catalog.fingerprint
-        if same and self.prefix_ids <= now:
-            assert prefix == self.prefix
-        else:
-            self.prefix, self.prefix_ids = prefix, now
-            self.prefix_catalog = self.engine.catalog.fingerprint
 
-    def absent(self, text: str) -> None:
+    def absent(self, text: str, *, names: bool = True) -> None:
         """No name of a denied tool and no outdated definition is in a text."""
         for number in range(25):
             one = tool(number)
@@ -258,7 +243,7 @@ class Permissions(RuleBasedStateMachine):
                 mark = f"z{number}v{version}z"
                 if current is None or mark not in current.description or not self.permitted(one.id):
                     assert mark not in text
-            if not self.permitted(one.id):
+            if names and not self.permitted(one.id):
                 assert f"q{number}q" not in text.replace("unlocked_by", "")
 
     @invariant()
