@@ -519,6 +519,9 @@ class ReadRecord:
                 if tool.fingerprint == read.fingerprint:
                     function = self._define(tool, level, in_list=True).function or {}
             self._declared[tool_id] = function
+            if self._refers_to_list and not function and read is not None:
+                # What the conversation referred to is not in the list any more.
+                self._forget(tool_id)
 
     # Following the catalog and the permissions.
 
