@@ -95,9 +95,9 @@ class OpenAIAgentsShortlist:
 
     def search(self, query: str, k: int) -> list[str]:
         """Run the search tool that the agent is given."""
-        from ...integrations.openai_agents import shortlist_tools
+        from ...integrations.openai_agents import ShortlistTools
 
-        tools = shortlist_tools(self._functions, engine=self._engine, k=k, pass_through=0)
+        tools = ShortlistTools(self._functions, engine=self._engine, k=k, pass_through=0).tools
         searches: list[Any] = [tool for tool in tools if tool.name == SEARCH_TOOL.name]
         search = searches[0]
         context = self._agents.tool_context.ToolContext(
