@@ -38,6 +38,9 @@ __all__ = [
 MAX_SESSIONS = 1_000
 """Maximum number of conversations in memory; the least recently used one is dropped."""
 
+_LIST_SETTINGS: SessionSettings = {"k": 12, "list_tokens": 3_000}
+"""Of the way `list`: the model calls a tool without a definition only after a search."""
+
 StateOf: TypeAlias = State | Callable[[Any], State]
 """The state of the agent, or a function from the framework's context to it."""
 
@@ -85,7 +88,8 @@ class FrameworkTools:
     ) -> None:
         self._way = way
         # Most frameworks have no place for lines about tools.
-        self._settings: SessionSettings = {"pool_tokens": 0, **settings}
+        defaults = unless_set(engine, _LIST_SETTINGS if way == "list" else {})
+        self._settings: SessionSettings = {"pool_tokens": 0, **defaults, **settings}
         self._state = State() if state is None else state
         self._sessions: OrderedDict[str, FrameworkSession] = OrderedDict()
         self._lock = Lock()
@@ -339,6 +343,13 @@ class FrameworkSession:
         """The framework's name of a tool."""
         catalog = self._engine.catalog
         return catalog.get(tool_id).name if tool_id in catalog else tool_id
+
+
+def unless_set(engine: Engine | None, settings: SessionSettings) -> SessionSettings:
+    """These settings, without those that the configuration of the engine sets."""
+    names = frozenset() if engine is None else engine.config.session.model_fields_set
+    kept: Any = {name: value for name, value in settings.items() if name not in names}
+    return kept  # type: ignore[no-any-return]
 
 
 def tool_id_of_name(engine: Engine, name: str) -> str | None:

@@ -24,6 +24,7 @@ from .framework_tools import (
     PastCall,
     StateOf,
     tool_id_of_name,
+    unless_set,
 )
 
 try:
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ShortlistMiddleware", "code_tools"]
 
+_TOPIC_TOKENS = 400
+"""Room in the system message: for the topics of servers, or lines of few tools."""
 _FIND_DESCRIPTION = (
     "Find functions for a task in plain words. Gives Python signatures, best first; call them in a "
     "script with run_code."
@@ -61,9 +64,9 @@ _FIND_DESCRIPTION = (
 class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     """Offers the model the tools that a turn needs, and a search for others.
 
-    All tools are registered with the agent. The model sees the definitions of a few, and lines in
-    the system message about others, which it searches for. It calls each tool by its own name, so
-    that other middlewares, such as for approvals and limits, see that name.
+    All tools are registered with the agent. The model sees the definitions of a few, and in the
+    system message what the servers are about. It searches for others, and calls each tool by its
+    own name, so that other middlewares, such as for approvals and limits, see that name.
 
     Conversations are identified by their `thread_id`, or without one by their first message. Other
     tools of the agent are always offered, and their calls are not checked.
@@ -99,9 +102,9 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             tool_id_of_name(self.engine, name) or self.engine.catalog.get(name).id
             for name in always
         ]
-        # The system message has room for lines about tools.
         session_settings: SessionSettings = {
             "pool_tokens": self.engine.config.session.pool_tokens,
+            **unless_set(self.engine, {"pool_tokens": _TOPIC_TOKENS}),
             **settings,
             "pinned": (*settings.get("pinned", ()), *pinned),
         }

@@ -97,8 +97,8 @@ class OpenAIAgentsShortlist:
         """Run the search tool that the agent is given."""
         from ...integrations.openai_agents import ShortlistTools
 
-        shortlist = ShortlistTools(self._functions, engine=self._engine, k=k, pass_through=0)
-        searches: list[Any] = [tool for tool in shortlist.tools if tool.name == SEARCH_TOOL.name]
+        tools = ShortlistTools(self._functions, engine=self._engine, k=k, pass_through=0).tools
+        searches: list[Any] = [tool for tool in tools if tool.name == SEARCH_TOOL.name]
         search = searches[0]
         context = self._agents.tool_context.ToolContext(
             context=None, tool_name=search.name, tool_call_id="c", tool_arguments=""

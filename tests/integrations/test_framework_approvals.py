@@ -249,6 +249,27 @@ def test_an_approval_of_the_agents_sdk_holds_and_can_follow_a_restart():
     assert later.ran == [("transfer_money", "7")]
 
 
+def test_a_session_of_the_agents_sdk_keeps_what_was_found_and_called(tmp_path):
+    from agents import Runner, SQLiteSession
+
+    async def ask(agent: OpenAIAgents, text: str) -> None:
+        kept = SQLiteSession("one", tmp_path / "messages.db")
+        config = agent.tools.run_config
+        await Runner.run(agent.agent, text, session=kept, run_config=config)
+        kept.close()
+
+    agent, later = OpenAIAgents(k=3), OpenAIAgents(k=3)
+    agent.earlier, later.earlier = 0, 2
+    agent.script = [[("search_tools", {"query": "print a contract"})], [ONCE], "Printed."]
+    later.script = [[ONCE], "No."]
+    asyncio.run(ask(agent, "hello"))
+    asyncio.run(ask(later, "hello again"))
+    assert "print_contract" in agent.run.offered[1]
+    assert agent.run.offered[1].keys() - {"print_contract"} <= later.run.offered[0].keys()
+    assert json.loads(later.run.answers[0])["status"] == "denied"
+    assert (agent.ran, later.ran) == ([("print_contract", "7")], [])
+
+
 def test_a_function_of_the_agents_sdk_that_fails_unlocks_nothing():
     from agents import Agent, Runner, function_tool
 

@@ -301,3 +301,19 @@ def test_a_call_that_is_cancelled_during_its_check_has_not_run() -> None:
     session.offer([("user", "print a contract")])
     asyncio.run(cancel())
     assert session.session.save()["waiting"] == {}
+
+
+def test_a_tool_that_leaves_the_list_during_a_reply_can_still_be_called() -> None:
+    tools = FrameworkTools(engine(), None, k=2, list_tokens=120)
+    tools.follow_tools(DEFINITIONS)
+    session = tools.session("one", None)
+    offered = session.offer([("user", "send or read an electronic mail")])
+    assert {"send_mail", "read_mail"} <= {tool["function"]["name"] for tool in offered}
+    passed: list[Verdict] = []
+    session.check("read_mail", MAIL, passed)
+    session.search({"query": "list an album"})
+    session.search({"query": "print a recipe"})
+    assert "send_mail" not in session.offered_names
+    session.check("send_mail", MAIL, passed)
+    assert [verdict.status for verdict in passed] == ["passed", "passed"]
+    assert "Added to your list of tools" in session.search({"query": "send a mail"})

@@ -75,7 +75,7 @@ def test_the_pool_ends_the_system_message_and_does_not_change(tools, engine):
     assert all(isinstance(one, SystemMessage) for one in systems)
     assert len({one.text for one in systems}) == 1
     assert systems[0].text.startswith("Be brief.\n\n60 tools on 3 servers.\n")
-    assert "create_backup" in systems[0].text
+    assert "about backup" in systems[0].text
 
 
 def test_nothing_is_offered_where_nothing_fits(tools, engine):

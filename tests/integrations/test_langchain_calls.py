@@ -124,8 +124,9 @@ def test_an_answer_is_text_that_can_be_sent(tools, engine):
 
 
 def test_it_offers_what_the_session_does(tools, engine):
-    """The definitions of a few, and lines of the others in the system message."""
+    """The definitions of a few, and topics of the servers in the system message."""
     middleware = ShortlistMiddleware(tools, engine=engine)
+    settings = {"k": 12, "list_tokens": 3_000, "pool_tokens": 400}
     requests = [
         "file an issue that prices are wrong",
         "describe the columns of a table in the database",
@@ -134,7 +135,7 @@ def test_it_offers_what_the_session_does(tools, engine):
         "which files were changed last?",
     ]
     agent, model = agent_of([say("Done.") for _ in requests], middleware)
-    session = engine.session("openai", tools="list")
+    session = engine.session("openai", tools="list", **settings)
     for request in requests:
         ask(agent, request)
         session.turn(request)
@@ -194,3 +195,11 @@ def test_a_call_by_another_name_gives_the_tool_and_does_not_run(tools, engine, c
     assert (refused.status, json.loads(refused.content)["tool"]) == ("error", "create_issue")
     assert "create_issue" in model.offered[1]
     assert (answer.status, calls) == ("success", [("create_issue", ISSUE)])
+
+
+def test_a_setting_of_the_engine_comes_before_that_of_the_middleware(tools):
+    engine = Engine.from_tools(tools, tiers=["lexical"], session={"k": 2, "pool_tokens": 2_000})
+    agent, model = agent_of([say("Done.")], ShortlistMiddleware(tools, engine=engine))
+    ask(agent, "file an issue that prices are wrong")
+    assert len(model.offered[0]) <= 3
+    assert "create_backup" in model.read[0][0].text
