@@ -1062,6 +1062,9 @@ class Session:
             # After a line only, the schema says more than the problems do.
             needs_definition = level is Level.ARGUMENTS and is_invalid
         if not needs_definition:
+            if verdict.passed and self._provider is None:
+                # The host has shown it in its own way.
+                self._record.note_read([tool], Level.ARGUMENTS)
             return verdict
         verdict = replace(verdict, status="promoted")
         self._record.note_answer(view.admission, tool, verdict.text)

@@ -10,8 +10,16 @@ from anthropic.types import Message, ParsedMessage
 from openai.types.chat import ChatCompletion, ParsedChatCompletion
 from openai.types.responses import ParsedResponse, Response
 
+from shortlist.loaders.providers import PROVIDERS
+
 Calls = list[tuple[str, Any]]
-FORMATS = {"openai": "openai", "openai_responses": "openai_responses", "anthropic": "anthropic"}
+#: All providers with all their ways.
+WAYS = [(provider.name, way) for provider in PROVIDERS.values() for way in provider.ways]
+
+
+def way_name(way: tuple[str, str]) -> str:
+    """Name of a case for one provider and way."""
+    return " ".join(way)
 
 
 def chat(calls: Calls, text: str | None = None, model: Any = None) -> Any:
@@ -90,7 +98,7 @@ def anthropic(calls: Calls, text: str | None = None, model: Any = None) -> Any:
     return whole if model is None else model.model_validate(whole)
 
 
-#: Name of a form, to the session's format and a function that makes a reply in it.
+#: Name of a form, to its provider and a function that makes a reply in it.
 FORMS: dict[str, tuple[str, Callable[..., Any]]] = {
     "chat dict": ("openai", chat),
     "chat object": ("openai", lambda *given: chat(*given, model=ChatCompletion)),

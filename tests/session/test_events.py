@@ -15,7 +15,6 @@ from shortlist import Tool
 from shortlist.decision import Decider, Decision
 from shortlist.errors import RequestError
 from shortlist.gating import Rule, State, after, requires_scope
-from shortlist.loaders.prompt import Prompt
 from shortlist.session.event import MAX_CANDIDATES, CallEvent, Event, PromptEvent, TurnEvent
 from shortlist.session.recorder import Recorder
 
@@ -157,16 +156,17 @@ def test_what_left_the_session_is_told_with_its_reason():
 
 def test_how_a_prompt_shows_a_turn_is_an_event(engine):
     events, recorder = recorded()
-    session = engine.session(k=3, events=recorder, session_id="s1")
+    session = engine.session(
+        "openai", k=3, pass_through=0, pool_tokens=0, events=recorder, session_id="s1"
+    )
     turn = session.turn("list my messages")
-    shown = Prompt(engine.catalog, format="openai", pass_through_share=0).turn(turn.active)
-    recorder.prompt(session.id, turn.number, shown)
     event = events[-1]
     assert isinstance(event, PromptEvent)
     assert event.origin.turn_id == "s1/1"
-    assert event.details == dict.fromkeys(turn.active, "full")
-    assert event.phase1_tokens == shown.prefix_tokens > 0
-    assert event.phase2_tokens == shown.promoted_tokens > 0
+    assert {event.levels[tool_id] for tool_id in turn.ids} <= {"full", "signature"}
+    assert event.head_tokens == turn.shown.head_tokens > 0
+    assert event.message_tokens == turn.shown.message_tokens > 0
+    assert event.head_is_new
     json.loads(text_of(event))
 
 

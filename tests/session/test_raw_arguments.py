@@ -21,7 +21,7 @@ def tool_id() -> str:
 @pytest.mark.parametrize("arguments", [{"id": "7", "count": 2}, WHOLE, f" {WHOLE}\n"])
 def test_an_object_and_its_text_pass(engine: Engine, tool_id: str, arguments: object) -> None:
     assert engine.view().check(tool_id, arguments).arguments == {"id": "7", "count": 2}
-    session = engine.session(format="openai")
+    session = engine.session("openai")
     session.turn("list mail messages")
     verdict = session.check(tool_id, arguments)
     assert verdict.passed
@@ -57,7 +57,7 @@ def test_no_arguments_in_any_form_are_an_empty_object(
 def test_what_is_no_object_is_invalid_and_says_what_mends_it(
     engine: Engine, tool_id: str, arguments: object, problem: str
 ) -> None:
-    session = engine.session(format="openai")
+    session = engine.session("openai")
     session.turn("list mail messages")
     assert session.check(tool_id, {"id": "7"}).passed
     verdict = session.check(tool_id, arguments)
@@ -79,7 +79,7 @@ def test_line_breaks_inside_a_text_are_read(engine: Engine, tool_id: str) -> Non
     ],
 )
 def test_the_inner_call_of_call_tool_in_any_form(engine: Engine, arguments: object) -> None:
-    session = engine.session(format="openai_call_tool", must_offer=False)
+    session = engine.session("openai", must_offer=False)
     session.turn("list mail messages")
     verdict = session.check("call_tool", arguments)
     assert verdict.passed
@@ -93,7 +93,7 @@ def test_the_inner_call_of_call_tool_in_any_form(engine: Engine, arguments: obje
 def test_a_call_of_call_tool_without_a_tool_is_invalid(
     engine: Engine, arguments: object, path: str
 ) -> None:
-    session = engine.session(format="openai")
+    session = engine.session("openai")
     session.turn("list mail messages")
     verdict = session.check("call_tool", arguments)
     assert (verdict.status, verdict.problems[0].path) == ("invalid", path)

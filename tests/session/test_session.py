@@ -53,7 +53,7 @@ def test_turns_append_and_earlier_tools_stay(engine: Engine) -> None:
 
 
 @pytest.mark.no_cover
-def test_one_thousand_random_turns_only_append_between_evictions_and_never_leak(
+def test_one_thousand_random_turns_only_append_and_never_leak(
     fresh_engine: Callable[..., Engine],
 ) -> None:
     engine = fresh_engine(
@@ -61,9 +61,8 @@ def test_one_thousand_random_turns_only_append_between_evictions_and_never_leak(
         Rule(requires_scope("share"), server="music"),
     )
     rng = random.Random(7)
-    session = engine.session(k=4, active_tools=15)
+    session = engine.session(k=4)
     active: tuple[str, ...] = ()
-    evictions = 0
     for _ in range(1_000):
         scopes = frozenset(scope for scope in ("delete", "share") if rng.random() < 0.5)
         session.state = State(scopes=scopes, called=session.state.called)
@@ -86,8 +85,6 @@ def test_one_thousand_random_turns_only_append_between_evictions_and_never_leak(
         view = session.view()
         offered = {*turn.active, *turn.ids, *(hit.id for hit in turn.ranked)}
         assert all(view.permits(tool_id) for tool_id in offered)
-        assert len(turn.active) <= 15
-        evictions += any(one.kind == "budget" for one in turn.left)
         active = turn.active
         if rng.random() < 0.1:
             name = rng.choice([tool.id for tool in engine.catalog])
@@ -95,7 +92,6 @@ def test_one_thousand_random_turns_only_append_between_evictions_and_never_leak(
             assert session.active[: len(active)] == active
             assert view.permits(name) or name not in session.active[len(active) :]
             active = session.active
-    assert evictions > 5
 
 
 def test_a_follow_up_finds_what_the_turn_before_was_about(engine: Engine) -> None:
@@ -219,7 +215,7 @@ def test_a_catalog_update_takes_tools_away_and_notes_changes(
 
 
 def test_pinned_tools_are_there_from_the_first_turn_and_stay(engine: Engine) -> None:
-    session = engine.session(k=4, active_tools=6, pinned=["music/share_song"])
+    session = engine.session(k=4, pinned=["music/share_song"])
     rng = random.Random(1)
     for _ in range(40):
         assert session.turn(rng.choice(_REQUESTS)).active[0] == "music/share_song"
@@ -228,10 +224,9 @@ def test_pinned_tools_are_there_from_the_first_turn_and_stay(engine: Engine) -> 
 
 
 def test_a_saved_session_goes_on_as_the_first_would(engine: Engine) -> None:
-    session = engine.session(k=3, active_tools=9)
+    session = engine.session(k=3)
     session.turn("list mail messages")
     session.answered("Three.")
-    session.check("mail/list_message", {"id": "1"})
     saved = json.loads(json.dumps(session.save()))
     assert len(json.dumps(saved)) < 2_000
     again = engine.resume(saved, state=State())
@@ -245,17 +240,17 @@ def test_a_saved_session_goes_on_as_the_first_would(engine: Engine) -> None:
     "damage",
     [
         {"version": 1},
-        {"history": {"tools": [{"id": "a", "used": "x"}]}},
-        {"history": 3},
+        {"read": {"tools": [["a", 5, "x", "nowhere", False]]}},
+        {"read": 3},
         {"turn": "x"},
         {"state": {"scope": []}},
         {"settings": 3},
         {"messages": "x"},
         {"settings": {"tier": "none"}},
         {"settings": {"k": 0}},
-        {"history": {"tools": [], "called": [], "servers": [], "waiting": [1]}},
-        {"format": "none"},
-        {"prompt": 3},
+        {"waiting": [1]},
+        {"provider": "none"},
+        {"called": 3},
     ],
 )
 def test_a_damaged_session_is_refused(engine: Engine, damage: dict[str, Any]) -> None:
@@ -270,13 +265,21 @@ def test_a_damaged_session_is_refused(engine: Engine, damage: dict[str, Any]) ->
 
 def test_a_session_saved_in_another_form_is_refused_by_its_version(engine: Engine) -> None:
     saved = engine.session().save() | {"version": 2}
-    with pytest.raises(RequestError, match="version 2, not 4: start a new one"):
+    with pytest.raises(RequestError, match="version 2, not 5"):
         engine.resume(saved, state=State())
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"tier": "none"}, {"k": 0}, {"k": True}, {"k": "3"}, {"state": 3}, {"format": "x"}, {"kk": 1}],
+    [
+        {"tier": "none"},
+        {"k": 0},
+        {"k": True},
+        {"k": "3"},
+        {"state": 3},
+        {"provider": "x"},
+        {"kk": 1},
+    ],
 )
 def test_wrong_arguments_are_refused(engine: Engine, wrong: dict[str, Any]) -> None:
     with pytest.raises(ShortlistError):
@@ -292,7 +295,7 @@ def test_a_turn_without_words_is_refused(engine: Engine) -> None:
 
 
 def test_threads_share_a_session(engine: Engine) -> None:
-    session = engine.session(k=4, active_tools=200)
+    session = engine.session(k=4)
     before = engine.catalog.fingerprint
 
     def act(seed: int) -> list[tuple[str, ...]]:

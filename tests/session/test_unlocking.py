@@ -1,4 +1,4 @@
-"""Tools that become permitted, or stop being so, within a conversation."""
+"""Tools that become permitted, or stop being so, within a conversation or while it is saved."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from shortlist import Engine
 from shortlist.errors import RequestError
 from shortlist.gating import Provides, Rule, State, milestone, requires_scope
 
-FORMATS = ("openai", "anthropic", "anthropic_search", "openai_call_tool", "anthropic_call_tool")
-DELETE, CONFIRM = "mail/delete_message", "mail/read_draft"
+from .replies import WAYS, way_name
+
+DELETE, CONFIRM, SHARE = "mail/delete_message", "mail/read_draft", "music/share_song"
 
 
 @pytest.fixture
@@ -24,106 +25,50 @@ def engine(fresh_engine: Callable[..., Engine]) -> Engine:
     )
 
 
-@pytest.mark.parametrize("style", FORMATS)
-@pytest.mark.parametrize("settings", [{}, {"pass_through": 0.0}, {"pool": "summaries"}])
-def test_what_is_unlocked_is_appended_and_the_prefix_stays(
-    engine: Engine, style: str, settings: dict[str, object]
+@pytest.mark.parametrize("way", WAYS, ids=way_name)
+@pytest.mark.parametrize("settings", [{}, {"pass_through": 0.0}, {"pool_tokens": 0}])
+def test_what_a_call_unlocks_is_appended_and_the_head_stays(
+    engine: Engine, way: tuple[str, str], settings: dict[str, object]
 ) -> None:
-    session = engine.session(format=style, must_offer=False, **settings)
-    first = session.turn("delete a mail message")
+    session = engine.session(way[0], tools=way[1], must_offer=False, **settings)
+    messages = [*session.turn("delete a mail message").messages]
     # What may be permitted later is in the list, deferred: no model reads it without a reference.
-    read = [tool for tool in first.tools if not tool.get("defer_loading")]
-    assert "delete_message" not in json.dumps([first.system, read, first.append])
+    read = [tool for tool in session.tools if not tool.get("defer_loading")]
+    assert "delete_message" not in json.dumps([session.system, read, messages])
     assert session.level(DELETE) is None
+    head = session.system
     assert session.check(CONFIRM, {"id": "1"}).passed
-    session.result(CONFIRM, "Yes.")
-    turn = session.turn("delete a mail message")
-    assert DELETE in turn.ids
-    assert session.level(DELETE) == "full"
-    assert "delete_message" in json.dumps([turn.tools, session.shown.rendered.messages])
-    assert turn.shown.rendered.prefix == first.shown.rendered.prefix
+    messages += session.result(CONFIRM, "Yes.").append
     again = engine.resume(json.loads(json.dumps(session.save())), state=State())
-    assert again.level(DELETE) == "full"
-    assert again.system == session.system
+    for one in (session, again):
+        turn = one.turn("delete a mail message")
+        assert DELETE in turn.ids
+        assert one.level(DELETE) == "full"
+        assert "delete_message" in json.dumps(one.request([*messages, *turn.messages]))
+        assert one.check(DELETE, {"id": "1"}).passed
+        if way[1] != "list":
+            assert (one.system, turn.shown.head_is_new) == (head, False)
 
 
-def test_what_is_denied_later_leaves_the_prompt_at_the_next_step(engine: Engine) -> None:
-    session = engine.session(format="openai", state=State(scopes=frozenset({"share"})))
-    first = session.turn("share a song")
-    assert "share_song" in json.dumps([first.system, first.tools])
-    session.state = State()
-    session.refresh()
-    assert "share_song" not in json.dumps([session.system, session.tools])
-    turn = session.turn("list the folders")
-    assert "share_song" not in json.dumps([turn.system, turn.tools, turn.append])
-
-
-def test_a_changed_definition_is_handed_out_after_a_refresh(fresh_engine, tools) -> None:
-    from shortlist import Tool
-
-    engine = fresh_engine()
-    session = engine.session(format="anthropic_call_tool", pass_through=0.0)
-    offered = session.turn("list mail messages").ids[0]
-    engine.replace(
-        Tool(one.name, one.server, "Another thing entirely", one.input_schema)
-        if one.id == offered
-        else one
-        for one in tools
-    )
-    session.refresh()
-    assert session.check(offered, {"id": "1"}).status == "promoted"
-    assert session.check(offered, {"id": "1"}).passed
-    turn = session.turn("list mail messages")
-    assert "Another thing entirely" in json.dumps([turn.append, turn.shown.rendered.messages])
-
-
-def test_a_resumed_session_has_its_prompt_at_once(engine: Engine) -> None:
-    session = engine.session(format="openai")
-    session.turn("list mail messages")
-    again = engine.resume(session.save(), state=State())
-    assert (again.system, again.tools) == (session.system, session.tools)
-
-
-@pytest.mark.parametrize("style", FORMATS)
-@pytest.mark.parametrize("settings", [{}, {"pass_through": 0.0}, {"pool": "summaries"}])
-def test_a_resumed_prompt_with_an_unlocked_tool_has_the_same_bytes(
-    engine: Engine, style: str, settings: dict[str, object]
-) -> None:
-    session = engine.session(format=style, must_offer=False, **settings)
-    session.turn("delete a mail message")
-    assert session.check(CONFIRM, {"id": "1"}).passed
-    session.result(CONFIRM, "Yes.")
-    turn = session.turn("delete a mail message")
-    assert DELETE in turn.ids
-    again = session
-    for _ in range(2):
-        saved = json.loads(json.dumps(again.save()))
-        again = engine.resume(saved, state=State())
-        assert (again.system, again.tools) == (session.system, session.tools)
-        assert again.shown.rendered.messages == session.shown.rendered.messages
-        assert again.check(DELETE, {"id": "1"}).passed
-        next_turn = again.turn("delete a mail message")
-        assert (next_turn.shown.changed_bytes, next_turn.rebuilt) == (0, False)
-
-
-def test_what_was_granted_meanwhile_is_appended_to_a_resumed_prompt(engine: Engine) -> None:
-    session = engine.session(format="openai_call_tool", pass_through=0.0)
+def test_what_was_granted_while_a_session_was_saved_is_appended(engine: Engine) -> None:
+    session = engine.session("openai", pass_through=0.0)
     session.turn("share a song")
     again = engine.resume(session.save(), state=State(scopes={"share"}))
-    assert again.system == session.system
     turn = again.turn("share a song")
-    assert "music/share_song" in turn.ids
-    assert turn.shown.changed_bytes == 0
+    assert SHARE in turn.ids
+    assert "Share a song" in json.dumps(turn.append)
+    assert again.system == session.system
 
 
 def test_a_resumed_session_has_no_scope_that_was_revoked(engine: Engine) -> None:
-    session = engine.session(format="openai", state=State(scopes={"share"}), allowed=["music/*"])
-    turn = session.turn("share a song")
-    assert "music/share_song" in turn.ids
+    session = engine.session(
+        "openai", tools="list", state=State(scopes={"share"}), allowed=["music/*"]
+    )
+    assert SHARE in session.turn("share a song").ids
     saved = session.save()
     again = engine.resume(saved, state=State(facts={"plan": "free"}))
     assert again.state == State(facts={"plan": "free"})
-    assert again.check("music/share_song", {"id": "1"}).status == "denied"
+    assert again.check(SHARE, {"id": "1"}).status == "denied"
     assert "share_song" not in json.dumps([again.system, again.tools])
     assert again.allowed == ("music/*",)
     assert engine.resume(saved, state=State(), allowed=["mail/*"]).allowed == ("mail/*",)
