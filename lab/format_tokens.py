@@ -26,6 +26,10 @@ _COLUMNS = (
 )
 
 
+_REPLY = {"role": "assistant", "content": "."}
+"""Stands for what the model says between two messages about tools. It is not counted."""
+
+
 def format_tokens(tools: Sequence[Tool], requests: Sequence[str]) -> tuple[Table, dict[str, Any]]:
     """Tokens of the first and the last turn, and of what a turn adds, for each provider and way.
 
@@ -94,11 +98,11 @@ def _figures(engine: Engine, provider: str, way: Way, requests: Sequence[str]) -
     offered: set[str] = set()
     for number, request in enumerate(requests):
         turn = session.turn(request)
-        about_tools += turn.append
+        about_tools += [*turn.append, _REPLY]
         offered |= {hit.id for hit in turn.hits} & turn.callable
         if PROVIDERS[provider].has_list:
             turn = session.search(request, f"call_{number}")
-            about_tools += turn.append
+            about_tools += [*turn.append, _REPLY]
             offered |= {hit.id for hit in turn.hits} & turn.callable
         resident = [tool for tool in session.tools if not tool.get("defer_loading")]
         lists.add(json.dumps(resident))
@@ -131,6 +135,8 @@ def _texts(session: Session, about_tools: Sequence[Mapping[str, Any]]) -> list[s
     texts = [json.dumps(tool) for tool in listed if not tool.get("defer_loading")]
     texts += [json.dumps(request[key]) for key in ("system", "instructions") if key in request]
     for message in messages:
+        if message == _REPLY:
+            continue
         texts.append(json.dumps(message))
         names = [name for name in deferred if f'"tool_name": "{name}"' in texts[-1]]
         texts += [json.dumps(deferred[name]) for name in names]
