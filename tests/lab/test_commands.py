@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
-from shortlist.cli import app as checkout
 from shortlist.cli.app import app
-from shortlist.errors import EvaluationError
 from shortlist.evals.report import Table
 from shortlist.lab.commands.programs import PROGRAMS
 from shortlist.lab.publishing.record import Record, write_record
@@ -161,18 +158,6 @@ def test_only_an_evaluation_is_recorded(files: Path) -> None:
     below = run("record", "mine.json", "eval", *COMMON, "--min", "hit@1=0.9")
     assert below.exit_code == 3
     assert not (files / "mine.json").exists()
-
-
-def test_without_a_checkout_the_lab_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkout, "find_spec", lambda name, package: None)
-    installed = typer.Typer()
-    checkout.register(installed)
-    installed.callback()(lambda: None)
-    for arguments in (["lab"], ["lab", "bench", "--quick"], ["lab", "--help"]):
-        result = CliRunner().invoke(installed, arguments)
-        assert isinstance(result.exception, EvaluationError)
-        assert "needs a checkout" in str(result.exception)
-        assert "pip install --editable" in str(result.exception)
 
 
 @pytest.mark.parametrize("module", sorted(module for module, _ in PROGRAMS.values()))

@@ -91,19 +91,6 @@ def test_discovery_asks_for_what_it_needs_once(catalog):
     assert not any(one.paid.changed_bytes for one in outcomes)
 
 
-def test_two_phases_promote_what_a_model_names_and_append_it(bench):
-    arm = bench.two_phase(Settings({"k": 1, "pool": "summaries", "schema_tokens": 4_000}))
-    outcomes = bench.outcomes(arm)
-    assert all(one.visible == one.asked for one in outcomes)
-    assert all(one.typed <= one.offered for one in outcomes)
-    again = TaskScript("again", "session", (*TALK.turns, TALK.turns[0]))
-    assert bench.outcomes(arm, [again])[-1].typed == 1
-    deaf = bench.two_phase(
-        Settings({"k": 1, "pool": "summaries", "schema_tokens": 0}, promote=False)
-    )
-    assert not any(one.typed for one in bench.outcomes(deaf))
-
-
 def test_figures_of_a_long_session(bench, catalog):
     long = TaskScript("long", "session", TALK.turns * 12)
     found = figures(bench.outcomes(Standing(catalog), [long]))
