@@ -208,6 +208,8 @@ class ReadRecord:
         self._list: list[Definition] = []
         #: Id to the entry of the list that the provider took into the conversation.
         self._declared: dict[str, Function] = {}
+        #: Ids of the tools that the provider's own messages removed and did not restore.
+        self._removed: set[str] = set()
         #: Fingerprint of a text in the conversation to the ids of the tools it is about.
         self._texts: dict[str, tuple[str, ...]] = {}
         #: Fingerprints of texts with a definition that was quarantined since.
@@ -415,6 +417,7 @@ class ReadRecord:
                     if read.is_withdrawn:
                         self._untold[tool_id] = None
         self._declared.clear()
+        self._removed.clear()
         self._texts.clear()
         self._dropped.clear()
         self.message_tokens = self._line_tokens = 0
@@ -461,6 +464,7 @@ class ReadRecord:
             "offered": list(self._offered),
             "listed": list(self._listed),
             "declared": sorted(self._declared),
+            "removed": sorted(self._removed),
             "texts": {text: list(ids) for text, ids in self._texts.items()},
             "untold": list(self._untold),
             "to_repeat": list(self._to_repeat),
@@ -495,6 +499,7 @@ class ReadRecord:
         ):
             target.update(dict.fromkeys(map(str, saved[name])))
         self._texts = {str(text): tuple(map(str, ids)) for text, ids in saved["texts"].items()}
+        self._removed = set(map(str, saved["removed"]))
         self._called_servers = list(map(str, saved["called_servers"]))
         self._exchange_count = int(saved["exchanges"])
         self._line_tokens = int(saved["line_tokens"])
@@ -616,10 +621,10 @@ class ReadRecord:
                 del self._tools[tool_id]
                 self._untold.pop(tool_id, None)
         for tool_id, level in head.levels.items():
-            read = self._tools.get(tool_id)
+            read, is_removed = self._tools.get(tool_id), tool_id in self._removed
             fingerprint = head.fingerprints[tool_id]
-            if read is None or (read.level < level and not read.is_withdrawn):
-                self._tools[tool_id] = ReadTool(level, fingerprint, "head")
+            if read is None or (read.level < level and (is_removed or not read.is_withdrawn)):
+                self._tools[tool_id] = ReadTool(level, fingerprint, "head", is_removed)
 
     def _use_deferred(self, admission: Admission) -> None:
         """The tools that the list has deferred: all that the session may ever use.
@@ -636,7 +641,7 @@ class ReadRecord:
         for tool_id, function in self._declared.items():
             functions.pop(tool_id, None)
             # Without a function, the definition that was referred to is not known any more.
-            if function and tool_id not in self._quarantined:
+            if function and tool_id not in self._quarantined and tool_id not in resident:
                 functions[tool_id] = function
         self._deferred = [
             {**functions[tool_id], "defer_loading": True} for tool_id in sorted(functions)
@@ -783,16 +788,8 @@ class ReadRecord:
         assert provider is not None
         assert way is not None
         loaded = [one.loaded for one in step.definitions if one.function is not None]
-        messages: Messages = []
-        told_ids: set[str] = set()
-        if way == "append":
-            told_ids = self._declared_ids if provider.redefines else set()
-            removed, restored = (
-                [provider.name_of(tool_id) for tool_id in tool_ids if tool_id in told_ids]
-                for tool_ids in (step.removed, step.restored)
-            )
-            messages += provider.additions(loaded, removed=removed, restored=restored)
-        elif way == "search" and loaded:
+        messages, told_ids = self._write_additions(step)
+        if way == "search" and loaded:
             self._exchange_count += 1
             messages += provider.search_exchange(
                 f"call_shortlist_{self._exchange_count:06}", loaded
@@ -804,6 +801,28 @@ class ReadRecord:
             messages.append(note)
         self.message_tokens += _tokens_of(messages) + self._referenced_tokens(step)
         return messages
+
+    def _write_additions(self, step: _Step) -> tuple[Messages, set[str]]:
+        """The messages of the way `append`, and the ids that they can remove and restore."""
+        provider = self._provider
+        if provider is None or self._way != "append":
+            return [], set()
+        told_ids = self._declared_ids if provider.redefines else set()
+        removed, restored = (
+            [tool_id for tool_id in tool_ids if tool_id in told_ids]
+            for tool_ids in (step.removed, step.restored)
+        )
+        self._removed.update(removed)
+        self._removed.difference_update(restored)
+        self._removed.difference_update(
+            one.tool.id for one in step.definitions if one.function is not None
+        )
+        messages = provider.additions(
+            [one.loaded for one in step.definitions if one.function is not None],
+            removed=list(map(provider.name_of, removed)),
+            restored=list(map(provider.name_of, restored)),
+        )
+        return messages, told_ids
 
     def _write_answer(
         self, step: _Step, known_ids: Sequence[str], nothing: str
@@ -819,16 +838,15 @@ class ReadRecord:
             self._naming("Loaded", loaded_ids) if way == "append" else "",
             nothing,
         ]
-        text = "\n".join(filter(None, (*sentences, self._text(step._replace(restored=()), set()))))
-        messages: Messages = []
+        messages, told_ids = self._write_additions(step)
+        told = self._text(step._replace(restored=()), told_ids)
+        text = "\n".join(filter(None, (*sentences, told)))
         if way == "search":
             answer = provider.search_content(loaded, text)
             if loaded and text and not provider.search_loads_text:
                 messages.append(provider.note(text, way))
         else:
             answer = text
-            if way == "append":
-                messages += provider.additions(loaded, removed=(), restored=())
         tool_ids = [*_ids_in_text(step), *(loaded_ids if self._refers_to_list else [])]
         self._note_text(messages[0] if messages and way == "search" else answer, tool_ids)
         self.message_tokens += _tokens_of([*messages, {"answer": answer}])
@@ -846,14 +864,12 @@ class ReadRecord:
         ]
         has_list = self._provider is not None and self._provider.has_list
         heading = _LINES_HEADING if has_list else _LINES_HEADING_WITHOUT_LIST
-        named_label = "Also found, with a line above"
-        named_label += "; call them with call_tool" if has_list else ""
+        known_label = "Also found, with a line above"
+        known_label += "; call them with call_tool" if has_list else ""
         parts = [
             self._naming("No longer available", removed),
             self._naming("Available again", restored),
-            self._naming(
-                f"{named_label}; call them with call_tool" if has_list else named_label, step.named
-            ),
+            self._naming(known_label, step.named),
             f"{LOADED_HEADING}{chr(10).join(definitions)}" if definitions else "",
             f"{heading}{step.lines.text}".rstrip("\n") if step.lines.text else "",
         ]

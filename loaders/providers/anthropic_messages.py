@@ -84,7 +84,7 @@ class Anthropic(Provider):
         """`system`, `messages`, `tools`, and `betas` where the way needs them.
 
         The API refuses a reference to a tool that is not in the list, so that those to tools that
-        left it become text.
+        left it become text. Removals and additions of such tools are left out.
         """
         last_resident = max(
             (place for place, tool in enumerate(tools) if not tool.get("defer_loading")), default=-1
@@ -101,7 +101,9 @@ class Anthropic(Provider):
         if way == "search":
             names = {str(tool.get("name")) for tool in tools}
             messages = [_without_other_references(message, names) for message in messages]
-        request["messages"] = _system_messages_last(messages) if way == "append" else messages
+        if way == "append":
+            messages = _system_messages_last(_without_impossible_changes(messages, tools))
+        request["messages"] = messages
         if betas := self.betas.get(way):
             request["betas"] = list(betas)
         return request
@@ -154,6 +156,39 @@ def _system_messages_last(messages: Messages) -> Messages:
             waiting = []
         ordered.append(message)
     return [*ordered, *waiting]
+
+
+def _without_impossible_changes(messages: Messages, tools: Sequence[Function]) -> Messages:
+    """The messages, without removals and additions that the API refuses.
+
+    They name a tool that is not defined there, or remove one that is not available. That happens
+    where the list of tools was written again, or the host removed messages with definitions.
+    """
+    defined = {str(tool.get("name")) for tool in tools}
+    available = {str(tool.get("name")) for tool in tools if not tool.get("defer_loading")}
+    kept: Messages = []
+    for message in messages:
+        blocks = message.get("content")
+        if message.get("role") != "system" or not isinstance(blocks, list):
+            kept.append(message)
+            continue
+        possible = []
+        for block in blocks:
+            kind, tool = block.get("type"), block.get("tool", {})
+            name = str(tool.get("name") or tool.get("definition", {}).get("name"))
+            if tool.get("type") == "tool_definition":
+                defined.add(name)
+                available.add(name)
+            elif kind == "tool_addition" and name in defined:
+                available.add(name)
+            elif kind == "tool_removal" and name in available:
+                available.remove(name)
+            elif kind in ("tool_addition", "tool_removal"):
+                continue
+            possible.append(block)
+        if possible:
+            kept.append({**message, "content": possible})
+    return kept
 
 
 def _without_other_references(message: dict[str, Any], names: set[str]) -> dict[str, Any]:

@@ -99,10 +99,12 @@ class OpenAIResponses(Provider):
         system: str,
         tools: Sequence[Function],
         messages: Messages,
-        way: Way,  # noqa: ARG002
+        way: Way,
     ) -> dict[str, Any]:
-        """`instructions`, `input` and `tools`."""
+        """`instructions`, `input` and `tools`. A tool that is in `tools` is not added again."""
         request = {"instructions": system, "tools": list(tools)}
+        if way == "append":
+            messages = _without_repeated_tools(messages, tools)
         return {name: value for name, value in request.items() if value} | {"input": messages}
 
     def read_reply(self, value: object) -> Reply | None:
@@ -148,6 +150,24 @@ class OpenAIResponses(Provider):
                 kind = "custom_tool_call_output" if is_custom else "function_call_output"
                 outputs.append({"type": kind, "call_id": call_id, "output": content})
         return [*outputs, *notes]
+
+
+def _without_repeated_tools(messages: Messages, tools: Sequence[Function]) -> Messages:
+    """The items, without additions of tools that are declared before them.
+
+    There are such additions where the list of tools was written again.
+    """
+    declared = {tool.get("name") for tool in tools}
+    kept: Messages = []
+    for item in messages:
+        if item.get("type") != "additional_tools":
+            kept.append(item)
+            continue
+        added = [tool for tool in item["tools"] if tool["name"] not in declared]
+        declared |= {tool["name"] for tool in added}
+        if added:
+            kept.append({**item, "tools": added})
+    return kept
 
 
 def _are_items(output: Sequence[Any]) -> bool:

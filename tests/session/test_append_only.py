@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shortlist import Engine, Session, State, Tool
 from shortlist.gating import Gate, Rule, requires_scope
 from shortlist.loaders.providers import PROVIDERS
+from shortlist.tests.providers.anthropic_rules import check_messages_request
+from shortlist.tests.providers.definition_rules import Rules
+from shortlist.tests.providers.openai_rules import check_chat_request, check_responses_request
 
 Json = dict[str, Any]
 SERVERS = ("mail", "files", "music")
@@ -83,7 +86,8 @@ class World:
         text = f"{verb} an item of {server}"
         quarantined_before = set(self.quarantined)
         self.calls += 1
-        if kind == "search" and self.name != "text":
+        has_search = self.name != "text" and (self.way != "list" or self.pass_through == 0.0)
+        if kind == "search" and has_search:
             query = {"query": text}
             call_id = f"call_{self.calls}"
             if self.before is None:
@@ -101,6 +105,7 @@ class World:
         self.before = self.session.request(self.messages)
 
     def check(self, request: Json, callable_ids: frozenset[str], *, head_is_new: bool) -> None:
+        available = documented_names(self.name, request)
         text = json.dumps(visible(request))
         ids = call_ids(request)
         assert len(ids) == len(set(ids)), "an id is used twice"
@@ -115,6 +120,10 @@ class World:
             verb = name.removesuffix("_item")
             assert view.permits(tool_id), f"{tool_id} is denied and counts as callable"
             assert f"{server}{verb}v" in text, f"the arguments of {tool_id} were never shown"
+            name = PROVIDERS[self.name].name_of(tool_id)
+            is_line = self.session.level(tool_id) == "arguments"  # called with call_tool
+            if self.way == "append" and not is_line and f'"name": "{name}"' in text:
+                assert name in available, f"{name} is callable, and the provider has removed it"
         if self.before is None or self.way == "list":
             return
         if not head_is_new and not self.touched:
@@ -124,6 +133,16 @@ class World:
         self.touched = False
 
     touched: bool = False
+
+
+def documented_names(provider: str, request: Json) -> set[str]:
+    """The names that the model can call. Raises if the provider's documents refuse the request."""
+    body = json.loads(json.dumps({"model": "m", "max_tokens": 100, **request}))
+    if provider == "anthropic":
+        return check_messages_request(body, set(body.pop("betas", ())), Rules())
+    if provider == "openai_responses":
+        return set(check_responses_request(body, Rules()))
+    return check_chat_request(body, Rules())
 
 
 def searching(session: Session, call_id: str, query: Json) -> list[Json]:
@@ -176,8 +195,28 @@ def call_ids(request: Json) -> list[str]:
 CHANGES = ("definition", "removal", "scope", "allowed", "quarantine", "resume", "none", "none")
 
 
+_LIST = ("turn", "mail", "list")
+_TURN, _LIMIT, _HOLD = (("none", *_LIST), ("allowed", *_LIST), ("quarantine", *_LIST))
+_HOLD_READ = ("quarantine", "turn", "mail", "read")
+#: The head is written again over messages that had removed, added or referred to its tools.
+REWRITTEN_HEADS = [
+    [_TURN, ("removal", *_LIST), _HOLD],
+    [_TURN, ("scope", "turn", "mail", "delete"), _HOLD],
+    [_HOLD_READ, _HOLD_READ, _HOLD],
+    [_TURN, _LIMIT, ("allowed", "search", "mail", "list"), _HOLD],
+    [_TURN, _LIMIT, _HOLD, _LIMIT, _HOLD_READ],
+    [_TURN, _LIMIT, ("definition", "turn", "music", "read"), _LIMIT, _HOLD],
+]
+
+
 @pytest.mark.parametrize(("name", "way"), WAYS)
 @settings(max_examples=12)
+@example(pool_tokens=0, pass_through=0.03, script=REWRITTEN_HEADS[0])
+@example(pool_tokens=0, pass_through=0.03, script=REWRITTEN_HEADS[1])
+@example(pool_tokens=0, pass_through=0.03, script=REWRITTEN_HEADS[2])
+@example(pool_tokens=0, pass_through=0.03, script=REWRITTEN_HEADS[3])
+@example(pool_tokens=0, pass_through=0.03, script=REWRITTEN_HEADS[4])
+@example(pool_tokens=250, pass_through=0.03, script=REWRITTEN_HEADS[5])
 @given(
     pool_tokens=st.sampled_from([0, 250, 3_000]),
     pass_through=st.sampled_from([0.0, 0.03]),

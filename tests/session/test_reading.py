@@ -287,6 +287,21 @@ def test_lines_of_what_fits_no_definition_are_appended_in_a_large_catalog(engine
     assert all(session.check(tool_id, {"id": "1"}).passed for tool_id in turn.ids)
 
 
+@each_appending_way
+def test_a_search_names_tools_with_a_line_that_no_definition_fits(
+    engine: Engine, way: tuple[str, str]
+) -> None:
+    session = session_of(engine, way, k=2, pass_through=0.0, turn_tokens=0)
+    session.turn(REQUEST)
+    turn = session.search("list message draft of mail")
+    names = ", ".join(turn.ids)
+    how = "" if way[0] == "text" else "; call them with call_tool"
+    expected = f"Also found, with a line above{how}: {names}\n"
+    answer = turn.answer
+    assert (answer if isinstance(answer, str) else answer[0]["text"]) == expected
+    assert set(turn.ids) == {LIST, DRAFT}
+
+
 class TestList:
     """The way `list`: found tools are entries of the provider's list of tools."""
 
@@ -387,6 +402,21 @@ class TestChanges:
             assert f"Available again: {shown_name}" in text_of(turn.append)
         assert "Share a song" not in text_of(turn.append)
         assert session.system == head
+
+    def test_a_search_also_restores_what_the_provider_removed(
+        self, fresh_engine: Callable[..., Engine]
+    ) -> None:
+        engine = fresh_engine(Rule(requires_scope("share"), tools="*/share_*"))
+        session = engine.session("anthropic", tools="append", pass_through=0.0, k=1)
+        session.state = State({"share"})
+        session.turn("share a song")
+        session.state = State()
+        assert "tool_removal" in text_of(session.turn(REQUEST).append)
+        session.state = State({"share"})
+        answer, additions = session.search("share a song", "call_1").append
+        assert answer["content"][0]["content"] == "You already have: music__share_song"
+        reference = {"type": "tool_reference", "name": "music__share_song"}
+        assert additions["content"] == [{"type": "tool_addition", "tool": reference}]
 
     @each_appending_way
     def test_a_tool_that_left_the_catalog(
