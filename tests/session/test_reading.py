@@ -12,6 +12,7 @@ import pytest
 
 from shortlist import Catalog, Engine, Session, State, Tool
 from shortlist.catalog.schema import canonical_json
+from shortlist.demo import load_catalog
 from shortlist.errors import RequestError
 from shortlist.gating import Rule, requires_scope
 from shortlist.loaders import schemas
@@ -249,13 +250,33 @@ def test_a_large_catalog_gets_lines_of_tools_found_and_of_called_servers(
     assert session.level(unread) == "arguments"
 
 
-def test_lines_of_later_turns_are_bounded(engine: Engine) -> None:
-    session = engine.session("openai", k=1, pass_through=0.0, pool_tokens=150)
-    count = bundled_counter().count
-    for text in (REQUEST, "share a song", "read the storm", "delete a folder", "create an event"):
-        (message,) = session.turn(text).append
-        _, _, lines = message["content"].partition("Also found; call them with call_tool:\n")
-        assert count(lines) <= 150
+def test_lines_are_bounded_over_all_turns_and_then_for_each_turn() -> None:
+    engine = Engine.from_tools(load_catalog(), tiers=["lexical"])
+    session = engine.session("openai", k=1, pass_through=0.0, pool_tokens=900)
+    used, count = 0, bundled_counter().count
+    for text in (
+        "create an issue",
+        "read a file",
+        "send a message",
+        "run a query",
+        "plan a sprint",
+    ):
+        tokens = 0
+        for message in session.turn(text).append:
+            lines = message["content"].partition("Also found; call them with call_tool:\n")[2]
+            tokens += count(lines)
+        assert tokens <= max(900 - used, 450)
+        used += tokens
+    assert used > 900
+
+
+def test_a_called_server_that_takes_more_than_the_pool_gets_no_lines(engine: Engine) -> None:
+    session = engine.session("openai", k=1, pass_through=0.0, pool_tokens=30, must_offer=False)
+    session.turn("read the storm")
+    assert session.check("weather/read_storm", {"id": "1"}).passed
+    session.result("weather/read_storm", "It is calm.")
+    weather = [tool.id for tool in engine.catalog if tool.server == "weather"]
+    assert None in map(session.level, weather)
 
 
 @pytest.mark.parametrize("turn_tokens", [0, 40, 200, 600])
@@ -271,13 +292,21 @@ def test_definitions_of_a_turn_keep_its_budget(
     if turn_tokens == 0:
         assert set(levels) == {"arguments"}
     if turn_tokens == 600:
-        assert set(levels) == {"full"} or way[0] == "text"
+        assert set(levels) == {"full"}
     loaded = [level for level in levels if level != "arguments"]
     assert levels == loaded + ["arguments"] * (8 - len(loaded))
     if way[1] in ("call_tool", "append"):
         assert turn.shown.message_tokens <= turn_tokens + 40
     found = session.search("share the playlist or a folder")
     assert all(session.level(tool_id) for tool_id in found.ids)
+
+
+def test_a_search_by_the_model_has_the_definitions_of_two_turns(engine: Engine) -> None:
+    session = engine.session("openai", k=8, pass_through=0.0, turn_tokens=100)
+    session.turn(REQUEST)
+    _, _, definitions = session.search("share a storm").answer.partition("Tools loaded:\n")
+    definitions = definitions.partition("Also found")[0]
+    assert 100 < bundled_counter().count(definitions) <= 200
 
 
 def test_lines_of_what_fits_no_definition_are_appended_in_a_large_catalog(engine: Engine) -> None:
@@ -331,6 +360,16 @@ class TestList:
             assert turn.append == ()
         assert session.level(SHARE) in ("signature", "full")
         assert len(session.active) < 12
+
+    @each_provider
+    def test_the_best_tool_found_is_in_a_list_with_room_for_one(
+        self, engine: Engine, provider: str
+    ) -> None:
+        session = engine.session(provider, tools="list", k=3, pass_through=0.0, list_tokens=80)
+        for text in ("share a song", REQUEST, "read the storm"):
+            turn = session.turn(text)
+            assert len(turn.ids) == 3
+            assert session.active[0] == turn.ids[0]
 
     @each_provider
     def test_a_search_says_which_tools_were_added(self, engine: Engine, provider: str) -> None:
@@ -458,12 +497,15 @@ class TestChanges:
         session = session_of(engine, way, **SIZES[size])
         messages = [*session.turn("share a song").messages]
         messages += session.search("share a playlist", "call_1").append
+        promoted = session.check("music/create_song", {"id": 7})
+        messages.append({"role": "tool", "tool_call_id": "call_2", "content": promoted.text})
         assert "share_song" in text_of(session.request(messages))
-        engine.quarantine({SHARE: "under review", "music/share_playlist": "under review"})
+        held = (SHARE, "music/share_playlist", "music/create_song")
+        engine.quarantine(dict.fromkeys(held, "under review"))
         session.refresh()
         request = session.request(messages)
         told = text_of(request).replace("mail", "")
-        for text in ("Share a song", "Share a playlist", "share_song(", "share_playlist("):
+        for text in ("Share a song", "Share a playlist", "Create a song", "share_song("):
             assert text not in told
         assert messages[0] in request["input" if way[0] == "openai_responses" else "messages"]
         assert session.level(SHARE) is None
@@ -516,12 +558,13 @@ class TestChanges:
     ) -> None:
         session = session_of(engine, way, **SIZES[size])
         session.turn("share a song")
-        session.turn(REQUEST)
+        before = session.turn(REQUEST)
         session.compacted()
         expected = {"small": "full", "medium": "arguments", "large": None}[size]
         if way[1] != "list":
             assert session.level(SHARE) == expected
         turn = session.turn("share a song")
+        assert turn.shown.message_tokens < before.shown.message_tokens or not turn.append
         assert ("share_song" in text_of(turn.append)) is (size != "small" and way[1] != "list")
         assert session.level(SHARE) == "full"
 
