@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from enum import StrEnum
 from time import monotonic
-from typing import Any, TypeVar
 
 import anyio
 import mcp.types as types
 from mcp import Client, MCPError
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from ...catalog.text_cleaning import written_out
 from ..connections.connection_errors import (
@@ -29,7 +29,7 @@ from ..connections.masking import redacted
 from ..connections.server_log import ServerLog
 from ..connections.server_spec import ServerSpec
 from ..connections.transport import Transport
-from .caller import Caller, TimeLimit
+from .call import Answer, Call, Caller, TimeLimit
 from .server_lists import (
     LIST_CHANGE_NOTIFICATIONS,
     Listing,
@@ -49,13 +49,6 @@ _FAILURE_LIMIT = 3
 _FLOOD_FAILURE_COUNT = 8
 #: Number of stored stdout lines that are not messages.
 _MAX_STRAY_LINES = 20
-
-_CALL_RESULT: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
-    types.CallToolResult | types.InputRequiredResult
-)
-
-Answer = TypeVar("Answer")
-R = TypeVar("R", bound=BaseModel)
 
 
 class UpstreamError(Exception):
@@ -226,128 +219,98 @@ class Upstream:
         if self._client is None:
             self._start_requested.set()
 
-    async def call(
+    async def send(
         self,
-        tool: str,
-        arguments: dict[str, Any],
-        *,
-        meta: Any = None,
-        caller: Caller | None = None,
+        call: Call[Answer],
         answers: types.InputResponses | None = None,
         state: str | None = None,
-        timeout_s: float | None = None,
-        may_repeat: bool = False,
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        """Call a tool.
+    ) -> Answer | types.InputRequiredResult:
+        """Send a client's call. If the connection is lost, a call that only reads is sent again.
 
         Args:
-            tool: the server's name of the tool.
-            arguments: arguments of the call.
-            meta: the client's `_meta`.
-            caller: the client's request, which gets the server's messages; None if there is no
-                client.
+            call: the call.
             answers: the client's answers to the questions in the server's last result.
             state: the server's state from that result.
-            timeout_s: seconds without a sign of progress; the server's own limit when absent.
-            may_repeat: whether the call may be repeated once after a lost connection.
-
-        Raises:
-            UpstreamError: the server is gone, does not answer in time, or refuses.
-        """
-        params = types.CallToolRequestParams(
-            name=tool,
-            arguments=arguments,
-            input_responses=answers,
-            request_state=state,
-            _meta=meta,
-        )
-        # Not `Client.call_tool`, which raises if a result does not match the output schema.
-        request = types.CallToolRequest(params=params)
-        try:
-            return await self.forward(request, _CALL_RESULT, caller, timeout_s)
-        except ConnectionLostError:
-            if not may_repeat:
-                raise
-            return await self.forward(request, _CALL_RESULT, caller, timeout_s)
-
-    async def forward(
-        self,
-        request: types.ClientRequest,
-        result_type: TypeAdapter[R],
-        caller: Caller | None,
-        timeout_s: float | None = None,
-    ) -> R:
-        """Send a client's request.
-
-        Args:
-            request: the request for the server.
-            result_type: type of the answer.
-            caller: the client's request, which gets the server's messages; None if there is no
-                client.
-            timeout_s: seconds without a sign of progress; the server's own limit when absent.
-
-        Raises:
-            UpstreamError: as `request` raises it.
-        """
-
-        async def send(client: Client, time_limit: TimeLimit) -> R:
-            return await self.requests.send(client, time_limit, request, result_type, caller)
-
-        return await self.request(send, timeout_s, caller=caller)
-
-    async def request(
-        self,
-        send: Callable[[Client, TimeLimit], Awaitable[Answer]],
-        timeout_s: float | None = None,
-        *,
-        caller: Caller | None = None,
-        lasting: bool = False,
-    ) -> Answer:
-        """Send one request over the connection, with the time limits of calls.
-
-        Args:
-            send: called with the connection and the time limit.
-            timeout_s: seconds without a sign of progress; the server's own limit when absent.
-            caller: the client's request; None if there is no client.
-            lasting: whether the request runs as long as the server does, beside others.
 
         Raises:
             ConnectionLostError: the connection ended before the answer came.
             UpstreamError: the server does not start or answer in time, refuses, or gives an invalid
                 answer.
+            ShortlistError: the call may not be sent any more.
         """
-        if self._failed_repeatedly and not lasting:
-            # After several failures, only one request at a time tries the server.
-            with anyio.move_on_after(self.spec.start_timeout_s) as wait:
-                await self._probe_lock.acquire()
-            if wait.cancelled_caught:
-                name = self.spec.name
-                raise UpstreamError(
-                    f"server {name!r} is not available: it failed several times, and another call "
-                    "tries it now"
-                )
-            try:
-                if self._failed_repeatedly:
-                    return await self._send_request(send, timeout_s, caller, lasting=False)
-            finally:
-                self._probe_lock.release()
-        return await self._send_request(send, timeout_s, caller, lasting=lasting)
+        try:
+            return await self._send_once(call, answers, state)
+        except ConnectionLostError:
+            if not call.reads_only:
+                raise
+        return await self._send_once(call, answers, state)
 
-    async def _send_request(
-        self,
-        send: Callable[[Client, TimeLimit], Awaitable[Answer]],
-        timeout_s: float | None,
-        caller: Caller | None,
-        *,
-        lasting: bool,
-    ) -> Answer:
+    async def _send_once(
+        self, call: Call[Answer], answers: types.InputResponses | None, state: str | None
+    ) -> Answer | types.InputRequiredResult:
+        async with self._place_for_call():
+            client = await self._connection_for(call.caller)
+            with self._answering(client, call.timeout_s) as time_limit:
+                return await self.requests.send(client, time_limit, call, answers, state)
+
+    async def follow(self, follow_changes: Callable[[Client, TimeLimit], Awaitable[None]]) -> None:
+        """Run a request of the gateway that lasts as long as the server does, beside its calls.
+
+        Args:
+            follow_changes: called with the connection and the time limit of the request.
+
+        Raises:
+            ConnectionLostError, UpstreamError: as `send`.
+        """
+        client = await self.connect()
+        self._lasting_count += 1
+        try:
+            with self._answering(client) as time_limit:
+                await follow_changes(client, time_limit)
+        finally:
+            self._lasting_count -= 1
+
+    @asynccontextmanager
+    async def _place_for_call(self) -> AsyncIterator[None]:
+        """A call at a server that failed several times: one at a time tries it.
+
+        Raises:
+            UpstreamError: another call tried it for too long.
+        """
+        if not self._failed_repeatedly:
+            yield
+            return
+        with anyio.move_on_after(self.spec.start_timeout_s) as wait:
+            await self._probe_lock.acquire()
+        if wait.cancelled_caught:
+            raise UpstreamError(
+                f"server {self.spec.name!r} is not available: it failed several times, and another "
+                "call tries it now"
+            )
+        try:
+            if self._failed_repeatedly:
+                yield
+                return
+        finally:
+            self._probe_lock.release()
+        yield
+
+    @contextmanager
+    def _answering(self, client: Client, timeout_s: float | None = None) -> Iterator[TimeLimit]:
+        """The server answers a request in the block, within the time limit.
+
+        Args:
+            client: the connection.
+            timeout_s: seconds without a sign of progress; the server's own limit when absent.
+
+        Raises:
+            ConnectionLostError, UpstreamError: as `send`.
+        """
         name, timeout_s = self.spec.name, timeout_s or self.spec.timeout_s
-        client = await self._connection_for(caller)
         self._request_count += 1
-        self._lasting_count += lasting
         try:
             with TimeLimit(timeout_s) as time_limit:
-                answer = await send(client, time_limit)
+                yield time_limit
         except TimeoutError as error:
             self._count_timeout()
             reason = f"server {name!r} did not answer within {timeout_s:g} s"
@@ -366,15 +329,13 @@ class Upstream:
             raise ConnectionLostError(reason) from error
         else:
             self._failures = self._timeouts = 0
-            return answer
         finally:
             self._request_count -= 1
-            self._lasting_count -= lasting
             self._last_use = monotonic()
             if self._is_removed and not self._request_count:
                 self._requests_ended.set()
 
-    async def _connection_for(self, caller: Caller | None) -> Client:
+    async def _connection_for(self, caller: Caller) -> Client:
         """The connection for a client's request.
 
         It is replaced first if only abandoned calls of other clients are left on it. Nobody could
@@ -384,7 +345,7 @@ class Upstream:
         while True:
             client = await self.connect()
             is_idle = self._request_count == self._lasting_count
-            if caller is None or not (is_idle and self._causes.must_reconnect(caller.client.id)):
+            if not (is_idle and self._causes.must_reconnect(caller.client.id)):
                 return client
             _LOG.info("server %r: connects again after abandoned calls", self.spec.name)
             self._client = None
