@@ -55,7 +55,7 @@ class View:
     ) -> None:
         self.admission = admission
         self.decider = decider
-        self._searcher = searcher
+        self.searcher = searcher
         self._guard = ProcessGuard("view")
 
     def __repr__(self) -> str:
@@ -141,7 +141,7 @@ class View:
         self._guard.check()
         if isinstance(tool_ids, str) or not isinstance(tool_ids, Iterable):
             raise RequestError(f"tool_ids: a list of ids, not {type(tool_ids).__name__}")
-        return View(self.admission.limited(tool_ids), self._searcher, self.decider)
+        return View(self.admission.limited(tool_ids), self.searcher, self.decider)
 
     def exists(self, tool_id: str) -> bool:
         """Whether a tool is in the catalog, permitted or not. False for tools that are hidden.
@@ -185,7 +185,7 @@ class View:
             or visible.shape != shape
         ):
             raise RequestError(f"visible: an array of booleans, shape {shape}, not {visible!r:.80}")
-        return View(self.admission.showing(visible), self._searcher, self.decider)
+        return View(self.admission.showing(visible), self.searcher, self.decider)
 
     def search(
         self,
@@ -234,7 +234,7 @@ class View:
         decide: bool = False,
     ) -> Selection:
         search = partial(
-            self._searcher.search,
+            self.searcher.search,
             self.admission,
             query,
             tier=tier,
@@ -243,7 +243,7 @@ class View:
         )
         if not decide:
             return search(k=k)
-        limit = self._searcher.hit_count(k)
+        limit = self.searcher.hit_count(k)
         selection = search(k=max(limit, 1 if self.decider is None else HITS_MEASURED))
         decision = judge_selection(self.decider, selection, self.admission.permitted_count)
         # Where the threshold dropped every hit, the search has abstained already.
@@ -287,7 +287,7 @@ class View:
         """
         if not isinstance(selection, Selection):
             raise RequestError(f"selection: the result of a search, not {type(selection).__name__}")
-        return self._searcher.search(
+        return self.searcher.search(
             self.limited(tool_ids).admission,
             selection.query,
             tier=selection.tier if tier is None else tier,
@@ -319,7 +319,7 @@ class View:
             >>> [selection.ids for selection in view.search_many(["list invoices", "send a mail"])]
             [('billing/list_invoices',), ()]
         """
-        return self._searcher.search_many(self.admission, queries, tier=tier, k=k)
+        return self.searcher.search_many(self.admission, queries, tier=tier, k=k)
 
     async def asearch(
         self,
@@ -376,7 +376,7 @@ class View:
         if row is None:
             raise self.admission.unknown(name)
         tool = self.admission.index.tools[row]
-        explanation = self._searcher.explain(self.admission, query, tool.id, tier=tier, k=k)
+        explanation = self.searcher.explain(self.admission, query, tool.id, tier=tier, k=k)
         if explanation.refusal is None or name == tool.id:
             return explanation
         # Who asks by a name alone is not told whose denied tool it is.
