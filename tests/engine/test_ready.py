@@ -66,7 +66,7 @@ def test_an_update_is_found_once_it_is_built(held: HeldEncoder) -> None:
     held.let.clear()
     before = engine.view()
     known = engine.search(QUERIES[0])
-    engine.replace_server("kitchen", [NEW], add=True, wait=False)
+    engine.replace_server("kitchen", [NEW], wait=False)
     assert (engine.build_progress.total, engine.build_progress.encoded) == (121, 120)
     assert NEW.id in engine.catalog
     for tier in engine.tiers:
@@ -94,12 +94,10 @@ def test_updates_that_arrive_during_a_build_are_taken_together(held: HeldEncoder
         return built(build)
 
     engine._builder.finish = counted  # type: ignore[method-assign]
-    engine.replace_server("kitchen", [NEW], add=True, wait=False)
+    engine.replace_server("kitchen", [NEW], wait=False)
     until(held.waiting.is_set)
     for number in range(5):
-        engine.replace_server(
-            f"s{number}", [Tool("brew", f"s{number}", "Brew")], add=True, wait=False
-        )
+        engine.replace_server(f"s{number}", [Tool("brew", f"s{number}", "Brew")], wait=False)
     held.let.set()
     assert engine.wait(60).done
     assert catalogs == [126]
@@ -158,7 +156,7 @@ def test_a_view_has_one_version_though_another_is_built_meanwhile(
     model = TierModel(always, ("score",), 0.0, threshold=1000.0, dense=True)
     path = tmp_path / "calibration.json"
     Decider({"lexical": model}, encoder=other.fingerprint).save(path)
-    engine = Engine.from_tools(make_tools(), **OTHER, decision=str(path), wait=False)
+    engine = Engine.from_tools(make_tools(), **OTHER, abstention=str(path), wait=False)
 
     def wait_for_build(_: State) -> bool:
         other.let.set()
