@@ -199,7 +199,7 @@ class GateEvaluation:
 
     Attributes:
         truths: the truth of each condition, in the order of `CompiledGate.conditions`.
-        errors: each condition that could not be evaluated, with the reason.
+        failed_conditions: conditions that could not be evaluated. The log says why.
         uncertain: patterns and milestones whose truth depends on calls with an unknown outcome, to
             the ids of these calls' tools.
     """
@@ -207,7 +207,7 @@ class GateEvaluation:
     def __init__(self, catalog: CompiledGate, state: State) -> None:
         self.catalog = catalog
         self.state = state
-        self.errors: dict[Condition, str] = {}
+        self.failed_conditions: set[Condition] = set()
         self.uncertain: dict[Pattern | str, tuple[str, ...]] = {}
         self.truths: list[Truth] = [NO] * len(catalog.conditions)
         truths = self.truths
@@ -282,6 +282,7 @@ class GateEvaluation:
         except Exception as error:  # noqa: BLE001 - any error must deny
             text = f"raised {type(error).__name__}: {error}"
             _LOG.debug("%s raised", condition.describe(), exc_info=True)
-        self.errors[condition] = text[:_ERROR_TEXT]
-        _LOG.warning("%s %r %s", condition.key, condition.label(), self.errors[condition])
+        self.failed_conditions.add(condition)
+        # Only here: the text of an exception may hold an address with a password.
+        _LOG.warning("%s %r %s", condition.key, condition.label(), text[:_ERROR_TEXT])
         return UNKNOWN

@@ -17,6 +17,8 @@ from .matcher import Rows
 #: Maximum number of ids in `Refusal.unlocked_by`.
 MAX_UNLOCKING_IDS = 5
 _HIDDEN = "a tool that you may not use"
+#: What models and callers read of a failed condition. The text of its exception is in the log only.
+_NO_ANSWER = "gives no answer; the log says why"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,6 @@ class Reasons:
             failing.setdefault(condition, []).append(demand.rule.described())
         lack = _lack_of_all([self._find_lack(condition, row) for condition in failing])
         unmet = dict.fromkeys(lack.conditions)
-        # The reason names the failed predicate. Its error is in the detail only.
         unanswered = dict.fromkeys(
             part.label() for condition in unmet for part in self._unanswered(condition)
         )
@@ -114,7 +115,7 @@ class Reasons:
         """JSON form of a condition that does not hold."""
         form = self._form_without_hidden_ids(condition)
         for part in self._unanswered(condition):
-            form |= {**part.to_dict(), "error": self._evaluation.errors[part]}
+            form |= {**part.to_dict(), "error": _NO_ANSWER}
         if unlocked_by := self._ids(self._unlocking_rows(condition)):
             form["unlocked_by"] = list(unlocked_by)
         return form
@@ -164,8 +165,8 @@ class Reasons:
 
     def _unanswered(self, condition: Condition) -> list[Condition]:
         """Its simple conditions whose evaluation failed."""
-        errors = self._evaluation.errors
-        return [part for part in simple_conditions(condition) if part in errors] if errors else []
+        failed = self._evaluation.failed_conditions
+        return [part for part in simple_conditions(condition) if part in failed] if failed else []
 
     def _unknown_outcomes(self, conditions: Iterable[Condition]) -> list[str]:
         """Ids of the tools with a lost call on which these conditions depend.
