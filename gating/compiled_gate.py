@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..catalog import Tool
 from ..catalog.pattern import Pattern
 from ..retrieval.id_lookup import Names
+from .argument import may_apply
 from .condition import NO, UNKNOWN, YES, Condition, Mask, Truth, Unanswered, simple_conditions
 from .matcher import Matcher, Rows
 from .rules import FIELDS_OF_PROVIDES, Gate, Rule
@@ -50,8 +51,9 @@ class CompiledGate:
         conditions: every condition of the rules, each after its parts.
         condition_places: each condition's place in `conditions`.
         demands: the rules whose condition some tools have to satisfy, in the gate's order.
-        idle_rules: rules that match no tool, with the part that has no effect: `condition` or
-            `provides`.
+        call_rules: the rules about single calls, each with the rows of its tools, shape (n,).
+        idle_rules: rules that match no tool, with the part that has no effect: `condition`, `calls`
+            or `provides`.
         providers: kind and name of something that calls provide, such as `scopes` and `mail:send`,
             to the rows of the tools that provide it.
         looked_up_names: field of `State` to the names that conditions look up in it, each with the
@@ -69,6 +71,7 @@ class CompiledGate:
         self.conditions: list[Condition] = []
         self.condition_places: dict[Condition, int] = {}
         self.demands: list[Demand] = []
+        self.call_rules: list[tuple[Rule, Mask]] = []
         self.idle_rules: list[tuple[Rule, str]] = []
         self.providers: dict[tuple[str, str], Mask] = {}
         self.looked_up_names: dict[str, list[tuple[str, int]]] = {}
@@ -144,6 +147,12 @@ class CompiledGate:
             for part in simple_conditions(demand.rule.condition)
         )
 
+    def rules_for_call(self, row: int, arguments: Mapping[str, Any]) -> list[Rule]:
+        """The rules that ask for approval of a call of a row with these arguments, or deny it."""
+        return [
+            rule for rule, mask in self.call_rules if mask[row] and may_apply(rule.when, arguments)
+        ]
+
     def _add(self, rule: Rule) -> None:
         if rule.condition is not None:
             mask = self._matcher.rows_of_rule(rule, folded=True)
@@ -156,6 +165,12 @@ class CompiledGate:
                 )
             else:
                 self.idle_rules.append((rule, "condition"))
+        if rule.concerns_single_calls:
+            mask = self._matcher.rows_of_rule(rule, folded=True)
+            if mask.any():
+                self.call_rules.append((rule, mask))
+            else:
+                self.idle_rules.append((rule, "calls"))
         if rule.provides is not None:
             mask = self._matcher.rows_of_rule(rule)
             if not mask.any():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from .compiled_gate import GateEvaluation
 from .condition import REFUSAL_KINDS, Condition, Mask, Values, simple_conditions
 from .condition_kinds import After, AllOf, AnyOf, Not, Several
 from .matcher import Rows
+from .rules import Rule
 
 #: Maximum number of ids in `Refusal.unlocked_by`.
 MAX_UNLOCKING_IDS = 5
@@ -196,6 +197,32 @@ class Reasons:
 
     def _condition_holds(self, condition: Condition, row: int) -> bool:
         return _value_at(self._holding[self._evaluation.catalog.condition_places[condition]], row)
+
+
+def call_refusal(tool_id: str, rules: Sequence[Rule], arguments: Mapping[str, Any]) -> Refusal:
+    """Why rules about single calls stop a call. It names the arguments, never their values.
+
+    Args:
+        tool_id: id of the tool.
+        rules: the rules that stop it, at least one; all of them deny, or all ask for approval.
+        arguments: the arguments of the call.
+    """
+    tests = {test.name: test for rule in rules for test in rule.when}
+    named = ", ".join(map(repr, tests))
+    unread = [name for name, test in tests.items() if test.holds(arguments) is None]
+    reason = "a rule denies it" if rules[0].deny else "it needs a person's approval"
+    if named:
+        reason += f" because of the argument{'s' * (len(tests) > 1)} {named}"
+    if unread:
+        reason += f" ({', '.join(map(repr, unread))}: missing, or not of the type that is tested)"
+    kind = "argument" if rules[0].deny else "approval"
+    detail = {"rules": [rule.described() for rule in rules], "arguments": list(tests)}
+    return Refusal(tool_id, kind, reason, (), detail)
+
+
+def declined(tool_id: str) -> Refusal:
+    """The refusal of a call that a person did not approve."""
+    return Refusal(tool_id, "approval", "a person was asked and did not approve this call")
 
 
 def _lack_of_all(lacks: list[_Lack]) -> _Lack:
