@@ -14,7 +14,7 @@ from weakref import WeakMethod
 from .catalog import Catalog, Tools
 from .config import Config
 from .decision.decider import decider_for
-from .errors import RequestError
+from .errors import CatalogError, RequestError
 from .gating import Gate, State, Votes
 from .gating.declaration import RuleProblem
 from .gating.gatekeeper import Gatekeeper
@@ -49,7 +49,7 @@ _LOG = logging.getLogger(__name__)
 class Engine:
     """Indexes a catalog of tools and searches it.
 
-    Make one with `from_tools`, `from_config` or `open`. With `wait=False` these return at once: the
+    Make one with `from_tools`, `open` or `connect`. With `wait=False` these return at once: the
     first version answers without the encoder, and a thread builds the whole one; see
     `build_progress`, `wait` and `close`. An engine may be used from many threads while `replace`
     changes its catalog: a search uses one version. It belongs to the process that made it: in a
@@ -95,7 +95,7 @@ class Engine:
         self._gatekeeper = Gatekeeper(config.gate)
         # The searcher and the decider are for one encoder, which is known once it is loaded.
         self._encoder: str | None = None
-        self._decider = decider_for(config.decision, None, rerankers(config))
+        self._decider = decider_for(config.abstention, None, rerankers(config))
         self._searcher = Searcher(self._tiers, config.k, thresholds(config, self._decider))
         # The newest catalog, and the build of its index while that is not done.
         self._catalog = build.catalog
@@ -166,25 +166,6 @@ class Engine:
             progress=progress,
             wait=wait,
         )
-
-    @classmethod
-    def from_config(
-        cls, source: str | Path | Mapping[str, Any], tools: Tools, *, wait: bool = True
-    ) -> Self:
-        """An engine over these tools, with a configuration from a file or a mapping.
-
-        Args:
-            source: a path, or a mapping of settings.
-            tools: as for `from_tools`.
-            wait: as for `from_tools`.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> tools = [Tool("list_invoices", "billing")]
-            >>> Engine.from_config({"tiers": ["lexical"], "k": 5}, tools).config.k
-            5
-        """
-        return cls.from_tools(tools, Config.read(source), wait=wait)
 
     @classmethod
     def connect(
@@ -435,26 +416,22 @@ class Engine:
         server: str,
         tools: Tools,
         *,
-        add: bool = False,
         quarantined: Mapping[str, str] | None = None,
         progress: Progress | None = None,
         wait: bool | None = None,
     ) -> None:
-        """Replace the tools of one server; the others stay. Otherwise like `replace`.
+        """Replace the tools of one server, or add a server. Otherwise like `replace`.
 
         Args:
             server: name of the server.
-            tools: all its tools now, as for `from_tools`. They take the position of its first tool.
-                With an empty list its tools are gone, and it may get tools again later. An engine
-                that is saved and opened meanwhile needs `add` for that.
-            add: whether a server that the catalog lacks is added, at the end.
+            tools: all its tools now, as for `from_tools`. They take the position of its first tool,
+                or the end for a new server. With an empty list its tools are gone.
             quarantined: as for `replace`.
             progress: as for `replace`.
             wait: as for `replace`.
 
         Raises:
-            CatalogError: the catalog has no such server and `add` is false, or a tool belongs to
-                another server.
+            CatalogError: a tool belongs to another server.
             ModelError, RequestError, PinsError: as for `replace`.
 
         Example:
@@ -466,50 +443,55 @@ class Engine:
             ['billing/pay_invoice', 'mail/send_mail']
         """
         self._change(
-            lambda newest: newest.replace_server(server, tools, add=add),
-            quarantined,
-            progress,
-            wait,
+            lambda newest: newest.replace_server(server, tools), quarantined, progress, wait
         )
 
-    async def areplace(self, tools: Tools, *, quarantined: Mapping[str, str] | None = None) -> None:
-        """`replace` in a worker thread, for event loops; returns when the version is built.
+    def add(self, tools: Tools, *, wait: bool | None = None) -> None:
+        """Add tools; the others stay. Otherwise like `replace`.
+
+        Args:
+            tools: the new tools, as for `from_tools`. They come at the end of the catalog.
+            wait: as for `replace`.
+
+        Raises:
+            CatalogError: the catalog has a tool with one of their ids: `replace_server` changes it.
+            ModelError, PinsError: as for `replace`.
 
         Example:
-            >>> import asyncio
             >>> from shortlist import Engine, Tool
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> asyncio.run(engine.areplace([Tool("send_mail", "mail")]))
-            >>> engine.catalog[0].id
-            'mail/send_mail'
+            >>> engine.add([Tool("send_mail", "mail")])
+            >>> [tool.id for tool in engine.catalog]
+            ['billing/list_invoices', 'mail/send_mail']
         """
-        import asyncio  # 30 ms of a start
+        added = _as_catalog(tools)
 
-        await asyncio.to_thread(self.replace, tools, quarantined=quarantined, wait=True)
+        def with_added(newest: Catalog) -> Catalog:
+            taken = [tool.id for tool in added if tool.id in newest]
+            if taken:
+                raise CatalogError(
+                    f"tools: the catalog has {taken[0]!r:.80}; replace_server changes its tools"
+                )
+            return newest.add(added)
 
-    async def areplace_server(
-        self,
-        server: str,
-        tools: Tools,
-        *,
-        add: bool = False,
-        quarantined: Mapping[str, str] | None = None,
-    ) -> None:
-        """`replace_server` in a worker thread, for event loops; returns when the version is built.
+        self._change(with_added, None, None, wait)
+        self._provider_tools = (*self._provider_tools, *added.provider_tools)
+
+    def remove(self, server: str) -> None:
+        """Remove the tools of one server. They are not found or called from the return on.
+
+        Raises:
+            CatalogError: the catalog has no tools of this server.
 
         Example:
-            >>> import asyncio
             >>> from shortlist import Engine, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> asyncio.run(engine.areplace_server("mail", [Tool("send", "mail")], add=True))
-            >>> len(engine.catalog)
-            2
+            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+            >>> engine = Engine.from_tools(tools, tiers=["lexical"])
+            >>> engine.remove("mail")
+            >>> [tool.id for tool in engine.catalog]
+            ['billing/list_invoices']
         """
-        import asyncio  # 30 ms of a start
-
-        await asyncio.to_thread(
-            self.replace_server, server, tools, add=add, quarantined=quarantined, wait=True
-        )
+        self._change(lambda newest: newest.remove_server(server), None, None, None)
 
     def reload_example_queries(self) -> None:
         """Read the files of example queries again, and search with them from the return on.
@@ -920,7 +902,7 @@ class Engine:
         if self._encoder == encoder:
             return encoder, self._searcher, self._decider
         config = self.config
-        decider = decider_for(config.decision, encoder, rerankers(config))
+        decider = decider_for(config.abstention, encoder, rerankers(config))
         return encoder, Searcher(self._tiers, config.k, thresholds(config, decider)), decider
 
     def _save_vectors(self, encoded: Vectors) -> None:

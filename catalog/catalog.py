@@ -80,8 +80,6 @@ class Catalog:
         self._tools = tuple(unique.values())
         self._ordinals = {tool_id: ordinal for ordinal, tool_id in enumerate(unique)}
         self.collisions: tuple[Collision, ...] = collisions
-        #: Servers that have no tools at present, but had some in the version this was made from.
-        self._emptied: frozenset[str] = frozenset()
 
     @classmethod
     def read(
@@ -283,20 +281,37 @@ class Catalog:
         removed = frozenset(self.ordinals(ids).tolist())
         return self._with(tool for i, tool in enumerate(self._tools) if i not in removed)
 
-    def replace_server(self, server: str, tools: Tools, *, add: bool = False) -> Catalog:
+    def remove_server(self, server: str) -> Catalog:
+        """A new catalog without the tools of this server.
+
+        Raises:
+            CatalogError: the catalog has no tools of this server.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> [tool.id for tool in catalog.remove_server("mail")]
+            ['billing/list_invoices']
+        """
+        if server not in self.servers:
+            listed = ", ".join(self.servers[:LISTED_SERVERS]) or "none"
+            more = ", ..." if len(self.servers) > LISTED_SERVERS else ""
+            raise CatalogError(
+                f"server: no {server!r:.80} in the catalog, which has: {listed}{more}"
+            )
+        return self._with(tool for tool in self._tools if tool.server != server)
+
+    def replace_server(self, server: str, tools: Tools) -> Catalog:
         """A new catalog in which the tools of one server are replaced.
 
         The new tools take the position of the server's first tool, or the end for a new server.
 
         Args:
             server: the server's name.
-            tools: all the tools the server has now. With an empty list its tools are gone, and it
-                may get tools again later.
-            add: whether a server that the catalog lacks is added.
+            tools: all the tools the server has now. With an empty list its tools are gone.
 
         Raises:
-            CatalogError: there is no such server and `add` is false, or a tool belongs to another
-                server.
+            CatalogError: a tool belongs to another server.
 
         Example:
             >>> from shortlist import Catalog, Tool
@@ -307,13 +322,6 @@ class Catalog:
         """
         if not isinstance(server, str) or not server:
             raise CatalogError(f"server: the name of a server, not {server!r:.80}")
-        if not add and server not in self.servers and server not in self._emptied:
-            listed = ", ".join(self.servers[:LISTED_SERVERS]) or "none"
-            more = ", ..." if len(self.servers) > LISTED_SERVERS else ""
-            raise CatalogError(
-                f"server: no {server!r:.80} in the catalog, which has: {listed}{more}; add=True "
-                "adds it"
-            )
         given = tools_of_inputs(tools, server)
         if given.provider_tools:
             kind = given.provider_tools[0]["type"]
@@ -361,7 +369,6 @@ class Catalog:
         """The next version: of these tools, with the provider's tools and servers of this one."""
         catalog = Catalog(tools)
         catalog.provider_tools = self.provider_tools
-        catalog._emptied = self._emptied.union(self.servers).difference(catalog.servers)
         return catalog
 
     @cached_property

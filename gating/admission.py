@@ -132,44 +132,30 @@ class Admission:
             if tool_id in flags
         }
 
-    def limited(self, tool_ids: Iterable[str]) -> Admission:
-        """The same decision, limited to these tools.
+    def rows_of(self, tool_ids: Iterable[str]) -> Mask:
+        """The rows of these tools, shape (n,). Unknown ids are ignored."""
+        rows = np.zeros(len(self.index.tools), np.bool_)
+        rows[[row for tool_id in tool_ids if (row := self._row(tool_id)) is not None]] = True
+        return rows
+
+    def limited_to(self, rows: Mask | None) -> Admission:
+        """The same permissions over a part of the tools. The others are unknown to the caller.
 
         Args:
-            tool_ids: ids of the tools. Unknown ids are ignored.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
-            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view(allowed=["billing/*"])
-            >>> view.admission.limited([]).admits("billing/list_invoices")
-            False
-        """
-        mask = np.zeros(len(self.index.tools), np.bool_)
-        mask[[row for tool_id in tool_ids if (row := self._row(tool_id)) is not None]] = True
-        if self._allowed.mask is not None:
-            mask &= self._allowed.mask
-        allowed = Allowed(mask, self._allowed.unmatched)
-        return Admission(
-            self.index, self._evaluation, allowed, self._quarantine, self._votes, self.visible
-        )
-
-    def showing(self, visible: Mask | None) -> Admission:
-        """The same decision about a part of the tools. The others are unknown to the caller.
-
-        Args:
-            visible: rows that exist for the caller, shape (n,); None for all.
+            rows: rows that exist for the caller, shape (n,); None for all.
 
         Example:
             >>> import numpy as np
             >>> from shortlist import Engine, Tool
             >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
             >>> admission = Engine.from_tools(tools, tiers=["lexical"]).view().admission
-            >>> admission.showing(np.array([True, False])).resolve("mail/send_mail")
+            >>> admission.limited_to(np.array([True, False])).resolve("mail/send_mail")
             UnknownToolError("no tool 'mail/send_mail'")
         """
+        if self.visible is not None:
+            rows = self.visible if rows is None else rows & self.visible
         return Admission(
-            self.index, self._evaluation, self._allowed, self._quarantine, self._votes, visible
+            self.index, self._evaluation, self._allowed, self._quarantine, self._votes, rows
         )
 
     def exists(self, tool_id: str) -> bool:

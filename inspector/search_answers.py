@@ -35,7 +35,7 @@ def search_tiers(
         tiers: names of the tiers; all when absent.
     """
     selections = {
-        tier: view.search(query, tier=tier, k=MAX_HITS, decide=True)
+        tier: view.search(query, tier=tier, k=MAX_HITS, abstain=True)
         for tier in tiers or subject.engine.tiers
     }
     return {

@@ -160,7 +160,7 @@ _OBJECTS = (
     '    "reranker": Reranker.of(score, name="overlap-1"),',
     '    "fallback": "hybrid",',
     "}",
-    'engine = Engine.from_config({"tiers": {"mine": mine}, "default_tier": "mine"}, load_catalog())',
+    'engine = Engine.from_tools(load_catalog(), tiers={"mine": mine}, default_tier="mine")',
     'assert engine.search("open an issue").tier == "mine"',
     "```",
     "",

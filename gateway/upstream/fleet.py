@@ -367,7 +367,7 @@ class Fleet:
             self._pins.pin_first_list(server, own_catalog)
         # A client that learns of the change must find the tools: at once in a first version,
         # otherwise when the next version is built.
-        self.engine.replace_server(server, tools, add=True, wait=self.engine.build_progress.done)
+        self.engine.replace_server(server, tools, wait=self.engine.build_progress.done)
         if self.on_change is not None:
             self.on_change(server)
 

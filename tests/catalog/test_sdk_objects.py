@@ -49,7 +49,7 @@ def test_a_table_of_servers_and_an_update_of_one(given):
     catalog = Catalog({"weather": given})
     assert [tool.id for tool in catalog] == ["weather/forecast"]
     engine = Engine.from_tools([Tool("add", "sums")], tiers=["lexical"])
-    engine.replace_server("weather", given, add=True)
+    engine.replace_server("weather", given)
     assert [tool.id for tool in engine.catalog] == ["sums/add", "weather/forecast"]
 
 

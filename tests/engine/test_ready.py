@@ -62,7 +62,7 @@ def test_an_update_is_found_once_it_is_built(held: HeldEncoder) -> None:
     held.let.clear()
     before = engine.view()
     known = engine.search(QUERIES[0])
-    engine.replace_server("kitchen", [NEW], add=True, wait=False)
+    engine.replace_server("kitchen", [NEW], wait=False)
     assert (engine.build_progress.total, engine.build_progress.encoded) == (121, 120)
     assert NEW.id in engine.catalog
     for tier in engine.tiers:
@@ -90,12 +90,10 @@ def test_updates_that_arrive_during_a_build_are_taken_together(held: HeldEncoder
         return built(build)
 
     engine._builder.finish = counted  # type: ignore[method-assign]
-    engine.replace_server("kitchen", [NEW], add=True, wait=False)
+    engine.replace_server("kitchen", [NEW], wait=False)
     until(held.waiting.is_set)
     for number in range(5):
-        engine.replace_server(
-            f"s{number}", [Tool("brew", f"s{number}", "Brew")], add=True, wait=False
-        )
+        engine.replace_server(f"s{number}", [Tool("brew", f"s{number}", "Brew")], wait=False)
     held.let.set()
     assert engine.wait(60).done
     assert catalogs == [126]

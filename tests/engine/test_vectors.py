@@ -165,5 +165,5 @@ def test_a_search_among_some_tools_encodes_nothing(engine: Engine, encoder: BagE
     others = [tool.id for tool in view.tools() if tool.id not in selection.ids][:20]
     among = view.search_among(others, selection, k=5)
     assert encoder.queries == []
-    assert among.ids == view.limited(others).search("create an issue", tier="hybrid", k=5).ids
+    assert among.ids == view.limited_to(others).search("create an issue", tier="hybrid", k=5).ids
     assert (among.query, among.tier) == ("create an issue", "hybrid")

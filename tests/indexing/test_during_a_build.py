@@ -145,7 +145,7 @@ def test_a_view_may_hide_rows_while_a_removed_tool_still_has_one(builds: HeldBui
         engine.replace(tools_of({1: 1, 2: 0}), wait=False)
         view = engine.view()
         visible = np.array([tool.id != "files/copy_02" for tool in view.admission.index.tools])
-        shown = view.showing(visible)
+        shown = view.limited_to(visible)
         assert [tool.id for tool in shown.tools()] == ["files/copy_01"]
         assert shown.search(QUERY).ids == ("files/copy_01",)
         assert {shown.check(f"files/copy_{n:02d}").status for n in (0, 2)} == {"unknown"}
