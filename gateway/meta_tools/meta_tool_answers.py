@@ -85,9 +85,13 @@ def answer_search(
     hits = [hit for part in parts for hit in part.hits]
     if server is None:
         hit_servers = {hit.tool.server for hit in hits}
-        unready |= {
+        failed = {
             name: problem for name, problem in _failed_servers(fleet).items() if name in hit_servers
         }
+        ended = [name for name in failed if fleet.upstreams[name].starts_with_next_call]
+        if ended:
+            content["notes"].append(f"Ended, and a call starts it again: {', '.join(ended)}.")
+        unready |= {name: problem for name, problem in failed.items() if name not in ended}
         if unready:
             named = _names_in(unready, " ".join(queries))
             reasons = {name: _state_and_reason(fleet, name, unready[name]) for name in named}

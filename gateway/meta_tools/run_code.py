@@ -18,7 +18,7 @@ from ...catalog.text_cleaning import written_out
 from ...codemode import ApprovalRequest, CodeResult, CodeRunner
 from ...codemode.grants import is_destructive
 from ...codemode.monty import MAX_RUNNING_SCRIPTS
-from ...errors import RequestError, ToolCallError
+from ...errors import RequestError, ShortlistError, ToolCallError
 from ...gating.verdict import CallRefusedError, Verdict
 from ...view import View
 from ..observe.gateway_events import CallRecorder
@@ -252,8 +252,12 @@ class _ScriptCalls:
             try:
                 result = await self._fleet.start_by_call(tool)
                 result = result or await send_answering_questions(self._fleet, call)
-            except UpstreamError as error:
-                raise ToolCallError(str(error)) from None
+            except CallRefusedError:
+                raise
+            except (UpstreamError, ShortlistError) as error:
+                raise ToolCallError(
+                    str(error), "no_answer" if call.was_sent else "not_sent"
+                ) from None
             call_recorder.record_result(result)
         return script_value(public_result(call.server, result))
 

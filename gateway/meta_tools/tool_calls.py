@@ -82,6 +82,7 @@ class ToolCall(Call[types.CallToolResult]):
         self.verdict, tool = verdict, verdict.tool
         if tool is not None:
             self.server = tool.server or ""
+            self.operation = tool.id
             self.subject = f"{tool.id} {json.dumps(verdict.arguments, sort_keys=True)}"
             self.timeout_s = self._fleet.timeout_for(tool.id)
             self.reads_only = (tool.annotations or {}).get("readOnlyHint") is True
@@ -125,19 +126,10 @@ class ToolCall(Call[types.CallToolResult]):
         # Not `Client.call_tool`, which raises if a result does not match the output schema.
         return types.CallToolRequest(params=params)
 
-    def record(self, result: types.CallToolResult | types.InputRequiredResult | None) -> None:
-        """Record the outcome in the client's session.
-
-        Args:
-            result: the answer of the server; None if there is none.
-        """
-        assert self.verdict is not None
-        if self.verdict.tool is None or self._is_by_interface:
-            return
-        ok = None
-        if result is not None:
-            ok = isinstance(result, types.CallToolResult) and not result.is_error
-        self._client.record_call(self.verdict.tool.id, ok=ok)
+    def record(self, *, ok: bool | None) -> None:
+        """Record the outcome in the client's session; None for an unknown one."""
+        if self.verdict is not None and self.verdict.tool is not None and not self._is_by_interface:
+            self._client.record_call(self.verdict.tool.id, ok=ok)
 
     def _model_verdict(self) -> Verdict:
         """The verdict on a call of a tool that the model may see. The session waits for its end."""
@@ -199,20 +191,25 @@ async def answer_call(
     call_recorder.record_check(verdict)
     if verdict.tool is None or not verdict.passed:
         return error_result(refusal_text(verdict, call.name))
-    result: types.CallToolResult | types.InputRequiredResult | None = None
+    ok: bool | None = None  # stays if the client cancels
     try:
         result = await fleet.start_by_call(verdict.tool) or await relay(fleet, call, params)
-    except CallRefusedError as error:
-        call_recorder.record_refusal(error.verdict)
-        result = error_result(refusal_text(error.verdict, call.name))
-    else:
+        ok = False
         if isinstance(result, types.CallToolResult):
+            ok = not result.is_error
             call_recorder.record_result(result)
-            shown = partial(_result_for_client, fleet, client, call, result)
-            result = await client.run_step(shown)
+    except CallRefusedError as error:
+        ok = False
+        call_recorder.record_refusal(error.verdict)
+        return error_result(refusal_text(error.verdict, call.name))
+    except Exception:
+        ok = None if call.may_have_had_effect else False
+        raise
     finally:
-        await client.run_step(partial(call.record, result))
-    return result
+        await client.run_step(partial(call.record, ok=ok))
+    if isinstance(result, types.InputRequiredResult):
+        return result
+    return await client.run_step(partial(_result_for_client, fleet, client, call, result))
 
 
 def _result_for_client(

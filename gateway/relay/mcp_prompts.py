@@ -161,7 +161,9 @@ class _PromptCall(Call[types.GetPromptResult]):
     ) -> None:
         server, self._prompt = prompts.locate_prompt(client, params.name)
         super().__init__(caller, server)
-        self.subject = f"prompt {self._prompt.name} {sorted((params.arguments or {}).items())}"
+        self.operation = f"prompt {self._prompt.name}"
+        self.subject = f"{self.operation} {sorted((params.arguments or {}).items())}"
+        self.reads_only = True
         self._prompts = prompts
         self._client = client
         self._params = params
@@ -294,6 +296,7 @@ class _CompletionCall(Call[types.CompleteResult]):
             self._reference = types.ResourceTemplateReference(uri=uri)
             self._require = partial(resources.require_server, client, server, params.ref.uri)
         super().__init__(caller, server)
+        self.operation, self.reads_only = "complete", True
         self._params = params
 
     def check_before_sending(self) -> None:

@@ -298,7 +298,8 @@ class _ResourceCall(Call[types.ReadResourceResult]):
     ) -> None:
         server, self.uri = resources.locate_resource(client, params.uri)
         super().__init__(caller, server)
-        self.subject = f"read {self.uri}"
+        self.operation, self.subject = "read", f"read {self.uri}"
+        self.reads_only = True
         self._resources = resources
         self._client = client
         self._params = params

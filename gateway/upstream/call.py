@@ -179,8 +179,9 @@ class Call(ABC, Generic[Answer]):
     Attributes:
         caller, server: the arguments.
         answer_type: reads the server's answer, which can also be a question to the client.
-        subject: the requested operation. A client that repeats a request with its answers must ask
-            for the same one.
+        operation: what the server is asked for, without arguments, such as the id of a tool.
+        subject: the operation with its arguments. A client that repeats a request with its answers
+            must ask for the same one.
         timeout_s: seconds without progress until it ends; the server's own limit when None.
         reads_only: whether it changes nothing. Then it is sent again once if the connection is
             lost.
@@ -192,10 +193,15 @@ class Call(ABC, Generic[Answer]):
     def __init__(self, caller: Caller, server: str = "") -> None:
         self.caller = caller
         self.server = server
-        self.subject = ""
+        self.operation = self.subject = ""
         self.timeout_s: float | None = None
         self.reads_only = False
         self.was_sent = False
+
+    @property
+    def may_have_had_effect(self) -> bool:
+        """Whether a call without an answer may have changed something: nobody knows."""
+        return self.was_sent and not self.reads_only
 
     @abstractmethod
     def check_before_sending(self) -> None:

@@ -6,13 +6,14 @@ import json
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from enum import StrEnum
 from time import monotonic
 
 import anyio
 import mcp.types as types
 from mcp import Client, MCPError
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from ...catalog.text_cleaning import written_out
@@ -47,6 +48,8 @@ _FIRST_RESTART_WAIT_S, _MAX_RESTART_WAIT_S = 0.5, 60.0
 _FAILURE_LIMIT = 3
 #: A flood counts as so many failures: the server rests for as long as possible.
 _FLOOD_FAILURE_COUNT = 8
+#: Seconds in which a server must answer after a call to it has timed out.
+_RETRY_LIMIT_S = 2.0
 #: Number of stored stdout lines that are not messages.
 _MAX_STRAY_LINES = 20
 
@@ -57,6 +60,13 @@ class UpstreamError(Exception):
 
 class ConnectionLostError(UpstreamError):
     """The connection ended before the answer came."""
+
+
+def _advice(call: Call[Answer] | None) -> str:
+    """What a model can do about a call that got no answer."""
+    if call is None or not call.may_have_had_effect:
+        return "try again, or use another tool"
+    return "it is not known whether the call had an effect: check that before you call again"
 
 
 #: Most characters of a server's error message. The rest is left out.
@@ -157,6 +167,8 @@ class Upstream:
         self._schedule = RereadingSchedule(lambda: self._wakeup.set())
         self._failures = 0
         self._timeouts = 0
+        #: Operation whose last call timed out, to the limit of that call in seconds.
+        self._unanswered: dict[str, float] = {}
         self._failed_starts = 0
         self._retry_at = 0.0
         self._probe_lock = anyio.Lock()
@@ -250,8 +262,73 @@ class Upstream:
     ) -> Answer | types.InputRequiredResult:
         async with self._place_for_call():
             client = await self._connection_for(call.caller)
-            with self._answering(client, call.timeout_s) as time_limit:
+            limit_s = self._usual_limit_of(call)
+            if self._unanswered:
+                limit_s = await self._limit_after_timeout(client, call, limit_s)
+            with self._answering(client, limit_s, call) as time_limit:
                 return await self.requests.send(client, time_limit, call, answers, state)
+
+    def _usual_limit_of(self, call: Call[Answer]) -> float:
+        """The time limit of a call in seconds."""
+        return call.timeout_s or self.spec.timeout_s
+
+    async def _limit_after_timeout(
+        self, client: Client, call: Call[Answer], limit_s: float
+    ) -> float:
+        """The time limit of a call after another one has timed out.
+
+        The same operation has a short limit once. For any other operation, the server must give a
+        sign of life first.
+
+        Args:
+            client: the connection.
+            call: the call.
+            limit_s: its usual limit in seconds.
+
+        Raises:
+            UpstreamError: the call should not be sent now.
+        """
+        name = self.spec.name
+        earlier_limit_s = self._unanswered.pop(call.operation, None)
+        if earlier_limit_s is None:
+            if self._timeouts:
+                await self._require_sign_of_life(client, max(self._unanswered.values()))
+            return limit_s
+        if call.reads_only:
+            return min(limit_s, _RETRY_LIMIT_S)
+        raise UpstreamError(
+            f"server {name!r} did not answer the last call of this tool within "
+            f"{earlier_limit_s:g} s, and it is not known whether that call had an effect; this "
+            "call was not sent: check the effect first, then call again, or use another tool"
+        )
+
+    async def _require_sign_of_life(self, client: Client, earlier_limit_s: float) -> None:
+        """Raise UpstreamError unless the server answers a ping.
+
+        Args:
+            client: the connection.
+            earlier_limit_s: time limit of the call that timed out, in seconds.
+        """
+        with (
+            anyio.move_on_after(_RETRY_LIMIT_S) as wait,
+            # An error is a sign of life too. If the connection has ended, the call says so.
+            suppress(MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError),
+        ):
+            if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                # This protocol has no ping.
+                await client.session.send_discover(client.protocol_version)
+            else:
+                await client.session.send_ping()
+        if not wait.cancelled_caught:
+            return
+        if self._request_count == self._lasting_count:
+            # A restart interrupts no other call.
+            self._count_timeout()
+        raise UpstreamError(
+            f"server {self.spec.name!r} hangs: it did not answer the last call within "
+            f"{earlier_limit_s:g} s, nor a ping within {_RETRY_LIMIT_S:g} s; this call was not "
+            "sent: use another tool, or wait a minute and try again"
+        )
 
     async def follow(self, follow_changes: Callable[[Client, TimeLimit], Awaitable[None]]) -> None:
         """Run a request of the gateway that lasts as long as the server does, beside its calls.
@@ -265,7 +342,7 @@ class Upstream:
         client = await self.connect()
         self._lasting_count += 1
         try:
-            with self._answering(client) as time_limit:
+            with self._answering(client, self.spec.timeout_s) as time_limit:
                 await follow_changes(client, time_limit)
         finally:
             self._lasting_count -= 1
@@ -296,27 +373,32 @@ class Upstream:
         yield
 
     @contextmanager
-    def _answering(self, client: Client, timeout_s: float | None = None) -> Iterator[TimeLimit]:
+    def _answering(
+        self, client: Client, limit_s: float, call: Call[Answer] | None = None
+    ) -> Iterator[TimeLimit]:
         """The server answers a request in the block, within the time limit.
 
         Args:
             client: the connection.
-            timeout_s: seconds without a sign of progress; the server's own limit when absent.
+            limit_s: seconds without a sign of progress.
+            call: the call of a client; None for a request of the gateway.
 
         Raises:
             ConnectionLostError, UpstreamError: as `send`.
         """
-        name, timeout_s = self.spec.name, timeout_s or self.spec.timeout_s
+        name = self.spec.name
         self._request_count += 1
         try:
-            with TimeLimit(timeout_s) as time_limit:
+            with TimeLimit(limit_s) as time_limit:
                 yield time_limit
         except TimeoutError as error:
-            self._count_timeout()
-            reason = f"server {name!r} did not answer within {timeout_s:g} s"
-            raise UpstreamError(
-                f"{reason}; it is not known whether the call had an effect"
-            ) from error
+            if call is None or limit_s == self._usual_limit_of(call):
+                # A try with a short limit says little about the server.
+                self._count_timeout()
+                if call is not None and limit_s > _RETRY_LIMIT_S:
+                    self._unanswered[call.operation] = limit_s
+            reason = f"server {name!r} did not answer within {limit_s:g} s"
+            raise UpstreamError(f"{reason}; {_advice(call)}") from error
         except ValidationError as error:
             raise UpstreamError(f"server {name!r} gave an answer that is not valid MCP") from error
         except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
@@ -326,7 +408,7 @@ class Upstream:
             if self._client is client:
                 self._mark_lost()
             reason = f"server {name!r} ended during the call; it starts again with the next one"
-            raise ConnectionLostError(reason) from error
+            raise ConnectionLostError(f"{reason}; {_advice(call)}") from error
         else:
             self._failures = self._timeouts = 0
         finally:
@@ -364,7 +446,16 @@ class Upstream:
         if self.state is ServerState.AWAITING_CONSENT:
             return self.problem
         sentence = PROBLEM_SENTENCES[self.problem_code]
-        return f"{self.problem_code}: {sentence}; the operator sees why with shortlist doctor"
+        start = "; a call starts it again" if self.starts_with_next_call else ""
+        return (
+            f"{self.problem_code}: {sentence}{start}; the operator sees why with shortlist doctor"
+        )
+
+    @property
+    def starts_with_next_call(self) -> bool:
+        """Whether it ended by itself, and a call starts it again."""
+        was_started = self.last_start_ms is not None
+        return self.state is ServerState.FAILED and was_started and not self._is_paused
 
     @property
     def _is_connected(self) -> bool:
@@ -384,12 +475,13 @@ class Upstream:
         if reason is None:
             reason = f"it did not start within {self.spec.start_timeout_s:g} s"
         wait_s = self._retry_at - monotonic()
-        next_try = (
-            f"; it is tried again in {wait_s:.0f} s"
-            if self._failed_repeatedly and wait_s > 1
-            else ""
-        )
-        return UpstreamError(f"server {self.spec.name!r} is not available: {reason}{next_try}")
+        if self.state is ServerState.AWAITING_CONSENT:
+            advice = "use another tool until the operator has done that"
+        elif self._failed_repeatedly and wait_s > 1:
+            advice = f"it is tried again in {wait_s:.0f} s: wait, or use another tool"
+        else:
+            advice = "the next call tries it again; if that fails too, use another tool"
+        return UpstreamError(f"server {self.spec.name!r} is not available: {reason}; {advice}")
 
     def _count_timeout(self) -> None:
         """Restart the server after several calls in a row without an answer."""
@@ -445,6 +537,7 @@ class Upstream:
                 self.last_start_ms = (monotonic() - start_time) * 1e3
                 self.state, self.problem = ServerState.STARTED, None
                 self._client, self._causes = client, causes
+                self._unanswered = {}
                 self._last_use = monotonic()
                 await self._report_state()
                 group.start_soon(self._schedule.listen, client)
