@@ -214,15 +214,26 @@ class _ScriptCalls:
         self._requester = Requester.of_request(
             caller.context.request, client.session.id, client.profile.name
         )
+        #: Verdicts of calls that passed, by the arguments object, which the script's broker sends.
+        self._passed: dict[int, Verdict] = {}
 
     def view(self) -> View:
         """The tools that the client may use now."""
         return self._client.view()
 
-    def check(self, name: str, arguments: object = None, *, by_script: bool = False) -> Verdict:
+    def check(
+        self,
+        name: str,
+        arguments: object = None,
+        *,
+        by_script: bool = False,
+        approved: bool = False,
+    ) -> Verdict:
         """The verdict on a call. A refusal is recorded."""
-        verdict = self._client.check(name, arguments, by_script=by_script)
-        if not verdict.passed:
+        verdict = self._client.check(name, arguments, by_script=by_script, approved=approved)
+        if verdict.passed:
+            self._passed[id(verdict.arguments)] = verdict
+        else:
             with self._recorded_event(verdict):
                 pass
         return verdict
@@ -236,7 +247,7 @@ class _ScriptCalls:
         self._client.record_call(call, ok=ok)
 
     async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> Any:
-        """The result of a call that was checked and approved.
+        """The result of a call that passed `check`, and a person's approval if it needs one.
 
         Raises:
             ToolCallError: the tool or its server failed.
@@ -246,7 +257,7 @@ class _ScriptCalls:
         caller = Caller(self._caller.context, self._client)
         caller.question_channel = self._caller.question_channel
         call = ToolCall(self._fleet, self._client, caller, tool.id, arguments)
-        verdict = Verdict(status="passed", called_name=tool.id, tool=tool, arguments=arguments)
+        verdict = self._passed.pop(id(arguments))
         call.use_verdict(verdict)
         with self._recorded_event(verdict) as call_recorder:
             try:

@@ -140,11 +140,11 @@ class ToolCall(Call[types.CallToolResult]):
         if self._via_meta_tool is not None or not self._fleet.listed_tools.app_only_ids:
             return None
         view = self._client.app_view()
-        verdict = view.check(self._client.tool_id(self.name, view), self._arguments)
-        if verdict.tool is None or self._client.view().permits(verdict.tool.id):
+        tool = view.details([self._client.tool_id(self.name, view)])[0]
+        if not isinstance(tool, Tool) or self._client.view().permits(tool.id):
             return None
         self._is_by_interface = True
-        return verdict
+        return view.check(tool.id, self._arguments)
 
     def _require_meta_tool(self, tool: Tool) -> None:
         """Raise RequestError if the meta-tool may not call this permitted tool."""

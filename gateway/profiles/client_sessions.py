@@ -147,6 +147,7 @@ class ClientSession:
         arguments: object,
         *,
         by_script: bool = False,
+        approved: bool = False,
         require: Callable[[Tool], None] | None = None,
     ) -> Verdict:
         """The verdict on a call; see `Session.check`.
@@ -155,19 +156,21 @@ class ClientSession:
             name: id, `server__tool`, name of a tool shown directly, or a name that is unique.
             arguments: arguments of the call.
             by_script: whether a script calls.
+            approved: whether a person has approved this call.
             require: raises the error of a permitted tool that may not be called like this.
         """
-        return self._change(self._check, name, arguments, by_script, require)
+        return self._change(self._check, name, arguments, by_script, approved, require)
 
     def _check(
         self,
         name: str,
         arguments: object,
         by_script: bool,
+        approved: bool,
         require: Callable[[Tool], None] | None,
     ) -> Verdict:
         view = self.view()
-        verdict = view.check(self.tool_id(name, view), arguments)
+        verdict = view.check(self.tool_id(name, view), arguments, approved=approved)
         if require is not None and verdict.tool is not None:
             require(verdict.tool)
         return self.session.accept(verdict, view, votes=self.votes, by_script=by_script)
