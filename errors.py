@@ -149,9 +149,9 @@ class ToolCallError(ShortlistError):
 
     Args:
         message: what went wrong, for the model.
-        outcome: `failed`: the tool ran and failed. `not_sent`: it was not called, so it changed
-            nothing. `no_answer`: it was called and gave no answer, so nobody knows whether it
-            changed something. A rule that permits one call then denies a second one.
+        outcome: of a script's call. `failed`: the tool ran and failed. `not_sent`: it was not
+            called, so it changed nothing. `no_answer`: it was called and gave no answer, so nobody
+            knows whether it changed something. A rule that permits one call then denies a second.
     """
 
     def __init__(

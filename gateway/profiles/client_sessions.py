@@ -234,7 +234,8 @@ class ClientSession:
             )
 
         self.shared_record.change(changed)
-        return results[0]
+        # A change that the database ended is tried again: its last result counts.
+        return results[-1]
 
     def _apply_record(self, text: str | None) -> None:
         """Take over a record, unless the session has seen a newer one."""
