@@ -323,7 +323,7 @@ class ProfileViews:
         if not profile.matches_server(name):
             return False
         if name in view.catalog.servers:
-            return any(tool.server == name for tool in view.tools())
+            return bool(view.tools(name))
         rules = (*self.engine.config.gate.rules, *profile.rules.rules)
         return profile.tools == _EVERYTHING and not any(
             rule.condition is not None and rule.may_concern(name) for rule in rules
