@@ -23,6 +23,8 @@ from .transport import transport_over
 
 #: Seconds that a person has for the login in the browser.
 _LOGIN_TIMEOUT_S = 300.0
+#: Most characters of a page's address. A server's list of scopes is part of it.
+_MAX_PAGE_CHARS = 16_000
 _DONE_PAGE = b"<p>shortlist is logged in. You can close this page."
 
 
@@ -78,6 +80,11 @@ async def log_in(
         pages_shown += 1
         if pages_shown > 1:
             raise ConfigError("it wants a second login at once; its token ends, or it refuses it")
+        if len(page) > _MAX_PAGE_CHARS:
+            raise ConfigError(
+                f"the address of its page has {len(page):,} characters; name the scopes to ask "
+                "for as oauth.scopes"
+            )
         await show_page(page)
 
     redirect = _RedirectPage(spec.login, _registered_port(storage))
