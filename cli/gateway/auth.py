@@ -50,7 +50,8 @@ def login(
 ) -> None:
     """Log in to a server in the browser.
 
-    The tokens are kept in the system keyring and renewed by the gateway.
+    The tokens are kept in the system keyring, or in the file that SHORTLIST_SECRETS_FILE names.
+    The gateway renews them.
     """
     import anyio
 
@@ -132,7 +133,7 @@ def metadata(
 
 @auth.command()
 def logout(name: _NameArgument, config: _FileOption) -> None:
-    """Delete the login to a server from the system keyring."""
+    """Delete the stored login to a server."""
     spec = _find_server(name, config)
     from ...gateway.connections.oauth import LoginStorage
 

@@ -22,14 +22,14 @@ from pydantic import BaseModel, Field, ValidationError
 
 from ...errors import ConfigError
 from .connection_errors import ConsentNeeded
+from .secret_store import secret_store
 from .server_spec import LoginSettings, ServerSpec
-from .system_keyring import delete_password, keyring_password, store_password
 from .user_folders import own_folder, state_folder
 
 if TYPE_CHECKING:
     import httpx2
 
-_KEYRING_SERVICE = "shortlist-oauth"
+_SERVICE = "shortlist-oauth"
 _CLIENT_NAME = "shortlist gateway"
 _GRANT_TYPES = ["authorization_code", "refresh_token"]
 _UNAUTHORIZED_STATUS = 401
@@ -140,15 +140,15 @@ class LoginStorage:
         Raises:
             ConfigError: there is no login, or the secret store cannot be written.
         """
-        delete_password(_KEYRING_SERVICE, self.user)
+        secret_store().delete(_SERVICE, self.user)
 
     async def _store(self, changes: dict[str, Any]) -> None:
         self.login = self.login.model_copy(update=changes)
         text = self.login.model_dump_json(exclude_none=True)
-        await anyio.to_thread.run_sync(store_password, _KEYRING_SERVICE, self.user, text)
+        await anyio.to_thread.run_sync(secret_store().set, _SERVICE, self.user, text)
 
     def _read(self) -> Login:
-        stored = keyring_password(_KEYRING_SERVICE, self.user)
+        stored = secret_store().get(_SERVICE, self.user)
         if stored is None:
             return Login()
         try:

@@ -40,8 +40,8 @@ def transport_over(processes: RunningProcesses, *, auth: FindLogin | None = None
 
     Args:
         processes: record of the running processes.
-        auth: function that returns what adds credentials to requests; by default the login in the
-            keyring.
+        auth: function that returns what adds credentials to requests; by default the
+            stored login.
     """
 
     def open_transport(
@@ -124,7 +124,7 @@ def _stored_login(spec: ServerSpec) -> httpx2.Auth | None:
     try:
         return stored_login_auth(spec)
     except (ConfigError, MissingExtraError) as error:
-        # Without a keyring there are no logins.
+        # Without a secret store there are no logins.
         _LOG.info("server %r: no login is used: %s", spec.name, error)
         return None
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
+import sys
 from contextlib import asynccontextmanager
 
 import anyio
@@ -157,6 +159,42 @@ async def test_a_pasted_address_ends_the_login():
 
         assert (await log_in(spec, show, paste)).asked_person
         assert re.match(r"http://localhost:\d+/callback", company.authorizations[0]["redirect_uri"])
+
+
+async def test_a_machine_without_browser_and_keyring(tmp_path, kept):  # noqa: F811
+    secrets = tmp_path / "secrets.json"
+    variables = {
+        "SHORTLIST_SECRETS_FILE": str(secrets),
+        "SHORTLIST_SECRETS_PASSPHRASE": "correct horse",
+        "APP_SECRET": SECRET,
+    }
+    async with registered_application() as (company, spec):
+        oauth = {
+            "clientId": "app-1",
+            "clientSecret": "${APP_SECRET}",
+            "callbackPort": spec.login.callback_port,
+        }
+        config = tmp_path / "mcp.json"
+        config.write_text(json.dumps({"mcpServers": {"plans": {"url": spec.url, "oauth": oauth}}}))
+        command = [sys.executable, "-c", "from shortlist.cli import main; main()"]
+        async with await anyio.open_process(
+            [*command, "auth", "login", "plans", "--no-browser", "--config", str(config)],
+            env={**os.environ, **variables},
+        ) as process:
+            shown = ""
+            with anyio.fail_after(60):
+                while not (page := re.search(r"http://127\S+/authorize\S+(?=\s)", shown)):
+                    shown += (await process.stderr.receive()).decode()
+                async with httpx2.AsyncClient() as http:
+                    answer = await http.get(page[0])
+                await process.stdin.send(f"{answer.headers['location']}\n".encode())
+                async for part in process.stderr:
+                    shown += part.decode()
+                assert await process.wait() == 0, shown
+    assert "logged in with the client id of the configuration; it lists 1 tools" in shown
+    assert kept == {}
+    assert secrets.stat().st_mode & 0o777 == 0o600
+    assert company.tokens[0].access_token not in secrets.read_text()
 
 
 async def test_a_port_in_use_is_named():
