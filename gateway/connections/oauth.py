@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import anyio
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
+from mcp.client.auth.utils import issuers_match
 from mcp.shared.auth import (
     OAuthClientInformationFull,
     OAuthClientMetadata,
@@ -227,7 +228,23 @@ def stored_login_auth(spec: ServerSpec) -> httpx2.Auth | None:
     return None if storage.login.tokens is None else _StoredLogin(spec, storage)
 
 
-class _StoredLogin(OAuthClientProvider):
+class _TokenRequests(OAuthClientProvider):
+    """Asks for tokens as JSON. GitHub answers a form to requests that do not."""
+
+    async def _exchange_token_authorization_code(
+        self, auth_code: str, code_verifier: str
+    ) -> httpx2.Request:
+        request = await super()._exchange_token_authorization_code(auth_code, code_verifier)
+        request.headers["accept"] = "application/json"
+        return request
+
+    async def _refresh_token(self) -> httpx2.Request:
+        request = await super()._refresh_token()
+        request.headers["accept"] = "application/json"
+        return request
+
+
+class _StoredLogin(_TokenRequests):
     """Adds the token of an earlier login to requests, and renews it.
 
     When a server refuses the token, the SDK would read the server's documents, and register at the
@@ -309,7 +326,23 @@ class _PinnedScopes(OAuthClientMetadata):
             super().__setattr__(name, value)
 
 
-class InteractiveLogin(OAuthClientProvider):
+class _Issuer(str):
+    """An authorization server. `https://a.example` and `https://a.example/` are the same one.
+
+    Google's servers name it with the slash, and its metadata without; the SDK compares the texts.
+    """
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str) and issuers_match(str(self), str(other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
+class InteractiveLogin(_TokenRequests):
     """Adds tokens to requests, renews them, and starts a login if there are none.
 
     The client is the configured one. Otherwise the SDK takes the metadata document if the
@@ -344,6 +377,9 @@ class InteractiveLogin(OAuthClientProvider):
         if not _is_reusable(storage, redirect_address):
             storage.login = storage.login.model_copy(update={"client": None})
         _use_stored_login(self, storage)
+
+    def _expected_issuer(self) -> str:
+        return _Issuer(super()._expected_issuer())
 
     async def _perform_authorization(self) -> httpx2.Request:
         metadata = self.context.oauth_metadata

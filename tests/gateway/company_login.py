@@ -11,6 +11,7 @@ import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from secrets import token_urlsafe
+from urllib.parse import urlencode
 
 import anyio
 import uvicorn
@@ -301,7 +302,10 @@ def _application(company: Company) -> Starlette:
         form = dict(await request.form())
         company.token_requests.append(form)
         await anyio.sleep(0.05)  # so that two renewals can be under way
-        return server.create_token_response(request_of(request, form))
+        response = server.create_token_response(request_of(request, form))
+        if "json" not in request.headers["accept"]:  # as GitHub
+            return Response(urlencode(json.loads(response.body)), response.status_code)
+        return response
 
     async def register(request):
         return JSONResponse({"error": "access_denied"}, 403)
@@ -327,7 +331,9 @@ async def company_server():
     address = f"http://127.0.0.1:{mcp_socket.getsockname()[1]}/mcp"
     server = Server("plans", on_list_tools=_list_tools, on_call_tool=_call_tool)
     settings = AuthSettings(
-        issuer_url=company.base, resource_server_url=address, validate_token_resource=False
+        issuer_url=f"{company.base}/",  # with a slash, as Google's servers
+        resource_server_url=address,
+        validate_token_resource=False,
     )
     apps = {
         company_socket: _application(company),
