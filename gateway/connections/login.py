@@ -133,7 +133,8 @@ def _registered_port(storage: LoginStorage) -> int:
     client = storage.login.client
     if client is None or not client.redirect_uris:
         return 0
-    return client.redirect_uris[0].port or 0
+    address = client.redirect_uris[0]
+    return address.port or 0 if address.host in LOOPBACK_HOSTS else 0
 
 
 class _RedirectPage:

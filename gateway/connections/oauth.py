@@ -272,8 +272,24 @@ class _StoredLogin(_TokenRequests):
                 outgoing = await flow.asend((yield outgoing))
         # The lock of the SDK's flow is free here: no call waits for the answer to another one.
         response = yield request
+        if response.status_code == _UNAUTHORIZED_STATUS and await self._take_newer_token():
+            self._add_auth_header(request)
+            response = yield request
         if response.status_code == _UNAUTHORIZED_STATUS:
             raise ConsentNeeded(self._server)
+
+    async def _take_newer_token(self) -> bool:
+        """Whether another process has stored a newer token, which is used from now on.
+
+        Some authorization servers end an access token when it is renewed.
+        """
+        sent = self.context.current_tokens
+        await anyio.to_thread.run_sync(self._storage.reload)
+        stored = self._storage.login.tokens
+        if stored is None or (sent is not None and stored.access_token == sent.access_token):
+            return False
+        _use_stored_login(self, self._storage)
+        return self.context.is_token_valid()
 
     @asynccontextmanager
     async def _renewal(self) -> AsyncIterator[None]:

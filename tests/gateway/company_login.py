@@ -255,6 +255,7 @@ class _RefreshGrant(grants.RefreshTokenGrant):
 
     def revoke_old_credential(self, refresh_token):
         refresh_token.is_used = True
+        refresh_token.expires_at = 0
 
 
 def _application(company: Company) -> Starlette:

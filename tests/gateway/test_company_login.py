@@ -100,20 +100,21 @@ async def test_a_server_that_takes_documents_gets_the_hosted_one():
 async def test_gateways_renew_an_ended_login_once(kept):  # noqa: F811
     async with registered_application() as (company, spec):
         await log_in(spec, browser)
-        company.tokens[0].expires_at = 0
+        earlier = stored_login_auth(spec)
         ((name, text),) = kept.items()
         kept[name] = json.dumps({**json.loads(text), "expires_at": 1.0})
         statuses = []
 
-        async def ask() -> None:
-            async with httpx2.AsyncClient(auth=stored_login_auth(spec)) as client:
+        async def ask(auth: httpx2.Auth | None) -> None:
+            async with httpx2.AsyncClient(auth=auth) as client:
                 response = await client.post(spec.url or "", json={})
                 statuses.append(response.status_code)
 
         renewals = len(company.token_requests)
         async with anyio.create_task_group() as group:
             for _ in range(3):
-                group.start_soon(ask)
+                group.start_soon(ask, stored_login_auth(spec))
+        await ask(earlier)  # a gateway whose token was good until the others renewed it
         assert 401 not in statuses
         assert len(company.token_requests) == renewals + 1
         assert company.reuses == 0
