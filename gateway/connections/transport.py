@@ -145,7 +145,8 @@ async def _open_sse(
             _block_ended_by_flood() as end_by_flood,
             sse_client(
                 url_without_user(spec.url or ""),
-                httpx_client_factory=lambda **_: http_client(
+                # The SDK gives the factory headers, time limits and a login; it has its own.
+                httpx_client_factory=lambda **_: http_client(  # type: ignore[arg-type]
                     spec,
                     mask,
                     timeout=timeout,
