@@ -131,7 +131,8 @@ def _secrets() -> Check:
         store = secret_store()
         if isinstance(store, SecretsFile):
             store.get("", "")
-            is_encrypted = "encrypted" in store.document()
+            document = store.document()
+            is_encrypted = "encrypted" in document if document else store.passphrase is not None
         else:
             backend = store.library().get_keyring()
     except ShortlistError as error:
