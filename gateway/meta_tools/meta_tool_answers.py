@@ -72,7 +72,7 @@ def answer_search(
         outcome = SearchOutcome(tier="none", starting=len(fleet.unlisted_servers))
         return SearchAnswer(result=_answer(search_text(content), content), outcome=outcome)
     if server is not None:
-        ids = [tool.id for tool in view.tools() if tool.server == server]
+        ids = [tool.id for tool in view.tools(server)]
         if not ids:
             names = sorted({*(tool.server or "" for tool in view.tools()), *unready})
             raise RequestError(f"server: no {server!r:.80}; use one of: {', '.join(names)}")
@@ -293,7 +293,7 @@ def answer_servers(
     if not named:
         names = ", ".join(row["name"] for row in rows)
         raise RequestError(f"server: no {name!r:.80}; use one of: {names}")
-    tool_names = [tool.name for tool in view.tools() if tool.server == name]
+    tool_names = [tool.name for tool in view.tools(name)]
     row = {**named[0], "tool_names": tool_names[:_MAX_TOOL_NAMES]}
     lines = [_server_line(row), row.get("instructions", ""), ", ".join(row["tool_names"])]
     return _answer("\n".join(filter(None, lines)), {"servers": [row]})
