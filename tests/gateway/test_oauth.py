@@ -19,6 +19,7 @@ from shortlist.gateway.upstream.fleet import Fleet
 from shortlist.gateway.upstream.server_connection import ServerState, UpstreamError
 from shortlist.gateway.upstream.start_cache import ListingCache
 
+from .fleets import call
 from .oauth_server import protected_server
 
 pytestmark = pytest.mark.anyio
@@ -79,7 +80,7 @@ async def called(fleet: Fleet) -> str:
     with anyio.fail_after(30):
         while "plans/secret_plans" not in fleet.engine.catalog:
             await anyio.sleep(0.02)
-        result = await fleet.call(fleet.engine.catalog.get("plans/secret_plans"), {})
+        result = await call(fleet, "plans/secret_plans")
     return result.content[0].text
 
 
