@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import mcp.types as types
+from pydantic import TypeAdapter
 
 from ...catalog import Catalog, Tool
 from ...catalog.pattern import any_grants
@@ -24,7 +25,7 @@ from ...text import search_terms
 from ...view import View
 from ..profiles.client_sessions import ClientSession
 from ..profiles.profile import Profile
-from ..upstream.caller import Caller, RequestContext
+from ..upstream.call import Call, Caller, RequestContext
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import ServerState, UpstreamError
 from .meta_tool_definitions import ToolEffect, effect_of
@@ -201,12 +202,7 @@ async def collect_votes(
     claim_arguments: dict[tuple[str, str], Mapping[str, Any]] = {}
     voters = Voters(
         {
-            name: partial(
-                _server_votes,
-                fleet,
-                claim_arguments,
-                Caller(context, client, partial(_require_voter, fleet, client, name)),
-            )
+            name: partial(_server_votes, fleet, context, client, claim_arguments)
             for name in voting_servers
         },
         trusted=[name for name in voting_servers if any_grants(name, profile.vote_claims)],
@@ -230,20 +226,53 @@ def _may_vote(fleet: Fleet, profile: Profile, server: str) -> bool:
     )
 
 
-def _require_voter(fleet: Fleet, client: ClientSession, server: str) -> None:
-    """Check again, directly before the query is sent to a server, that it may vote."""
-    if not _may_vote(fleet, client.profile, server):
-        raise UpstreamError(f"server {server!r}: it may not vote any more")
+class _VoteCall(Call[types.CallToolResult]):
+    """The question to a server for its votes.
+
+    Args:
+        fleet: the servers.
+        client: session of the client that searches.
+        caller: its request, which gets the server's messages.
+        ballot: the query and the server's tools.
+    """
+
+    answer_type = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
+
+    def __init__(self, fleet: Fleet, client: ClientSession, caller: Caller, ballot: Ballot) -> None:
+        super().__init__(caller, ballot.server)
+        self._fleet = fleet
+        self._client = client
+        self._ballot = ballot
+
+    def check_before_sending(self) -> None:
+        """Check again that the server may get the query.
+
+        Raises:
+            UpstreamError: it may not vote any more.
+        """
+        if not _may_vote(self._fleet, self._client.profile, self.server):
+            raise UpstreamError(f"server {self.server!r}: it may not vote any more")
+
+    def request(
+        self, answers: types.InputResponses | None, state: str | None
+    ) -> types.ClientRequest:
+        arguments = {"query": self._ballot.query, "tools": list(self._ballot.tools)}
+        params = types.CallToolRequestParams(
+            name=VOTING_TOOL, arguments=arguments, input_responses=answers, request_state=state
+        )
+        return types.CallToolRequest(params=params)
 
 
 async def _server_votes(
     fleet: Fleet,
+    context: RequestContext,
+    client: ClientSession,
     claim_arguments: dict[tuple[str, str], Mapping[str, Any]],
-    caller: Caller,
     ballot: Ballot,
 ) -> Iterable[Vote]:
     """The votes of the ballot's server. Adds the arguments in its answer to `claim_arguments`."""
-    result = await _call_voting_tool(fleet, ballot, caller)
+    call = _VoteCall(fleet, client, Caller(context, client), ballot)
+    result = await _answer_unless_late(fleet, call)
     if not isinstance(result, types.CallToolResult) or result.is_error:
         raise UpstreamError(f"server {ballot.server!r}: its vote failed")
     value = _result_value(result)
@@ -257,25 +286,23 @@ async def _server_votes(
     return [_vote(row) for row in rows]
 
 
-async def _call_voting_tool(fleet: Fleet, ballot: Ballot, caller: Caller) -> _CallAnswer:
+async def _answer_unless_late(fleet: Fleet, call: _VoteCall) -> _CallAnswer:
     """The server's answer.
 
     A vote that comes too late for the search is not cancelled. A cancelled call would be a possible
     cause of the server's questions until the gateway connects again.
     """
-    arguments = {"query": ballot.query, "tools": list(ballot.tools)}
-    upstream = fleet.upstreams[ballot.server]
     sender, receiver = anyio.create_memory_object_stream[_CallAnswer | Exception](1)
 
-    async def call() -> None:
+    async def vote() -> None:
         # Not a time limit of the call: the server is restarted after some calls that exceed theirs.
         with sender, suppress(anyio.BrokenResourceError), anyio.move_on_after(_VOTE_TIMEOUT_S):
             try:
-                sender.send_nowait(await upstream.call(VOTING_TOOL, arguments, caller=caller))
+                sender.send_nowait(await fleet.send(call))
             except Exception as error:  # noqa: BLE001 - raised again where the search still waits
                 sender.send_nowait(error)
 
-    fleet.background.start_soon(call)
+    fleet.background.start_soon(vote)
     with receiver:
         answer = await receiver.receive()
     if isinstance(answer, Exception):

@@ -71,7 +71,8 @@ def find_parts(
         intents = search_intents(
             view, queries[0], tier=tier, k=MAX_TOOLS, budget_ms=SEARCH_BUDGET_MS
         )
-        queries, searches = [query for query, _ in intents], [search for _, search in intents]
+        queries = [query for query, _ in intents]
+        searches = [selection for _, selection in intents]
         if len(queries) == 1:
             # As deep for few tools as for many: with few hits, more words would seem unmatched.
             depth = max(k or 0, _TOOLS_OF_ONE_PART)

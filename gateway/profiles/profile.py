@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -283,9 +284,9 @@ class ProfileViews:
         """
         profile = self.profile
         state = replace(state, scopes=profile.scopes)
-        view = self.engine.view(state, allowed=allowed, votes=votes, rules=profile.rules)
-        return view.limited_to(
-            self._visible_rows(view.admission.index, profile, with_app_tools=with_app_tools)
+        visible = partial(self._visible_rows, profile=profile, with_app_tools=with_app_tools)
+        return self.engine.view(
+            state, allowed=allowed, votes=votes, rules=profile.rules, visible=visible
         )
 
     def after_call(self, state: State, tool_id: str) -> State:
