@@ -283,8 +283,9 @@ class View:
         Args:
             tools: as for `limited_to`.
             selection: result of a search over the same catalog version.
-            tier: as for `search`; the tier of the earlier search by default. Needed if that one ran
-                a strategy that is no tier of the engine.
+            tier: as for `search`; the tier of the earlier search by default, or the tier it asked
+                for if that ran without its reranker or in part. Needed if that one ran a strategy
+                that is no tier of the engine.
             k: as for `search`.
 
         Raises:
@@ -303,7 +304,7 @@ class View:
         answer = self._searcher.search(
             self.limited_to(tools).admission,
             selection.query,
-            tier=selection.tier if tier is None else tier,
+            tier=self._searcher.tier_to_repeat(selection) if tier is None else tier,
             k=k,
             vector=selection.vector,
         )

@@ -128,6 +128,10 @@ class Searcher:
             dropped=dropped,
         )
 
+    def tier_to_repeat(self, selection: Selection) -> str:
+        """The tier that ran, or the one that was asked for if only a part of its stages ran."""
+        return selection.tier if selection.tier in self._tiers.names else selection.tier_asked
+
     def search_many(
         self,
         admitted: AdmittedIndex,
