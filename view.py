@@ -387,7 +387,7 @@ class View:
             raise RequestError(f"names: a list of ids, not {type(names).__name__}")
         return [self.admission.resolve(name) for name in names]
 
-    def check(self, name: str, arguments: object = None) -> Verdict:
+    def check(self, name: str, arguments: object = None, *, approved: bool = False) -> Verdict:
         """Whether a call is permitted and its arguments fit. Nothing is recorded.
 
         A `null` that the schema does not allow means absent: the verdict's arguments are without
@@ -397,9 +397,10 @@ class View:
             name: id of a tool, or a name that one permitted tool has.
             arguments: the arguments as the provider gives them: an object, its JSON text, or None
                 or an empty text if there are none.
+            approved: whether a person has approved this call.
 
         Returns:
-            A verdict with status `passed`, `invalid`, `denied` or `unknown`.
+            A verdict with status `passed`, `invalid`, `unapproved`, `denied` or `unknown`.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -430,13 +431,28 @@ class View:
             problems = (problem,)
         if not problems and resolved.operation is not None and isinstance(values, Mapping):
             problems = resolved.operation.problems(values)
-        return Verdict(
+        verdict = Verdict(
             "invalid" if problems else "passed",
             name,
             resolved,
             problems=problems,
             arguments=values if isinstance(values, Mapping) else {},
         )
+        return self._judge_arguments(verdict, approved) if verdict.passed else verdict
+
+    def _judge_arguments(self, verdict: Verdict, approved: bool) -> Verdict:
+        """The verdict on a call that passed, after the rules that read arguments."""
+        tool = verdict.tool
+        if tool is None:
+            return verdict
+        refusal = self.admission.call_refusal(tool.id, verdict.arguments, approved=approved)
+        if refusal is None:
+            return replace(verdict, approved=True) if approved else verdict
+        # A caller that knows only the name must not learn the server from the refusal.
+        refusal = replace(refusal, tool_id=verdict.called_name)
+        if refusal.kind == "argument":
+            return Verdict("denied", verdict.called_name, refusal=refusal)
+        return replace(verdict, status="unapproved", refusal=refusal)
 
     def recheck(self, verdict: Verdict) -> Verdict:
         """Whether a call that passed `check` may still be made, after a wait.
@@ -445,8 +461,9 @@ class View:
             verdict: a verdict with a tool, also of another view.
 
         Returns:
-            The verdict itself if the tool is still permitted and has the same definition. Otherwise
-            a verdict with status `denied` or `unknown`; or `promoted`, with the new definition.
+            The verdict itself if the tool is still permitted, has the same definition, and no rule
+            about its arguments stops the call. Otherwise a verdict with status `denied`,
+            `unapproved` or `unknown`; or `promoted`, with the new definition.
 
         Raises:
             RequestError: it is no verdict, or has no tool.
@@ -465,8 +482,9 @@ class View:
         if tool is None:
             raise RequestError(f"verdict: {verdict.status}; only a call that passed has a tool")
         if self.admission.resolve(tool.id) == tool:
-            return verdict
-        present_verdict = self.check(tool.id, verdict.arguments)
+            present_verdict = self._judge_arguments(verdict, verdict.approved)
+            return verdict if present_verdict.status == verdict.status else present_verdict
+        present_verdict = self.check(tool.id, verdict.arguments, approved=verdict.approved)
         if present_verdict.tool is None:
             return present_verdict
-        return replace(present_verdict, status="promoted")
+        return replace(present_verdict, status="promoted", refusal=None)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from ..retrieval.selection import VoterFailure
 from .compiled_gate import CompiledGate, GateEvaluation
 from .condition import Mask
 from .quarantine import Quarantine
-from .reason import Reasons
+from .reason import Reasons, call_refusal
+from .rules import Rule
 from .state import State
 from .votes import Votes
 
@@ -191,6 +192,43 @@ class Admission:
         if row is None:
             raise self.unknown(tool_id)
         return None if self.mask is None or self.mask[row] else self._refusal_of_row(row)
+
+    def call_refusal(
+        self, tool_id: str, arguments: Mapping[str, Any], *, approved: bool = False
+    ) -> Refusal | None:
+        """Why a call of a permitted tool is denied or needs approval; None if it may be made.
+
+        Args:
+            tool_id: id of the tool.
+            arguments: the arguments as they will be sent.
+            approved: whether a person has approved the call.
+
+        Returns:
+            A refusal of the kind `argument` or `approval`. It names arguments, not their values.
+
+        Example:
+            >>> from shortlist import Engine, Gate, Rule, Tool
+            >>> from shortlist.gating import argument
+            >>> rule = Rule(tools="bank/pay", when=argument("amount", above=100), approval=True)
+            >>> tools, gate = [Tool("pay", "bank")], Gate([rule])
+            >>> view = Engine.from_tools(tools, gate=gate, tiers=["lexical"]).view()
+            >>> view.admission.call_refusal("bank/pay", {"amount": 120}).kind
+            'approval'
+        """
+        row = self._row(tool_id)
+        if row is None:
+            raise self.unknown(tool_id)
+        rules = self._evaluation.catalog.rules_for_call(row, arguments)
+        denying = [rule for rule in rules if rule.deny]
+        if not denying and (approved or not rules):
+            return None
+        return call_refusal(tool_id, denying or rules, arguments)
+
+    def call_rules(self, tool_id: str) -> list[Rule]:
+        """The rules about single calls of a tool, whatever the arguments."""
+        row = self._row(tool_id)
+        rules = self._evaluation.catalog.call_rules
+        return [] if row is None else [rule for rule, mask in rules if mask[row]]
 
     def waits_for_calls(self, tool_id: str) -> bool:
         """Whether the outcome of a call may change what a rule says about this tool."""

@@ -450,6 +450,7 @@ class Session:
         *,
         votes: Votes | None = None,
         by_script: bool = False,
+        approved: bool = False,
     ) -> Verdict:
         """Whether a call by the model may run, and if not, what the model should change.
 
@@ -466,6 +467,8 @@ class Session:
             votes: votes of the servers about their own tools, for this step.
             by_script: whether a script of the model calls, for which the model reads no verdict. So
                 none is `promoted`.
+            approved: whether a person has approved this call. Without it, a call for which a rule
+                asks for approval is `unapproved`.
 
         Returns:
             A verdict. If it passed, call `verdict.tool.id` with `verdict.arguments` and report to
@@ -485,7 +488,7 @@ class Session:
             self._follow(view)
             if self._provider is not None and isinstance(name, str):
                 name, arguments = self._tool_named(name, arguments)
-            verdict = view.check(name, arguments)
+            verdict = view.check(name, arguments, approved=approved)
             if verdict.status == "unknown" and self._provider is not None:
                 verdict = own_tool_verdict(name, arguments) or verdict
             if not by_script:
@@ -956,7 +959,7 @@ class Session:
         """
         tool = verdict.tool
         waiting_ids = [tool_id for tool_id, count in self._data.waiting_calls.items() if count]
-        if not verdict.passed or tool is None or not waiting_ids:
+        if verdict.status not in ("passed", "unapproved") or tool is None or not waiting_ids:
             return None
         if not view.admission.waits_for_calls(tool.id):
             return None
@@ -1017,7 +1020,7 @@ class Session:
                 # The host has shown it in its own way.
                 self._record.note_read([tool], Level.ARGUMENTS)
             return verdict
-        verdict = replace(verdict, status="promoted")
+        verdict = replace(verdict, status="promoted", refusal=None)
         self._record.note_answer(view.admission, tool, verdict.text)
         return verdict
 

@@ -447,7 +447,7 @@ class TestAuto:
         models.rerankers["overlap"] = OverlapReranker(ms_each=30)
         engine = make_engine()
         engine.search(QUERY, tier="rerank")
-        stage = engine._index.rerankers["overlap"]
+        stage = engine._version.index.rerankers["overlap"]
         measured = stage._time_each.ms
         for _ in range(100):
             assert engine.search(QUERY, tier="rerank", budget_ms=40).tier != "rerank"

@@ -63,6 +63,14 @@ def test_everything():
             {"profiles": {"a": {"rules": [{"tools": "*", "needs": {"scop": "x"}}]}}},
             "profiles.a.rules: rules.0",
         ),
+        (
+            {
+                "profiles": {
+                    "a": {"rules": [{"tools": "*", "when": {"n": {"over": 1}}, "deny": True}]}
+                }
+            },
+            "profiles.a.rules: rules.0: when: n: no test 'over'",
+        ),
         ({"catalog": ["jira"]}, "catalog: each row needs the keys `name` and `description`"),
         ({"catalog": {"jira": 5}}, "catalog.jira: input should be a valid string, not 5"),
         ({"profiles": {"a": {"token": ""}}}, "profiles.a.token: must be a text that is not empty"),

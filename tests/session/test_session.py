@@ -325,7 +325,7 @@ class _Decider:
 
 def _deciding(engine: Engine, decider: _Decider) -> Engine:
     """An engine over the same index with another decision."""
-    made = Engine(engine._builder, engine._builder.begin(engine.catalog, engine._index))
+    made = Engine(engine._builder, engine._builder.begin(engine.catalog, engine._version.index))
     made._decider = decider
     return made
 
