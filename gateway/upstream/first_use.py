@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -199,6 +200,9 @@ def _split_shared_pins(texts: StoredTexts) -> None:
         return
     pins = Pins.from_text(text, "the shared pins").within_limits()
     for server, server_pins in pins.by_server().items():
-        own_text = server_pins.to_text()
-        texts.change(_SHARED_KIND, server, lambda present, own_text=own_text: present or own_text)
+        texts.change(_SHARED_KIND, server, partial(_present_or, server_pins.to_text()))
     texts.change(_SHARED_KIND, _EARLIER_SHARED_KEY, lambda _: None)
+
+
+def _present_or(taken_over: str, present: str | None) -> str:
+    return present or taken_over
