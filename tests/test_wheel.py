@@ -45,6 +45,8 @@ DATA = {
     "models/weights/shortlist-embed/shortlist.json",
     "models/weights/shortlist-embed/tokenizer.json",
     "models/weights/shortlist-embed/training_record.json",
+    "models/weights/shortlist-multilingual/MODEL_CARD.md",
+    "models/weights/shortlist-multilingual/map.npy",
     "models/weights/shortlist-static/MODEL_CARD.md",
     "models/weights/shortlist-static/gram_rows.npy",
     "models/weights/shortlist-static/gram_scales.npy",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...errors import ConfigError
+from ...errors import ConfigError, EventError
 from ..console import counted, note, plain_table, show
 from ..trust import change_lines
 from .configured_servers import logs_silenced, read_gateway_files, unstarted_fleet
@@ -84,6 +84,8 @@ class ServersReport:
         changes: definitions that differ from their pin.
         script_grants: grants of the scripts of each profile.
         unused_ids_by_file: file of example queries to the ids in it that no server has.
+        other_language_queries: recorded queries that are not English, where only the bundled
+            encoder reads them.
     """
 
     file: Path
@@ -94,6 +96,7 @@ class ServersReport:
     changes: tuple[DefinitionChange, ...] = ()
     script_grants: tuple[ScriptGrants, ...] = ()
     unused_ids_by_file: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    other_language_queries: int = 0
 
     @property
     def is_quarantining(self) -> bool:
@@ -115,6 +118,7 @@ class ServersReport:
             "changed": [change.to_dict() for change in self.changes],
             "scripts": [grants.to_dict() for grants in self.script_grants],
             "unused_examples": {path: list(ids) for path, ids in self.unused_ids_by_file.items()},
+            "other_language_queries": self.other_language_queries,
             "flagged": [
                 {
                     "id": tool_id,
@@ -206,7 +210,24 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         changes=accepted.changes(catalog),
         script_grants=tuple(script_grants(files.settings, catalog, quarantined(flags))),
         unused_ids_by_file=unused_ids_by_file,
+        other_language_queries=(
+            _other_language_queries(files.events) if settings_of_engine.encoder == "bundled" else 0
+        ),
     )
+
+
+def _other_language_queries(events: Path | None) -> int:
+    """Number of recorded queries that are not English; 0 if none are recorded."""
+    from ...models.multilingual import is_other_language
+    from ...session import read_events
+
+    if events is None or not events.exists():
+        return 0
+    contents = (
+        event.get("content") for event in read_events(events) if not isinstance(event, EventError)
+    )
+    queries = (content.get("query") for content in contents if isinstance(content, dict))
+    return sum(isinstance(query, str) and is_other_language(query) for query in queries)
 
 
 def _unused_example_ids(
@@ -282,6 +303,13 @@ def show_servers(report: ServersReport) -> None:
         if len(ids) > _MAX_TOOLS_SHOWN:
             names += f" and {len(ids) - _MAX_TOOLS_SHOWN} more"
         parts.append(Text(f"{path}: no server has the tool: {names}", style="yellow"))
+    if report.other_language_queries:
+        advice = (
+            f"recorded queries that are not English: {report.other_language_queries:,}. The "
+            "encoder `multilingual` finds more tools for them: pip install "
+            "'shortlist[multilingual]', and set engine.encoder to \"multilingual\""
+        )
+        parts.append(Text(advice, style="cyan"))
     for grants in report.script_grants:
         parts += _script_lines(grants)
     if report.changes:

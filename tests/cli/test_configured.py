@@ -189,6 +189,18 @@ def test_the_doctor_reads_the_files_of_example_queries(run, run_json, mcp_json, 
     assert "examples.jsonl: cannot be read" in shown
 
 
+def test_the_doctor_counts_recorded_queries_in_other_languages(run, run_json, mcp_json, tmp_path):
+    queries = ("Welche Dateien liegen im Ordner?", "list the files", "请列出文件")
+    rows = [{"kind": "search", "turn_id": "1", "content": {"query": query}} for query in queries]
+    (tmp_path / "events.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = mcp_json({}, events="events.jsonl")
+    assert run_json("doctor", "--config", path)["other_language_queries"] == 2
+    shown = " ".join(run("doctor", "--config", path).stdout.split())
+    assert "pip install 'shortlist[multilingual]'" in shown
+    path = mcp_json({}, events="events.jsonl", engine={"encoder": "multilingual"})
+    assert run_json("doctor", "--config", path)["other_language_queries"] == 0
+
+
 def test_a_page_on_a_port_in_use_is_one_line(run, mcp_json):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
