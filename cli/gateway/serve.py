@@ -216,8 +216,7 @@ def _serve_here(
                 examples=example_file(fleet.engine.config),
                 follow_pins=fleet.follow_pins,
             )
-            is_local = address in LOOPBACK_HOSTS
-            page = page_app(subject, operator_token.get_secret_value(), only_local=is_local)
+            page = page_app(subject, operator_token.get_secret_value())
         serving = partial(
             serve_http,
             gateway,
