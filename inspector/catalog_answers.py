@@ -232,6 +232,7 @@ class CatalogAnswers:
         return {
             "id": tool.id,
             "fingerprint": tool.fingerprint,
+            "pinned": pins.fingerprint(tool.id) or "",
             "flag": _flag_answer(flag),
             "reason": subject.engine.quarantined.get(tool.id),
             "fields": _marked_fields(tool, flag),

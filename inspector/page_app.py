@@ -210,7 +210,9 @@ class _Answers:
 
     async def _approve(self, request: Request) -> Any:
         body = await _json_texts(request, "tool", "fingerprint")
-        await self._subject.approve(body["tool"], body["fingerprint"])
+        if "pinned" not in body:
+            raise RequestError("lacks pinned")
+        await self._subject.approve(body["tool"], body["fingerprint"], body["pinned"])
         return await anyio.to_thread.run_sync(self._catalog_answers.trust)
 
     async def _add_example(self, request: Request) -> Any:

@@ -65,6 +65,19 @@ class ListingCache:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
+    def stamp(self, spec: ServerSpec) -> str:
+        """Another value after each change of a server's lists; "" if there are none.
+
+        Raises:
+            StoreError: the shared state cannot be read.
+        """
+        if self._shared is not None:
+            return self._shared.stamp("listing")
+        try:
+            return str(self._path(spec).stat().st_mtime_ns)
+        except OSError:
+            return ""
+
     def write(self, spec: ServerSpec, listing: Listing) -> None:
         """Save the lists of a server, unless they are very long.
 

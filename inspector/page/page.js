@@ -516,7 +516,7 @@ function trustView(main) {
       approve.addEventListener("click", async () => {
         approve.disabled = true;
         try {
-          overviewOf(await write("approve", { tool: tool.id, fingerprint: tool.fingerprint }));
+          overviewOf(await write("approve", { tool: tool.id, fingerprint: tool.fingerprint, pinned: tool.pinned }));
           replaceContent(detail, notice(`${tool.id} is approved as you read it. It is offered from the next request on.`, "good"));
         } catch (error) {
           showStatus(error.message, "bad");

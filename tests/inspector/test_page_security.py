@@ -32,7 +32,7 @@ READING = {
     "overview": {},
 }
 WRITING = {
-    "approve": {"tool": "math/add", "fingerprint": "0"},
+    "approve": {"tool": "math/add", "fingerprint": "0", "pinned": ""},
     "examples": {"tool": "math/add", "query": "sum up"},
 }
 
