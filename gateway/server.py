@@ -174,7 +174,8 @@ class Gateway:
     ) -> types.ListToolsResult:
         client = self._client(context)
         await self.fleet.follow_changes()
-        tools = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
+        capabilities = context.session.client_capabilities
+        tools = await anyio.to_thread.run_sync(shown_tools, self.fleet, client, capabilities)
         requester = Requester.of_request(context.request, client.session.id, client.profile.name)
         view = client.view()
         offer = self._profile_offer(client, view.catalog)

@@ -88,6 +88,7 @@ class Profile:
             if it is read-only and the claim has arguments.
         pinned: ids or globs of tools that are always shown directly.
         split_call_tool: whether three tools, to read, to write and to destroy, replace `call_tool`.
+        ui_tools: whether a client that shows user interfaces always sees the tools that have one.
         pass_through: all tools are shown directly if their definitions take less than this share of
             the context.
         context_tokens: size of the model's context window in tokens.
@@ -110,6 +111,7 @@ class Profile:
     vote_calls: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
     split_call_tool: bool = False
+    ui_tools: bool = True
     pass_through: float = 0.03
     context_tokens: int = 200_000
     result_tokens: int = 10_000
@@ -143,6 +145,7 @@ class Profile:
             vote_calls=profile_settings.votes.calls,
             pinned=tuple(settings.pinned),
             split_call_tool=settings.split_call_tool,
+            ui_tools=settings.ui_tools,
             pass_through=settings.pass_through,
             context_tokens=settings.context_tokens,
             result_tokens=settings.result_tokens,
