@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -283,9 +284,9 @@ class ProfileViews:
         """
         profile = self.profile
         state = replace(state, scopes=profile.scopes)
-        view = self.engine.view(state, allowed=allowed, votes=votes, rules=profile.rules)
-        return view.limited_to(
-            self._visible_rows(view.admission.index, profile, with_app_tools=with_app_tools)
+        visible = partial(self._visible_rows, profile=profile, with_app_tools=with_app_tools)
+        return self.engine.view(
+            state, allowed=allowed, votes=votes, rules=profile.rules, visible=visible
         )
 
     def after_call(self, state: State, tool_id: str) -> State:
@@ -322,7 +323,7 @@ class ProfileViews:
         if not profile.matches_server(name):
             return False
         if name in view.catalog.servers:
-            return any(tool.server == name for tool in view.tools())
+            return bool(view.tools(name))
         rules = (*self.engine.config.gate.rules, *profile.rules.rules)
         return profile.tools == _EVERYTHING and not any(
             rule.condition is not None and rule.may_concern(name) for rule in rules

@@ -335,7 +335,7 @@ def test_a_password_in_the_keyring_counts(identity_of, monkeypatch):
     keys = set()
     for value in (None, "1", "2", "2"):
         monkeypatch.setattr(
-            "shortlist.gateway.clients.config_references.keyring_password",
+            "shortlist.gateway.connections.secret_store.SystemKeyring.get",
             lambda *_, value=value: value,
         )
         keys.add(identity_of(entry))
