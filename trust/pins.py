@@ -477,10 +477,10 @@ def approve_definitions(
     approved = list(tools)
 
     def approve(before: Pins) -> Pins:
-        for tool in approved if pinned is not None else ():
-            if (before.fingerprint(tool.id) or "") != pinned[tool.id]:
+        for tool_id, fingerprint in (pinned or {}).items():
+            if (before.fingerprint(tool_id) or "") != fingerprint:
                 raise PinsError(
-                    f"{tool.id}: its accepted definition changed since you saw it; read it again"
+                    f"{tool_id}: its accepted definition changed since you saw it; read it again"
                 )
         return before.approve(approved)
 
