@@ -291,7 +291,7 @@ async def test_names_that_a_client_makes_up_add_no_label(tmp_path):
     ("tokens", "metrics_token", "sent", "expected"),
     [
         ({}, None, {}, 200),
-        ({}, None, {"Host": "evil.example"}, 401),
+        ({}, None, {"Host": "evil.example"}, 421),
         ({}, "for-metrics", {}, 401),
         ({}, "for-metrics", {"Authorization": "Bearer for-metrics"}, 200),
         ({"a": "of-a-client"}, None, {}, 401),
