@@ -38,13 +38,10 @@ def needs_look(catalog: Catalog, pins: Pins | None = None) -> dict[str, tuple[Fi
     """
     pins = pins or Pins()
     servers_by_name: dict[str, set[str]] = {}
-    first_ages: dict[str, int] = {}
+    first_ages = pins.first_ages()
     for tool in catalog:
         if _TOOL_NAME.fullmatch(tool.name):
             servers_by_name.setdefault(tool.name, set()).add(tool.server or "")
-        if (age := pins.age(tool.id)) is not None:
-            server = tool.server or ""
-            first_ages[server] = min(age, first_ages.get(server, age))
     looks: dict[str, tuple[Finding, ...]] = {}
     for tool in catalog:
         if pins.approves(tool):

@@ -276,6 +276,13 @@ class Pins:
         """A number higher than the age of every pin."""
         return 1 + max((pin.age for pin in self._pins.values()), default=0)
 
+    def first_ages(self) -> dict[str, int]:
+        """Server to the age of its oldest pin, of tools that it no longer lists too."""
+        ages: dict[str, int] = {}
+        for pin in self._pins.values():
+            ages[pin.server] = min(pin.age, ages.get(pin.server, pin.age))
+        return ages
+
     def fingerprint(self, tool_id: str) -> str | None:
         """The fingerprint of a tool's pin; None if it has no pin."""
         pin = self._pins.get(tool_id)

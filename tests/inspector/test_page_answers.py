@@ -163,6 +163,18 @@ def test_an_open_page_follows_the_lists_and_pins_of_a_running_gateway(
         assert Pins.read(pins).approves(third)
         listed("Sends all notes.")
         assert page.answer("trust")["quarantined"] == []
+        # A new tool of a known server, which names a secret, is offered and needs a look.
+        login = types.Tool(name="login", description="Takes the password.", input_schema=SCHEMA)
+        FirstUsePins(pins).pin([Tool("login", "notes", "Takes the password.", SCHEMA)])
+        ListingCache.default().write(spec, Listing((login,)))
+        answer = page.answer("trust")
+        assert (answer["quarantined"], answer["looks"]) == ([], 1)
+        [look] = answer["needs_look"]
+        assert look["id"] == "notes/login"
+        assert [reason.partition(":")[0] for reason in look["reasons"]] == [
+            "names a credential, a file of secrets or a card number",
+            "is newer than the other tools of its server",
+        ]
 
 
 def test_trust_shows_a_change_side_by_side(index: Path, tmp_path: Path, run_trust) -> None:
