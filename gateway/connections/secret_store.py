@@ -2,6 +2,8 @@
 
 A server or a container has no keyring. There, `SHORTLIST_SECRETS_FILE` names a file. It is
 encrypted if `SHORTLIST_SECRETS_PASSPHRASE` or `SHORTLIST_SECRETS_PASSPHRASE_FILE` is set.
+
+Every process that attaches imports this, so it imports the package `catalog` only for a file.
 """
 
 from __future__ import annotations
@@ -16,12 +18,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ...catalog.text_file import (
-    OWNER_ONLY_MODE,
-    make_private_folder,
-    read_text_file,
-    replace_text_file,
-)
 from ...errors import ConfigError, MissingExtraError
 
 #: Service of passwords without a service name, such as those of `shortlist secret set`.
@@ -144,6 +140,8 @@ class SecretsFile:
             raise ConfigError(f"{self.path}: cannot be read: {error.strerror}") from None
         if os.name != "nt" and mode & 0o077:
             raise ConfigError(f"{self.path}: others may read it; run: chmod 600 {self.path}")
+        from ...catalog.text_file import read_text_file
+
         text = read_text_file(self.path, _MAX_FILE_BYTES, error=ConfigError)
         try:
             document = json.loads(text)
@@ -196,6 +194,8 @@ class SecretsFile:
             fernet = _cryptography("cryptography.fernet").Fernet(key)
             encrypted = fernet.encrypt(json.dumps(passwords).encode()).decode()
             content = {"format": _FORMAT, "salt": salt_text, "encrypted": encrypted}
+        from ...catalog.text_file import OWNER_ONLY_MODE, replace_text_file
+
         text = json.dumps(content, indent=1) + "\n"
         try:
             replace_text_file(self.path, [text], mode=OWNER_ONLY_MODE)
@@ -205,6 +205,8 @@ class SecretsFile:
     @contextmanager
     def _lock(self) -> Iterator[None]:
         from filelock import FileLock, Timeout  # 25 ms of a start
+
+        from ...catalog.text_file import OWNER_ONLY_MODE, make_private_folder
 
         try:
             make_private_folder(self.path.parent)
@@ -225,6 +227,8 @@ def _passphrase() -> str | None:
         raise ConfigError(f"set {PASSPHRASE_VARIABLE} or {PASSPHRASE_FILE_VARIABLE}, not both")
     if not path:
         return passphrase or None
+    from ...catalog.text_file import read_text_file
+
     passphrase = read_text_file(Path(path).expanduser(), 1024 * 1024, error=ConfigError).strip()
     if not passphrase:
         raise ConfigError(f"{path}: has no passphrase; write one into it")

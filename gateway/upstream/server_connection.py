@@ -392,12 +392,15 @@ class Upstream:
             with TimeLimit(limit_s) as time_limit:
                 yield time_limit
         except TimeoutError as error:
-            if call is None or limit_s == self._usual_limit_of(call):
-                # A try with a short limit says little about the server.
+            reason = f"server {name!r} did not answer within {limit_s:g} s"
+            usual_limit_s = limit_s if call is None else self._usual_limit_of(call)
+            if limit_s < usual_limit_s:
+                # It says little about the server.
+                reason += f", the limit after a time-out; the next call has {usual_limit_s:g} s"
+            else:
                 self._count_timeout()
                 if call is not None and limit_s > _RETRY_LIMIT_S:
                     self._unanswered[call.operation] = limit_s
-            reason = f"server {name!r} did not answer within {limit_s:g} s"
             raise UpstreamError(f"{reason}; {_advice(call)}") from error
         except ValidationError as error:
             raise UpstreamError(f"server {name!r} gave an answer that is not valid MCP") from error
