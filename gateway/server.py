@@ -57,7 +57,7 @@ from .upstream.fleet import Fleet
 from .upstream.server_connection import ServerError, ServerState, Upstream, UpstreamError
 
 if TYPE_CHECKING:
-    from ..retrieval.postgres.stored_texts import StoredTexts
+    from .upstream.shared_state import SharedTexts
 
 _LOG = logging.getLogger("shortlist.gateway")
 _USAGE_SENTENCE = (
@@ -91,7 +91,7 @@ class Gateway:
         profile: Profile | None = None,
         profiles: Mapping[str, Profile] | None = None,
         observer: Observer | None = None,
-        shared: StoredTexts | None = None,
+        shared: SharedTexts | None = None,
     ) -> None:
         self.fleet = fleet
         self.observer = observer or Observer()
