@@ -168,9 +168,11 @@ class GatewaySettings(Section):
             further ones are left out.
         split_call_tool: whether `call_tool` is replaced by one tool to read, one to write and one
             to destroy.
+        ui_tools: whether tools with a user interface are always in the list of a client that says
+            it shows such interfaces (MCP Apps).
         catalog: server name to description. Such a server is found by its description only, and
             starts when that is called. A list of `{"name", "description"}` works too.
-        operator: text added to the description of `search_tools`.
+        instructions: text added to the description of `search_tools`.
         code: whether the model may run scripts that call tools: true, or a table with what scripts
             may do. Off by default.
         idle_stop_s: a server is stopped after this many seconds without a call; `null` for never.
@@ -199,10 +201,11 @@ class GatewaySettings(Section):
     result_tokens: int = Field(default=10_000, ge=100)
     media_bytes: int = Field(default=10_000_000, ge=0)
     split_call_tool: bool = False
+    ui_tools: bool = True
     catalog: Annotated[dict[str, str], BeforeValidator(_description_table)] = Field(
         default_factory=dict
     )
-    operator: str = Field(default="", max_length=10_000)
+    instructions: str = Field(default="", max_length=10_000)
     code: Annotated[CodeSettings, BeforeValidator(_code_table)] = CodeSettings(on=False)
     idle_stop_s: float | None = Field(default=600, gt=0, allow_inf_nan=False)
     events: str | None = Field(default=None, min_length=1)

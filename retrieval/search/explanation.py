@@ -13,7 +13,7 @@ from ..example_queries import ExampleQueries
 from ..query import Ranking
 from ..refusal import Refusal
 from ..selection import StageResult
-from .query_run import Run
+from .query_run import QueryRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Explanation:
 
 def explain(
     index: Index,
-    run: Run,
+    run: QueryRun,
     ranking: Ranking,
     row: int,
     refusal: Refusal | None = None,
@@ -125,7 +125,7 @@ def explain(
 
 def _reason(
     index: Index,
-    run: Run,
+    run: QueryRun,
     row: int,
     rank: int | None,
     stages: Mapping[str, StageResult | None],

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...models import Reranker
 from ..query import Ranking
-from .query_run import Run
+from .query_run import QueryRun
 from .stage_guard import Guard
 from .time_estimate import TimeEstimate
 
@@ -51,7 +51,7 @@ class ModelRerank:
         self._lock = Lock()
         self._time_each = TimeEstimate()
 
-    def rank(self, run: Run, rows: NDArray[np.int64]) -> Ranking:
+    def rank(self, run: QueryRun, rows: NDArray[np.int64]) -> Ranking:
         """The rows by score, ties by row.
 
         Raises:
@@ -62,7 +62,7 @@ class ModelRerank:
             return Ranking.empty()
         return self._guard.call(lambda: self._rank_with_model(run, rows), run.deadline)
 
-    def _rank_with_model(self, run: Run, rows: NDArray[np.int64]) -> Ranking:
+    def _rank_with_model(self, run: QueryRun, rows: NDArray[np.int64]) -> Ranking:
         with self._lock:
             if self._model is None:
                 self._model = self._load()
@@ -71,8 +71,11 @@ class ModelRerank:
         self._time_each.record((perf_counter() - start) * 1e3 / len(rows))
         return Ranking.best(rows, scores, len(rows))
 
-    def affordable_count(self, run: Run, rows: NDArray[np.int64]) -> int:
-        """How many of the rows can be scored before the run's deadline, by the measured cost."""
+    def affordable_count(self, run: QueryRun, rows: NDArray[np.int64]) -> int:
+        """How many of the rows can be scored before the run's deadline, by the measured cost.
+
+        All or none if the run `reranks_whole`, or the model reads all in one prompt.
+        """
         if run.deadline is None or not len(rows):
             return len(rows)
         if self._reads_all:
@@ -81,6 +84,8 @@ class ModelRerank:
         if self._time_each.ms is None:
             self.rank(run, rows[:_PROBE_COUNT])
         ms_left = _PLANNED_SHARE * (run.deadline - perf_counter()) * 1e3
+        if run.reranks_whole:
+            return len(rows) if self._time_each.allows(ms_left / len(rows)) else 0
         if not self._time_each.allows(ms_left / 2):
             return 0
         ms_each = self._time_each.ms or 1e-6

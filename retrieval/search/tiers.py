@@ -9,7 +9,7 @@ from time import perf_counter
 from ...errors import MissingExtraError, ModelError, RequestError
 from ...sections import AUTO_TIER, BUILT_IN_TIERS, RERANK_TIER, RERANKER_MISSING
 from ..query import Ranking
-from .query_run import BudgetExceeded, Run, StageBusy, Strategy
+from .query_run import BudgetExceeded, QueryRun, StageBusy, Strategy
 from .time_estimate import TimeEstimate
 
 
@@ -28,9 +28,8 @@ class Tiers:
         self._strategies = strategies
         self._default = default
         self._reranks = has_reranker
-        self._best = next(
-            (name for name in reversed([*BUILT_IN_TIERS]) if name in strategies), default
-        )
+        built_in = [name for name in reversed([*BUILT_IN_TIERS]) if name in strategies]
+        self._auto_tiers = built_in or [default]
         self._times: defaultdict[str, TimeEstimate] = defaultdict(TimeEstimate)
 
     @property
@@ -54,7 +53,7 @@ class Tiers:
                 )
             return type(tier).__name__, tier
         if tier == AUTO_TIER and tier not in self._strategies:
-            return AUTO_TIER, self._strategies[self._best]
+            return AUTO_TIER, self._strategies[self._auto_tiers[0]]
         if tier not in self._strategies:
             if tier == RERANK_TIER and not self._reranks:
                 raise RequestError(f"tier {tier!r}: {RERANKER_MISSING}")
@@ -63,13 +62,18 @@ class Tiers:
             )
         return tier, self._strategies[tier]
 
-    def rank(self, run: Run, requested: str, strategy: Strategy) -> tuple[Ranking, str, str | None]:
+    def rank(
+        self, run: QueryRun, requested: str, strategy: Strategy
+    ) -> tuple[Ranking, str, str | None]:
         """The ranking of the requested tier, or of its first fallback that can run.
 
         A tier is skipped if its encoder or its reranker fails, is missing or is not loaded yet, or
-        if its measured time is more than the time left. `auto` begins with the best tier. If a
-        reranker runs out of time, the results of the stages before it are used. They are reported
-        under the fallback, if that has exactly these stages, else as `TIER without reranker`.
+        if its measured time is more than the time left. If a reranker runs out of time, the results
+        of the stages before it are used. They are reported under the fallback, if that has exactly
+        these stages, else as `TIER without reranker`. If it scored some of the candidates, the
+        answer is reported as `TIER in part`: no threshold or calibration is for its scores.
+
+        `auto` tries the built-in tiers, the best first, and reranks all candidates or none.
 
         Returns:
             The ranking, the name of the tier that ran, and why it is not the requested one; None if
@@ -80,13 +84,15 @@ class Tiers:
 
         """
         name = requested
-        if requested == AUTO_TIER and AUTO_TIER not in self._strategies:
-            name = self._best
+        cheaper: list[str] = []
         reasons: list[str] = []
-        if name != requested:
+        if requested == AUTO_TIER and AUTO_TIER not in self._strategies:
+            name, *cheaper = self._auto_tiers
+            run.reranks_whole = True
             reasons.append(f"{AUTO_TIER} -> {name}: {self._describe_time(name, run)}")
         while True:
-            fallback = strategy.fallback
+            fallback = cheaper.pop(0) if cheaper else strategy.fallback
+            run.partly_reranked = None
             try:
                 ready = _ready(strategy, run)
                 if fallback is not None and not ready:
@@ -96,7 +102,6 @@ class Tiers:
                     ranking = strategy.rank(run)
                 else:
                     ranking = self._rank_measured(run, name, strategy)
-                return ranking, name, "; ".join(reasons) or None
             except (ModelError, MissingExtraError, BudgetExceeded) as error:
                 unreranked = run.before_rerank if isinstance(error, BudgetExceeded) else None
                 fallback_strategy = self._strategies.get(fallback or "")
@@ -107,8 +112,17 @@ class Tiers:
                     raise
                 reasons.append(f"{name} -> {fallback}: {error}")
                 name, strategy = fallback, self._strategies[fallback]
+            else:
+                if run.partly_reranked is not None:
+                    scored, candidates = run.partly_reranked
+                    reasons.append(
+                        f"{name}: the time left was for {scored} of {candidates} candidates of the "
+                        "reranker, so the scores are those before it"
+                    )
+                    name = f"{name} in part"
+                return ranking, name, "; ".join(reasons) or None
 
-    def _describe_time(self, name: str, run: Run) -> str:
+    def _describe_time(self, name: str, run: QueryRun) -> str:
         """Measured time of a tier, and the remaining time of a request."""
         ms = self._times[name].ms
         takes = "not measured yet" if ms is None else f"{ms:.1f} ms here"
@@ -116,7 +130,7 @@ class Tiers:
             return f"{takes}, no budget"
         return f"{takes}, {max(0.0, run.deadline - perf_counter()) * 1e3:.1f} ms left"
 
-    def _check_budget(self, name: str, run: Run) -> None:
+    def _check_budget(self, name: str, run: QueryRun) -> None:
         if run.deadline is None:
             return
         ms_left = (run.deadline - perf_counter()) * 1e3
@@ -125,7 +139,7 @@ class Tiers:
             takes = f"takes {estimate.ms:.1f} ms here" if estimate.ms else "has no time left"
             raise BudgetExceeded(f"tier {name!r} {takes}")
 
-    def _rank_measured(self, run: Run, name: str, strategy: Strategy) -> Ranking:
+    def _rank_measured(self, run: QueryRun, name: str, strategy: Strategy) -> Ranking:
         """The ranking of a tier, whose time is recorded if its stages ran.
 
         Only the time of the retrievers is recorded. A reranker adapts to the time left by itself,
@@ -149,12 +163,12 @@ class Tiers:
         return ranking
 
 
-def _other_ms(run: Run) -> float:
+def _other_ms(run: QueryRun) -> float:
     """Milliseconds of a run so far that are not the retrievers' own: reranking and waiting."""
     return run.timings.get("rerank", 0.0) + run.query.queued_ms
 
 
-def _ready(strategy: Strategy, run: Run) -> bool:
+def _ready(strategy: Strategy, run: QueryRun) -> bool:
     """Whether a tier needs no further computation; False if its class has no method `ready`."""
     ready = getattr(strategy, "ready", None)
     return ready is not None and bool(ready(run))
