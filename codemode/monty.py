@@ -143,7 +143,7 @@ class _ScriptProcess(asyncio.SubprocessProtocol):
             env={name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ},
             start_new_session=True,
         )
-        protocol._transport = cast("asyncio.SubprocessTransport", transport)
+        protocol._transport = transport
         return protocol
 
     @property
@@ -306,7 +306,7 @@ def _outcome(end: dict[str, Any], unawaited: list[str], limits: Limits) -> Scrip
         return _failure(crash, output)
     if "slept" in end:
         text = f"the script slept longer than {limits.total_seconds:g} seconds"
-        return _failure(ScriptError("limit", text), output)
+        return _failure(ScriptError("limit", text, end["slept"]), output)
     if "killed" in end:
         text = "a value of the script takes too long to be read; return or pass a simpler one"
         return _failure(ScriptError("limit", text))

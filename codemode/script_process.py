@@ -166,8 +166,8 @@ class _ScriptRun:
             result = {"runtime": _runtime_problem(error)}
         except MontyCrashedError as error:
             result = {"crash": {"timed_out": error.timed_out}}
-        except _SleptTooLongError:
-            result = {"slept": True}
+        except _SleptTooLongError as error:
+            result = {"slept": error.line}
         except (ValueError, RecursionError) as error:
             # Values without a JSON form, too large, or nested too deeply to leave the sandbox.
             result = {"not_json": str(error)[:200]}
@@ -254,7 +254,8 @@ class _ScriptRun:
         seconds = max(0.0, float(snapshot.args[0]))
         self._slept_seconds += seconds
         if self._slept_seconds > self._script["limits"]["total_seconds"]:
-            raise _SleptTooLongError
+            code = self._script["code"].encode("utf-8", "surrogatepass")
+            raise _SleptTooLongError(code[: snapshot.position.start].count(b"\n") + 1)
         return seconds
 
     def _settled(self, pending_ids: set[int]) -> dict[int, Any]:
@@ -276,7 +277,11 @@ class _ScriptRun:
 
 
 class _SleptTooLongError(Exception):
-    """The script wants to sleep longer than it may last."""
+    """The script wants to sleep longer than it may last, in this line of it."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(line)
+        self.line = line
 
 
 class _TimeLimit:
