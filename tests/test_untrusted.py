@@ -23,7 +23,8 @@ ALLOWED = {
         gateway/profiles/client_sessions.py gateway/profiles/long_results.py
         gateway/upstream/start_cache.py indexing/stored_build.py inspector/catalog_answers.py
         inspector/event_history.py loaders/summaries.py models/model_folder.py
-        models/picking_reranker.py models/static_encoder.py retrieval/store/salvage.py retrieval/store/versions.py session/recorder.py trust/pins.py
+        models/picking_reranker.py models/static_encoder.py retrieval/store/salvage.py
+        retrieval/store/versions.py session/recorder.py trust/pins.py
         cli/gateway/server_logs.py gateway/connections/oauth.py
         gateway/connections/secret_store.py""",
     "the user's own files and arguments, bounded by catalog/text_file or alike": """
