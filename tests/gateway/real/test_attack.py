@@ -428,7 +428,7 @@ async def huge_values(run: Run, guest: Guest) -> None:
 
 @family("left", "right")
 async def odd_answers(run: Run, guest: Guest) -> None:
-    """An HTTP API with endless headers, damaged text, packed answers and addresses of its choice."""
+    """An HTTP API with endless headers, damaged text, packed answers and own addresses."""
     name = guest.chance.choice(
         "semicolons halves broken_utf16 bomb bomb_twice odd_charset as_mallory".split()
     )
