@@ -14,7 +14,7 @@ import tantivy
 from numpy.typing import NDArray
 
 from ...errors import ConfigError, StoreError
-from ...text import ANALYZER, analyzer, lower_words, search_terms
+from ...text import ANALYZER, analyzer, lower_words, query_terms
 from ..query import Ranking
 from .tantivy_settings import TantivySettings
 
@@ -148,7 +148,7 @@ class TantivyIndex:
                     tantivy.Query.term_query(self._schema, field, term, "freq"), boost
                 ),
             )
-            for term in list(dict.fromkeys(search_terms(text)))[:MAX_TERMS]
+            for term in query_terms(text)[:MAX_TERMS]
             for field, boost in self._boosts.items()
         ]
         return tantivy.Query.boolean_query(clauses) if clauses else None

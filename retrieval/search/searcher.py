@@ -218,6 +218,7 @@ class Searcher:
             tier=tier_run,
             tier_asked=name,
             tier_reason=fallback_reason,
+            rows_put_first=rows_put_first,
             dropped=drop_reason,
         )
 

@@ -60,7 +60,7 @@ def test_an_answer_without_hits_is_an_abstention(decider):
 
 
 def test_the_exact_name_and_a_claim_are_never_turned_away(decider, made_answer):
-    for stage in ("exact", "claim"):
+    for stage in ("exact", "literal", "claim"):
         found = made_answer("anything", LOW)
         first = found.hits[0]._replace(stages={**found.hits[0].stages, stage: StageResult(1, 1.0)})
         decided = decider.decide(replace(found, hits=(first, *found.hits[1:])))
