@@ -112,7 +112,7 @@ class TierConfig(PartSection):
         candidates: candidates that the reranker scores.
         fallback: tier that runs instead if a stage cannot run or the time budget is too short.
         threshold: hits with a lower final score are dropped; see `docs/deciding.md`. When absent,
-            the threshold of the calibration that `decision` names, if it has one.
+            the threshold of the calibration that `abstention` names, if it has one.
     """
 
     part_kind = "strategy"
@@ -211,11 +211,11 @@ class SessionConfig(Section):
         tier: tier that searches: a name or a strategy object; the engine's default when absent.
         k: tools offered with their definitions per turn. When absent: 3 where other tools can be
             called by a line, otherwise the engine's `k`.
-        abstain: whether a turn may offer nothing because no tool fits; see `decision`.
+        abstain: whether a turn may offer nothing because no tool fits; see `abstention`.
         must_offer: whether the first call of a tool that the model has not read is answered with
             the tool's definition. False lets the call pass if its arguments fit.
         pinned: ids of tools that are offered from the first turn on.
-        operator: text before the tools in the system prompt.
+        instructions: text before the tools in the system prompt.
         pool_tokens: token budget of the lines of all tools; in larger catalogs, of the lines of
             tools found.
         turn_tokens: token budget of the definitions that one turn adds to the conversation.
@@ -233,7 +233,7 @@ class SessionConfig(Section):
     abstain: bool = True
     must_offer: bool = True
     pinned: tuple[str, ...] = ()
-    operator: str = ""
+    instructions: str = ""
     pool_tokens: int = Field(default=3_000, ge=0)
     turn_tokens: int = Field(default=400, ge=0)
     list_tokens: int = Field(default=2_000, ge=0)
@@ -300,7 +300,7 @@ class Config(Section):
         index: what is indexed besides the definitions.
         gate: permission rules: a `Gate`, or its table.
         trust: which definitions are quarantined.
-        decision: when to abstain: `bundled`, `off`, or a file that `shortlist calibrate` wrote.
+        abstention: when to abstain: `bundled`, `off`, or a file that `shortlist calibrate` wrote.
         session: how sessions find and show tools.
 
     Example:
@@ -322,7 +322,7 @@ class Config(Section):
     index: IndexConfig = IndexConfig()
     gate: GateSetting = Gate()
     trust: TrustConfig = TrustConfig()
-    decision: Annotated[str, BeforeValidator(_text_of_path)] = "bundled"
+    abstention: Annotated[str, BeforeValidator(_text_of_path)] = "bundled"
     session: SessionConfig = SessionConfig()
 
     _given: dict[str, Any] = PrivateAttr(default_factory=dict)
@@ -597,8 +597,8 @@ def resolve_paths(settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     Example:
         >>> from pathlib import Path
         >>> from shortlist.config import resolve_paths
-        >>> resolve_paths({"decision": "bundled", "trust": {"pins": "pins.json"}}, Path("/tools"))
-        {'decision': 'bundled', 'trust': {'pins': '/tools/pins.json'}}
+        >>> resolve_paths({"abstention": "bundled", "trust": {"pins": "pins.json"}}, Path("/tools"))
+        {'abstention': 'bundled', 'trust': {'pins': '/tools/pins.json'}}
     """
 
     def changed(table: Any, **resolvers: Callable[[Any], Any]) -> Any:
@@ -639,7 +639,7 @@ def resolve_paths(settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         tiers=tiers,
         index=partial(changed, example_queries=paths),
         trust=partial(changed, pins=path),
-        decision=path,
+        abstention=path,
         session=partial(changed, summaries=path, events=path),
     )
     return resolved

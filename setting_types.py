@@ -48,7 +48,7 @@ class SessionSettings(TypedDict, total=False):
     abstain: bool
     must_offer: bool
     pinned: Sequence[str]
-    operator: str
+    instructions: str
     pool_tokens: int
     turn_tokens: int
     list_tokens: int
@@ -74,5 +74,5 @@ class ConfigSettings(TypedDict, total=False):
     index: Section | IndexSettings
     gate: Gate | Mapping[str, Any]
     trust: Section | TrustSettings
-    decision: str | Path
+    abstention: str | Path
     session: Section | SessionSettings

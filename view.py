@@ -38,7 +38,7 @@ class View:
     Args:
         admission: the permission decision.
         searcher: runs searches over the catalog version.
-        decider: decides whether to abstain, for `search(..., decide=True)`; None if that is off.
+        decider: decides whether to abstain, for `search(..., abstain=True)`; None if that is off.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -122,26 +122,41 @@ class View:
         self._guard.check()
         return self.admission.refusal(tool_id)
 
-    def limited(self, tool_ids: Iterable[str]) -> View:
-        """The same permissions, limited to these tools.
+    def limited_to(self, tools: Iterable[str] | Mask | None) -> View:
+        """The same permissions over a part of the catalog. The other tools are hidden.
+
+        A hidden tool is unknown, like a tool that is not in the catalog, and not denied.
 
         Args:
-            tool_ids: ids of the tools. Unknown ids are ignored.
+            tools: ids of the tools; unknown ids are ignored. Or the rows of the catalog version,
+                shape (n,), true where they stay: `admission.index.rows` has the row of each id.
+                None for all tools.
 
         Raises:
-            RequestError: `tool_ids` is no list of ids.
+            RequestError: `tools` is neither.
 
         Example:
             >>> from shortlist import Engine, Tool
-            >>> tools = [Tool("get_invoice", "billing"), Tool("send_mail", "mail")]
-            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view()
-            >>> [tool.id for tool in view.limited(["mail/send_mail"]).tools()]
-            ['mail/send_mail']
+            >>> catalog = [Tool("get_invoice", "billing"), Tool("send_mail", "mail")]
+            >>> view = Engine.from_tools(catalog, tiers=["lexical"]).view()
+            >>> mail = view.limited_to(["mail/send_mail"])
+            >>> [tool.id for tool in mail.tools()], mail.check("billing/get_invoice").status
+            (['mail/send_mail'], 'unknown')
         """
         self._guard.check()
-        if isinstance(tool_ids, str) or not isinstance(tool_ids, Iterable):
-            raise RequestError(f"tool_ids: a list of ids, not {type(tool_ids).__name__}")
-        return View(self.admission.limited(tool_ids), self._searcher, self.decider)
+        # A removed tool keeps its row until the next version is built.
+        shape = (len(self.admission.index.tools),)
+        if isinstance(tools, np.ndarray):
+            if tools.dtype != np.bool_ or tools.shape != shape:
+                raise RequestError(f"tools: an array of booleans, shape {shape}, not {tools!r:.80}")
+            rows: Mask | None = tools
+        elif tools is None:
+            rows = None
+        elif isinstance(tools, str) or not isinstance(tools, Iterable):
+            raise RequestError(f"tools: a list of ids, not {type(tools).__name__}")
+        else:
+            rows = self.admission.rows_of(tools)
+        return View(self.admission.limited_to(rows), self._searcher, self.decider)
 
     def exists(self, tool_id: str) -> bool:
         """Whether a tool is in the catalog, permitted or not. False for tools that are hidden.
@@ -156,37 +171,6 @@ class View:
         self._guard.check()
         return self.admission.exists(tool_id)
 
-    def showing(self, visible: Mask | None) -> View:
-        """The same permissions over a part of the catalog. The other tools are hidden.
-
-        A hidden tool is unknown, like a tool that is not in the catalog, and not denied.
-
-        Args:
-            visible: rows of the catalog version that are not hidden, shape (n,); None for all.
-                `admission.index.rows` has the row of each id.
-
-        Raises:
-            RequestError: `visible` is no such array.
-
-        Example:
-            >>> import numpy as np
-            >>> from shortlist import Engine, Tool
-            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
-            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view()
-            >>> view.showing(np.array([True, False])).check("mail/send_mail").status
-            'unknown'
-        """
-        self._guard.check()
-        # A removed tool keeps its row until the next version is built.
-        shape = (len(self.admission.index.tools),)
-        if visible is not None and (
-            not isinstance(visible, np.ndarray)
-            or visible.dtype != np.bool_
-            or visible.shape != shape
-        ):
-            raise RequestError(f"visible: an array of booleans, shape {shape}, not {visible!r:.80}")
-        return View(self.admission.showing(visible), self._searcher, self.decider)
-
     def search(
         self,
         query: str,
@@ -194,7 +178,7 @@ class View:
         tier: str | Strategy | None = None,
         k: int | None = None,
         budget_ms: float | None = None,
-        decide: bool = False,
+        abstain: bool = False,
     ) -> Selection:
         """The permitted tools that fit a query, best first.
 
@@ -206,8 +190,8 @@ class View:
             budget_ms: time limit of the answer in milliseconds, also for the first search of a
                 process. If time is short, the reranker scores fewer candidates, a cheaper tier
                 runs, or an unfinished stage is left out. `tier_reason` explains it.
-            decide: whether to abstain if no tool fits. The answer then has no hits, and `abstained`
-                and `reason` are set. If False, the hits are only ranked.
+            abstain: whether to abstain if no tool fits. The answer then has no hits, and
+                `abstained` and `reason` are set. If False, the hits are only ranked.
 
         Raises:
             RequestError: the query is empty, an argument is of the wrong type or out of range, or
@@ -220,7 +204,7 @@ class View:
             ['billing/list_invoices']
         """
         return self._search(
-            perf_counter(), query, tier=tier, k=k, budget_ms=budget_ms, decide=decide
+            perf_counter(), query, tier=tier, k=k, budget_ms=budget_ms, abstain=abstain
         )
 
     def _search(
@@ -231,7 +215,7 @@ class View:
         tier: str | Strategy | None = None,
         k: int | None = None,
         budget_ms: float | None = None,
-        decide: bool = False,
+        abstain: bool = False,
     ) -> Selection:
         search = partial(
             self._searcher.search,
@@ -241,7 +225,7 @@ class View:
             budget_ms=budget_ms,
             start=start,
         )
-        if not decide:
+        if not abstain:
             return search(k=k)
         limit = self._searcher.hit_count(k)
         selection = search(k=max(limit, 1 if self.decider is None else HITS_MEASURED))
@@ -259,7 +243,7 @@ class View:
 
     def search_among(
         self,
-        tool_ids: Iterable[str],
+        tools: Iterable[str],
         selection: Selection,
         *,
         tier: str | Strategy | None = None,
@@ -268,19 +252,19 @@ class View:
         """The query of an earlier search among fewer tools. It is not encoded again.
 
         Args:
-            tool_ids: ids of the tools. Unknown ids are ignored.
+            tools: as for `limited_to`.
             selection: result of a search over the same catalog version.
             tier: as for `search`; the tier of the earlier search by default. Needed if that one ran
                 a strategy that is no tier of the engine.
             k: as for `search`.
 
         Raises:
-            RequestError: as for `search`.
+            RequestError: as for `search` and `limited_to`.
 
         Example:
             >>> from shortlist import Engine, Tool
-            >>> tools = [Tool("list_invoices", "billing"), Tool("list_mail", "mail")]
-            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view()
+            >>> catalog = [Tool("list_invoices", "billing"), Tool("list_mail", "mail")]
+            >>> view = Engine.from_tools(catalog, tiers=["lexical"]).view()
             >>> selection = view.search("list the invoices", k=1)
             >>> view.search_among(["mail/list_mail"], selection).ids
             ('mail/list_mail',)
@@ -288,7 +272,7 @@ class View:
         if not isinstance(selection, Selection):
             raise RequestError(f"selection: the result of a search, not {type(selection).__name__}")
         return self._searcher.search(
-            self.limited(tool_ids).admission,
+            self.limited_to(tools).admission,
             selection.query,
             tier=selection.tier if tier is None else tier,
             k=k,
@@ -328,7 +312,7 @@ class View:
         tier: str | Strategy | None = None,
         k: int | None = None,
         budget_ms: float | None = None,
-        decide: bool = False,
+        abstain: bool = False,
     ) -> Selection:
         """`search` in a worker thread, for event loops; takes the same options.
 
@@ -343,7 +327,7 @@ class View:
         import asyncio  # 30 ms of a start
 
         # The budget counts from here, not from when a thread is free.
-        search = partial(self._search, tier=tier, k=k, budget_ms=budget_ms, decide=decide)
+        search = partial(self._search, tier=tier, k=k, budget_ms=budget_ms, abstain=abstain)
         return await asyncio.to_thread(search, perf_counter(), query)
 
     def explain(
@@ -403,7 +387,7 @@ class View:
             raise RequestError(f"names: a list of ids, not {type(names).__name__}")
         return [self.admission.resolve(name) for name in names]
 
-    def check(self, name: str, arguments: object = None) -> Verdict:
+    def check(self, name: str, arguments: object = None, *, approved: bool = False) -> Verdict:
         """Whether a call is permitted and its arguments fit. Nothing is recorded.
 
         A `null` that the schema does not allow means absent: the verdict's arguments are without
@@ -413,9 +397,10 @@ class View:
             name: id of a tool, or a name that one permitted tool has.
             arguments: the arguments as the provider gives them: an object, its JSON text, or None
                 or an empty text if there are none.
+            approved: whether a person has approved this call.
 
         Returns:
-            A verdict with status `passed`, `invalid`, `denied` or `unknown`.
+            A verdict with status `passed`, `invalid`, `unapproved`, `denied` or `unknown`.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -446,13 +431,28 @@ class View:
             problems = (problem,)
         if not problems and resolved.operation is not None and isinstance(values, Mapping):
             problems = resolved.operation.problems(values)
-        return Verdict(
+        verdict = Verdict(
             "invalid" if problems else "passed",
             name,
             resolved,
             problems=problems,
             arguments=values if isinstance(values, Mapping) else {},
         )
+        return self._judge_arguments(verdict, approved) if verdict.passed else verdict
+
+    def _judge_arguments(self, verdict: Verdict, approved: bool) -> Verdict:
+        """The verdict on a call that passed, after the rules that read arguments."""
+        tool = verdict.tool
+        if tool is None:
+            return verdict
+        refusal = self.admission.call_refusal(tool.id, verdict.arguments, approved=approved)
+        if refusal is None:
+            return replace(verdict, approved=True) if approved else verdict
+        # A caller that knows only the name must not learn the server from the refusal.
+        refusal = replace(refusal, tool_id=verdict.called_name)
+        if refusal.kind == "argument":
+            return Verdict("denied", verdict.called_name, refusal=refusal)
+        return replace(verdict, status="unapproved", refusal=refusal)
 
     def recheck(self, verdict: Verdict) -> Verdict:
         """Whether a call that passed `check` may still be made, after a wait.
@@ -461,8 +461,9 @@ class View:
             verdict: a verdict with a tool, also of another view.
 
         Returns:
-            The verdict itself if the tool is still permitted and has the same definition. Otherwise
-            a verdict with status `denied` or `unknown`; or `promoted`, with the new definition.
+            The verdict itself if the tool is still permitted, has the same definition, and no rule
+            about its arguments stops the call. Otherwise a verdict with status `denied`,
+            `unapproved` or `unknown`; or `promoted`, with the new definition.
 
         Raises:
             RequestError: it is no verdict, or has no tool.
@@ -481,8 +482,9 @@ class View:
         if tool is None:
             raise RequestError(f"verdict: {verdict.status}; only a call that passed has a tool")
         if self.admission.resolve(tool.id) == tool:
-            return verdict
-        present_verdict = self.check(tool.id, verdict.arguments)
+            present_verdict = self._judge_arguments(verdict, verdict.approved)
+            return verdict if present_verdict.status == verdict.status else present_verdict
+        present_verdict = self.check(tool.id, verdict.arguments, approved=verdict.approved)
         if present_verdict.tool is None:
             return present_verdict
-        return replace(present_verdict, status="promoted")
+        return replace(present_verdict, status="promoted", refusal=None)

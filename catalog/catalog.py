@@ -23,7 +23,7 @@ from .tool import Tool
 from .tool_inputs import Tools, tools_of_inputs
 
 if TYPE_CHECKING:
-    from .reading import Source
+    from .reading import ReadResult, Rejected, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,8 @@ class Catalog:
         provider_tools: tools that the model's provider runs, such as `{"type": "web_search"}`. They
             are not searched; a session renders them first, as they are.
         collisions: tools whose id was already used, among the tools this version was made from.
+        rejected: bad definitions that were left out, with the reason, if it was read with
+            `strict=False`.
 
     Raises:
         CatalogError: `tools` is none of these.
@@ -80,8 +82,7 @@ class Catalog:
         self._tools = tuple(unique.values())
         self._ordinals = {tool_id: ordinal for ordinal, tool_id in enumerate(unique)}
         self.collisions: tuple[Collision, ...] = collisions
-        #: Servers that have no tools at present, but had some in the version this was made from.
-        self._emptied: frozenset[str] = frozenset()
+        self.rejected: tuple[Rejected, ...] = ()
 
     @classmethod
     def read(
@@ -91,13 +92,15 @@ class Catalog:
         format: str = "auto",  # noqa: A002 - the word users know
         server: str | None = None,
         keep_ids: bool = False,
+        strict: bool = True,
     ) -> Catalog:
         """Read a file, a folder or a parsed value into a catalog.
 
-        The arguments are those of `read_tools`.
+        The arguments are those of `read_tools`. With `strict=False`, `rejected` has the bad tools.
 
         Raises:
-            CatalogError: the source cannot be read, or one of its tools is bad.
+            CatalogError: the source cannot be read.
+            ToolError: one of its tools is bad, and `strict` is true.
 
         Example:
             >>> from shortlist import Catalog
@@ -107,15 +110,24 @@ class Catalog:
         """
         from .reading import read_tools
 
-        return cls(read_tools(source, format=format, server=server, keep_ids=keep_ids).tools)
+        return cls._of_reading(
+            read_tools(source, format=format, server=server, keep_ids=keep_ids, strict=strict)
+        )
 
     @classmethod
-    async def from_client(cls, client: ListsTools, *, server: str | None = None) -> Catalog:
-        """Read the tools that an open MCP client lists. Bad definitions are left out.
+    async def from_client(
+        cls, client: ListsTools, *, server: str | None = None, strict: bool = True
+    ) -> Catalog:
+        """Read the tools that an open MCP client lists.
 
         Args:
             client: `Client` or `ClientSession` of the MCP SDK, in the event loop it was opened on.
             server: name of the server, which becomes part of each id.
+            strict: whether a bad definition raises. If False, it is left out, and `rejected` has
+                it.
+
+        Raises:
+            ToolError: a definition is bad, and `strict` is true.
 
         Example:
             >>> import asyncio
@@ -133,7 +145,13 @@ class Catalog:
         from .reading import read_tools
 
         definitions = {"tools": await list_definitions(client)}
-        return cls(read_tools(definitions, format="mcp", server=server, strict=False).tools)
+        return cls._of_reading(read_tools(definitions, format="mcp", server=server, strict=strict))
+
+    @classmethod
+    def _of_reading(cls, reading: ReadResult) -> Catalog:
+        catalog = cls(reading.tools)
+        catalog.rejected = tuple(reading.rejected)
+        return catalog
 
     def __len__(self) -> int:
         return len(self._tools)
@@ -283,20 +301,37 @@ class Catalog:
         removed = frozenset(self.ordinals(ids).tolist())
         return self._with(tool for i, tool in enumerate(self._tools) if i not in removed)
 
-    def replace_server(self, server: str, tools: Tools, *, add: bool = False) -> Catalog:
+    def remove_server(self, server: str) -> Catalog:
+        """A new catalog without the tools of this server.
+
+        Raises:
+            CatalogError: the catalog has no tools of this server.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> [tool.id for tool in catalog.remove_server("mail")]
+            ['billing/list_invoices']
+        """
+        if server not in self.servers:
+            listed = ", ".join(self.servers[:LISTED_SERVERS]) or "none"
+            more = ", ..." if len(self.servers) > LISTED_SERVERS else ""
+            raise CatalogError(
+                f"server: no {server!r:.80} in the catalog, which has: {listed}{more}"
+            )
+        return self._with(tool for tool in self._tools if tool.server != server)
+
+    def replace_server(self, server: str, tools: Tools) -> Catalog:
         """A new catalog in which the tools of one server are replaced.
 
         The new tools take the position of the server's first tool, or the end for a new server.
 
         Args:
             server: the server's name.
-            tools: all the tools the server has now. With an empty list its tools are gone, and it
-                may get tools again later.
-            add: whether a server that the catalog lacks is added.
+            tools: all the tools the server has now. With an empty list its tools are gone.
 
         Raises:
-            CatalogError: there is no such server and `add` is false, or a tool belongs to another
-                server.
+            CatalogError: a tool belongs to another server.
 
         Example:
             >>> from shortlist import Catalog, Tool
@@ -307,13 +342,6 @@ class Catalog:
         """
         if not isinstance(server, str) or not server:
             raise CatalogError(f"server: the name of a server, not {server!r:.80}")
-        if not add and server not in self.servers and server not in self._emptied:
-            listed = ", ".join(self.servers[:LISTED_SERVERS]) or "none"
-            more = ", ..." if len(self.servers) > LISTED_SERVERS else ""
-            raise CatalogError(
-                f"server: no {server!r:.80} in the catalog, which has: {listed}{more}; add=True "
-                "adds it"
-            )
         given = tools_of_inputs(tools, server)
         if given.provider_tools:
             kind = given.provider_tools[0]["type"]
@@ -361,7 +389,6 @@ class Catalog:
         """The next version: of these tools, with the provider's tools and servers of this one."""
         catalog = Catalog(tools)
         catalog.provider_tools = self.provider_tools
-        catalog._emptied = self._emptied.union(self.servers).difference(catalog.servers)
         return catalog
 
     @cached_property

@@ -61,7 +61,7 @@ def calibrate(
 ) -> None:
     """Fit the decision "no tool fits" to your own queries.
 
-    Needs --index or --tools. To use the result, set `decision` in the settings to the file. The
+    Needs --index or --tools. To use the result, set `abstention` in the settings to the file. The
     figures shown are measured on queries that were held out in turn, one fifth at a time.
     """
     from ..decision import Decider, calibration

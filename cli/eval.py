@@ -90,7 +90,7 @@ def evaluate(
             help="Measure sessions, which may abstain, instead of searches.",
         ),
     ] = False,
-    decision: Annotated[
+    abstention: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="With --session: file that `shortlist calibrate` wrote."),
     ] = None,
@@ -112,8 +112,8 @@ def evaluate(
         raise typer.BadParameter(
             "give --queries, and either --tools or --index; or a command such as xlam"
         )
-    if decision and not session:
-        raise typer.BadParameter("--decision: only with --session, which decides")
+    if abstention and not session:
+        raise typer.BadParameter("--abstention: only with --session, which abstains")
     if pool not in ("catalog", "queries"):
         raise typer.BadParameter(f"--pool {pool!r}: catalog or queries")
     from ..evals import dataset, regression, report, runner
@@ -126,7 +126,7 @@ def evaluate(
     baseline_figures = None if baseline is None else regression.read_figures(baseline)
     bad_tools: tuple[RowProblem, ...] = ()
     if index is not None:
-        engine = open_engine(index=index, config=config, decision=decision)
+        engine = open_engine(index=index, config=config, abstention=abstention)
         catalog = engine.catalog
     else:
         catalog, bad_tools = read_tool_files(tools or ())
@@ -145,7 +145,7 @@ def evaluate(
         queries_measured = {"queries": len(read.queries)}
         regression.check_comparable(baseline, baseline_figures, measured | queries_measured)
     if index is None:
-        engine = _engine_without_scan(catalog, config, decision)
+        engine = _engine_without_scan(catalog, config, abstention)
     outcomes = {}
     for name in chosen_tiers(engine, tier, "auto"):
         method = (
@@ -239,14 +239,14 @@ def evaluate_xlam(
 
 
 def _engine_without_scan(
-    catalog: Catalog, config: Path | None, decision: Path | None = None
+    catalog: Catalog, config: Path | None, abstention: Path | None = None
 ) -> Engine:
     from ..config import TrustConfig
     from ..engine import Engine
 
     settings = read_config(config).model_copy(update={"trust": TrustConfig(scan=False)})
-    if decision is not None:
-        settings = settings.model_copy(update={"decision": decision})
+    if abstention is not None:
+        settings = settings.model_copy(update={"abstention": abstention})
     with progress("encoding tools") as bar:
         return Engine.from_tools(catalog, settings, progress=bar)
 

@@ -33,7 +33,7 @@ def explain(
     engine, view = options.open()
     explanation = view.explain(query, tool, tier=options.tier, k=options.k)
     if options.config is not None:
-        selection = view.search(query, tier=options.tier, k=options.k, decide=True)
+        selection = view.search(query, tier=options.tier, k=options.k, abstain=True)
         if selection.abstained:
             note(f"note: the gateway offers no tool for this query: {selection.reason}")
     if as_json:

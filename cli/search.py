@@ -196,7 +196,7 @@ def search(
         tier=options.tier,
         k=options.k,
         budget_ms=budget_ms,
-        decide=options.config is not None,
+        abstain=options.config is not None,
     )
     if as_json:
         write_json(selection.to_dict())

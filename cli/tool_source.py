@@ -188,7 +188,7 @@ def open_engine(
     tools: list[Path] | None = None,
     config: Path | None = None,
     tier: str | None = None,
-    decision: Path | None = None,
+    abstention: Path | None = None,
 ) -> Engine:
     """An engine that answers in the asked tier, over a saved index or over files.
 
@@ -199,7 +199,7 @@ def open_engine(
         tools: files of tools.
         config: file of settings; what it sets replaces the settings of the index.
         tier: name of the tier; None for all.
-        decision: file of a calibration, in place of the setting `decision`.
+        abstention: file of a calibration, in place of the setting `abstention`.
 
     Raises:
         BadParameter: both or neither is given, or there is no such tier.
@@ -208,8 +208,8 @@ def open_engine(
 
     _check_one_source(index, tools)
     settings = read_config(config)
-    if decision is not None:
-        settings = settings.model_copy(update={"decision": decision})
+    if abstention is not None:
+        settings = settings.model_copy(update={"abstention": abstention})
     if index is not None:
         from ..retrieval.store.versions import saved_settings
 

@@ -1,6 +1,7 @@
 """Permissions: rules about scopes, earlier calls, milestones and facts; votes of servers."""
 
 from ..retrieval.refusal import Refusal
+from .argument import argument
 from .condition import Condition
 from .condition_kinds import (
     after,
@@ -29,6 +30,7 @@ __all__ = [
     "all_of",
     "annotation",
     "any_of",
+    "argument",
     "fact",
     "milestone",
     "not_",

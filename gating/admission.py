@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from ..retrieval.selection import VoterFailure
 from .compiled_gate import CompiledGate, GateEvaluation
 from .condition import Mask
 from .quarantine import Quarantine
-from .reason import Reasons
+from .reason import Reasons, call_refusal
+from .rules import Rule
 from .state import State
 from .votes import Votes
 
@@ -131,44 +132,30 @@ class Admission:
             if tool_id in flags
         }
 
-    def limited(self, tool_ids: Iterable[str]) -> Admission:
-        """The same decision, limited to these tools.
+    def rows_of(self, tool_ids: Iterable[str]) -> Mask:
+        """The rows of these tools, shape (n,). Unknown ids are ignored."""
+        rows = np.zeros(len(self.index.tools), np.bool_)
+        rows[[row for tool_id in tool_ids if (row := self._row(tool_id)) is not None]] = True
+        return rows
+
+    def limited_to(self, rows: Mask | None) -> Admission:
+        """The same permissions over a part of the tools. The others are unknown to the caller.
 
         Args:
-            tool_ids: ids of the tools. Unknown ids are ignored.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
-            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view(allowed=["billing/*"])
-            >>> view.admission.limited([]).admits("billing/list_invoices")
-            False
-        """
-        mask = np.zeros(len(self.index.tools), np.bool_)
-        mask[[row for tool_id in tool_ids if (row := self._row(tool_id)) is not None]] = True
-        if self._allowed.mask is not None:
-            mask &= self._allowed.mask
-        allowed = Allowed(mask, self._allowed.unmatched)
-        return Admission(
-            self.index, self._evaluation, allowed, self._quarantine, self._votes, self.visible
-        )
-
-    def showing(self, visible: Mask | None) -> Admission:
-        """The same decision about a part of the tools. The others are unknown to the caller.
-
-        Args:
-            visible: rows that exist for the caller, shape (n,); None for all.
+            rows: rows that exist for the caller, shape (n,); None for all.
 
         Example:
             >>> import numpy as np
             >>> from shortlist import Engine, Tool
             >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
             >>> admission = Engine.from_tools(tools, tiers=["lexical"]).view().admission
-            >>> admission.showing(np.array([True, False])).resolve("mail/send_mail")
+            >>> admission.limited_to(np.array([True, False])).resolve("mail/send_mail")
             UnknownToolError("no tool 'mail/send_mail'")
         """
+        if self.visible is not None:
+            rows = self.visible if rows is None else rows & self.visible
         return Admission(
-            self.index, self._evaluation, self._allowed, self._quarantine, self._votes, visible
+            self.index, self._evaluation, self._allowed, self._quarantine, self._votes, rows
         )
 
     def exists(self, tool_id: str) -> bool:
@@ -205,6 +192,43 @@ class Admission:
         if row is None:
             raise self.unknown(tool_id)
         return None if self.mask is None or self.mask[row] else self._refusal_of_row(row)
+
+    def call_refusal(
+        self, tool_id: str, arguments: Mapping[str, Any], *, approved: bool = False
+    ) -> Refusal | None:
+        """Why a call of a permitted tool is denied or needs approval; None if it may be made.
+
+        Args:
+            tool_id: id of the tool.
+            arguments: the arguments as they will be sent.
+            approved: whether a person has approved the call.
+
+        Returns:
+            A refusal of the kind `argument` or `approval`. It names arguments, not their values.
+
+        Example:
+            >>> from shortlist import Engine, Gate, Rule, Tool
+            >>> from shortlist.gating import argument
+            >>> rule = Rule(tools="bank/pay", when=argument("amount", above=100), approval=True)
+            >>> tools, gate = [Tool("pay", "bank")], Gate([rule])
+            >>> view = Engine.from_tools(tools, gate=gate, tiers=["lexical"]).view()
+            >>> view.admission.call_refusal("bank/pay", {"amount": 120}).kind
+            'approval'
+        """
+        row = self._row(tool_id)
+        if row is None:
+            raise self.unknown(tool_id)
+        rules = self._evaluation.catalog.rules_for_call(row, arguments)
+        denying = [rule for rule in rules if rule.deny]
+        if not denying and (approved or not rules):
+            return None
+        return call_refusal(tool_id, denying or rules, arguments)
+
+    def call_rules(self, tool_id: str) -> list[Rule]:
+        """The rules about single calls of a tool, whatever the arguments."""
+        row = self._row(tool_id)
+        rules = self._evaluation.catalog.call_rules
+        return [] if row is None else [rule for rule, mask in rules if mask[row]]
 
     def waits_for_calls(self, tool_id: str) -> bool:
         """Whether the outcome of a call may change what a rule says about this tool."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..catalog import Tool
 from ..catalog.pattern import Pattern
 from ..retrieval.id_lookup import Names
+from .argument import may_apply
 from .condition import NO, UNKNOWN, YES, Condition, Mask, Truth, Unanswered, simple_conditions
 from .matcher import Matcher, Rows
 from .rules import FIELDS_OF_PROVIDES, Gate, Rule
@@ -50,8 +51,9 @@ class CompiledGate:
         conditions: every condition of the rules, each after its parts.
         condition_places: each condition's place in `conditions`.
         demands: the rules whose condition some tools have to satisfy, in the gate's order.
-        idle_rules: rules that match no tool, with the part that has no effect: `condition` or
-            `provides`.
+        call_rules: the rules about single calls, each with the rows of its tools, shape (n,).
+        idle_rules: rules that match no tool, with the part that has no effect: `condition`, `calls`
+            or `provides`.
         providers: kind and name of something that calls provide, such as `scopes` and `mail:send`,
             to the rows of the tools that provide it.
         looked_up_names: field of `State` to the names that conditions look up in it, each with the
@@ -69,6 +71,7 @@ class CompiledGate:
         self.conditions: list[Condition] = []
         self.condition_places: dict[Condition, int] = {}
         self.demands: list[Demand] = []
+        self.call_rules: list[tuple[Rule, Mask]] = []
         self.idle_rules: list[tuple[Rule, str]] = []
         self.providers: dict[tuple[str, str], Mask] = {}
         self.looked_up_names: dict[str, list[tuple[str, int]]] = {}
@@ -144,6 +147,12 @@ class CompiledGate:
             for part in simple_conditions(demand.rule.condition)
         )
 
+    def rules_for_call(self, row: int, arguments: Mapping[str, Any]) -> list[Rule]:
+        """The rules that ask for approval of a call of a row with these arguments, or deny it."""
+        return [
+            rule for rule, mask in self.call_rules if mask[row] and may_apply(rule.when, arguments)
+        ]
+
     def _add(self, rule: Rule) -> None:
         if rule.condition is not None:
             mask = self._matcher.rows_of_rule(rule, folded=True)
@@ -156,6 +165,12 @@ class CompiledGate:
                 )
             else:
                 self.idle_rules.append((rule, "condition"))
+        if rule.concerns_single_calls:
+            mask = self._matcher.rows_of_rule(rule, folded=True)
+            if mask.any():
+                self.call_rules.append((rule, mask))
+            else:
+                self.idle_rules.append((rule, "calls"))
         if rule.provides is not None:
             mask = self._matcher.rows_of_rule(rule)
             if not mask.any():
@@ -199,7 +214,7 @@ class GateEvaluation:
 
     Attributes:
         truths: the truth of each condition, in the order of `CompiledGate.conditions`.
-        errors: each condition that could not be evaluated, with the reason.
+        failed_conditions: conditions that could not be evaluated. The log says why.
         uncertain: patterns and milestones whose truth depends on calls with an unknown outcome, to
             the ids of these calls' tools.
     """
@@ -207,7 +222,7 @@ class GateEvaluation:
     def __init__(self, catalog: CompiledGate, state: State) -> None:
         self.catalog = catalog
         self.state = state
-        self.errors: dict[Condition, str] = {}
+        self.failed_conditions: set[Condition] = set()
         self.uncertain: dict[Pattern | str, tuple[str, ...]] = {}
         self.truths: list[Truth] = [NO] * len(catalog.conditions)
         truths = self.truths
@@ -282,6 +297,7 @@ class GateEvaluation:
         except Exception as error:  # noqa: BLE001 - any error must deny
             text = f"raised {type(error).__name__}: {error}"
             _LOG.debug("%s raised", condition.describe(), exc_info=True)
-        self.errors[condition] = text[:_ERROR_TEXT]
-        _LOG.warning("%s %r %s", condition.key, condition.label(), self.errors[condition])
+        self.failed_conditions.add(condition)
+        # Only here: the text of an exception may hold an address with a password.
+        _LOG.warning("%s %r %s", condition.key, condition.label(), text[:_ERROR_TEXT])
         return UNKNOWN

@@ -28,6 +28,7 @@ from ..catalog.pattern import Pattern
 from ..errors import ConfigError
 from ..sections import Section
 from ..settings import validation_text
+from .argument import read_tests
 from .compiled_gate import CompiledGate
 from .condition import Condition, Predicates, parse_condition, simple_conditions
 from .condition_kinds import After, AllOf, AnyOf
@@ -55,6 +56,9 @@ class _Rule(_Declared):
     annotations: dict[str, Scalar] | None = None
     needs: dict[str, Any] | None = None
     provides: _Provides | None = None
+    when: dict[str, Any] | None = None
+    approval: bool = False
+    deny: bool = False
 
 
 class _Gate(_Declared):
@@ -67,8 +71,8 @@ def read_gate(declared: Mapping[str, Any], predicates: Predicates | None = None)
 
     Args:
         declared: a mapping with `scopes` (all scope names that exist) and `rules`. Each rule may
-            have `name`, `tools`, `server`, `annotations`, `needs` and `provides`. For `needs`, see
-            `condition_kinds`.
+            have `name`, `tools`, `server`, `annotations`, `needs` and `provides`, or `when`,
+            `approval` and `deny`. For `needs`, see `condition_kinds`; for `when`, `argument`.
         predicates: functions by the name that conditions use. Other names are looked up in the
             entry points of the group `shortlist.predicate`.
 
@@ -95,6 +99,9 @@ def _rule(row: Mapping[str, Any], place: str, predicates: Predicates | None) -> 
             provides=None
             if rule_table.provides is None
             else Provides(**rule_table.provides.model_dump()),
+            when=() if rule_table.when is None else read_tests(rule_table.when),
+            approval=rule_table.approval,
+            deny=rule_table.deny,
             name=rule_table.name,
         )
     except ConfigError as error:
@@ -179,6 +186,7 @@ def _unknown_scopes(rule: Rule, gate: Gate) -> Iterator[RuleProblem]:
 def _ineffective_rules(compiled: CompiledGate) -> Iterator[RuleProblem]:
     reasons = {
         "condition": "it concerns no tool of the catalog",
+        "calls": "it concerns no tool of the catalog",
         "provides": "what it provides, no tool of the catalog provides (letter case counts here)",
     }
     rules_with_problem = {rule for rule, part in compiled.idle_rules if part == "condition"}

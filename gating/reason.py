@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,10 +13,13 @@ from .compiled_gate import GateEvaluation
 from .condition import REFUSAL_KINDS, Condition, Mask, Values, simple_conditions
 from .condition_kinds import After, AllOf, AnyOf, Not, Several
 from .matcher import Rows
+from .rules import Rule
 
 #: Maximum number of ids in `Refusal.unlocked_by`.
 MAX_UNLOCKING_IDS = 5
 _HIDDEN = "a tool that you may not use"
+#: What models and callers read of a failed condition. The text of its exception is in the log only.
+_NO_ANSWER = "gives no answer; the log says why"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,6 @@ class Reasons:
             failing.setdefault(condition, []).append(demand.rule.described())
         lack = _lack_of_all([self._find_lack(condition, row) for condition in failing])
         unmet = dict.fromkeys(lack.conditions)
-        # The reason names the failed predicate. Its error is in the detail only.
         unanswered = dict.fromkeys(
             part.label() for condition in unmet for part in self._unanswered(condition)
         )
@@ -114,7 +116,7 @@ class Reasons:
         """JSON form of a condition that does not hold."""
         form = self._form_without_hidden_ids(condition)
         for part in self._unanswered(condition):
-            form |= {**part.to_dict(), "error": self._evaluation.errors[part]}
+            form |= {**part.to_dict(), "error": _NO_ANSWER}
         if unlocked_by := self._ids(self._unlocking_rows(condition)):
             form["unlocked_by"] = list(unlocked_by)
         return form
@@ -164,8 +166,8 @@ class Reasons:
 
     def _unanswered(self, condition: Condition) -> list[Condition]:
         """Its simple conditions whose evaluation failed."""
-        errors = self._evaluation.errors
-        return [part for part in simple_conditions(condition) if part in errors] if errors else []
+        failed = self._evaluation.failed_conditions
+        return [part for part in simple_conditions(condition) if part in failed] if failed else []
 
     def _unknown_outcomes(self, conditions: Iterable[Condition]) -> list[str]:
         """Ids of the tools with a lost call on which these conditions depend.
@@ -195,6 +197,32 @@ class Reasons:
 
     def _condition_holds(self, condition: Condition, row: int) -> bool:
         return _value_at(self._holding[self._evaluation.catalog.condition_places[condition]], row)
+
+
+def call_refusal(tool_id: str, rules: Sequence[Rule], arguments: Mapping[str, Any]) -> Refusal:
+    """Why rules about single calls stop a call. It names the arguments, never their values.
+
+    Args:
+        tool_id: id of the tool.
+        rules: the rules that stop it, at least one; all of them deny, or all ask for approval.
+        arguments: the arguments of the call.
+    """
+    tests = {test.name: test for rule in rules for test in rule.when}
+    named = ", ".join(map(repr, tests))
+    unread = [name for name, test in tests.items() if test.holds(arguments) is None]
+    reason = "a rule denies it" if rules[0].deny else "it needs a person's approval"
+    if named:
+        reason += f" because of the argument{'s' * (len(tests) > 1)} {named}"
+    if unread:
+        reason += f" ({', '.join(map(repr, unread))}: missing, or not of the type that is tested)"
+    kind = "argument" if rules[0].deny else "approval"
+    detail = {"rules": [rule.described() for rule in rules], "arguments": list(tests)}
+    return Refusal(tool_id, kind, reason, (), detail)
+
+
+def declined(tool_id: str) -> Refusal:
+    """The refusal of a call that a person did not approve."""
+    return Refusal(tool_id, "approval", "a person was asked and did not approve this call")
 
 
 def _lack_of_all(lacks: list[_Lack]) -> _Lack:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..catalog.pattern import Pattern
 from ..errors import ConfigError
+from .argument import ArgumentTest
 from .condition import Condition
 from .condition_kinds import Annotation
 from .state import Scalar
@@ -54,7 +55,10 @@ class Provides:
 
 
 class Rule:
-    """A permission rule: the condition of some tools, or what a call of them provides; immutable.
+    """A permission rule for some tools; immutable.
+
+    It has a condition of the tools, or what a call of them provides, or both. Or it has `approval`
+    or `deny`, for single calls, by the arguments that `when` names.
 
     `tools`, `server` and `annotations` are selectors. A rule concerns the tools that all of its
     selectors match; without selectors, every tool. For the condition, `tools` and `server` ignore
@@ -66,19 +70,36 @@ class Rule:
         server: one glob or several over the names of servers.
         annotations: name to value, as in `Annotation`. All must match.
         provides: what a successful call of one of these tools provides.
+        when: tests of arguments, made with `argument`, which all must pass. A call whose argument
+            is missing, or of another type than a test needs, counts as one that passes.
+        approval: whether a person has to approve each call, or with `when`, such a call.
+        deny: whether such a call is denied.
         name: name of the rule in reports and refusals.
 
     Raises:
-        ConfigError: a selector is empty, the rule has neither `condition` nor `provides`, or an
-            argument is of the wrong type.
+        ConfigError: a selector is empty, the rule says nothing or mixes conditions with `approval`
+            or `deny`, or an argument is of the wrong type.
 
     Example:
         >>> from shortlist.gating import Rule, requires_scope
         >>> Rule(requires_scope("mail:send"), tools="mail/send_*")
         Rule(for tools mail/send_*, Scope(name='mail:send'))
+        >>> from shortlist.gating import argument
+        >>> Rule(tools="bank/pay", when=argument("amount", above=100), approval=True)
+        Rule(for tools bank/pay, approval)
     """
 
-    __slots__ = ("annotations", "condition", "name", "provides", "server", "tools")
+    __slots__ = (
+        "annotations",
+        "approval",
+        "condition",
+        "deny",
+        "name",
+        "provides",
+        "server",
+        "tools",
+        "when",
+    )
 
     def __init__(
         self,
@@ -88,6 +109,9 @@ class Rule:
         server: str | Iterable[str] | None = None,
         annotations: Mapping[str, Scalar] | None = None,
         provides: Provides | None = None,
+        when: ArgumentTest | Iterable[ArgumentTest] = (),
+        approval: bool = False,
+        deny: bool = False,
         name: str | None = None,
     ) -> None:
         self.name = name
@@ -102,11 +126,20 @@ class Rule:
             Annotation(hint, value) for hint, value in (annotations or {}).items()
         )
         self.provides = provides
+        self.when = _tests(when)
+        self.approval = approval
+        self.deny = deny
         self._check()
 
     def _check(self) -> None:
-        if self.condition is None and self.provides is None:
-            raise ConfigError("a rule needs a condition, or what its tools provide")
+        if not isinstance(self.approval, bool) or not isinstance(self.deny, bool):
+            raise ConfigError("approval, deny: True or False")
+        if self.concerns_single_calls:
+            self._check_single_calls()
+        elif self.condition is None and self.provides is None:
+            raise ConfigError(
+                "a rule needs a condition, or what its tools provide, or `approval` or `deny`"
+            )
         if self.condition is not None and not isinstance(self.condition, Condition):
             got = f"{self.condition!r:.80}"
             raise ConfigError(f"condition: {got} is no condition, as requires_scope('admin') is")
@@ -118,6 +151,25 @@ class Rule:
         if self.provides is not None and self.tools is None and self.server is None:
             raise ConfigError("`provides` needs `tools` or `server`: it cannot be for every tool")
 
+    @property
+    def concerns_single_calls(self) -> bool:
+        """Whether it is read when a call is checked, and never by a search or a view."""
+        return self.approval or self.deny or bool(self.when)
+
+    def _check_single_calls(self) -> None:
+        if self.approval == self.deny:
+            raise ConfigError("a rule with `when` needs either `approval` or `deny`")
+        if self.deny and not self.when:
+            raise ConfigError(
+                "`deny` needs `when`; to deny every call of a tool, leave it out of `allowed`, "
+                "or give the rule a condition such as a scope"
+            )
+        if self.condition is not None or self.provides is not None:
+            raise ConfigError(
+                "a rule with `approval` or `deny` has no condition and no `provides`: write two "
+                "rules, which both hold"
+            )
+
     def to_dict(self) -> dict[str, Any]:
         """JSON form, read by `gating.declaration`; without fields that are not set."""
         form: dict[str, Any] = {
@@ -127,6 +179,9 @@ class Rule:
             "annotations": {hint.name: hint.value for hint in self.annotations},
             "needs": self.condition and self.condition.to_dict(),
             "provides": self.provides and self.provides.to_dict(),
+            "when": {test.name: test.to_dict() for test in self.when},
+            "approval": self.approval,
+            "deny": self.deny,
         }
         return {key: value for key, value in form.items() if value}
 
@@ -176,6 +231,8 @@ class Rule:
         return hash(self._values())
 
     def __repr__(self) -> str:
+        if self.concerns_single_calls:
+            return f"Rule({self.described()}, {'approval' if self.approval else 'deny'})"
         return f"Rule({self.described()}, {self.condition!r})"
 
     def _values(self) -> tuple[Any, ...]:
@@ -194,6 +251,20 @@ def _patterns(field: str, globs: str | Iterable[str] | None) -> tuple[Pattern, .
         return tuple(Pattern(text) for text in texts)
     except ConfigError as error:
         raise ConfigError(f"{field}: {error}") from None
+
+
+def _tests(when: ArgumentTest | Iterable[ArgumentTest]) -> tuple[ArgumentTest, ...]:
+    tests = (when,) if isinstance(when, ArgumentTest) else when
+    if isinstance(tests, Mapping | str) or not isinstance(tests, Iterable):
+        raise ConfigError(f"when: argument('amount', above=100), not {tests!r:.80}")
+    tests = tuple(tests)
+    for test in tests:
+        if not isinstance(test, ArgumentTest):
+            raise ConfigError(f"when: argument('amount', above=100), not {test!r:.80}")
+    names = [test.name for test in tests]
+    if len(set(names)) < len(names):
+        raise ConfigError("when: one argument twice; give its tests together, or write two rules")
+    return tests
 
 
 def _names(field: str, values: Iterable[str]) -> tuple[str, ...]:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 #: `passed`: make the call. `promoted`: permitted, but the model had not seen this definition; it
 #: gets the definition now and calls again. `invalid`: the arguments do not fit the schema.
-#: `denied`: not permitted. `unknown`: no such tool.
-Status = Literal["passed", "promoted", "invalid", "denied", "unknown"]
+#: `unapproved`: permitted if a person approves. `denied`: not permitted. `unknown`: no such tool.
+Status = Literal["passed", "promoted", "invalid", "unapproved", "denied", "unknown"]
 
 
 #: What the model can do about a denied tool if no call makes it permitted, by kind of refusal.
@@ -32,6 +32,10 @@ _ADVICE_BY_KIND = {
     "predicate_error": "No call changes that: tell the user.",
     # The tool lacks an annotation that a rule requires, such as `readOnlyHint`.
     "annotation": "Use another tool.",
+    # A rule denies calls with such an argument.
+    "argument": "Call it with other arguments, or tell the user.",
+    # A rule asks for a person's approval, which the call does not have.
+    "approval": "It was not called: tell the user.",
     # The tool is not in the caller's `allowed`.
     "not_allowed": "Use another tool.",
     # The tool waits for an operator's approval.
@@ -61,6 +65,7 @@ class Verdict:
         uses_model_names: whether texts name tools as the model calls them, such as
             `billing__get_invoice`, and not by their ids.
         ambiguous: whether the tool is unknown because several permitted tools have the name.
+        approved: whether a person approved the call.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -79,6 +84,7 @@ class Verdict:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     uses_model_names: bool = False
     ambiguous: bool = False
+    approved: bool = False
 
     def __repr__(self) -> str:
         return f"Verdict({self.status}: {' '.join(self.message.split()):.200})"

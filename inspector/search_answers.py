@@ -7,6 +7,7 @@ from textwrap import shorten
 from typing import Any
 
 from ..catalog import Tool
+from ..gating import Rule
 from ..retrieval.example_queries import ExampleQueries
 from ..retrieval.search.explanation import Explanation
 from ..retrieval.selection import Hit, Selection
@@ -34,7 +35,7 @@ def search_tiers(
         tiers: names of the tiers; all when absent.
     """
     selections = {
-        tier: view.search(query, tier=tier, k=MAX_HITS, decide=True)
+        tier: view.search(query, tier=tier, k=MAX_HITS, abstain=True)
         for tier in tiers or subject.engine.tiers
     }
     return {
@@ -144,9 +145,17 @@ def explain_tool(
             "sources": [] if examples is None else list(examples.sources),
             "stale": examples is not None and examples.stale,
         },
+        "call_rules": [_sentence_of(rule) for rule in view.admission.call_rules(tool.id)],
         "advice": list(_advice(subject, explanations, matches, examples)),
         "can_add": subject.examples is not None,
     }
+
+
+def _sentence_of(rule: Rule) -> str:
+    """What a rule about single calls does."""
+    effect = "a person has to approve" if rule.approval else "denied are"
+    tests = " and ".join(test.describe() for test in rule.when)
+    return f"{rule.described()}: {effect} {f'calls with {tests}' if tests else 'every call'}"
 
 
 def matching_words(query: str, tool: Tool, examples: ExampleQueries | None) -> list[dict[str, Any]]:

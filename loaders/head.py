@@ -90,7 +90,7 @@ def write_head(
     denied_ids: frozenset[str],
     summaries: Summaries,
     *,
-    operator: str,
+    instructions: str,
     pool_tokens: int,
     whole_catalog_tokens: int,
 ) -> Head:
@@ -102,7 +102,7 @@ def write_head(
         catalog: the catalog version.
         denied_ids: ids that are left out.
         summaries: summaries of the tools.
-        operator: text that comes first in the system prompt.
+        instructions: text that comes first in the system prompt.
         pool_tokens: maximum tokens of the pool.
         whole_catalog_tokens: the head has all definitions if they take at most so many tokens.
     """
@@ -127,7 +127,7 @@ def write_head(
         levels = dict.fromkeys((tool.id for tool in tools), level) if pool.level else {}
         tokens = used_tokens = bundled_counter().count(pool.text)
     return Head(
-        system="\n\n".join(filter(None, (operator, text))),
+        system="\n\n".join(filter(None, (instructions, text))),
         own_tools=own_tools,
         resident=resident,
         levels=levels,

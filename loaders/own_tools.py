@@ -13,10 +13,10 @@ CALL_TOOL: Final = Tool(
     input_schema={
         "type": "object",
         "properties": {
-            "tool": {"type": "string", "description": "Id of the tool, as server/name."},
+            "name": {"type": "string", "description": "Id of the tool, as server/name."},
             "arguments": {"type": "object", "description": "Its arguments."},
         },
-        "required": ["tool", "arguments"],
+        "required": ["name", "arguments"],
         "additionalProperties": False,
     },
 )

@@ -607,7 +607,7 @@ class ReadRecord:
             admission.index.catalog,
             denied_ids(admission),
             self._summaries,
-            operator=settings.operator,
+            instructions=settings.instructions,
             pool_tokens=settings.pool_tokens,
             whole_catalog_tokens=int(settings.context_tokens * settings.pass_through),
         )

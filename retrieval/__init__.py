@@ -2,7 +2,7 @@
 
 from .backends.protocols import DenseIndex, Fusion, LexicalIndex, Retriever
 from .query import Query, Ranking
-from .search.query_run import Run, Strategy
+from .search.query_run import QueryRun, Strategy
 from .search.strategy import Pipeline
 from .selection import Hit, Selection, StageResult
 
@@ -13,9 +13,9 @@ __all__ = [
     "LexicalIndex",
     "Pipeline",
     "Query",
+    "QueryRun",
     "Ranking",
     "Retriever",
-    "Run",
     "Selection",
     "StageResult",
     "Strategy",

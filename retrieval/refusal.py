@@ -21,7 +21,8 @@ class Refusal:
     Args:
         tool_id: the tool.
         kind: `scope`, `precondition`, `annotation`, `predicate_error`, `excluded`, `quarantined` or
-            `not_allowed`; `docs/views.md` says what each means.
+            `not_allowed`; of a single call also `argument` or `approval`. `docs/views.md` says what
+            each means.
         reason: one sentence for people and models, never text from a server.
         unlocked_by: ids of at most a few permitted tools; a call of them makes this tool permitted.
             Empty if no call does.

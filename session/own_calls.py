@@ -17,8 +17,8 @@ def unwrapped_call(name: str, arguments: object) -> tuple[str, object]:
     """The name and the arguments of the tool that a call of `call_tool` is about."""
     if name == CALL_TOOL.name:
         values, _ = read_arguments(arguments)
-        if isinstance(values, Mapping) and isinstance(values.get("tool"), str):
-            return values["tool"], values.get("arguments")
+        if isinstance(values, Mapping) and isinstance(values.get("name"), str):
+            return values["name"], values.get("arguments")
     return name, arguments
 
 

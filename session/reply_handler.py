@@ -24,7 +24,7 @@ from .turn import Turn
 _LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-Run: TypeAlias = Callable[[Tool, dict[str, Any]], object] | Mapping[str, Any]
+ToolRunner: TypeAlias = Callable[[Tool, dict[str, Any]], object] | Mapping[str, Any]
 """Runs tools: a function of a tool and its arguments, or a mapping of ids or names to functions of
 the arguments. Functions may be async."""
 
@@ -68,11 +68,11 @@ class CallSession(Protocol):
         """Answer a search of the model."""
         ...
 
-    def tool_to_run(self, name: str, arguments: object) -> Tool | None:
+    def _tool_to_run(self, name: str, arguments: object) -> Tool | None:
         """The tool that a call may run; None if it is unknown or denied whatever is called."""
         ...
 
-    def waits_for_calls(self, name: str, arguments: object) -> bool:
+    def _waits_for_calls(self, name: str, arguments: object) -> bool:
         """Whether the outcome of other calls may change whether this call is permitted."""
         ...
 
@@ -119,7 +119,9 @@ class ReplyHandler:
         parallel: whether calls may run at the same time.
     """
 
-    def __init__(self, session: CallSession, reply: Reply, run: Run, *, parallel: bool) -> None:
+    def __init__(
+        self, session: CallSession, reply: Reply, run: ToolRunner, *, parallel: bool
+    ) -> None:
         if not isinstance(run, Mapping) and not callable(run):
             raise RequestError(
                 "run: a function of a tool and its arguments, or a mapping of names to functions, "
@@ -192,7 +194,7 @@ class ReplyHandler:
         batch: list[PassedCall] = []
         for place, call in enumerate(self._reply.calls):
             if batch and (
-                not self._parallel or self._session.waits_for_calls(call.name, call.arguments)
+                not self._parallel or self._session._waits_for_calls(call.name, call.arguments)
             ):
                 yield batch
                 self._record(batch)
@@ -247,7 +249,7 @@ class ReplyHandler:
         for call in self._reply.calls:
             if self._session.read_search(call.name, call.arguments) is not None:
                 continue
-            tool = self._session.tool_to_run(call.name, call.arguments)
+            tool = self._session._tool_to_run(call.name, call.arguments)
             if tool is None:
                 continue
             function = _function_of(functions, tool)

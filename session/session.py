@@ -27,7 +27,7 @@ from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
 from .own_calls import check_names, own_tool_verdict, read_query, unwrapped_call
 from .recorder import recorder_for
-from .reply_handler import ReplyHandler, Run
+from .reply_handler import ReplyHandler, ToolRunner
 from .session_data import SessionData, checked_allowed
 from .turn import Turn
 from .turn_offer import search_and_offer
@@ -450,6 +450,7 @@ class Session:
         *,
         votes: Votes | None = None,
         by_script: bool = False,
+        approved: bool = False,
     ) -> Verdict:
         """Whether a call by the model may run, and if not, what the model should change.
 
@@ -466,6 +467,8 @@ class Session:
             votes: votes of the servers about their own tools, for this step.
             by_script: whether a script of the model calls, for which the model reads no verdict. So
                 none is `promoted`.
+            approved: whether a person has approved this call. Without it, a call for which a rule
+                asks for approval is `unapproved`.
 
         Returns:
             A verdict. If it passed, call `verdict.tool.id` with `verdict.arguments` and report to
@@ -485,7 +488,7 @@ class Session:
             self._follow(view)
             if self._provider is not None and isinstance(name, str):
                 name, arguments = self._tool_named(name, arguments)
-            verdict = view.check(name, arguments)
+            verdict = view.check(name, arguments, approved=approved)
             if verdict.status == "unknown" and self._provider is not None:
                 verdict = own_tool_verdict(name, arguments) or verdict
             if not by_script:
@@ -700,7 +703,7 @@ class Session:
             self._record.compacted()
 
     def handle(
-        self, reply: object, run: Run, *, steps: int = DEFAULT_STEPS, parallel: bool = True
+        self, reply: object, run: ToolRunner, *, steps: int = DEFAULT_STEPS, parallel: bool = True
     ) -> list[dict[str, Any]]:
         """Do what a model's reply asks for: check its calls, run those that pass, and answer.
 
@@ -747,7 +750,7 @@ class Session:
         return messages if handler is None else handler.handle()
 
     async def ahandle(
-        self, reply: object, run: Run, *, steps: int = DEFAULT_STEPS, parallel: bool = True
+        self, reply: object, run: ToolRunner, *, steps: int = DEFAULT_STEPS, parallel: bool = True
     ) -> list[dict[str, Any]]:
         """`handle` for event loops. Async functions run in the loop, others in threads.
 
@@ -762,7 +765,7 @@ class Session:
         handler, messages = await asyncio.to_thread(self._handler, reply, run, steps, parallel)
         return messages if handler is None else await handler.ahandle()
 
-    def waits_for_calls(self, name: str, arguments: object = None) -> bool:
+    def _waits_for_calls(self, name: str, arguments: object = None) -> bool:
         """Whether the outcome of other calls may change whether this call is permitted.
 
         True if a rule on the tool asks for earlier calls, or for what a call provides.
@@ -777,13 +780,13 @@ class Session:
             >>> tools = [Tool("list_invoices", "billing"), Tool("pay", "billing")]
             >>> gate = Gate([Rule(after("billing/list_*"), tools="billing/pay")])
             >>> session = Engine.from_tools(tools, gate=gate, tiers=["lexical"]).session()
-            >>> session.waits_for_calls("list_invoices"), session.waits_for_calls("pay")
+            >>> session._waits_for_calls("list_invoices"), session._waits_for_calls("pay")
             (False, True)
         """
         admission, tool = self._tool_of_call(name, arguments)
         return tool is not None and admission.waits_for_calls(tool.id)
 
-    def tool_to_run(self, name: str, arguments: object = None) -> Tool | None:
+    def _tool_to_run(self, name: str, arguments: object = None) -> Tool | None:
         """The tool that a call of the model may run, now or after other calls of the same reply.
 
         Args:
@@ -797,7 +800,7 @@ class Session:
             >>> from shortlist import Engine, Tool
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
             >>> session = engine.session()
-            >>> session.tool_to_run("list_invoices"), session.tool_to_run("pay")
+            >>> session._tool_to_run("list_invoices"), session._tool_to_run("pay")
             (Tool('billing/list_invoices', ''), None)
         """
         admission, tool = self._tool_of_call(name, arguments)
@@ -841,55 +844,6 @@ class Session:
         with self._lock:
             messages = [Message("assistant", (text or "").strip())]
             self._data.conversation = self._data.conversation.extended(messages)
-
-    async def aturn(
-        self, messages: str | Iterable[Mapping[str, Any] | Message], *, votes: Votes | None = None
-    ) -> Turn:
-        """`turn` in a worker thread, for event loops.
-
-        Example:
-            >>> import asyncio
-            >>> from shortlist import Engine, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> asyncio.run(engine.session().aturn("list the invoices")).ids
-            ('billing/list_invoices',)
-        """
-        return await asyncio.to_thread(self.turn, messages, votes=votes)
-
-    async def acheck(
-        self, name: str, arguments: object = None, *, votes: Votes | None = None
-    ) -> Verdict:
-        """`check` in a worker thread, for event loops.
-
-        Example:
-            >>> import asyncio
-            >>> from shortlist import Engine, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> asyncio.run(engine.session(must_offer=False).acheck("list_invoices", {})).status
-            'passed'
-        """
-        return await asyncio.to_thread(self.check, name, arguments, votes=votes)
-
-    async def aresult(
-        self,
-        call: Verdict | str,
-        content: object,
-        *,
-        ok: bool | None = True,
-        votes: Votes | None = None,
-    ) -> Turn:
-        """`result` in a worker thread, for event loops.
-
-        Example:
-            >>> import asyncio
-            >>> from shortlist import Engine, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> session = engine.session(must_offer=False)
-            >>> verdict = session.check("list_invoices", {})
-            >>> asyncio.run(session.aresult(verdict, "INV-7", ok=False)).ok
-            False
-        """
-        return await asyncio.to_thread(self.result, call, content, ok=ok, votes=votes)
 
     async def run_code(self, code: str, call: CallTool, **options: Any) -> CodeResult:
         """Run a model's script over the tools; see `codemode.run_code`, also for the options.
@@ -935,7 +889,7 @@ class Session:
             return self._data.to_dict(self.settings, self._record.to_dict())
 
     def _handler(
-        self, reply: object, run: Run, steps: int, parallel: bool
+        self, reply: object, run: ToolRunner, steps: int, parallel: bool
     ) -> tuple[ReplyHandler | None, list[dict[str, Any]]]:
         """What handles a reply; or None, and the messages of a reply without calls to run."""
         if not isinstance(steps, int) or steps < 1:
@@ -1005,7 +959,7 @@ class Session:
         """
         tool = verdict.tool
         waiting_ids = [tool_id for tool_id, count in self._data.waiting_calls.items() if count]
-        if not verdict.passed or tool is None or not waiting_ids:
+        if verdict.status not in ("passed", "unapproved") or tool is None or not waiting_ids:
             return None
         if not view.admission.waits_for_calls(tool.id):
             return None
@@ -1066,7 +1020,7 @@ class Session:
                 # The host has shown it in its own way.
                 self._record.note_read([tool], Level.ARGUMENTS)
             return verdict
-        verdict = replace(verdict, status="promoted")
+        verdict = replace(verdict, status="promoted", refusal=None)
         self._record.note_answer(view.admission, tool, verdict.text)
         return verdict
 

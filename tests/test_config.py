@@ -339,7 +339,7 @@ class TestPathsOfAFile:
         "tiers": {"rerank": {"reranker": "models/mine"}},
         "index": {"example_queries": ["library", "asked.jsonl", "/srv/all.jsonl"]},
         "trust": {"pins": "../pins.json"},
-        "decision": "decision.json",
+        "abstention": "decision.json",
         "session": {"summaries": "s.json", "events": "~/e.jsonl"},
     }
 
@@ -363,17 +363,17 @@ class TestPathsOfAFile:
             assert (library, absolute) == ("library", Path("/srv/all.jsonl"))
             assert Path(near).resolve() == folder / "asked.jsonl"
             assert Path(str(config.trust.pins)).resolve() == tmp_path / "pins.json"
-            assert Path(config.decision).resolve() == folder / "decision.json"
+            assert Path(config.abstention).resolve() == folder / "decision.json"
             assert Path(str(config.session.summaries)).resolve() == folder / "s.json"
             assert config.session.events == Path.home() / "e.jsonl"
 
     def test_names_and_mappings_stay_as_they_are(self, tmp_path: Path) -> None:
         (tmp_path / "shortlist-embed").mkdir()
-        named = {"encoder": "shortlist-embed", "reranker": "some/model", "decision": "off"}
+        named = {"encoder": "shortlist-embed", "reranker": "some/model", "abstention": "off"}
         file = tmp_path / "c.json"
         file.write_text(json.dumps(named))
         config = Config.read(file)
-        assert (config.encoder, config.reranker, config.decision) == tuple(named.values())
+        assert (config.encoder, config.reranker, config.abstention) == tuple(named.values())
         assert Config.read({"trust": {"pins": "pins.json"}}).trust.pins == Path("pins.json")
 
     @pytest.mark.parametrize(
@@ -384,7 +384,7 @@ class TestPathsOfAFile:
             {"index": 7},
             {"tiers": {"hybrid": 7}},
             {"encoder": 7},
-            {"decision": 7},
+            {"abstention": 7},
         ],
     )
     def test_wrong_values_are_still_named(self, tmp_path: Path, values: dict[str, Any]) -> None:
@@ -404,14 +404,14 @@ class TestPathsOfAFile:
             'tiers = ["lexical"]\n[index]\nexample_queries = ["asked.jsonl"]\n'
         )
         monkeypatch.chdir(elsewhere)
-        engine = Engine.from_config("../settings/c.toml", TOOLS_OF_PATHS)
+        engine = Engine.from_tools(TOOLS_OF_PATHS, Config.read("../settings/c.toml"))
         assert engine.search("who owes us money").ids == ("billing/list",)
 
 
 TOOLS_OF_PATHS = [Tool("list", "billing"), Tool("send", "mail")]
 PATHS_TOML = """
 encoder = "models/mine"
-decision = "decision.json"
+abstention = "decision.json"
 
 [reranker]
 name = "./judge"

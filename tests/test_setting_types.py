@@ -30,7 +30,7 @@ TYPED: dict[type, str] = {
 #: Settings that take more than what they become.
 WIDER = {
     (Config, "tiers"): "Mapping[str, Section | Mapping[str, Any]] | Sequence[str]",
-    (Config, "decision"): "str | Path",
+    (Config, "abstention"): "str | Path",
     (Config, "gate"): "Gate | Mapping[str, Any]",
 }
 HEAD = '''"""Types of settings as keyword arguments, so that a type checker finds a wrong one.
@@ -153,7 +153,7 @@ engine = Engine.from_tools(tools, config=config, k=7, tiers=["lexical"], on_miss
 Engine.from_tools(tools, encoder=Encoder.of(embed, dim=2, name="mine-1"), reranker="org/model")
 Engine.from_tools(tools, tiers={"mine": {"retrievers": ["dense"]}}, dense={"backend": "exact"})
 Engine.from_tools(tools, gate=Gate(), session={"k": 3}, index={"example_queries": ["library"]})
-Engine.open(Path("index"), session=SessionConfig(k=3), decision=Path("mine.json"))
+Engine.open(Path("index"), session=SessionConfig(k=3), abstention=Path("mine.json"))
 session = engine.session("openai", k=3, pinned=["billing/list_invoices"], events=print)
 engine.resume(session.save(), state=State(), turn_tokens=500)
 """

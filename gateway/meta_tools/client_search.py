@@ -106,7 +106,7 @@ def find_tools(
     Raises:
         RequestError: an argument is wrong.
     """
-    selection = view.search(query, k=k, tier=tier, budget_ms=SEARCH_BUDGET_MS, decide=True)
+    selection = view.search(query, k=k, tier=tier, budget_ms=SEARCH_BUDGET_MS, abstain=True)
     if drop_far_hits:
         limit = _NEAR_SHARE * max((hit.score for hit in selection.hits), default=0.0)
         hits = (hit for hit in selection.hits if hit.rank <= _HITS_NEVER_FAR or hit.score >= limit)

@@ -76,7 +76,7 @@ def answer_search(
         if not ids:
             names = sorted({*(tool.server or "" for tool in view.tools()), *unready})
             raise RequestError(f"server: no {server!r:.80}; use one of: {', '.join(names)}")
-        view = view.limited(ids)
+        view = view.limited_to(ids)
     parts = find_parts(view, arguments, permitted_instructions(fleet, view))
     content = search_content(view, parts, arguments.get("detail"))
     for row in content["tools"]:

@@ -19,7 +19,15 @@ from ...gating.verdict import Verdict
 from ...session.event import CallEvent, EventOrigin
 
 Outcome = Literal[
-    "ok", "tool_error", "server_error", "cancelled", "denied", "invalid", "unknown", "promoted"
+    "ok",
+    "tool_error",
+    "server_error",
+    "cancelled",
+    "denied",
+    "unapproved",
+    "invalid",
+    "unknown",
+    "promoted",
 ]
 
 

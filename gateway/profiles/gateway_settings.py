@@ -170,7 +170,7 @@ class GatewaySettings(Section):
             to destroy.
         catalog: server name to description. Such a server is found by its description only, and
             starts when that is called. A list of `{"name", "description"}` works too.
-        operator: text added to the description of `search_tools`.
+        instructions: text added to the description of `search_tools`.
         code: whether the model may run scripts that call tools: true, or a table with what scripts
             may do. Off by default.
         idle_stop_s: a server is stopped after this many seconds without a call; `null` for never.
@@ -202,7 +202,7 @@ class GatewaySettings(Section):
     catalog: Annotated[dict[str, str], BeforeValidator(_description_table)] = Field(
         default_factory=dict
     )
-    operator: str = Field(default="", max_length=10_000)
+    instructions: str = Field(default="", max_length=10_000)
     code: Annotated[CodeSettings, BeforeValidator(_code_table)] = CodeSettings(on=False)
     idle_stop_s: float | None = Field(default=600, gt=0, allow_inf_nan=False)
     events: str | None = Field(default=None, min_length=1)

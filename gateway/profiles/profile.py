@@ -147,7 +147,7 @@ class Profile:
             context_tokens=settings.context_tokens,
             result_tokens=settings.result_tokens,
             media_bytes=settings.media_bytes,
-            operator_text=settings.operator,
+            operator_text=settings.instructions,
             has_run_code=code.on,
             grants=code.grants(),
             flows=tuple(Flow(source, target) for source, target in code.flows),
@@ -281,7 +281,7 @@ class ProfileViews:
         profile = self.profile
         state = replace(state, scopes=profile.scopes)
         view = self.engine.view(state, allowed=allowed, votes=votes, rules=profile.rules)
-        return view.showing(
+        return view.limited_to(
             self._visible_rows(view.admission.index, profile, with_app_tools=with_app_tools)
         )
 

@@ -77,7 +77,7 @@ class Fleet:
         timeouts: glob over tool ids to the seconds that a call may take without progress. The first
             match replaces the server's limit.
         processes: file of the running processes. The next gateway ends them if this one was killed.
-        pins: file where new definitions are pinned; None to accept every change.
+        pins: folder where new definitions are pinned; None to accept every change.
         starts_unlisted: whether `run` starts the servers whose tools are not known yet. Otherwise
             a server starts when it is asked to.
 
@@ -367,7 +367,7 @@ class Fleet:
             self._pins.pin_first_list(server, own_catalog)
         # A client that learns of the change must find the tools: at once in a first version,
         # otherwise when the next version is built.
-        self.engine.replace_server(server, tools, add=True, wait=self.engine.build_progress.done)
+        self.engine.replace_server(server, tools, wait=self.engine.build_progress.done)
         if self.on_change is not None:
             self.on_change(server)
 
@@ -390,6 +390,8 @@ class Fleet:
             if not has_changed:
                 return
             async with self._update_lock:
+                # Before the decision: pins that were deleted are there again.
+                await anyio.to_thread.run_sync(self._pins.pin, ())
                 await anyio.to_thread.run_sync(self.engine.reload_pins)
         except (PinsError, StoreError) as error:
             _LOG.warning("the pins cannot be read: %s", error)

@@ -150,7 +150,7 @@ class SavedIndex:
             for server, own_tools in groupby(tools, lambda tool: tool.server or ""):
                 own_catalog = Catalog(own_tools)
                 if fingerprints_of(server, engine.catalog) != fingerprints_of(server, own_catalog):
-                    engine.replace_server(server, own_catalog, add=True)
+                    engine.replace_server(server, own_catalog)
             return engine
         if self._folder.exists():
             try:

@@ -364,6 +364,8 @@ function searchView(main) {
         : muted("The query has no word that is searched for."),
       element("h3", { text: `Example queries${answer.examples.sources.length ? ` (${answer.examples.sources.join(", ")})` : ""}` }),
       answer.examples.queries.length ? element("ul", { class: "dots small" }, answer.examples.queries.map((text) => element("li", { class: "text", text }))) : muted("None."),
+      answer.call_rules.length ? [element("h3", { text: "Rules about its calls" }),
+        element("ul", { class: "dots small" }, answer.call_rules.map((text) => element("li", { class: "text", text })))] : null,
       element("h3", { text: "What would bring it up" }),
       element("ul", { class: "dots small" }, answer.advice.map((text) => element("li", { class: "text", text }))),
       element("div", { class: "row" }, add, answer.can_add ? null : muted("No file for example queries is set.")));

@@ -129,7 +129,7 @@ class RememberingEngine(Engine):
         """A view like that of an engine, with a cache of answers."""
         made = super().view(state, **options)
         memory = self.__dict__.setdefault("_memory", {})
-        return _RememberingView(made.admission, self._searcher, made.decider, memory)
+        return _RememberingView(made.admission, made._searcher, made.decider, memory)
 
 
 class _RememberingView(View):

@@ -320,7 +320,7 @@ def _changes(dsn: str, tools: Sequence[Tool]) -> ChangeTimes:
             run = f"{number} {perf_counter()}"
             new = [Tool(f"act_{row}", "replaced", f"Acts {run} {row}") for row in range(REPLACED)]
             start = perf_counter()
-            engine.replace_server("replaced", new, add=True)
+            engine.replace_server("replaced", new)
             replaced_s.append(perf_counter() - start)
         engine.replace_server("replaced", [])
     known = random.Random(1).sample(tools, KNOWN)

@@ -168,7 +168,7 @@ def _latency(times: Sequence[float]) -> Latency | None:
 
 def _replace(engine: Engine, tools: Sequence[Tool]) -> float:
     start = perf_counter()
-    engine.replace_server(_SERVER, tools, add=True)
+    engine.replace_server(_SERVER, tools)
     return (perf_counter() - start) * 1e3
 
 

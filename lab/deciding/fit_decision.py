@@ -33,7 +33,7 @@ from ...indexing.builder import Builder
 from ...models import load_encoder
 from ...models.loading import static_encoder
 from ...retrieval.query import Ranking
-from ...retrieval.search.query_run import Run, Strategy
+from ...retrieval.search.query_run import QueryRun, Strategy
 from ...retrieval.search.static_retriever import StaticRetriever
 from ...retrieval.store.vectors import Vectors, text_key
 from .decision_networks import balanced, fit_network, fit_network_tier
@@ -72,7 +72,7 @@ class _Told:
         """None, so that a tier that cannot run is an error."""
         return None
 
-    def rank(self, run: Run) -> Ranking:
+    def rank(self, run: QueryRun) -> Ranking:
         """As the tier ranks."""
         run.query = replace(run.query, vector=self.vector)
         stage = run.retrievers["static"]

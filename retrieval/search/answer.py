@@ -13,7 +13,7 @@ from ..catalog_index import Index
 from ..id_lookup import name_in_query
 from ..query import Query, Ranking
 from ..selection import Hit, StageResult
-from .query_run import Run
+from .query_run import QueryRun
 
 #: Stages whose hits no threshold drops. `exact`: the query is the tool's id or name. `literal`: the
 #: query spells the tool's name out. `claim`: the tool's server claims the turn.
@@ -88,7 +88,7 @@ def put_named_first(
 
 
 def best_denied_rows(
-    index: Index, run: Run, allowed: NDArray[np.bool_] | None, count: int
+    index: Index, run: QueryRun, allowed: NDArray[np.bool_] | None, count: int
 ) -> list[int]:
     """At most `count` denied rows, those that fit the query best first.
 
@@ -112,7 +112,7 @@ def best_denied_rows(
 
 
 def hits_of_ranking(
-    index: Index, run: Run, ranking: Ranking, rows_put_first: RowsPutFirst
+    index: Index, run: QueryRun, ranking: Ranking, rows_put_first: RowsPutFirst
 ) -> tuple[Hit, ...]:
     """The rows of a ranking as hits, with their rank and score in every stage of the run.
 

@@ -14,7 +14,7 @@ from ..query import Ranking
 from ..refusal import Refusal
 from ..selection import StageResult
 from .answer import RowsPutFirst
-from .query_run import Run
+from .query_run import QueryRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Explanation:
 
 def explain(
     index: Index,
-    run: Run,
+    run: QueryRun,
     ranking: Ranking,
     row: int,
     refusal: Refusal | None = None,
@@ -128,7 +128,7 @@ def explain(
 
 def _reason(
     index: Index,
-    run: Run,
+    run: QueryRun,
     row: int,
     rank: int | None,
     stages: Mapping[str, StageResult | None],

@@ -55,7 +55,7 @@ def search_deadline(start: float, budget_ms: float | None) -> float | None:
 
 
 @dataclass(slots=True)
-class Run:
+class QueryRun:
     """The stages of one catalog version, for one query.
 
     A `Strategy` calls `retrieve`, `fuse` and `rerank`. Each result is recorded with its time under
@@ -212,11 +212,11 @@ def _at_least_two(affordable_count: int, candidates: int) -> int:
 class RerankStage(Protocol):
     """Reorders candidate rows, and measures the time of one."""
 
-    def affordable_count(self, run: Run, rows: NDArray[np.int64]) -> int:
+    def affordable_count(self, run: QueryRun, rows: NDArray[np.int64]) -> int:
         """How many of the rows can be scored before the run's deadline."""
         ...
 
-    def rank(self, run: Run, rows: NDArray[np.int64]) -> Ranking:
+    def rank(self, run: QueryRun, rows: NDArray[np.int64]) -> Ranking:
         """The rows by score."""
         ...
 
@@ -233,6 +233,6 @@ class Strategy(Protocol):
         """Name of the tier that runs instead; None for none."""
         ...
 
-    def rank(self, run: Run) -> Ranking:
+    def rank(self, run: QueryRun) -> Ranking:
         """Rows of the index, best first."""
         ...

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...models import Reranker
 from ..query import Ranking
-from .query_run import Run
+from .query_run import QueryRun
 from .stage_guard import Guard
 from .time_estimate import TimeEstimate
 
@@ -51,7 +51,7 @@ class ModelRerank:
         self._lock = Lock()
         self._time_each = TimeEstimate()
 
-    def rank(self, run: Run, rows: NDArray[np.int64]) -> Ranking:
+    def rank(self, run: QueryRun, rows: NDArray[np.int64]) -> Ranking:
         """The rows by score, ties by row.
 
         Raises:
@@ -62,7 +62,7 @@ class ModelRerank:
             return Ranking.empty()
         return self._guard.call(lambda: self._rank_with_model(run, rows), run.deadline)
 
-    def _rank_with_model(self, run: Run, rows: NDArray[np.int64]) -> Ranking:
+    def _rank_with_model(self, run: QueryRun, rows: NDArray[np.int64]) -> Ranking:
         with self._lock:
             if self._model is None:
                 self._model = self._load()
@@ -71,7 +71,7 @@ class ModelRerank:
         self._time_each.record((perf_counter() - start) * 1e3 / len(rows))
         return Ranking.best(rows, scores, len(rows))
 
-    def affordable_count(self, run: Run, rows: NDArray[np.int64]) -> int:
+    def affordable_count(self, run: QueryRun, rows: NDArray[np.int64]) -> int:
         """How many of the rows can be scored before the run's deadline, by the measured cost."""
         if run.deadline is None or not len(rows):
             return len(rows)

@@ -25,7 +25,7 @@ from .answer import (
     split_at_threshold,
 )
 from .explanation import Explanation, explain
-from .query_run import Run, Strategy, search_deadline
+from .query_run import QueryRun, Strategy, search_deadline
 from .tiers import Tiers
 from .twins import extra_row_count
 
@@ -222,9 +222,9 @@ class Searcher:
             dropped=drop_reason,
         )
 
-    def _run(self, admitted: AdmittedIndex, request: Query, k: int | None) -> Run:
+    def _run(self, admitted: AdmittedIndex, request: Query, k: int | None) -> QueryRun:
         index = admitted.index
-        return Run(
+        return QueryRun(
             request,
             # Stages reserve memory for k rows, so k is at most the number of tools.
             min(self.hit_count(k), max(len(index.tools), 1)),
@@ -237,7 +237,7 @@ class Searcher:
         )
 
     def _ranked(
-        self, admitted: AdmittedIndex, run: Run, name: str, strategy: Strategy
+        self, admitted: AdmittedIndex, run: QueryRun, name: str, strategy: Strategy
     ) -> tuple[Ranking, str, str | None]:
         """The ranked permitted tools of a tier, the tier that ran, and why.
 

@@ -13,7 +13,7 @@ from ...settings import PartSettings
 from ..backends.protocols import Fusion
 from ..query import Ranking
 from .fusion import LinearFusion
-from .query_run import Run
+from .query_run import QueryRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +36,19 @@ class Pipeline:
     candidates: int = 40
     fallback: str | None = None
 
-    def ready(self, run: Run) -> bool:
+    def ready(self, run: QueryRun) -> bool:
         """Whether every stage has run already, so that `rank` takes no time."""
         depth = self._depth(run)
         return self.reranker is None and all(
             run.has_retrieved(stage, depth) for stage in self.retrievers
         )
 
-    def _depth(self, run: Run) -> int:
+    def _depth(self, run: QueryRun) -> int:
         # Nothing reorders the rows of one retriever, so it reads only those of the answer.
         alone = len(self.retrievers) == 1 and self.reranker is None
         return run.k + run.extra_rows if alone else self.depth
 
-    def rank(self, run: Run) -> Ranking:
+    def rank(self, run: QueryRun) -> Ranking:
         """Rows of the index, best first."""
         depth = self._depth(run)
         rankings = run.retrieve_all(self.retrievers, depth)

@@ -9,7 +9,7 @@ from time import perf_counter
 from ...errors import MissingExtraError, ModelError, RequestError
 from ...sections import AUTO_TIER, BUILT_IN_TIERS, RERANK_TIER, RERANKER_MISSING
 from ..query import Ranking
-from .query_run import BudgetExceeded, Run, StageBusy, Strategy
+from .query_run import BudgetExceeded, QueryRun, StageBusy, Strategy
 from .time_estimate import TimeEstimate
 
 
@@ -63,7 +63,9 @@ class Tiers:
             )
         return tier, self._strategies[tier]
 
-    def rank(self, run: Run, requested: str, strategy: Strategy) -> tuple[Ranking, str, str | None]:
+    def rank(
+        self, run: QueryRun, requested: str, strategy: Strategy
+    ) -> tuple[Ranking, str, str | None]:
         """The ranking of the requested tier, or of its first fallback that can run.
 
         A tier is skipped if its encoder or its reranker fails, is missing or is not loaded yet, or
@@ -108,7 +110,7 @@ class Tiers:
                 reasons.append(f"{name} -> {fallback}: {error}")
                 name, strategy = fallback, self._strategies[fallback]
 
-    def _describe_time(self, name: str, run: Run) -> str:
+    def _describe_time(self, name: str, run: QueryRun) -> str:
         """Measured time of a tier, and the remaining time of a request."""
         ms = self._times[name].ms
         takes = "not measured yet" if ms is None else f"{ms:.1f} ms here"
@@ -116,7 +118,7 @@ class Tiers:
             return f"{takes}, no budget"
         return f"{takes}, {max(0.0, run.deadline - perf_counter()) * 1e3:.1f} ms left"
 
-    def _check_budget(self, name: str, run: Run) -> None:
+    def _check_budget(self, name: str, run: QueryRun) -> None:
         if run.deadline is None:
             return
         ms_left = (run.deadline - perf_counter()) * 1e3
@@ -125,7 +127,7 @@ class Tiers:
             takes = f"takes {estimate.ms:.1f} ms here" if estimate.ms else "has no time left"
             raise BudgetExceeded(f"tier {name!r} {takes}")
 
-    def _rank_measured(self, run: Run, name: str, strategy: Strategy) -> Ranking:
+    def _rank_measured(self, run: QueryRun, name: str, strategy: Strategy) -> Ranking:
         """The ranking of a tier, whose time is recorded if its stages ran.
 
         Only the time of the retrievers is recorded. A reranker adapts to the time left by itself,
@@ -149,12 +151,12 @@ class Tiers:
         return ranking
 
 
-def _other_ms(run: Run) -> float:
+def _other_ms(run: QueryRun) -> float:
     """Milliseconds of a run so far that are not the retrievers' own: reranking and waiting."""
     return run.timings.get("rerank", 0.0) + run.query.queued_ms
 
 
-def _ready(strategy: Strategy, run: Run) -> bool:
+def _ready(strategy: Strategy, run: QueryRun) -> bool:
     """Whether a tier needs no further computation; False if its class has no method `ready`."""
     ready = getattr(strategy, "ready", None)
     return ready is not None and bool(ready(run))

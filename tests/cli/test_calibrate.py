@@ -43,11 +43,11 @@ def test_gates_of_ones_own(run_json, index, files, tmp_path):
     engine, decider = Engine.open(index), Decider.load(out)
     assert set(decider.tiers) == {"hybrid"}
     assert decider.decide(engine.search("good morning, how are you", k=20)).abstained
-    calibrated = Engine.open(index, decision=str(out))
+    calibrated = Engine.open(index, abstention=str(out))
     answer = calibrated.search("create an issue")
     assert answer.threshold == figures["threshold"]
     assert answer.hits_and_dropped == engine.search("create an issue").hits
-    assert calibrated.view().search("good morning, how are you", decide=True).abstained
+    assert calibrated.view().search("good morning, how are you", abstain=True).abstained
 
 
 class Overlap(OverlapReranker):
@@ -74,11 +74,11 @@ def test_another_encoder_and_a_reranker_get_a_logistic_model(
         model = Decider.load(out).tiers[tier]
         assert model.reranker == reranker
         assert model.classifier.hidden is None
-    engine = Engine.open(index, tiers={"own": reranked}, decision=str(out))
-    judged = engine.view().search("please create an issue", tier="own", decide=True)
+    engine = Engine.open(index, tiers={"own": reranked}, abstention=str(out))
+    judged = engine.view().search("please create an issue", tier="own", abstain=True)
     assert judged.fits is not None
-    unjudged = Engine.open(index, tiers={"own": plain}, decision=str(out))
-    found = unjudged.view().search("please create an issue", tier="own", decide=True)
+    unjudged = Engine.open(index, tiers={"own": plain}, abstention=str(out))
+    found = unjudged.view().search("please create an issue", tier="own", abstain=True)
     assert found.fits is None
     assert "fitted to another reranker" in found.reason
 

@@ -45,7 +45,7 @@ async def _timed(times: int, make: Callable[[], Awaitable[object]]) -> float:
 
 
 async def _direct(session, servers) -> None:
-    verdict = await session.acheck("logs/count-lines", {})
+    verdict = session.check("logs/count-lines", {})
     await servers.call(verdict.tool, verdict.arguments)
     await asyncio.to_thread(session.result, verdict.tool.id, "", ok=True)
 

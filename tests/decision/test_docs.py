@@ -38,4 +38,4 @@ def test_another_encoder_is_not_judged_and_told():
 
 def test_the_setting_is_read():
     (declared,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    assert shortlist.Config(**tomllib.loads(declared)).decision == "calibration.json"
+    assert shortlist.Config(**tomllib.loads(declared)).abstention == "calibration.json"

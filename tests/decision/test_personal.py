@@ -43,7 +43,7 @@ def with_memory() -> Engine:
 @pytest.mark.parametrize("tier", ["embed", "hybrid"])
 def test_a_tool_that_keeps_what_is_said_is_offered(with_memory: Engine, tier: str) -> None:
     view = with_memory.view()
-    found = {text: view.search(text, tier=tier, decide=True) for text in SENTENCES}
+    found = {text: view.search(text, tier=tier, abstain=True) for text in SENTENCES}
     assert [text for text, selection in found.items() if selection.abstained] == []
     offered = [any(hit.tool.server == "memory" for hit in found[text].hits) for text in SENTENCES]
     assert sum(offered) >= len(SENTENCES) - 1
@@ -51,13 +51,13 @@ def test_a_tool_that_keeps_what_is_said_is_offered(with_memory: Engine, tier: st
 
 @pytest.mark.parametrize("text", SMALL_TALK)
 def test_small_talk_gets_no_tool_beside_a_memory(with_memory: Engine, text: str) -> None:
-    assert with_memory.view().search(text, tier="hybrid", decide=True).abstained
+    assert with_memory.view().search(text, tier="hybrid", abstain=True).abstained
 
 
 def test_without_such_a_tool_nothing_changes() -> None:
     tools = [tool for tool in load_catalog() if not keeps_what_is_said(tool)]
     view = Engine.from_tools(tools).view()
-    abstained = [view.search(text, tier="hybrid", decide=True).abstained for text in SENTENCES]
+    abstained = [view.search(text, tier="hybrid", abstain=True).abstained for text in SENTENCES]
     assert sum(abstained) >= len(SENTENCES) // 2
 
 

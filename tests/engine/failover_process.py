@@ -34,7 +34,7 @@ def write(engine: Engine, tenant: str, lines: IO[str], end: Path) -> None:
         server = f"{tenant}{number % SERVERS}"
         while not end.exists():
             try:
-                engine.replace_server(server, version_of(tenant, server, number), add=True)
+                engine.replace_server(server, version_of(tenant, server, number))
             except StoreError:
                 time.sleep(0.02)
             else:

@@ -146,7 +146,7 @@ DOCUMENT = st.one_of(
 )
 SETTINGS = st.dictionaries(
     st.sampled_from(
-        "tier k abstain must_offer active_tools pinned operator pool pool_tokens in_use_tokens "
+        "tier k abstain must_offer active_tools pinned instructions pool pool_tokens in_use_tokens "
         "schema_tokens turn_tokens context_tokens pass_through nonsense".split()
     ),
     either(1, True, "auto", 0.5, ("mail/list_message",)),

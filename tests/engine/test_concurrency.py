@@ -100,7 +100,7 @@ def test_answers_are_of_one_version_while_one_server_is_replaced(
     for thread in threads:
         thread.start()
     for version in range(1, 60):
-        engine.replace_server("s", tools(version), add=True)
+        engine.replace_server("s", tools(version))
     stop.set()
     for thread in threads:
         thread.join(timeout=60)

@@ -68,11 +68,11 @@ class PublicMethods(RuleBasedStateMachine):
             self.told = str(error)
             return None
 
-    @rule(query=QUERY, tier=TIER, k=COUNT, budget=either(None, 1.0, 1_000), decide=st.booleans())
-    def search(self, query: Any, tier: Any, k: Any, budget: Any, decide: bool) -> None:
+    @rule(query=QUERY, tier=TIER, k=COUNT, budget=either(None, 1.0, 1_000), abstain=st.booleans())
+    def search(self, query: Any, tier: Any, k: Any, budget: Any, abstain: bool) -> None:
         """Both ways to search, and what an answer is written as."""
         self._try(lambda: ENGINE.search(query, tier=tier, k=k, budget_ms=budget))
-        options = {"tier": tier, "k": k, "budget_ms": budget, "decide": decide}
+        options = {"tier": tier, "k": k, "budget_ms": budget, "abstain": abstain}
         found = self._try(lambda: self.view.search(query, **options))
         if found is not None:
             json.dumps(found.to_dict())
@@ -189,7 +189,7 @@ class PublicMethods(RuleBasedStateMachine):
         if server is None:
             self._try(lambda: ENGINE.replace(tools, quarantined=reasons))
         else:
-            self._try(lambda: ENGINE.replace_server(server, tools, add=True, quarantined=reasons))
+            self._try(lambda: ENGINE.replace_server(server, tools, quarantined=reasons))
         self.catalog = ENGINE.catalog
 
     @rule(
@@ -238,7 +238,7 @@ class PublicMethods(RuleBasedStateMachine):
             lambda: Catalog(tools),
             lambda: self.catalog.add(tools),
             lambda: self.catalog.remove(many),
-            lambda: self.catalog.replace_server(server, tools, add=True),
+            lambda: self.catalog.replace_server(server, tools),
         ):
             made = self._try(call)
             if made is not None:

@@ -274,7 +274,7 @@ def test_bm25_after_changes_is_that_of_a_fresh_index(postgres_dsn: str) -> None:
     with lexical_engine(postgres_dsn, tools) as engine:
         for server in ("slack", "jira"):
             engine.replace_server(server, [])
-        engine.replace_server("slack", [t for t in tools if t.server == "slack"][:5], add=True)
+        engine.replace_server("slack", [t for t in tools if t.server == "slack"][:5])
         fresh = Engine.from_tools(engine.catalog, tiers=["lexical"])
         for query in (*words.split(), words, *QUERIES):
             assert same(engine.search(query, k=50), fresh.search(query, k=50)), query

@@ -157,7 +157,7 @@ def test_an_empty_request_is_refused_everywhere(engine: Engine, tier: str, query
         lambda: engine.search(query, tier=tier),
         lambda: asyncio.run(engine.asearch(query, tier=tier)),
         lambda: engine.explain(query, tool_id, tier=tier),
-        lambda: view.search(query, tier=tier, decide=True),
+        lambda: view.search(query, tier=tier, abstain=True),
         lambda: session.search(query),
     ]
     for search in searches:

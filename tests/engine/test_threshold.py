@@ -64,7 +64,7 @@ def test_an_answer_of_which_all_is_dropped_abstains_with_the_numbers(
     assert answer.reason == (
         f"no tool fits: the best score is {best:.4g}, and tier 'lexical' drops scores below 1000"
     )
-    decided = engine.view().search(QUERY, tier="lexical", decide=True)
+    decided = engine.view().search(QUERY, tier="lexical", abstain=True)
     assert decided.abstained
     assert decided.reason == answer.reason
     assert len(decided.dropped) == len(answer.dropped) == 10
@@ -121,10 +121,10 @@ def test_an_explanation_says_that_a_tool_is_dropped(
 
 
 def test_the_decision_reads_what_is_dropped_and_answers_up_to_k(make_engine: MakeEngine) -> None:
-    plain = make_engine().view().search(QUERY, tier="lexical", k=3, decide=True)
+    plain = make_engine().view().search(QUERY, tier="lexical", k=3, abstain=True)
     limit = (plain.hits[0].score + plain.hits[1].score) / 2
     engine = make_engine(tiers={"lexical": {"threshold": limit}})
-    strict = engine.view().search(QUERY, tier="lexical", k=3, decide=True)
+    strict = engine.view().search(QUERY, tier="lexical", k=3, abstain=True)
     assert strict.fits == plain.fits
     assert strict.ids == plain.ids[:1]
     assert strict.hits_and_dropped == plain.hits
@@ -137,12 +137,12 @@ def test_a_calibration_brings_thresholds_and_the_setting_wins(
     model = TierModel(always, ("score",), 0.0, threshold=1000.0)
     path = tmp_path / "calibration.json"
     Decider({"lexical": model}).save(path)
-    engine = make_engine(decision=str(path))
+    engine = make_engine(abstention=str(path))
     assert engine.search(QUERY, tier="lexical").threshold == 1000.0
     assert engine.search(QUERY, tier="hybrid").threshold is None
-    chosen = make_engine(decision=str(path), tiers={"lexical": {"threshold": 0.5}})
+    chosen = make_engine(abstention=str(path), tiers={"lexical": {"threshold": 0.5}})
     assert chosen.search(QUERY, tier="lexical").threshold == 0.5
-    assert make_engine(decision="off").search(QUERY, tier="lexical").threshold is None
+    assert make_engine(abstention="off").search(QUERY, tier="lexical").threshold is None
 
 
 @pytest.mark.parametrize("value", ["high", float("nan"), float("inf")])

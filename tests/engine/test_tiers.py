@@ -14,7 +14,7 @@ import pytest
 
 from shortlist import Engine, registry
 from shortlist.errors import ConfigError, ModelError, RequestError
-from shortlist.retrieval import Pipeline, Ranking, Run, Strategy
+from shortlist.retrieval import Pipeline, QueryRun, Ranking, Strategy
 from shortlist.retrieval.backends.exact import ExactIndex
 from shortlist.retrieval.backends.tantivy import TantivyIndex
 from shortlist.retrieval.search import stage_guard as guard
@@ -51,7 +51,7 @@ class TestRerank:
         fused = engine.search(QUERY, tier="hybrid", k=100).ids
         assert answer.ids[:40] != fused[:40]
         assert set(answer.ids[:40]) == set(fused[:40])
-        decided = engine.view().search(QUERY, tier="rerank", decide=True)
+        decided = engine.view().search(QUERY, tier="rerank", abstain=True)
         assert (decided.reason, decided.fits) == ("tier 'rerank' has no calibration", None)
         assert not decided.abstained
         assert engine.session(tier="rerank").turn("good morning to you").ids
@@ -199,7 +199,7 @@ class Alphabetic:
 
     fallback: str | None = None
 
-    def rank(self, run: Run) -> Ranking:
+    def rank(self, run: QueryRun) -> Ranking:
         found = run.retrieve("dense", 1_000)
         return Ranking.best(found.rows, np.zeros(len(found), np.float32), len(found))
 
@@ -225,7 +225,7 @@ class TestOfOnesOwn:
         class Fails:
             fallback = "lexical"
 
-            def rank(self, run: Run) -> Ranking:
+            def rank(self, run: QueryRun) -> Ranking:
                 raise ModelError("not today")
 
         answer = engine.search(QUERY, tier=Fails())
@@ -234,7 +234,7 @@ class TestOfOnesOwn:
 
     def test_a_class_without_a_fallback_is_no_strategy(self, engine: Engine) -> None:
         class Half:
-            def rank(self, run: Run) -> Ranking:
+            def rank(self, run: QueryRun) -> Ranking:
                 raise NotImplementedError
 
         with pytest.raises(RequestError, match="`fallback`"):
@@ -310,7 +310,7 @@ class FirstStage:
     candidates: int
     fallback: str | None
 
-    def rank(self, run: Run) -> Ranking:
+    def rank(self, run: QueryRun) -> Ranking:
         return run.retrieve(self.retrievers[0], self.depth)
 
 
@@ -447,7 +447,7 @@ class TestAuto:
         models.rerankers["overlap"] = OverlapReranker(ms_each=30)
         engine = make_engine()
         engine.search(QUERY, tier="rerank")
-        stage = engine._index.rerankers["overlap"]
+        stage = engine._version.index.rerankers["overlap"]
         measured = stage._time_each.ms
         for _ in range(100):
             assert engine.search(QUERY, tier="rerank", budget_ms=40).tier != "rerank"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shortlist import Engine, Selection, Tool
+from shortlist import Engine, Tool
 from shortlist.errors import CatalogError, ModelError
 
 from .conftest import TIERS, Models
@@ -123,31 +122,30 @@ class TestOneServer:
 
     def test_a_new_one_comes_last(self, make_engine: MakeEngine) -> None:
         engine = make_engine()
-        engine.replace_server("x", iter([Tool("zip", "x", "Zip it")]), add=True)
+        engine.replace_server("x", iter([Tool("zip", "x", "Zip it")]))
         assert engine.catalog[-1].id == "x/zip"
 
-    def test_one_that_is_not_there_is_an_error(self, make_engine: MakeEngine) -> None:
+    def test_added_tools_come_last_and_a_removed_server_is_gone(
+        self, make_engine: MakeEngine
+    ) -> None:
+        engine = make_engine()
+        engine.add([Tool("zip", "slack", "Zip it"), Tool("unzip", "x", "Unzip it")])
+        assert [tool.id for tool in engine.catalog[-2:]] == ["slack/zip", "x/unzip"]
+        assert engine.search("zip it", k=1).ids == ("slack/zip",)
+        engine.remove("slack")
+        assert "slack" not in engine.catalog.servers
+        assert engine.explain("unzip it", "unzip").rank == 1
+
+    def test_what_is_there_is_not_added_and_what_is_not_there_not_removed(
+        self, make_engine: MakeEngine
+    ) -> None:
         engine = make_engine()
         before = engine.catalog
+        with pytest.raises(CatalogError, match=r"has 'slack/.*'; replace_server changes its tools"):
+            engine.add([tool for tool in before if tool.server == "slack"])
         with pytest.raises(CatalogError, match=r"no 'slak' in the catalog, which has: .*slack"):
-            engine.replace_server("slak", [Tool("zip", "slak", "Zip it")])
-        with pytest.raises(CatalogError, match=r"add=True"):
-            engine.replace_server("slak", [])
+            engine.remove("slak")
         assert engine.catalog is before
-
-    def test_in_an_event_loop(self, make_engine: MakeEngine) -> None:
-        engine = make_engine()
-
-        async def change() -> Selection:
-            await engine.areplace_server("x", [Tool("zip", "x", "Zip it")], add=True)
-            await engine.areplace_server("slack", [])
-            return await engine.asearch("zip it", k=1)
-
-        assert asyncio.run(change()).ids == ("x/zip",)
-        assert "slack" not in engine.catalog.servers
-        assert engine.explain("zip it", "zip").rank == 1
-        asyncio.run(engine.areplace([Tool("zip", "y", "Zip it")]))
-        assert [tool.id for tool in engine.catalog] == ["y/zip"]
 
     def test_a_tool_of_another_changes_nothing(self, make_engine: MakeEngine) -> None:
         engine = make_engine()
@@ -194,7 +192,7 @@ def test_any_series_of_updates_answers_as_an_engine_built_anew(
         if server is None:
             engine.replace([*edition("b", editions), *REST[len(editions) :]])
         else:
-            engine.replace_server(server, edition(server, editions), add=True)
+            engine.replace_server(server, edition(server, editions))
         tools = list(engine.catalog)
         some = [tool.id for number, tool in enumerate(tools) if number in allowed]
         fresh = make_engine(tools)
@@ -225,8 +223,8 @@ def test_an_opened_folder_is_not_written_to(make_engine: MakeEngine, tmp_path: P
     held = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     engine = Engine.open(tmp_path, reranker="overlap")
     for _ in range(2):
-        engine.replace_server("x", [Tool("zip", "x", "Zip it")], add=True)
-        engine.replace_server("x", [], add=True)
+        engine.replace_server("x", [Tool("zip", "x", "Zip it")])
+        engine.replace_server("x", [])
     left = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert {path: left[path] for path in held} == held
     assert all(path.suffix == ".lock" for path in left.keys() - held.keys())

@@ -35,7 +35,7 @@ def open_engine(folder: Path, tools: list[Tool] | None = None, **settings_: Any)
 
 
 def vectors_of(engine: Engine) -> Vectors:
-    vectors = engine._index.vectors
+    vectors = engine._version.index.vectors
     assert vectors is not None
     return vectors
 
@@ -59,7 +59,7 @@ def test_a_row_has_the_vector_of_its_tools_text(encoder: BagEncoder) -> None:
     engine = make_engine(make_tools(20))
     values = vectors_of(engine).values
     assert len(values) == 20
-    for row, tool in enumerate(engine._index.tools):
+    for row, tool in enumerate(engine._version.index.tools):
         np.testing.assert_array_equal(values[row], encoder.encode([embedding_text(tool)])[0])
 
 
@@ -165,5 +165,5 @@ def test_a_search_among_some_tools_encodes_nothing(engine: Engine, encoder: BagE
     others = [tool.id for tool in view.tools() if tool.id not in selection.ids][:20]
     among = view.search_among(others, selection, k=5)
     assert encoder.queries == []
-    assert among.ids == view.limited(others).search("create an issue", tier="hybrid", k=5).ids
+    assert among.ids == view.limited_to(others).search("create an issue", tier="hybrid", k=5).ids
     assert (among.query, among.tier) == ("create an issue", "hybrid")

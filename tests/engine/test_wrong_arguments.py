@@ -35,7 +35,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "details of a number": (lambda e: e.view().details(3), "names: a list"),
     "update to nothing": (lambda e: e.replace(None), "tools: a list"),
     "update a server to nothing": (
-        lambda e: e.replace_server("s", None, add=True),
+        lambda e: e.replace_server("s", None),
         "tools: a list",
     ),
     "gate of numbers": (lambda _: Engine.from_tools(TOOLS, gate=[3]), "gate"),
@@ -58,13 +58,15 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "removal of a text": (lambda e: e.catalog.remove("x"), "ids: a list"),
     "definitions of a number": (lambda e: e.catalog.definitions(3), "ids: a list"),
     "title of a list": (lambda _: Tool("x", title=[]), "title: must be text"),  # type: ignore[arg-type]
-    "limited to a text": (lambda e: e.view().limited("s/do_1"), "tool_ids: a list of ids, not str"),
-    "limited to nothing": (lambda e: e.view().limited(None), "tool_ids: a list of ids"),
-    "showing a list": (lambda e: e.view().showing([True]), r"visible: .* shape \(12,\)"),
-    "showing too few": (lambda e: e.view().showing(np.ones(3, bool)), r"visible: .* \(12,\)"),
+    "limited to a text": (lambda e: e.view().limited_to("s/do_1"), "tools: a list of ids, not str"),
+    "limited to a number": (lambda e: e.view().limited_to(7), "tools: a list of ids"),
+    "limited to too few": (
+        lambda e: e.view().limited_to(np.ones(3, bool)),
+        r"tools: .* \(12,\)",
+    ),
     "recheck of a text": (lambda e: e.view().recheck("s/do_1"), "verdict: the result of `check`"),
     "recheck in a session": (lambda e: e.session().recheck(None), "verdict: the result of `check`"),
-    "among a text": (lambda e: e.view().search_among("x", e.search("do")), "tool_ids: a list"),
+    "among a text": (lambda e: e.view().search_among("x", e.search("do")), "tools: a list"),
     "among of a text": (lambda e: e.view().search_among([], "do"), "selection: the result of"),
     "scopes in a list": (lambda _: State().granted(["a"]), r"state.scopes: \['a'\] is no text"),  # type: ignore[arg-type]
     "empty milestone": (lambda _: State().reached(""), "state.milestones: '' is no text"),

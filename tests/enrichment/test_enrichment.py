@@ -241,7 +241,7 @@ class TestSummaries:
         assert known is not None
         assert known.stale
         assert "Quotient of two numbers" in self.prompt(engine)
-        engine.replace_server("health", [tool], add=True)
+        engine.replace_server("health", [tool])
         assert self.LINE in self.prompt(engine)
 
     def test_a_running_session_follows_an_update(self, tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ class TestSummaries:
         engine = Engine.from_tools(TOOLS[1:], index=index)
         session = engine.session(provider="openai", tools="list", pass_through=0.0)
         session.turn("something")
-        engine.replace_server("health", [TOOLS[0]], add=True)
+        engine.replace_server("health", [TOOLS[0]])
         session.turn("something else")
         assert self.LINE in json.dumps(session.system)
 
@@ -344,10 +344,10 @@ class TestChange:
             fresh = Engine.from_tools(tools, index=settings)
             found = [one.search(ASKED, tier="embed").ids for one in (engine, fresh)]
             assert found[0] == found[1]
-            assert engine._index.example_queries == fresh._index.example_queries
+            assert engine._version.index.example_queries == fresh._version.index.example_queries
             assert np.allclose(
-                sorted(engine._index.dense.values.sum(axis=1)),  # type: ignore[union-attr]
-                sorted(fresh._index.dense.values.sum(axis=1)),  # type: ignore[union-attr]
+                sorted(engine._version.index.dense.index.vectors.sum(axis=1)),  # type: ignore[union-attr]
+                sorted(fresh._version.index.dense.index.vectors.sum(axis=1)),  # type: ignore[union-attr]
                 atol=1e-5,
             )
 

@@ -63,6 +63,14 @@ def test_everything():
             {"profiles": {"a": {"rules": [{"tools": "*", "needs": {"scop": "x"}}]}}},
             "profiles.a.rules: rules.0",
         ),
+        (
+            {
+                "profiles": {
+                    "a": {"rules": [{"tools": "*", "when": {"n": {"over": 1}}, "deny": True}]}
+                }
+            },
+            "profiles.a.rules: rules.0: when: n: no test 'over'",
+        ),
         ({"catalog": ["jira"]}, "catalog: each row needs the keys `name` and `description`"),
         ({"catalog": {"jira": 5}}, "catalog.jira: input should be a valid string, not 5"),
         ({"profiles": {"a": {"token": ""}}}, "profiles.a.token: must be a text that is not empty"),
@@ -103,11 +111,11 @@ def test_tokens():
 
 
 def test_paths_of_the_engine_start_at_the_file_that_has_them(tmp_path: Path) -> None:
-    engine = {"trust": {"pins": "pins.json"}, "decision": "decision.json"}
+    engine = {"trust": {"pins": "pins.json"}, "abstention": "decision.json"}
     config = replace(of(engine=engine), path=tmp_path / "client" / "mcp.json")
     made = read_gateway_settings(config, environment={}, home=HOME)
     assert made.pins == tmp_path / "client" / "pins.json"
-    assert made.engine_config().decision == str(tmp_path / "client" / "decision.json")
+    assert made.engine_config().abstention == str(tmp_path / "client" / "decision.json")
     (tmp_path / "shortlist.json").write_text(json.dumps({"engine": engine}))
     made = read_gateway_settings(config, tmp_path / "shortlist.json", environment={}, home=HOME)
     assert made.pins == tmp_path / "pins.json"

@@ -45,10 +45,13 @@ class TestCallersOwnRules:
         assert engine.after_call(State(), "mail/send").milestones == frozenset()
 
     def test_limited_is_a_limit_more(self) -> None:
-        view = self.engine().view(allowed=["files/*"]).limited(["mail/send", "files/read", "none"])
+        view = (
+            self.engine().view(allowed=["files/*"]).limited_to(["mail/send", "files/read", "none"])
+        )
         assert [tool.id for tool in view.tools()] == ["files/read"]
         assert view.search("send a mail, read a file").ids == ("files/read",)
         assert view.refusal("mail/send").kind == "not_allowed"
+        assert view.exists("mail/send")
 
     @pytest.mark.parametrize(
         ("rule", "concerned"),

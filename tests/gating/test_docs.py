@@ -24,6 +24,7 @@ from shortlist.gating import (
     requires_scope,
 )
 from shortlist.gating.admission import Admission
+from shortlist.gating.argument import read_tests
 from shortlist.gating.condition import parse_condition
 from shortlist.gating.declaration import rule_problems
 
@@ -66,7 +67,8 @@ def refusals() -> dict[str, Admission]:
 
 def test_every_reason_is_produced() -> None:
     produced = refusals()
-    assert table("Reasons") == list(produced)
+    # Those of single calls: `test_call_rules.py`.
+    assert table("Reasons") == [*produced, "argument", "approval"]
     for kind, admission in produced.items():
         refusal = admission.refusal("clock")
         assert refusal is not None
@@ -85,7 +87,9 @@ def test_every_problem_is_found() -> None:
     assert kinds == [[kind] for kind in table("Problems with rules")]
 
 
-FORMS = [form for form in re.findall(r"\| `(\{ \w+ = .*? \})` \|", GATE) if "..." not in form]
+BEFORE_CALLS, ABOUT_CALLS = GATE.split("## Rules about single calls")
+FORMS = re.findall(r"\| `(\{ \w+ = [^.]*? \})` \|", BEFORE_CALLS)
+TESTS_OF_ARGUMENTS = re.findall(r"\| `(\{ \w+ = \{.*? \})` \|", ABOUT_CALLS)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -95,6 +99,16 @@ def test_every_condition_reads_as_written(form: str) -> None:
 
 def test_the_conditions_of_the_table_are_there() -> None:
     assert len(FORMS) == 7
+
+
+def test_the_tests_of_arguments_read_as_written() -> None:
+    tests = [read_tests(tomllib.loads(f"x = {form}")["x"])[0] for form in TESTS_OF_ARGUMENTS]
+    assert [list(test.to_dict()) for test in tests] == [
+        ["above"],
+        ["equals"],
+        ["matches"],
+        ["not_matches"],
+    ]
 
 
 @pytest.mark.parametrize("page", [GATE, VIEWS], ids=["gate", "views"])
@@ -109,10 +123,13 @@ def test_the_examples_run(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_configurations_are_read() -> None:
-    declared, trusting = blocks(GATE, "toml")
+    declared, about_calls, trusting = blocks(GATE, "toml")
     assert Config(**tomllib.loads(trusting)).trust.approved == ("files/read",)
     config = Config(**tomllib.loads(declared))
     assert len(config.gate.rules) == 3
+    [rule] = Config(**tomllib.loads(about_calls)).gate.rules
+    assert rule.approval
+    assert [test.name for test in rule.when] == ["amount", "currency"]
     with pytest.raises(ConfigError, match="no scope"):
         Config(**tomllib.loads(declared.replace('scope = "github:write"', 'scope = "oops"')))
 

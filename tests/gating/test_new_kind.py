@@ -97,7 +97,7 @@ def test_its_failure_grants_nothing(needs: Any) -> None:
     assert refusal is not None
     assert refusal.kind == "predicate_error"
     assert refusal.reason.endswith("calls first; '1' gives no answer")
-    assert refusal.detail["unmet"][0]["error"] == "raised OSError: no count"
+    assert refusal.detail["unmet"][0]["error"] == "gives no answer; the log says why"
 
 
 def test_errors_name_it() -> None:

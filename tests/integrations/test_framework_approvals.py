@@ -24,7 +24,7 @@ MAIL = {"text": "7"}
 ONCE = ("print_contract", MAIL)
 FOUND = ("search_tools", {"query": "transfer money to an account of a bank"})
 TRANSFER = ("transfer_money", MAIL)
-THROUGH_CALL_TOOL = ("call_tool", {"tool": "transfer_money", "arguments": MAIL})
+THROUGH_CALL_TOOL = ("call_tool", {"name": "transfer_money", "arguments": MAIL})
 RICH = State(scopes={"money"})
 IN_BOTH_ORDERS = pytest.mark.parametrize("is_first", [True, False], ids=["before", "after"])
 IN_BOTH_WAYS = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])

@@ -79,7 +79,7 @@ def calling(tool_id: str, arguments: Any, way: str) -> Call:
     """A call as a model writes it that reads of the tool in this way."""
     if way == "list":
         return Call(provider_name(tool_id), arguments)
-    return Call("call_tool", {"tool": tool_id, "arguments": arguments})
+    return Call("call_tool", {"name": tool_id, "arguments": arguments})
 
 
 def answers(conversation: Conversation) -> list[Any]:
@@ -279,7 +279,7 @@ def test_the_test_without_a_model() -> None:
     # The form that the page names for Anthropic.
     session = engine.session("anthropic")
     session.turn("what is new in the feed?")
-    given = {"tool": "web/read_feed", "arguments": {"url": "https://example.org"}}
+    given = {"name": "web/read_feed", "arguments": {"url": "https://example.org"}}
     call = {"type": "tool_use", "id": "call_1", "name": "call_tool", "input": given}
     session.handle({"role": "assistant", "content": [call]}, names["run"])
     assert session.state.called == ("web/read_feed",)

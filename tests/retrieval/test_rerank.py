@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from shortlist.errors import ConfigError, ModelError
-from shortlist.retrieval import Pipeline, Query, Ranking, Run
+from shortlist.retrieval import Pipeline, Query, QueryRun, Ranking
 from shortlist.retrieval.search import stage_guard as guard
 from shortlist.retrieval.search.fusion import ReciprocalRankFusion
 from shortlist.retrieval.search.query_run import BudgetExceeded
@@ -88,8 +88,8 @@ def ranking(count: int) -> Ranking:
     return Ranking(np.arange(count), np.linspace(1, 0, count, dtype=np.float32))
 
 
-def run_with(scorer: RowScorer, deadline: float | None = None) -> Run:
-    return Run(Query("q"), 5, {}, {"model": ModelRerank(lambda: scorer, texts_of)}, deadline)
+def run_with(scorer: RowScorer, deadline: float | None = None) -> QueryRun:
+    return QueryRun(Query("q"), 5, {}, {"model": ModelRerank(lambda: scorer, texts_of)}, deadline)
 
 
 def test_candidates_are_reordered_and_the_rest_keeps_its_order() -> None:
@@ -107,7 +107,7 @@ def test_nothing_to_rerank_loads_nothing() -> None:
     def load() -> RowScorer:
         raise AssertionError
 
-    run = Run(Query("q"), 5, {}, {"model": ModelRerank(load, texts_of)})
+    run = QueryRun(Query("q"), 5, {}, {"model": ModelRerank(load, texts_of)})
     assert len(run.rerank("model", Ranking.empty(), 40)) == 0
 
 
@@ -130,7 +130,7 @@ def test_a_model_is_loaded_once_and_again_only_after_it_failed(
             raise ModelError("weights are missing")
         return RowScorer(descending)
 
-    run = Run(Query("q"), 5, {}, {"model": ModelRerank(load, texts_of)})
+    run = QueryRun(Query("q"), 5, {}, {"model": ModelRerank(load, texts_of)})
     with pytest.raises(ModelError, match="weights are missing"):
         run.rerank("model", ranking(3), 3)
     with pytest.raises(ModelError, match="weights are missing"):
@@ -148,7 +148,7 @@ def test_an_unknown_reranker_lists_what_there_is() -> None:
 
 
 def test_an_unknown_retriever_lists_what_there_is() -> None:
-    run = Run(Query("q"), 5, {"lexical": FixedRetriever([1])}, {})
+    run = QueryRun(Query("q"), 5, {"lexical": FixedRetriever([1])}, {})
     with pytest.raises(ConfigError, match="no retriever 'dense'; use one of: lexical"):
         run.retrieve("dense", 10)
 
@@ -156,8 +156,8 @@ def test_an_unknown_retriever_lists_what_there_is() -> None:
 def test_a_budget_bounds_the_candidates(clock: Clock) -> None:
     scorer = RowScorer(descending, clock, each=5)
     stage = ModelRerank(lambda: scorer, texts_of)
-    stage.rank(Run(Query("q"), 5, {}, {}), np.arange(10))  # learns the cost of one
-    run = Run(Query("q"), 5, {}, {"model": stage}, clock() + 100)
+    stage.rank(QueryRun(Query("q"), 5, {}, {}), np.arange(10))  # learns the cost of one
+    run = QueryRun(Query("q"), 5, {}, {"model": stage}, clock() + 100)
     found = run.rerank("model", ranking(100), 100)
     scored = len(scorer.seen[-1])
     assert 2 <= scored <= 20
@@ -181,11 +181,11 @@ def test_a_budget_too_short_for_two_candidates_is_exceeded(clock: Clock) -> None
 def test_one_slow_call_does_not_shut_a_budgeted_stage_out_for_good(clock: Clock) -> None:
     scorer = RowScorer(descending, clock, each=20)
     stage = ModelRerank(lambda: scorer, texts_of)
-    stage.rank(Run(Query("q"), 5, {}, {}), np.arange(3))
+    stage.rank(QueryRun(Query("q"), 5, {}, {}), np.arange(3))
     scorer.each = 0.0
     refused = 0
     while refused < 200:
-        run = Run(Query("q"), 5, {}, {"model": stage}, clock() + 10)
+        run = QueryRun(Query("q"), 5, {}, {"model": stage}, clock() + 10)
         try:
             run.rerank("model", ranking(50), 40)
             break
@@ -193,16 +193,16 @@ def test_one_slow_call_does_not_shut_a_budgeted_stage_out_for_good(clock: Clock)
             refused += 1
             clock.now += 0.1
     assert 5 < refused < 60
-    run = Run(Query("q"), 5, {}, {"model": stage}, clock() + 200)
+    run = QueryRun(Query("q"), 5, {}, {"model": stage}, clock() + 200)
     run.rerank("model", ranking(50), 40)
 
 
 def test_what_is_too_slow_is_seldom_tried(clock: Clock) -> None:
     scorer = RowScorer(descending, clock, each=20)
     stage = ModelRerank(lambda: scorer, texts_of)
-    stage.rank(Run(Query("q"), 5, {}, {}), np.arange(3))
+    stage.rank(QueryRun(Query("q"), 5, {}, {}), np.arange(3))
     for _ in range(200):
-        run = Run(Query("q"), 5, {}, {"model": stage}, clock() + 2)
+        run = QueryRun(Query("q"), 5, {}, {"model": stage}, clock() + 2)
         with contextlib.suppress(BudgetExceeded):
             run.rerank("model", ranking(50), 40)
     assert len(scorer.seen) < 8
@@ -222,7 +222,7 @@ def test_the_model_reads_the_request_and_the_texts_of_the_rows() -> None:
             return np.array([len(query) * len(text) for text in texts], np.float32)
 
     stage = ModelRerank(Model, lambda rows: ["x" * row for row in rows.tolist()])
-    run = Run(Query("qq"), 5, {}, {"model": stage})
+    run = QueryRun(Query("qq"), 5, {}, {"model": stage})
     found = run.rerank("model", ranking(4), 4)
     assert found.rows.tolist() == [3, 2, 1, 0]
     assert found.scores.tolist() == [6, 4, 2, 0]
@@ -231,7 +231,7 @@ def test_the_model_reads_the_request_and_the_texts_of_the_rows() -> None:
 class TestRun:
     def test_a_stage_is_searched_once_however_often_it_is_asked(self) -> None:
         retriever = FixedRetriever(range(300))
-        run = Run(Query("q"), 10, {"lexical": retriever}, {})
+        run = QueryRun(Query("q"), 10, {"lexical": retriever}, {})
         first = run.retrieve("lexical", 100)
         assert run.retrieve("lexical", 50) is first
         assert retriever.depths == [100]
@@ -240,11 +240,11 @@ class TestRun:
 
     def test_more_hits_than_the_depth_are_retrieved(self) -> None:
         retriever = FixedRetriever(range(300))
-        run = Run(Query("q"), 150, {"lexical": retriever}, {})
+        run = QueryRun(Query("q"), 150, {"lexical": retriever}, {})
         assert len(run.retrieve("lexical", 100)) == 150
 
     def test_placements_are_ranks_from_one_of_every_stage_that_saw_the_row(self) -> None:
-        run = Run(
+        run = QueryRun(
             Query("q"),
             3,
             {"lexical": FixedRetriever([5, 6]), "dense": FixedRetriever([6, 7])},

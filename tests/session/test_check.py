@@ -168,13 +168,13 @@ def test_a_name_of_several_tools_is_not_said_to_be_unknown() -> None:
 def test_call_tool_without_a_tool_is_told_what_it_lacks(engine: Engine, provider: str) -> None:
     session = engine.session(provider)
     session.turn("list mail messages")
-    for arguments in ({}, None, {"name": "mail/list_message"}, {"tool": 7, "arguments": {}}):
+    for arguments in ({}, None, {"tool": "mail/list_message"}, {"name": 7, "arguments": {}}):
         verdict = session.check("call_tool", arguments)
         assert (verdict.status, verdict.called_name) == ("invalid", "call_tool")
         assert "There is no tool" not in verdict.message
-        assert "/tool: expected string" in verdict.message or arguments is None
+        assert "/name: expected string" in verdict.message or arguments is None
         assert "Correct them and call again" in verdict.message
-    assert session.check("call_tool", {"tool": "none", "arguments": {}}).called_name == "none"
+    assert session.check("call_tool", {"name": "none", "arguments": {}}).called_name == "none"
 
 
 def test_the_search_of_the_prompt_is_not_said_to_be_missing(engine: Engine) -> None:

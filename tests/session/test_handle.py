@@ -291,7 +291,7 @@ def test_a_missing_function_is_the_callers_mistake(
     calls = [(f"billing__{name}", SEVEN) for name in ("get_invoice", "approve", "pay")]
     if way == "call_tool":
         calls = [
-            ("call_tool", {"tool": f"billing/{name}", "arguments": SEVEN})
+            ("call_tool", {"name": f"billing/{name}", "arguments": SEVEN})
             for name in ("get_invoice", "approve", "pay")
         ]
     for handle in (
@@ -369,7 +369,7 @@ def test_what_a_tool_returns_becomes_content(
 def test_a_promoted_tool_is_in_the_next_request(engine: Engine) -> None:
     session = engine.session("openai", pass_through=0.0, pool_tokens=0, k=1)
     messages = [*session.turn("show invoice 7").messages]
-    call = ("call_tool", {"tool": "billing/approve", "arguments": SEVEN})
+    call = ("call_tool", {"name": "billing/approve", "arguments": SEVEN})
     messages += session.handle(chat([call]), done)
     assert [message["role"] for message in messages[-2:]] == ["assistant", "tool"]
     assert "input_schema" in messages[-1]["content"]

@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from shortlist import Engine, Rule, State, Tool
 from shortlist.gating import Gate, Provides, after, milestone, not_, requires_scope
 from shortlist.loaders.providers import PROVIDERS
-from shortlist.retrieval import Ranking, Run
+from shortlist.retrieval import QueryRun, Ranking
 from shortlist.session import Session, Turn
 
 _VERBS, _SERVERS = ("list", "read", "delete", "send", "confirm"), ("mail", "Files", "music")
@@ -56,7 +56,7 @@ class Hostile:
     how: int
     fallback: None = None
 
-    def rank(self, run: Run) -> Ranking:
+    def rank(self, run: QueryRun) -> Ranking:
         run.query = replace(run.query, allowed=None)
         count = 40
         rows = {
@@ -196,10 +196,10 @@ class Permissions(RuleBasedStateMachine):
             self.confirmed |= ok and "/confirm_" in tool_id and tool_id in self.tools
             self.look(self.session.result(tool_id, "It is done.", ok=ok))
 
-    @rule(query=st.sampled_from(_WORDS), decide=st.booleans(), k=st.integers(1, 30))
-    def search(self, query, decide, k) -> None:
+    @rule(query=st.sampled_from(_WORDS), abstain=st.booleans(), k=st.integers(1, 30))
+    def search(self, query, abstain, k) -> None:
         view = self.session.view()
-        found = view.search(query, k=k, decide=decide)
+        found = view.search(query, k=k, abstain=abstain)
         assert all(map(self.permitted, found.ids))
         assert len(set(found.ids)) == len(found.ids)
         assert {one.id for one in view.tools()} == set(filter(self.permitted, self.tools))

@@ -90,7 +90,7 @@ def call_of(session: Session, tool_id: str, **arguments: Any) -> Call:
     is_native = name in listed and (session.way != "search" or not session.tools[-1].get("x"))
     if session.way == "list" or (is_native and session.way == "call_tool"):
         return Call(name, arguments)
-    return Call("call_tool", {"tool": tool_id, "arguments": arguments})
+    return Call("call_tool", {"name": tool_id, "arguments": arguments})
 
 
 def run(tool: Tool, arguments: Json) -> str:
@@ -157,7 +157,7 @@ def test_sixty_turns_with_changes(
         replies = []
         if number % 3 == 0:
             replies.append(Reply(calls=[search_call(session, f"{verb} a {thing} of {server}")]))
-        session_call = Call("call_tool", {"tool": tool_id, "arguments": {"id": str(number)}})
+        session_call = Call("call_tool", {"name": tool_id, "arguments": {"id": str(number)}})
         if way != "list":
             replies.append(Reply("I call it.", [session_call]))
         converse(
@@ -192,7 +192,7 @@ def test_requests_only_grow(
         lambda: setattr(session, "state", session.state.granted("delete")),
         lambda: setattr(session, "allowed", WITHOUT_REPORTS_OF_MUSIC),
         lambda: engine.replace_server("mail", tools_of("mail")[2:]),
-        lambda: engine.replace_server("wiki", tools_of("wiki")[:4], add=True),
+        lambda: engine.replace_server("wiki", tools_of("wiki")[:4]),
         lambda: engine.replace_server(
             "files",
             [
@@ -207,7 +207,7 @@ def test_requests_only_grow(
         if number < len(steps):
             step()
         tool_id = f"files/{VERBS[number % 8]}_report"
-        call = Call("call_tool", {"tool": tool_id, "arguments": {"id": "7"}})
+        call = Call("call_tool", {"name": tool_id, "arguments": {"id": "7"}})
         converse(
             session,
             messages,
@@ -229,7 +229,7 @@ def test_parallel_calls_are_all_answered_and_unlock(
     if way == "list":
         share = Call("search_tools", {"query": "share a report of billing"})
     else:
-        share = Call("call_tool", {"tool": "billing/share_report", "arguments": {"id": "1"}})
+        share = Call("call_tool", {"name": "billing/share_report", "arguments": {"id": "1"}})
     wrong = Call("search_tools", {"question": 1})
     calls = [share] if name == "openai_responses" and way == "search" else [share, wrong]
     calls = [

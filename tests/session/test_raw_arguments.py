@@ -73,9 +73,9 @@ def test_line_breaks_inside_a_text_are_read(engine: Engine, tool_id: str) -> Non
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"tool": "mail/list_message", "arguments": {"id": "7"}},
-        '{"tool": "mail/list_message", "arguments": {"id": "7"}}',
-        {"tool": "mail/list_message", "arguments": '{"id": "7"}'},
+        {"name": "mail/list_message", "arguments": {"id": "7"}},
+        '{"name": "mail/list_message", "arguments": {"id": "7"}}',
+        {"name": "mail/list_message", "arguments": '{"id": "7"}'},
     ],
 )
 def test_the_inner_call_of_call_tool_in_any_form(engine: Engine, arguments: object) -> None:
@@ -88,7 +88,7 @@ def test_the_inner_call_of_call_tool_in_any_form(engine: Engine, arguments: obje
 
 @pytest.mark.parametrize(
     ("arguments", "path"),
-    [('{"tool": "mail/list_mess', ""), ("", "/tool"), ({"tool": 7}, "/tool"), ([], "")],
+    [('{"name": "mail/list_mess', ""), ("", "/name"), ({"name": 7}, "/name"), ([], "")],
 )
 def test_a_call_of_call_tool_without_a_tool_is_invalid(
     engine: Engine, arguments: object, path: str

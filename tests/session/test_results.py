@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -104,16 +103,6 @@ def test_what_was_offered_with_another_definition_is_offered_again_before_it_pas
     assert verdict.status == "promoted"
     assert verdict.to_dict()["description"] == "It does something else now"
     assert session.check(first, {"id": "1"}).passed
-
-
-def test_event_loops_have_their_own_verbs(engine: Engine) -> None:
-    async def steps() -> None:
-        session = engine.session(must_offer=False)
-        assert (await session.aturn("list mail messages")).number == 1
-        assert (await session.acheck("mail/list_message", {"id": "1"})).passed
-        assert (await session.aresult("mail/list_message", "x")).ok
-
-    asyncio.run(steps())
 
 
 def test_a_call_is_recorded_without_a_turn(fresh_engine: Callable[..., Engine]) -> None:

@@ -325,7 +325,7 @@ class _Decider:
 
 def _deciding(engine: Engine, decider: _Decider) -> Engine:
     """An engine over the same index with another decision."""
-    made = Engine(engine._builder, engine._builder.begin(engine.catalog, engine._index))
+    made = Engine(engine._builder, engine._builder.begin(engine.catalog, engine._version.index))
     made._decider = decider
     return made
 
@@ -338,13 +338,13 @@ def test_a_turn_has_the_probability_of_its_decision(engine: Engine) -> None:
 def test_a_turn_offers_no_tool_below_the_threshold(engine: Engine, tools: list[Tool]) -> None:
     best, *others = engine.search("list the mail messages").hits
     limit = (best.score + others[0].score) / 2
-    strict = Engine.from_tools(tools, tiers={"lexical": {"threshold": limit}}, decision="off")
+    strict = Engine.from_tools(tools, tiers={"lexical": {"threshold": limit}}, abstention="off")
     turn = strict.session(k=10, tier="lexical").turn("list the mail messages")
     assert turn.ids == (best.id,)
     assert turn.dropped >= len(others)
     assert not turn.abstained
     # Its name is never dropped, however high the threshold.
-    never = Engine.from_tools(tools, tiers={"lexical": {"threshold": 1e9}}, decision="off")
+    never = Engine.from_tools(tools, tiers={"lexical": {"threshold": 1e9}}, abstention="off")
     session = never.session(k=10, tier="lexical")
     nothing = session.turn("list the mail messages")
     assert nothing.abstained

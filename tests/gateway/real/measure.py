@@ -120,7 +120,7 @@ async def _search(real: Real, front: Any) -> dict[str, Any]:
     engine = Engine.from_tools(tools)
 
     async def library(at: int) -> object:
-        return engine.view().search(queries[at * 7 % len(queries)], k=8, decide=True)
+        return engine.view().search(queries[at * 7 % len(queries)], k=8, abstain=True)
 
     async def gateway(at: int) -> object:
         return await front.call("search_tools", {"query": queries[at * 7 % len(queries)]})
