@@ -234,6 +234,7 @@ class Searcher:
             missing_stages=index.missing_stages,
             extra_rows=extra_row_count(index.copies),
             joint_search=index.joint_search,
+            tools=index.built_tools,
         )
 
     def _ranked(

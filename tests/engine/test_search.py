@@ -59,7 +59,7 @@ def test_each_hit_says_where_each_stage_placed_it(engine: Engine) -> None:
         "rerank": {"lexical", "dense", "fusion", "rerank"},
     }
     for tier, stages in expected.items():
-        answer = engine.search("create an issue", tier=tier, k=5)
+        answer = engine.search("write an issue", tier=tier, k=5)
         assert set(answer.hits[0].stages) == stages
         assert stages <= set(answer.timings)
         alone = {"lexical": "lexical", "embed": "dense", "rerank": "rerank"}
