@@ -21,6 +21,7 @@ from .processes import ProcessGuard
 from .retrieval import Selection, Strategy
 from .retrieval.search.explanation import Explanation
 from .retrieval.search.searcher import Searcher
+from .retrieval.selection import NEAREST_HITS
 
 if TYPE_CHECKING:
     from .decision import Decider
@@ -191,7 +192,7 @@ class View:
                 process. If time is short, the reranker scores fewer candidates, a cheaper tier
                 runs, or an unfinished stage is left out. `tier_reason` explains it.
             abstain: whether to abstain if no tool fits. The answer then has no hits, and
-                `abstained` and `reason` are set. If False, the hits are only ranked.
+                `abstained`, `reason` and `nearest` are set. If False, the hits are only ranked.
 
         Raises:
             RequestError: the query is empty, an argument is of the wrong type or out of range, or
@@ -236,6 +237,7 @@ class View:
         return replace(
             selection,
             hits=() if selection.abstained else selection.hits[:limit],
+            nearest=selection.hits_and_dropped[:NEAREST_HITS] if selection.abstained else (),
             dropped=selection.dropped[: max(0, limit - len(selection.hits))],
             fits=decision.fits,
             total_ms=(perf_counter() - start) * 1e3,

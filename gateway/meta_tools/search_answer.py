@@ -11,7 +11,7 @@ from ...catalog import Tool
 from ...catalog.tool_document import embedding_text
 from ...errors import RequestError
 from ...loaders.levels import Level, compact_signature, definition_text, signature
-from ...loaders.summaries import Summaries, shared_summaries
+from ...loaders.summaries import Summaries, no_tool_text, shared_summaries
 from ...retrieval import Hit, Selection
 from ...session.conversation_search import HITS_PER_SEARCH, search_message
 from ...session.intents import parts_of_message
@@ -32,7 +32,6 @@ _MAX_SIGNATURE_CHARS, _MAX_ARGUMENT_CHARS, _MAX_SHORT_SUMMARY_CHARS = 300, 80, 5
 _MAX_OTHER_TOOLS = 6
 #: Most words in the note about words of a query that no hit has.
 _MAX_UNMATCHED_WORDS = 8
-_NO_TOOL_NOTE = "No tool fits: answer without a tool, or search again in other words."
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,9 @@ def search_content(view: View, parts: Sequence[RequestPart], detail: str | None)
             fields = tool_fields(hit.tool, level, summaries, is_short=detail is None)
             rows.append({"name": hit.id, **label, **fields})
         if not part.selection.hits:
-            notes.append(f"No tool fits: {part.query}" if len(parts) > 1 else _NO_TOOL_NOTE)
+            nearest = [hit.tool for hit in part.selection.nearest]
+            query = part.query if len(parts) > 1 else None
+            notes.append(no_tool_text(nearest, summaries, query))
         if part.hits and (unmatched := unmatched_words(part.query, part.hits)):
             notes.append(f"No tool above has these words: {', '.join(unmatched)}.")
     notes += _other_tools(view, parts)
