@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import combinations, compress
 from typing import NamedTuple, Self
 
@@ -60,7 +60,7 @@ class _NameMatch(NamedTuple):
         return cls(len(terms & names), len(words & name_words) / len(name_words))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Names:
     """Rows of a catalog version by id and by name.
 
@@ -132,6 +132,11 @@ class Names:
         all_ids = list(self.rows)
         all_ids[was] = [tool.id for tool in now[is_now]]
         return type(self)(dict(zip(all_ids, rows, strict=True)), *tables, present)
+
+    @cached_property
+    def _first_terms(self) -> frozenset[str]:
+        """The terms in the keys of `by_name_terms`."""
+        return frozenset(term for key in self.by_name_terms for term in key.split())
 
     def rows_in_id_order(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
         """The rows of a mask that have a tool, in order of tool id, shape (m,)."""
@@ -206,7 +211,7 @@ class Names:
         """Permitted rows whose names have only these terms."""
         return [
             row
-            for pair in combinations(sorted(terms), _MIN_NAME_TERMS)
+            for pair in combinations(sorted(terms & self._first_terms), _MIN_NAME_TERMS)
             for tool_id in self.by_name_terms.get(" ".join(pair), ())
             if terms_of_name(tools[row := self.rows[tool_id]].name) <= terms
             and (allowed is None or allowed[row])

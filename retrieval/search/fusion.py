@@ -80,13 +80,16 @@ class LinearFusion:
             much as 0.006 of cosine, and up to 0.015 if the best row by words has all terms of the
             query. If it has half of them, it also stays among the first five. These numbers were
             chosen on development sets of queries for real servers (ADR 30).
+
+    Attributes:
+        reads_coverage: whether it reads `Ranking.best_covers`.
     """
 
     Settings = LinearSettings
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
         self._given = dict(weights or {})
-        self._weighs_by_words = weights is None
+        self.reads_coverage = weights is None
         if any(weight < 0 for weight in self._given.values()):
             raise ConfigError(f"fusion: weights ({self._given}) must not be negative")
 
@@ -94,7 +97,7 @@ class LinearFusion:
         """Every row of any ranking with its fused score, best first, ties by row."""
         _check_stages(self._given, rankings)
         weights = self._given
-        lexical = rankings.get("lexical") if self._weighs_by_words else None
+        lexical = rankings.get("lexical") if self.reads_coverage else None
         covered = (lexical and lexical.best_covers) or 0.0
         if lexical is not None:
             weights = {"lexical": _LOWEST_WEIGHT + _ADDED_WEIGHT * covered**_COVERED_POWER}

@@ -150,7 +150,8 @@ class QueryRun:
         """Merge several rankings into one. A lexical one says how much of the query it covers."""
         with self._recorded("fusion"):
             lexical, terms = rankings.get("lexical"), query_terms(self.query.text)
-            if lexical is not None and len(lexical) and terms and self.tools:
+            reads_coverage = getattr(fusion, "reads_coverage", False)
+            if reads_coverage and lexical is not None and len(lexical) and terms and self.tools:
                 covered = definition_terms(self.tools[lexical.rows[0]]).intersection(terms)
                 covering = replace(lexical, best_covers=len(covered) / len(terms))
                 rankings = {**rankings, "lexical": covering}
