@@ -34,6 +34,7 @@ from .view import View
 
 if TYPE_CHECKING:
     from .decision import Decider
+    from .gating.condition import Mask
     from .loaders import DefinitionSource
     from .loaders.providers import Way
     from .retrieval.search.explanation import Explanation
@@ -612,6 +613,7 @@ class Engine:
         allowed: Iterable[str] | None = None,
         votes: Votes | None = None,
         rules: Gate | None = None,
+        visible: Callable[[Index], Mask | None] | None = None,
     ) -> View:
         """The tools that one caller may use now, to search them and to check calls.
 
@@ -621,6 +623,8 @@ class Engine:
                 absent. Globs match exactly, letter case included.
             votes: votes of servers on their own tools for this turn.
             rules: further rules for this caller. The rules of the engine must hold too.
+            visible: function that gives the rows of a catalog version that exist for the caller, as
+                in `View.limited_to`; all rows when absent.
 
         Raises:
             RequestError: an argument of the wrong type.
@@ -631,9 +635,18 @@ class Engine:
             >>> engine.view(allowed=["billing/*"]).permits("billing/list_invoices")
             True
         """
+        if visible is not None and not callable(visible):
+            raise RequestError(f"visible: a function, not {type(visible).__name__}")
         version = self._present_version()
         keeper = self._gatekeeper.with_rules(rules)
-        admission = keeper.admission(version.index, version.quarantine, state, allowed, votes)
+        admission = keeper.admission(
+            version.index,
+            version.quarantine,
+            state,
+            allowed,
+            votes,
+            visible=None if visible is None else visible(version.index),
+        )
         return View(admission, version.searcher, version.decider)
 
     def session(

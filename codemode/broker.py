@@ -48,7 +48,7 @@ class CallChecks(Protocol):
 
 
 #: Calls a tool: returns its result as JSON, or raises `ToolCallError` with the tool's error
-#: message, or `CallRefusedError` if the call is not permitted any more.
+#: message and the outcome, or `CallRefusedError` if the call is not permitted any more.
 CallTool = Callable[[Tool, Mapping[str, Any]], Awaitable[Any]]
 
 
@@ -62,7 +62,8 @@ class CallRecord:
         ms: milliseconds from the check to the end.
         result_chars: characters of the result as JSON.
         may_have_changed: whether the tool was called and is not read-only.
-        status: `ok`, `tool_error`, `server_error`, `cancelled`, or why it was not called.
+        status: `ok`, `tool_error`, `server_error`, `no_answer`, `cancelled`, or why it was not
+            called.
         arguments: arguments of the call.
     """
 
@@ -182,6 +183,10 @@ class Broker:
         except asyncio.CancelledError:
             ok = None
             raise
+        except Exception:
+            if running_call.status == "no_answer" and running_call.may_have_changed:
+                ok = None
+            raise
         finally:
             # Each call that passed the check is reported, with any outcome.
             recorded = asyncio.to_thread(self._checks.record_call, tool.id, ok=ok)
@@ -255,7 +260,9 @@ class Broker:
             running_call.may_have_changed = False
             raise self._refused(running_call, name, error.verdict) from None
         except ToolCallError as error:
-            running_call.status = "tool_error"
+            running_call.status = "tool_error" if error.outcome == "failed" else error.outcome
+            if error.outcome == "not_sent":
+                running_call.may_have_changed = False
             raise RuntimeError(f"{name}: {str(error)[:_MAX_ERROR_CHARACTERS]}") from None
         except Exception as error:  # noqa: BLE001 - the function is the user's
             # Its text is for whoever runs the host: it may hold paths, addresses or keys.

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..config import SessionConfig
-from ..decision.decider import judge_selection
+from ..decision.decider import judge_selection, threshold_decision
 from ..retrieval import Hit
 from ..retrieval.selection import NEAREST_HITS
 from ..text import search_terms
@@ -58,7 +58,7 @@ def choose_offer(results: SearchResults, view: View | None, k: int) -> Offer:
     hits, dropped = results.merged_selection.hits, len(results.merged_selection.dropped)
     nearest = results.merged_selection.hits_and_dropped[:NEAREST_HITS]
     if not hits:
-        reason = results.judged_selection.reason or "the search found no tool"
+        reason = threshold_decision(results.judged_selection).reason or "the search found no tool"
         return Offer((), True, reason, dropped=dropped, nearest=nearest)
     if view is None:
         return Offer(hits[:k], False, dropped=dropped)

@@ -43,6 +43,7 @@ LAYERS = (
     ("lab",),
     ("cli",),
     ("lab.commands",),
+    ("packaging",),
 )
 _LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 

@@ -23,7 +23,7 @@ from shortlist.config import (
     TierConfig,
     TrustConfig,
 )
-from shortlist.gateway.connections.server_spec import ServerSpec, ToolFilter
+from shortlist.gateway.connections.server_spec import LoginSettings, ServerSpec, ToolFilter
 from shortlist.gateway.profiles.gateway_settings import (
     CodeSettings,
     GatewaySettings,
@@ -49,9 +49,22 @@ _GATEWAY = {
     "shortlist.profiles.NAME.votes": VoteSettings,
     "shortlist.code": CodeSettings,
 }
-_SERVER = {"mcpServers.NAME": ServerSpec, "mcpServers.NAME.tools": ToolFilter}
+_SERVER = {
+    "mcpServers.NAME": ServerSpec,
+    "mcpServers.NAME.oauth": LoginSettings,
+    "mcpServers.NAME.tools": ToolFilter,
+}
 #: Keys of a server's entry whose field has another name.
-_KEYS = {"transport": "type", "env_file": "envFile"}
+_KEYS = {
+    "transport": "type",
+    "env_file": "envFile",
+    "login": "oauth",
+    "client_id": "clientId",
+    "client_secret": "clientSecret",
+    "callback_port": "callbackPort",
+    "redirect_uri": "redirectUri",
+    "client_metadata_url": "clientMetadataUrl",
+}
 #: Commands of the page about the gateway, and of the page about measuring; others are on the first.
 _GATEWAY_COMMANDS = {
     "serve",

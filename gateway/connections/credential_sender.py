@@ -54,7 +54,8 @@ class ServerAddress(NamedTuple):
 
     def is_upgraded_to(self, other: ServerAddress) -> bool:
         """Whether the other is the same host with encryption."""
-        return self == (("http", other.host, 80)) and other == (("https", self.host, 443))
+        schemes_and_ports = (self.scheme, self.port, other.scheme, other.port)
+        return self.host == other.host and schemes_and_ports == ("http", 80, "https", 443)
 
 
 def url_without_user(url: str) -> str:

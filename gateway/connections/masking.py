@@ -17,12 +17,15 @@ MASK = "***"
 #: Keys whose values are shown; every other text is masked.
 _SHOWN_KEYS = frozenset(
     "type transport command path openapi cwd working_dir source description deferTools "
-    "bearer_token_env_var envFile env_file".split()
+    "bearer_token_env_var envFile env_file clientId client_id".split()
 )
 #: Keys whose lists of texts are names.
 _KEYS_WITH_NAMES = frozenset(
     "tools allow deny includeTools excludeTools enabled_tools disabled_tools disabledTools "
-    "env_vars autoApprove alwaysAllow".split()
+    "env_vars autoApprove alwaysAllow scopes".split()
+)
+_ADDRESS_KEYS = frozenset(
+    "url httpUrl serverUrl redirectUri callback_url clientMetadataUrl client_metadata_url".split()
 )
 _SECRET_FLAG = re.compile(r"token|key|secret|passw|pwd|auth|cred|header|bearer|cookie|dsn", re.I)
 _REFERENCE = re.compile(r"\$?\{[^{}]*\}|\$[A-Z][A-Z0-9_]*")
@@ -40,7 +43,7 @@ def masked_entry(entry: Any, key: str = "") -> Any:
     """
     if isinstance(entry, Mapping):
         # Users choose the names inside `env` and `headers`: there, `command` may contain a secret.
-        has_fixed_keys = key in ("", "command", "tools")
+        has_fixed_keys = key in ("", "command", "tools", "oauth")
         return {
             name: masked_entry(value, str(name) if has_fixed_keys else key)
             for name, value in entry.items()
@@ -52,10 +55,10 @@ def masked_entry(entry: Any, key: str = "") -> Any:
     if isinstance(entry, bool) or entry is None:
         return entry
     if not isinstance(entry, str):
-        return entry if re.search("timeout", key) else MASK
+        return entry if re.search("timeout|[pP]ort$", key) else MASK
     if key in _SHOWN_KEYS or _REFERENCE.fullmatch(entry):
         return entry
-    if key in ("url", "httpUrl", "serverUrl"):
+    if key in _ADDRESS_KEYS:
         return entry if _is_plain_address(entry) else f"{address_without_secrets(entry)}/{MASK}"
     return MASK
 
@@ -127,6 +130,8 @@ def redacted(text: str, spec: ServerSpec) -> str:
 
 def _secrets(spec: ServerSpec) -> Iterator[str]:
     values = [*spec.revealed_env().values(), *spec.revealed_headers().values()]
+    if spec.login.client_secret is not None:
+        values.append(spec.login.client_secret.get_secret_value())
     # Of `Bearer TOKEN`, a message may quote only the token.
     values += [word for value in spec.revealed_headers().values() for word in value.split()]
     previous_arguments = ["", *spec.args]

@@ -26,6 +26,7 @@ from mcp.shared.memory import create_client_server_memory_streams
 from ... import __version__
 from ...catalog import Tool, read_tools
 from ...catalog.operation import Operation
+from ...catalog.readers.openapi_request import READING_METHODS
 from ...catalog.request_body import is_json
 from ...errors import CatalogError, OperationError
 from ...untrusted import MAX_LOOP_CHARS, MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES
@@ -158,17 +159,20 @@ class OpenApiServer:
         if operation is None:
             return _error_result(f"{self._spec.name} has no operation {params.name!r:.200}")
         start, line = monotonic(), f"{operation.method} {operation.path:.200}"
+        result: types.CallToolResult | MCPError
         try:
             request = self._request(operation, params.arguments or {})
             result, status = await self._send(request)
         except OperationError as error:
             result, status = _error_result(str(error)), "not sent"
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-            result, status = self._failure_result(line, error), type(error).__name__
+            result, status = self._failure(operation, line, error), type(error).__name__
         milliseconds = (monotonic() - start) * 1e3
         await anyio.to_thread.run_sync(
             self._write_log, f"{line} {status} {milliseconds:.0f} ms\n".encode()
         )
+        if isinstance(result, MCPError):
+            raise result
         return result
 
     def _write_log(self, line: bytes) -> None:
@@ -235,12 +239,17 @@ class OpenApiServer:
         except DamagedTextError as error:
             return _error_result(f"the server gave an answer of {error}")
 
-    def _failure_result(self, line: str, error: Exception) -> types.CallToolResult:
-        """The result of a request without an answer."""
+    def _failure(
+        self, operation: Operation, line: str, error: Exception
+    ) -> types.CallToolResult | MCPError:
+        """The result of a request without an answer; an error if it may have had an effect."""
         reason = redacted(str(error) or type(error).__name__, self._spec)[:_MAX_ERROR_CHARS]
-        sent = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
-        unknown = "; it is not known whether the call had an effect" if sent else ""
-        return _error_result(f"{line}: no answer of server {self._spec.name!r}: {reason}{unknown}")
+        text = f"{line}: no answer of server {self._spec.name!r}: {reason}"
+        is_unsent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+        if is_unsent or operation.method in READING_METHODS:
+            return _error_result(f"{text}; try again, or use another tool")
+        effect = "it is not known whether the call had an effect: check that before you call again"
+        return MCPError(types.INTERNAL_ERROR, f"{text}; {effect}")
 
 
 class _DocumentTools:

@@ -40,8 +40,8 @@ def transport_over(processes: RunningProcesses, *, auth: FindLogin | None = None
 
     Args:
         processes: record of the running processes.
-        auth: function that returns what adds credentials to requests; by default the login in the
-            keyring.
+        auth: function that returns what adds credentials to requests; by default the
+            stored login.
     """
 
     def open_transport(
@@ -53,9 +53,9 @@ def transport_over(processes: RunningProcesses, *, auth: FindLogin | None = None
         if spec.transport == "openapi":
             return _masked(openapi_transport(spec, log, mask), mask)
         has_own_credentials = any(name.lower() == "authorization" for name in spec.headers)
-        login = None if has_own_credentials else (auth or _stored_login)(spec)
+        find_login = _no_login if has_own_credentials else auth or _stored_login
         open_stream = _open_sse if spec.transport == "sse" else _open_http
-        return _masked(open_stream(spec, mask, login), mask)
+        return _masked(open_stream(spec, mask, find_login), mask)
 
     return open_transport
 
@@ -118,20 +118,24 @@ class _MaskedReader:
         return SessionMessage(masked, item.metadata)
 
 
+def _no_login(_: ServerSpec) -> None:
+    """For a server whose configured header is its login."""
+
+
 def _stored_login(spec: ServerSpec) -> httpx2.Auth | None:
     from .oauth import stored_login_auth
 
     try:
         return stored_login_auth(spec)
     except (ConfigError, MissingExtraError) as error:
-        # Without a keyring there are no logins.
+        # Without a secret store there are no logins.
         _LOG.info("server %r: no login is used: %s", spec.name, error)
         return None
 
 
 @asynccontextmanager
 async def _open_sse(
-    spec: ServerSpec, mask: CredentialMask, auth: httpx2.Auth | None
+    spec: ServerSpec, mask: CredentialMask, find_login: FindLogin
 ) -> AsyncIterator[TransportStreams]:
     import httpx2
     from mcp.client.sse import sse_client
@@ -140,12 +144,15 @@ async def _open_sse(
 
     # Between calls the stream has no data. So only the start and posts have a time limit.
     timeout = httpx2.Timeout(spec.start_timeout_s, read=None)
+    # In a thread: a keyring may wait, and the key of a file of secrets takes a quarter second.
+    auth = await anyio.to_thread.run_sync(find_login, spec)
     with _convert_unauthorized(spec) as record_unauthorized:
         async with (
             _block_ended_by_flood() as end_by_flood,
             sse_client(
                 url_without_user(spec.url or ""),
-                httpx_client_factory=lambda **_: http_client(
+                # The SDK gives the factory headers, time limits and a login; it has its own.
+                httpx_client_factory=lambda **_: http_client(  # type: ignore[arg-type]
                     spec,
                     mask,
                     timeout=timeout,
@@ -160,7 +167,7 @@ async def _open_sse(
 
 @asynccontextmanager
 async def _open_http(
-    spec: ServerSpec, mask: CredentialMask, auth: httpx2.Auth | None
+    spec: ServerSpec, mask: CredentialMask, find_login: FindLogin
 ) -> AsyncIterator[TransportStreams]:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
@@ -169,6 +176,8 @@ async def _open_http(
 
     # An answer may take as long as the call, which has its own limit.
     timeout = httpx2.Timeout(spec.start_timeout_s, read=None)
+    # In a thread: a keyring may wait, and the key of a file of secrets takes a quarter second.
+    auth = await anyio.to_thread.run_sync(find_login, spec)
     with _convert_unauthorized(spec) as record_unauthorized:
         async with (
             _block_ended_by_flood() as end_by_flood,

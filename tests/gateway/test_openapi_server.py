@@ -267,6 +267,28 @@ async def test_a_host_that_is_gone_is_an_error_that_says_whether_anything_was_se
             assert not (await call(fleet, "billing/list_invoices")).is_error
 
 
+async def test_a_request_without_an_answer_may_have_had_an_effect_unless_it_reads(tmp_path):
+    async def close(stream):
+        async with stream:
+            await stream.receive()
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    address = f"http://127.0.0.1:{listener.extra(anyio.abc.SocketAttribute.local_port)}"
+    async with (
+        listener,
+        running(tmp_path, billing(address)) as fleet,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(listener.serve, close)
+        read = await call(fleet, "billing/list_invoices")
+        assert read.is_error
+        assert "try again, or use another tool" in text_of(read)
+        given = {"id_in_path": "7", "amount": 9.5}
+        with pytest.raises(UpstreamError, match="not known whether the call had an effect"):
+            await call(fleet, "billing/create_invoice", **given)
+        group.cancel_scope.cancel()
+
+
 async def test_content_of_other_types(tmp_path, service):
     async with running(tmp_path, billing(service)) as fleet:
         (picture,) = (await call(fleet, "billing/picture")).content
