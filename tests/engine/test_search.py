@@ -210,7 +210,8 @@ class TestAllowed:
     ) -> None:
         ids = [tool.id for tool in engine.catalog]
         allowed = data.draw(st.sets(st.sampled_from(ids), max_size=60))
-        query = data.draw(st.sampled_from(QUERIES))
+        # A query that may ask for destruction: no tool takes the place of one that destroys.
+        query = f"{data.draw(st.sampled_from(QUERIES))} or delete it"
         for tier in ("lexical", "embed"):
             full = engine.search(query, tier=tier, k=100).ids
             found = engine.view(allowed=allowed).search(query, tier=tier, k=5).ids
