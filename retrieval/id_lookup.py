@@ -57,7 +57,7 @@ class _NameMatch(NamedTuple):
         """The match of a tool with a query's terms and words."""
         names = terms_of_name(tool.name) | terms_of_name(tool.server or "")
         name_words = set(_as_words(tool.name).split())
-        return cls(len(terms & names), len(words & name_words) / len(name_words))
+        return cls(len(terms & names), len(words & name_words) / max(1, len(name_words)))
 
 
 @dataclass(frozen=True, eq=False)

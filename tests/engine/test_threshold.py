@@ -18,7 +18,7 @@ from shortlist.gating.votes import Votes
 from .conftest import Models
 
 MakeEngine = Callable[..., Engine]
-QUERY = "create an issue on the board"
+QUERY = "write an issue on the board"
 
 
 def limit_after(engine: Engine, tier: str, kept: int) -> float:
