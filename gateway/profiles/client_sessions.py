@@ -140,10 +140,14 @@ class ClientSession:
         """The tools that a user interface in the client may call now."""
         return self.profile_views.view(self.session.state, votes=self.votes, with_app_tools=True)
 
-    def check(self, name: str, arguments: object, *, by_script: bool = False) -> Verdict:
+    def check(
+        self, name: str, arguments: object, *, by_script: bool = False, approved: bool = False
+    ) -> Verdict:
         """The verdict on a call; see `Session.check`."""
         return self._change(
-            lambda: self.session.check(name, arguments, votes=self.votes, by_script=by_script)
+            lambda: self.session.check(
+                name, arguments, votes=self.votes, by_script=by_script, approved=approved
+            )
         )
 
     def record_call(self, tool_id: str, *, ok: bool | None) -> None:
