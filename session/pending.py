@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any
 from uuid import uuid4
 
 from ..catalog import Tool
@@ -145,21 +145,24 @@ def shows_same_call(row: Mapping[str, Any], request: ApprovalRequest) -> bool:
     )
 
 
-def checked_decisions(
-    pending: Mapping[str, Any], decisions: object
-) -> dict[str, Literal[True, False]]:
+def checked_decisions(progress: CallProgress, decisions: object) -> dict[str, bool]:
     """The decisions about waiting calls, without those that are made later.
 
+    A decision about a call that waits no longer is left out: a program that stopped gives it again.
+
     Raises:
-        RequestError: it is no mapping of ids of waiting calls to True, False or `later`.
+        RequestError: it is no mapping of ids of calls to True, False or `later`.
     """
-    ids = [row["id"] for row in pending["waiting"]]
-    expected = f"decisions: a mapping of {', '.join(map(repr, ids))} to True, False or 'later'"
+    ids = [row["id"] for row in progress.waiting.values()]
+    expected = f"decisions: a mapping of {', '.join(ids)} to True, False or 'later'"
     if not isinstance(decisions, Mapping):
         raise RequestError(f"{expected}, not {type(decisions).__name__}")
+    all_ids = [progress.decision_id(place) for place in range(len(progress.reply.calls))]
     for call_id, decision in decisions.items():
-        if call_id not in ids:
-            raise RequestError(f"{expected}; no call {call_id!r:.80} waits")
+        if call_id not in all_ids:
+            raise RequestError(f"{expected}; the reply has no call {call_id!r:.80}")
         if not isinstance(decision, bool) and decision != "later":
             raise RequestError(f"{expected}; of {call_id!r:.80} it is {decision!r:.80}")
-    return {call_id: decision for call_id, decision in decisions.items() if decision != "later"}
+    return {
+        call_id: decisions[call_id] for call_id in ids if decisions.get(call_id) in (True, False)
+    }

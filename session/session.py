@@ -1092,12 +1092,13 @@ class Session:
                 )
             if self._is_finishing:
                 raise RequestError("pending: this reply is being finished in another thread")
+            progress = CallProgress.of(waiting)
             handler = ReplyHandler(
                 self,
-                CallProgress.of(waiting),
+                progress,
                 run,
                 parallel=parallel,
-                decisions=checked_decisions(waiting, decisions),
+                decisions=checked_decisions(progress, decisions),
                 note_start=note_start,
             )
             self._is_finishing = True
