@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test coverage quick test-long lint fix bench tables clean
+.PHONY: demo dist test coverage quick test-long lint fix bench tables clean
 
 demo: $(VENV)/.core
 	$(BIN)/shortlist demo
@@ -30,6 +30,10 @@ quick: $(VENV)/.dev
 # Real servers and clients, kept in $$XDG_CACHE_HOME/shortlist-tests; names what it cannot install.
 test-long: $(VENV)/.dev
 	$(BIN)/python -m pytest -m long
+
+# Everything that a release publishes, in dist/; see docs/releasing.md.
+dist: $(VENV)/.dev
+	$(BIN)/python packaging/make_dist.py $(if $(OWNER),--owner $(OWNER))
 
 lint: $(VENV)/.dev $(VENV)/lint/shortlist
 	$(BIN)/ruff check .

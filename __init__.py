@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # at the exit of a fork. Only this variable, set before the import, prevents it; "0" allows it.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _MODULE_OF_NAME = {
     "Catalog": ".catalog",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from types import EllipsisType
@@ -21,7 +21,7 @@ from .gating.gatekeeper import Gatekeeper
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
 from .indexing.background import BackgroundBuild, BuildProgress
-from .indexing.build import Progress
+from .indexing.build import Build, Progress
 from .indexing.builder import Builder
 from .indexing.configured_tiers import rerankers, thresholds
 from .processes import GuardedLock, paused_gc, return_freed_memory
@@ -29,13 +29,12 @@ from .retrieval import Selection, Strategy
 from .retrieval.catalog_index import Index
 from .retrieval.search.searcher import Searcher
 from .retrieval.search.tiers import Tiers
-from .retrieval.store.vectors import Vectors
 from .retrieval.store.versions import folder_of, saved_settings
 from .view import View
 
 if TYPE_CHECKING:
     from .decision import Decider
-    from .indexing.stored_build import AnyBuild
+    from .gating.condition import Mask
     from .loaders import DefinitionSource
     from .loaders.providers import Way
     from .retrieval.search.explanation import Explanation
@@ -44,6 +43,27 @@ if TYPE_CHECKING:
     from .trust import Flag
 
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineVersion:
+    """What answers a request: one catalog version, with all that must fit it.
+
+    An engine replaces the whole at once, so no request meets parts of two versions.
+
+    Args:
+        index: the tools and the stages built over them.
+        quarantine: the quarantined tools.
+        encoder: fingerprint of the encoder of the index; None without one.
+        searcher: has the thresholds for the scores of this encoder.
+        decider: the calibration for this encoder; None if the decision is off.
+    """
+
+    index: Index
+    quarantine: Quarantine
+    encoder: str | None
+    searcher: Searcher
+    decider: Decider | None
 
 
 class Engine:
@@ -74,7 +94,7 @@ class Engine:
     def __init__(
         self,
         builder: Builder,
-        build: AnyBuild,
+        build: Build,
         quarantined: Mapping[str, str] | None = None,
         folder: Path | None = None,
         *,
@@ -93,35 +113,30 @@ class Engine:
             builder.strategies(), config.default_tier, has_reranker=config.has_reranker
         )
         self._gatekeeper = Gatekeeper(config.gate)
-        # The searcher and the decider are for one encoder, which is known once it is loaded.
-        self._encoder: str | None = None
-        self._decider = decider_for(config.abstention, None, rerankers(config))
-        self._searcher = Searcher(self._tiers, config.k, thresholds(config, self._decider))
         # The newest catalog, and the build of its index while that is not done.
-        self._catalog = build.catalog
-        self._build: AnyBuild | None = build
+        self._catalog = build.version.catalog
+        self._build: Build | None = build
         self._tools_to_encode = build.tools_to_encode
-        # One thread at a time builds, and one replaces the newest catalog. A request reads, and a
-        # change replaces, the version and its quarantine together.
+        # One thread at a time builds, and one replaces the newest catalog.
         self._build_lock = GuardedLock("engine")
         self._update_lock = GuardedLock("engine")
         self._version_lock = GuardedLock("engine")
         self._background = BackgroundBuild(WeakMethod(self._step))
         if wait or not builder.build_runs_model:
-            while build.encode_some(progress) is not None:
+            while build.encode_some(progress):
                 pass
             index = builder.finish(build)
         else:
             index = builder.make_provisional(build)
-        self._trusted_pin_ages = build.trusted_pin_ages
-        self._quarantine = Quarantine(quarantined)
-        self._publish(index, flags=builder.flags(self._catalog))
+        self._trusted_pin_ages = build.version.trusted_pin_ages
+        quarantine = Quarantine(quarantined, builder.flags(self._catalog))
+        self._version = self._version_of(index, quarantine)
         if index.is_provisional:
             self._background.start()
         else:
             self._build = None
-        # A version that was read from a database, while its texts are encoded.
-        self._database_build: AnyBuild | None = None
+        # Build of a version that another engine wrote, while its texts are encoded.
+        self._followed_build: Build | None = None
         self._follower = builder.follow(WeakMethod(self._refresh))
 
     @classmethod
@@ -279,13 +294,15 @@ class Engine:
         """
         while True:
             with self._save_lock:
-                with self._version_lock:
-                    index, quarantine = self._index, self._quarantine
-                if index.shows_built_tools:
-                    version = self._builder.save(
-                        index, folder, quarantine.operator_reasons, self._provider_tools
+                version = self._present_version()
+                if version.index.shows_built_tools:
+                    saved_folder = self._builder.save(
+                        version.index,
+                        folder,
+                        version.quarantine.operator_reasons,
+                        self._provider_tools,
                     )
-                    self._folder = None if self._wait else version
+                    self._folder = None if self._wait else saved_folder
                     return_freed_memory()
                     return
             # Not under the lock: what a build encodes is saved under it.
@@ -320,13 +337,13 @@ class Engine:
             True
         """
         with self._version_lock:
-            total = len(self._catalog)
+            index, total = self._version.index, len(self._catalog)
             # An empty catalog has nothing to wait for.
             tools_to_encode = (
-                0 if self._index.is_built_over(self._catalog) else max(1, self._tools_to_encode)
+                0 if index.is_built_over(self._catalog) else max(1, self._tools_to_encode)
             )
         encoded = max(0, total - tools_to_encode)
-        return BuildProgress(total, encoded, self._background.error, self._index.encoded_count)
+        return BuildProgress(total, encoded, self._background.error, index.encoded_count)
 
     def wait(self, timeout_s: float | None = None) -> BuildProgress:
         """Wait until the newest catalog is built, or the build fails; see `build_progress`.
@@ -518,12 +535,15 @@ class Engine:
         self.wait()
         with self._build_lock:
             self._builder.reload_example_queries()
-            with self._version_lock:
-                index, catalog = self._index, self._catalog
+            index, catalog = self._index_and_catalog()
             build = self._builder.begin(
-                catalog, index, self._partial_vectors(), self._trusted_pin_ages, rematch_all=True
+                catalog,
+                index,
+                unfinished=self._build,
+                trusted_pin_ages=self._trusted_pin_ages,
+                rematch_all=True,
             )
-            while build.encode_some() is not None:
+            while build.encode_some():
                 pass
             finished, self._build = self._builder.finish(build), None
             with self._update_lock:
@@ -565,13 +585,14 @@ class Engine:
         with self._update_lock, paused_gc():
             catalog = without_voting_tools(change(self._catalog))
             trusted_pin_ages = self._builder.trusted_pin_ages(catalog)
-            flags = self._builder.flags(catalog, self._quarantine.flags)
-            index = self._index.showing(catalog)
+            version = self._present_version()
+            flags = self._builder.flags(catalog, version.quarantine.flags)
+            index = version.index.showing(catalog)
             is_whole = index.is_built_over(catalog)
             if not is_whole and not wait and (index.is_provisional or not index.built_tools):
                 # No tier finds more yet than a first version does.
                 build = self._builder.begin(
-                    catalog, index, self._partial_vectors(), trusted_pin_ages
+                    catalog, index, unfinished=self._build, trusted_pin_ages=trusted_pin_ages
                 )
                 index = self._builder.make_provisional(build)
             else:
@@ -592,6 +613,7 @@ class Engine:
         allowed: Iterable[str] | None = None,
         votes: Votes | None = None,
         rules: Gate | None = None,
+        visible: Callable[[Index], Mask | None] | None = None,
     ) -> View:
         """The tools that one caller may use now, to search them and to check calls.
 
@@ -601,6 +623,8 @@ class Engine:
                 absent. Globs match exactly, letter case included.
             votes: votes of servers on their own tools for this turn.
             rules: further rules for this caller. The rules of the engine must hold too.
+            visible: function that gives the rows of a catalog version that exist for the caller, as
+                in `View.limited_to`; all rows when absent.
 
         Raises:
             RequestError: an argument of the wrong type.
@@ -611,11 +635,19 @@ class Engine:
             >>> engine.view(allowed=["billing/*"]).permits("billing/list_invoices")
             True
         """
-        with self._version_lock:
-            index, quarantine = self._index, self._quarantine
+        if visible is not None and not callable(visible):
+            raise RequestError(f"visible: a function, not {type(visible).__name__}")
+        version = self._present_version()
         keeper = self._gatekeeper.with_rules(rules)
-        admission = keeper.admission(index, quarantine, state, allowed, votes)
-        return View(admission, self._searcher, self._decider)
+        admission = keeper.admission(
+            version.index,
+            version.quarantine,
+            state,
+            allowed,
+            votes,
+            visible=None if visible is None else visible(version.index),
+        )
+        return View(admission, version.searcher, version.decider)
 
     def session(
         self,
@@ -732,10 +764,8 @@ class Engine:
             >>> engine.search("overdue invoices", k=5).ids
             ('billing/list_invoices',)
         """
-        start, admission = perf_counter(), self.view().admission
-        return self._searcher.search(
-            admission, query, tier=tier, k=k, budget_ms=budget_ms, start=start
-        )
+        start = perf_counter()
+        return self.view()._search(start, query, tier=tier, k=k, budget_ms=budget_ms)
 
     async def asearch(
         self,
@@ -797,17 +827,18 @@ class Engine:
             'quarantined'
         """
         with self._version_lock:
-            self._quarantine = self._quarantine.replaced(reasons)
+            quarantine = self._version.quarantine.replaced(reasons)
+            self._version = replace(self._version, quarantine=quarantine)
 
     @property
     def quarantined(self) -> Mapping[str, str]:
         """Tool id to the reason, for each tool that is quarantined."""
-        return self._quarantine.reasons
+        return self._present_version().quarantine.reasons
 
     @property
     def flags(self) -> Mapping[str, Flag]:
         """Tool id to the findings of trust, with warnings. For operators: it quotes definitions."""
-        return self._quarantine.flags
+        return self._present_version().quarantine.flags
 
     def after_call(self, state: State, tool_id: str, *, rules: Gate | None = None) -> State:
         """The state after a successful call of a tool, with the milestones that the call reaches.
@@ -826,14 +857,13 @@ class Engine:
             raise RequestError(f"state: a State, not {type(state).__name__}")
         if not isinstance(tool_id, str):
             raise RequestError(f"tool_id: an id, not {type(tool_id).__name__}")
-        return (
-            self._gatekeeper.with_rules(rules).compiled_gate(self._index).after_call(state, tool_id)
-        )
+        compiled = self._gatekeeper.with_rules(rules).compiled_gate(self._present_version().index)
+        return compiled.after_call(state, tool_id)
 
     @property
     def problems(self) -> tuple[RuleProblem, ...]:
         """Problems of the gate's rules with the present catalog; empty if there are none."""
-        return self._gatekeeper.problems(self._index)
+        return self._gatekeeper.problems(self._present_version().index)
 
     def _finish(self, progress: Progress | None = None) -> None:
         """Build the newest catalog in this thread, with updates that arrive meanwhile."""
@@ -843,74 +873,91 @@ class Engine:
     def _step(self, progress: Progress | None = None) -> bool:
         """Do a part of the build of the newest catalog; returns whether there is more to do."""
         with self._build_lock:
-            with self._version_lock:
-                index, catalog = self._index, self._catalog
+            index, catalog = self._index_and_catalog()
             if index.is_built_over(catalog):
                 self._build = None
                 return False
             build = self._build
-            if build is None or build.catalog is not catalog:
+            if build is None or build.version.catalog is not catalog:
                 build = self._build = self._builder.begin(
-                    catalog, index, self._partial_vectors(), self._trusted_pin_ages
+                    catalog, index, unfinished=build, trusted_pin_ages=self._trusted_pin_ages
                 )
-            encoded = build.encode_some(progress)
+            has_encoded = build.encode_some(progress)
             self._tools_to_encode = build.tools_to_encode
-            if encoded is not None:
-                self._save_vectors(encoded)
+            if has_encoded:
+                self._save_encoded(build)
                 return True
             finished, self._build = self._builder.finish(build), None
             with self._update_lock:
                 # An update may have come since: what it removed stays removed.
                 self._publish(finished.showing(self._catalog))
-                has_more = not self._index.is_built_over(self._catalog)
+                has_more = not self._version.index.is_built_over(self._catalog)
             return_freed_memory()
             return has_more
 
     def _refresh(self) -> bool:
-        """Use the catalog as it is in the database, if others have changed it.
+        """Use the catalog as other engines have written it, if they have changed it.
 
         Returns whether texts of it may wait for an encoder: the engine that wrote them may have
         ended. Each call encodes some.
         """
-        if (present := self._database_build) is not None:
-            if present.encode_some() is None:
-                self._database_build = None
+        if (followed := self._followed_build) is not None:
+            if not followed.encode_some():
+                self._followed_build = None
             return True
         with self._build_lock:
-            with self._version_lock:
-                index, catalog = self._index, self._catalog
+            index, catalog = self._index_and_catalog()
             # A change of this engine is written first.
-            if not index.is_built_over(catalog) or not self._builder.newer_in_database(index):
+            if not index.is_built_over(catalog) or not self._builder.has_newer_than(index):
                 return False
             build = self._builder.connect(index)
             newest = self._builder.finish(build)
             with self._update_lock:
                 if self._catalog is not catalog:
                     return False
-                flags = self._builder.flags(build.catalog, self._quarantine.flags)
-                self._trusted_pin_ages = build.trusted_pin_ages
-                self._publish(newest, flags=flags, catalog=build.catalog)
-            self._database_build = build
+                newest_catalog = build.version.catalog
+                flags = self._builder.flags(newest_catalog, self.flags)
+                self._trusted_pin_ages = build.version.trusted_pin_ages
+                self._publish(newest, flags=flags, catalog=newest_catalog)
+            self._followed_build = build
         return True
 
-    def _partial_vectors(self) -> Vectors | None:
-        """Vectors of the build that is not done, if there is one."""
-        return None if self._build is None else self._build.vectors_so_far()
+    def _present_version(self) -> EngineVersion:
+        """The version that answers now."""
+        with self._version_lock:
+            return self._version
 
-    def _scoring_parts(self, encoder: str | None) -> tuple[str | None, Searcher, Decider | None]:
-        """The encoder, with the searcher and the decider for its scores; made once for each."""
-        if self._encoder == encoder:
-            return encoder, self._searcher, self._decider
+    def _index_and_catalog(self) -> tuple[Index, Catalog]:
+        """The index that answers now, and the newest catalog."""
+        with self._version_lock:
+            return self._version.index, self._catalog
+
+    def _version_of(
+        self, index: Index, quarantine: Quarantine, present: EngineVersion | None = None
+    ) -> EngineVersion:
+        """The version with this index, whose rules are compiled.
+
+        Args:
+            index: the tools and stages.
+            quarantine: the quarantined tools.
+            present: the version before, whose searcher serves an index of the same encoder.
+        """
+        index = self._builder.with_copies_ranked_behind(index, self._trusted_pin_ages)
+        self._gatekeeper.compiled_gate(index)
+        encoder = self._builder.encoder_of(index)
+        if present is not None and present.encoder == encoder:
+            return replace(present, index=index, quarantine=quarantine)
         config = self.config
         decider = decider_for(config.abstention, encoder, rerankers(config))
-        return encoder, Searcher(self._tiers, config.k, thresholds(config, decider)), decider
+        searcher = Searcher(self._tiers, config.k, thresholds(config, decider))
+        return EngineVersion(index, quarantine, encoder, searcher, decider)
 
-    def _save_vectors(self, encoded: Vectors) -> None:
+    def _save_encoded(self, build: Build) -> None:
         """Save what was encoded beside the saved index, so that a killed process keeps it."""
         with self._save_lock:
             if self._folder is not None:
                 try:
-                    encoded.append(self._folder)
+                    build.save_encoded(self._folder)
                 except OSError as error:
                     _LOG.info("%s: encoded vectors cannot be saved: %s", self._folder, error)
                     self._folder = None
@@ -931,16 +978,15 @@ class Engine:
             flags: decided by trust; absent ones stay as they are.
             catalog: the newest catalog.
         """
-        index = self._builder.with_copies_ranked_behind(index, self._trusted_pin_ages)
-        self._gatekeeper.compiled_gate(index)
-        scoring = self._scoring_parts(self._builder.encoder_of(index))
+        present = self._present_version()
+        version = self._version_of(index, present.quarantine, present)
         with self._version_lock:
-            self._index = index
-            self._encoder, self._searcher, self._decider = scoring
-            self._quarantine = self._quarantine.replaced(reasons, flags)
+            # `quarantine` may have been called meanwhile.
+            quarantine = self._version.quarantine.replaced(reasons, flags)
+            self._version = replace(version, quarantine=quarantine)
             if catalog is not None:
                 self._catalog = catalog
-                self._tools_to_encode = index.pending_count
+                self._tools_to_encode = version.index.pending_count
 
 
 def _as_catalog(tools: Tools) -> Catalog:

@@ -23,6 +23,8 @@ ShortlistError
 
 from __future__ import annotations
 
+from typing import Literal
+
 
 class ShortlistError(Exception):
     """Base class of all errors that this package raises on purpose.
@@ -144,7 +146,19 @@ class ToolCallError(ShortlistError):
     """A tool failed, with a message that is meant for the model. Raise it in your tools.
 
     Of any other exception, the model reads only that the tool failed.
+
+    Args:
+        message: what went wrong, for the model.
+        outcome: of a script's call. `failed`: the tool ran and failed. `not_sent`: it was not
+            called, so it changed nothing. `no_answer`: it was called and gave no answer, so nobody
+            knows whether it changed something. A rule that permits one call then denies a second.
     """
+
+    def __init__(
+        self, message: str = "", outcome: Literal["failed", "not_sent", "no_answer"] = "failed"
+    ) -> None:
+        super().__init__(message)
+        self.outcome = outcome
 
 
 class SummaryError(ShortlistError):

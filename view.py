@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .catalog import Catalog, Tool
-from .decision.decider import judge_selection
+from .decision.decider import judge_answer, threshold_decision
 from .decision.measurements import HITS_MEASURED
 from .errors import RequestError, UnknownToolError
 from .gating import Refusal, State
@@ -78,10 +78,23 @@ class View:
 
     @cached_property
     def _permitted(self) -> tuple[Tool, ...]:
-        return tuple(tool for tool in self.catalog if self.admission.admits(tool.id))
+        if self.admission.mask is None:
+            return tuple(self.catalog)
+        row_of_id, is_permitted = self.admission.index.rows, self.admission.mask.tolist()
+        return tuple(tool for tool in self.catalog if is_permitted[row_of_id[tool.id]])
 
-    def tools(self) -> tuple[Tool, ...]:
+    @cached_property
+    def _permitted_by_server(self) -> Mapping[str, tuple[Tool, ...]]:
+        by_server: dict[str, list[Tool]] = {}
+        for tool in self._permitted:
+            by_server.setdefault(tool.server or "", []).append(tool)
+        return {server: tuple(tools) for server, tools in by_server.items()}
+
+    def tools(self, server: str | None = None) -> tuple[Tool, ...]:
         """The permitted tools, in the catalog's order.
+
+        Args:
+            server: name of the server whose tools are wanted; all tools when absent.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -91,6 +104,8 @@ class View:
             ['billing/list_invoices']
         """
         self._guard.check()
+        if server is not None:
+            return self._permitted_by_server.get(server, ())
         return self._permitted
 
     def permits(self, tool_id: str) -> bool:
@@ -217,28 +232,42 @@ class View:
         budget_ms: float | None = None,
         abstain: bool = False,
     ) -> Selection:
-        search = partial(
-            self._searcher.search,
-            self.admission,
-            query,
-            tier=tier,
-            budget_ms=budget_ms,
-            start=start,
+        count = self._searcher.hit_count(k)
+        if abstain and self.decider is not None:
+            count = max(count, HITS_MEASURED)
+        selection = self._searcher.search(
+            self.admission, query, tier=tier, k=count, budget_ms=budget_ms, start=start
         )
         if not abstain:
-            return search(k=k)
+            return _thresholded(selection)
+        return replace(self.judged(selection, k), total_ms=(perf_counter() - start) * 1e3)
+
+    def judged(self, selection: Selection, k: int | None = None) -> Selection:
+        """The answer of an earlier search with `abstain`: no hits if no tool fits.
+
+        Args:
+            selection: result of a search of this view, with at least 20 hits if possible.
+            k: as for `search`.
+
+        Raises:
+            RequestError: as for `search`.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> view = engine.view()
+            >>> view.judged(view.search("a joke about elephants", k=20)).reason
+            'the search found no tool'
+        """
         limit = self._searcher.hit_count(k)
-        selection = search(k=max(limit, 1 if self.decider is None else HITS_MEASURED))
-        decision = judge_selection(self.decider, selection, self.admission.permitted_count)
-        # Where the threshold dropped every hit, the search has abstained already.
-        if not selection.abstained or decision.abstained:
-            selection = replace(selection, abstained=decision.abstained, reason=decision.reason)
+        decision = judge_answer(self.decider, selection, self.admission.permitted_count)
         return replace(
             selection,
-            hits=() if selection.abstained else selection.hits[:limit],
+            hits=() if decision.abstained else selection.hits[:limit],
             dropped=selection.dropped[: max(0, limit - len(selection.hits))],
+            abstained=decision.abstained,
+            reason=decision.reason,
             fits=decision.fits,
-            total_ms=(perf_counter() - start) * 1e3,
         )
 
     def search_among(
@@ -254,8 +283,9 @@ class View:
         Args:
             tools: as for `limited_to`.
             selection: result of a search over the same catalog version.
-            tier: as for `search`; the tier of the earlier search by default. Needed if that one ran
-                a strategy that is no tier of the engine.
+            tier: as for `search`; the tier of the earlier search by default, or the tier it asked
+                for if that ran without its reranker or in part. Needed if that one ran a strategy
+                that is no tier of the engine.
             k: as for `search`.
 
         Raises:
@@ -271,13 +301,14 @@ class View:
         """
         if not isinstance(selection, Selection):
             raise RequestError(f"selection: the result of a search, not {type(selection).__name__}")
-        return self._searcher.search(
+        answer = self._searcher.search(
             self.limited_to(tools).admission,
             selection.query,
-            tier=selection.tier if tier is None else tier,
+            tier=self._searcher.tier_to_repeat(selection) if tier is None else tier,
             k=k,
             vector=selection.vector,
         )
+        return _thresholded(answer)
 
     def search_many(
         self,
@@ -285,6 +316,7 @@ class View:
         *,
         tier: str | Strategy | None = None,
         k: int | None = None,
+        budget_ms: float | None = None,
     ) -> list[Selection]:
         """One selection per query. The queries are encoded together, which is faster.
 
@@ -292,6 +324,7 @@ class View:
             queries: the texts to search for.
             tier: as for `search`.
             k: as for `search`.
+            budget_ms: time limit of each answer, as for `search`. Each query is encoded alone then.
 
         Raises:
             RequestError: as for `search`.
@@ -303,7 +336,10 @@ class View:
             >>> [selection.ids for selection in view.search_many(["list invoices", "send a mail"])]
             [('billing/list_invoices',), ()]
         """
-        return self._searcher.search_many(self.admission, queries, tier=tier, k=k)
+        selections = self._searcher.search_many(
+            self.admission, queries, tier=tier, k=k, budget_ms=budget_ms
+        )
+        return [_thresholded(selection) for selection in selections]
 
     async def asearch(
         self,
@@ -488,3 +524,11 @@ class View:
         if present_verdict.tool is None:
             return present_verdict
         return replace(present_verdict, status="promoted", refusal=None)
+
+
+def _thresholded(selection: Selection) -> Selection:
+    """The answer of a search that only ranks: it abstains where no hit passes the threshold."""
+    decision = threshold_decision(selection)
+    if not decision.abstained:
+        return selection
+    return replace(selection, abstained=True, reason=decision.reason)

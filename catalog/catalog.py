@@ -23,7 +23,7 @@ from .tool import Tool
 from .tool_inputs import Tools, tools_of_inputs
 
 if TYPE_CHECKING:
-    from .reading import Source
+    from .reading import ReadResult, Rejected, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,8 @@ class Catalog:
         provider_tools: tools that the model's provider runs, such as `{"type": "web_search"}`. They
             are not searched; a session renders them first, as they are.
         collisions: tools whose id was already used, among the tools this version was made from.
+        rejected: bad definitions that were left out, with the reason, if it was read with
+            `strict=False`.
 
     Raises:
         CatalogError: `tools` is none of these.
@@ -80,6 +82,7 @@ class Catalog:
         self._tools = tuple(unique.values())
         self._ordinals = {tool_id: ordinal for ordinal, tool_id in enumerate(unique)}
         self.collisions: tuple[Collision, ...] = collisions
+        self.rejected: tuple[Rejected, ...] = ()
 
     @classmethod
     def read(
@@ -89,13 +92,15 @@ class Catalog:
         format: str = "auto",  # noqa: A002 - the word users know
         server: str | None = None,
         keep_ids: bool = False,
+        strict: bool = True,
     ) -> Catalog:
         """Read a file, a folder or a parsed value into a catalog.
 
-        The arguments are those of `read_tools`.
+        The arguments are those of `read_tools`. With `strict=False`, `rejected` has the bad tools.
 
         Raises:
-            CatalogError: the source cannot be read, or one of its tools is bad.
+            CatalogError: the source cannot be read.
+            ToolError: one of its tools is bad, and `strict` is true.
 
         Example:
             >>> from shortlist import Catalog
@@ -105,15 +110,24 @@ class Catalog:
         """
         from .reading import read_tools
 
-        return cls(read_tools(source, format=format, server=server, keep_ids=keep_ids).tools)
+        return cls._of_reading(
+            read_tools(source, format=format, server=server, keep_ids=keep_ids, strict=strict)
+        )
 
     @classmethod
-    async def from_client(cls, client: ListsTools, *, server: str | None = None) -> Catalog:
-        """Read the tools that an open MCP client lists. Bad definitions are left out.
+    async def from_client(
+        cls, client: ListsTools, *, server: str | None = None, strict: bool = True
+    ) -> Catalog:
+        """Read the tools that an open MCP client lists.
 
         Args:
             client: `Client` or `ClientSession` of the MCP SDK, in the event loop it was opened on.
             server: name of the server, which becomes part of each id.
+            strict: whether a bad definition raises. If False, it is left out, and `rejected` has
+                it.
+
+        Raises:
+            ToolError: a definition is bad, and `strict` is true.
 
         Example:
             >>> import asyncio
@@ -131,7 +145,13 @@ class Catalog:
         from .reading import read_tools
 
         definitions = {"tools": await list_definitions(client)}
-        return cls(read_tools(definitions, format="mcp", server=server, strict=False).tools)
+        return cls._of_reading(read_tools(definitions, format="mcp", server=server, strict=strict))
+
+    @classmethod
+    def _of_reading(cls, reading: ReadResult) -> Catalog:
+        catalog = cls(reading.tools)
+        catalog.rejected = tuple(reading.rejected)
+        return catalog
 
     def __len__(self) -> int:
         return len(self._tools)

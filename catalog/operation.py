@@ -240,6 +240,11 @@ class Operation:
             # A query, or what stands before the host, may be a secret.
             without_secrets = url.partition("?")[0].rpartition("@")[2]
             raise self._error("", "base_url, as http://HOST:PORT/PATH", without_secrets)
+        if base_url is None and "@" in parts.netloc:
+            # It would replace the credentials of whoever sends the request.
+            raise self._error(
+                "", "base_url, because the document's server has user information", None
+            )
         path = quote(parts.path.rstrip("/"), safe=_PATH_CHARS)
         return f"{parts.scheme}://{parts.netloc}{path}", _quoted_query(parts.query)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import lru_cache
 from typing import Any
@@ -26,13 +26,17 @@ class Pattern:
     same patterns as its namesake.
 
     A pattern that grants matches exactly. A pattern that denies ignores letter case and character
-    width, see `fold`.
+    width, see `fold`: the pattern is folded once, here, and the ids once for each catalog version.
+
+    Attributes:
+        folded: the folded text.
 
     Raises:
         ConfigError: it is not a text, empty, or too long.
     """
 
     text: str
+    folded: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if (
@@ -46,6 +50,7 @@ class Pattern:
             )
         # Ids and names are held in NFC, see `Tool`.
         object.__setattr__(self, "text", unicodedata.normalize("NFC", self.text.strip()))
+        object.__setattr__(self, "folded", fold(self.text))
 
     def matches_id(self, tool_id: str, *, folded: bool = False) -> bool:
         """Whether it matches a tool with this id that is no longer in the catalog."""
@@ -61,11 +66,11 @@ class Pattern:
 
     def matches_ids(self, folded: bool = False) -> bool:
         """Whether it is matched against ids; folding may make a slash of another character."""
-        return "/" in self._glob(folded)
+        return "/" in (self.folded if folded else self.text)
 
     def matching_texts(self, texts: Collection[str], *, folded: bool = False) -> list[str]:
         """The texts that the glob matches. With `folded`, pass folded texts."""
-        glob = self._glob(folded)
+        glob = self.folded if folded else self.text
         wild = _WILD.search(glob)
         if wild is None:
             return [glob] if glob in texts else []
@@ -75,15 +80,12 @@ class Pattern:
 
     def matches(self, text: str, *, folded: bool = False) -> bool:
         """Whether the glob matches or equals a text. With `folded`, pass a folded text."""
-        glob = self._glob(folded)
+        glob = self.folded if folded else self.text
         return text == glob or _compiled(glob).match(text) is not None
 
     def denies(self, text: str) -> bool:
         """Whether the glob matches a text exactly or folded."""
         return self.matches(text) or self.matches(fold(text), folded=True)
-
-    def _glob(self, folded: bool) -> str:
-        return fold(self.text) if folded else self.text
 
 
 def any_grants(text: str, globs: Iterable[str]) -> bool:

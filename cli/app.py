@@ -21,6 +21,7 @@ from .doctor import doctor
 from .enrich import enrich
 from .eval import eval_commands
 from .explain import explain
+from .gateway.add import add
 from .gateway.auth import auth
 from .gateway.hook import hook
 from .gateway.import_servers import import_servers
@@ -155,6 +156,7 @@ _COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "logs": logs,
     "secret": secret,
     "import": import_servers,
+    "add": add,
     "install": install,
     "hook": hook,
     "auth": auth,

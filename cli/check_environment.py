@@ -33,6 +33,7 @@ def check_environment() -> Iterator[Check]:
     yield _runtime()
     yield _extras()
     yield _gateways()
+    yield _secrets()
     for name, check in (("encoder", _encoder), ("vocabulary", _vocabulary), ("tiers", _tiers)):
         try:
             yield check()
@@ -120,6 +121,32 @@ def _gateways() -> Check:
         f"process {gateway.pid}: {gateway.config}, log {gateway.log}" for gateway in gateways
     )
     return Check("gateways", "note" if gateways else "ok", f"{len(gateways)} running", details)
+
+
+def _secrets() -> Check:
+    """Where secrets of configurations and logins to servers are kept."""
+    from ..gateway.connections.secret_store import FILE_VARIABLE, SecretsFile, secret_store
+
+    try:
+        store = secret_store()
+        if isinstance(store, SecretsFile):
+            store.get("", "")
+            document = store.document()
+            is_encrypted = "encrypted" in document if document else store.passphrase is not None
+        else:
+            backend = store.library().get_keyring()
+    except ShortlistError as error:
+        return Check("secrets", "fail", str(error))
+    if not isinstance(store, SecretsFile):
+        if backend.priority <= 0:
+            line = f"this machine has no keyring; name a file in {FILE_VARIABLE} to keep them there"
+            return Check("secrets", "note", line)
+        return Check("secrets", "ok", f"in the system keyring ({backend.name})")
+    if is_encrypted:
+        return Check("secrets", "ok", f"in {store.path}, encrypted")
+    if store.passphrase is not None:
+        return Check("secrets", "note", f"in {store.path}, encrypted from the next secret on")
+    return Check("secrets", "note", f"in {store.path}, mode 0600, not encrypted")
 
 
 def _encoder() -> Check:

@@ -32,24 +32,35 @@ def explain(
     """
     engine, view = options.open()
     explanation = view.explain(query, tool, tier=options.tier, k=options.k)
+    is_abstained = False
     if options.config is not None:
         selection = view.search(query, tier=options.tier, k=options.k, abstain=True)
-        if selection.abstained:
+        is_abstained = selection.abstained
+        if is_abstained:
             note(f"note: the gateway offers no tool for this query: {selection.reason}")
     if as_json:
         write_json(explanation.to_dict())
     else:
-        _print_explanation(explanation, len(engine.catalog))
+        _print_explanation(explanation, len(engine.catalog), is_abstained=is_abstained)
 
 
-def _print_explanation(explanation: Explanation, count: int) -> None:
+def _print_explanation(explanation: Explanation, count: int, *, is_abstained: bool) -> None:
     from rich.text import Text
 
     ending = "" if explanation.refusal is None else unlocked_by_text(explanation.refusal)
+    if is_abstained:
+        offer, reason, color = (
+            "no tool",
+            "no tool fits the query; without this decision: ",
+            "yellow",
+        )
+    else:
+        offer, reason = counted(explanation.k, "tool"), ""
+        color = "green" if explanation.offered else "yellow"
     verdict = Text.assemble(
         (explanation.tool, "bold"),
-        f" in tier {explanation.tier}, {counted(explanation.k, 'tool')} offered\n",
-        (explanation.reason + ending, "green" if explanation.offered else "yellow"),
+        f" in tier {explanation.tier}, {offer} offered\n",
+        (reason + explanation.reason + ending, color),
     )
     if not explanation.stages:
         show(verdict)

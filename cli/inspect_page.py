@@ -113,11 +113,11 @@ def _of_config(
     from ..gateway.upstream.fleet import Fleet
     from ..inspector.event_history import EventHistory
     from ..inspector.subject import Subject
-    from ..trust import change_pins
+    from ..trust import make_pins_folder
 
     files = read_gateway_files(config, settings)
     client_config, gateway_settings, pins = files.client_config, files.settings, files.pins
-    change_pins(pins, lambda present: present)  # created if it does not exist
+    make_pins_folder(pins)
     engine_settings = dict(gateway_settings.engine)
     engine_settings["trust"] = {**engine_settings.get("trust", {}), "pins": pins}
     if examples is not None:

@@ -97,7 +97,7 @@ def _report_parts(event_stats: EventStats) -> Iterator[Any]:
         yield from ("", _counts_table("calls", event_stats.call_outcomes))
     if event_stats.servers:
         yield from ("", _servers_table(event_stats))
-    if event_stats.tool_ids:
+    if event_stats.tool_ids and event_stats.days >= 1:
         never = event_stats.never_found
         text = Text(
             f"tools never found: {len(never):,} of {len(event_stats.tool_ids):,}", style="bold"

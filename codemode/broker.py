@@ -59,7 +59,7 @@ class CallChecks(Protocol):
 
 
 #: Calls a tool: returns its result as JSON, or raises `ToolCallError` with the tool's error
-#: message, or `CallRefusedError` if the call is not permitted any more.
+#: message and the outcome, or `CallRefusedError` if the call is not permitted any more.
 CallTool = Callable[[Tool, Mapping[str, Any]], Awaitable[Any]]
 
 
@@ -73,7 +73,8 @@ class CallRecord:
         ms: milliseconds from the check to the end.
         result_chars: characters of the result as JSON.
         may_have_changed: whether the tool was called and is not read-only.
-        status: `ok`, `tool_error`, `server_error`, `cancelled`, or why it was not called.
+        status: `ok`, `tool_error`, `server_error`, `no_answer`, `cancelled`, or why it was not
+            called.
         arguments: arguments of the call.
     """
 
@@ -195,20 +196,19 @@ class Broker:
         ok: bool | None = False
         try:
             if is_asked_for:
-                if verdict.tool != tool:
-                    raise PermissionError(
-                        f"{name}: its definition changed while a person was asked"
-                    )
+                _require_same_tool(name, tool, verdict)
             elif self._asks_by_grant(running_call, name, tool):
                 await self._ask_person(running_call, name, verdict)
-                present_verdict = self._checks.recheck(verdict)
-                if not present_verdict.passed:
-                    raise self._refused(running_call, name, present_verdict)
+                self._recheck(running_call, name, verdict)
             running_call.may_have_changed = (tool.annotations or {}).get("readOnlyHint") is not True
             value = await self._send_call(running_call, name, tool, verdict.arguments)
             ok = True
         except asyncio.CancelledError:
             ok = None
+            raise
+        except Exception:
+            if running_call.status == "no_answer" and running_call.may_have_changed:
+                ok = None
             raise
         finally:
             # Each call that passed the check is reported, with any outcome.
@@ -217,6 +217,12 @@ class Broker:
         running_call.result_chars = len(json.dumps(value, ensure_ascii=False, default=str))
         running_call.status, running_call.ok = "ok", True
         return value
+
+    def _recheck(self, running_call: _RunningCall, name: str, verdict: Verdict) -> None:
+        """PermissionError if the call is not permitted any more."""
+        present_verdict = self._checks.recheck(verdict)
+        if not present_verdict.passed:
+            raise self._refused(running_call, name, present_verdict)
 
     def _asks_by_grant(self, running_call: _RunningCall, name: str, tool: Tool) -> bool:
         """Whether a grant has a person asked. PermissionError if a flow or a grant forbids it."""
@@ -280,7 +286,9 @@ class Broker:
             running_call.may_have_changed = False
             raise self._refused(running_call, name, error.verdict) from None
         except ToolCallError as error:
-            running_call.status = "tool_error"
+            running_call.status = "tool_error" if error.outcome == "failed" else error.outcome
+            if error.outcome == "not_sent":
+                running_call.may_have_changed = False
             raise RuntimeError(f"{name}: {str(error)[:_MAX_ERROR_CHARACTERS]}") from None
         except Exception as error:  # noqa: BLE001 - the function is the user's
             # Its text is for whoever runs the host: it may hold paths, addresses or keys.
@@ -325,6 +333,12 @@ class Broker:
             f"; did you mean {namespace}.{similar}?" if similar else "; search for a tool that fits"
         )
         return f"{namespace} has no function {function!r:.60}{hint}"
+
+
+def _require_same_tool(name: str, tool: Tool, verdict: Verdict) -> None:
+    """PermissionError if the definition is not the one that the person was asked about."""
+    if verdict.tool != tool:
+        raise PermissionError(f"{name}: its definition changed while a person was asked")
 
 
 def _unknown_argument_message(function: str, argument: str, parameters: Iterable[str]) -> str:

@@ -13,6 +13,8 @@ from .sandbox import ScriptError
 #: Most calls in the list. If there are more, each tool has one line.
 _MAX_LISTED_CALLS = 20
 _MAX_LISTED_EFFECTS = 20
+#: Statuses of calls whose effect nobody knows.
+_UNKNOWN_STATUSES = frozenset(("no_answer", "cancelled"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,11 @@ class CodeResult:
                 f"calls that may have changed something before the script failed: {len(effects)}; "
                 "do not repeat those that succeeded"
             )
+            if any(call.status in _UNKNOWN_STATUSES for call in effects):
+                answer["error"]["note"] += (
+                    "; of those with no_answer or cancelled nobody knows: check before you repeat "
+                    "them"
+                )
         return answer
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..catalog.text_file import read_text_file
 from ..errors import ConfigError
-from ..retrieval.search.answer import STAGES_ABOVE_THRESHOLD
+from ..retrieval.search.answer import STAGES_ABOVE_THRESHOLD, below_threshold
 from ..retrieval.selection import Hit, Selection
 from .classifier import Classifier, sigmoid
 from .measurements import HITS_MEASURED, MEASUREMENTS, measure
@@ -314,8 +314,25 @@ def _unfit_reason(tier: str, part: str) -> str:
     )
 
 
+def threshold_decision(selection: Selection) -> Decision:
+    """Abstains if the tier's threshold dropped every hit. No model is asked."""
+    if selection.hits or not selection.dropped:
+        return Decision(abstained=False)
+    best = below_threshold(selection.dropped[0].score, selection.threshold, selection.tier)
+    return Decision(abstained=True, reason=f"no tool fits: the best {best}")
+
+
+def judge_answer(decider: Decider | None, selection: Selection, permitted: int) -> Decision:
+    """`judge_selection`, and `threshold_decision` where the model does not abstain."""
+    decision = judge_selection(decider, selection, permitted)
+    by_threshold = threshold_decision(selection)
+    if by_threshold.abstained and not decision.abstained:
+        return replace(by_threshold, fits=decision.fits)
+    return decision
+
+
 def judge_selection(decider: Decider | None, selection: Selection, permitted: int) -> Decision:
-    """Whether any tool of an answer fits the query.
+    """Whether any tool of an answer fits the query, whatever the tier's threshold dropped.
 
     Args:
         decider: judges the answer; None if the decision is off.

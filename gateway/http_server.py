@@ -24,7 +24,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from ..errors import ConfigError
-from .connections.json_repair import JsonRepair
+from ..untrusted.json_bytes import JsonRepair
 from .http_connections import LISTEN_BACKLOG, ClientConnections, connection_limit
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from .meta_tools.meta_tool_definitions import (
 from .meta_tools.run_code import CodeMode
 from .meta_tools.search_answer import queries_of
 from .meta_tools.shown_tools import shown_tools
-from .meta_tools.tool_calls import ClientCall, error_result, forward_call
+from .meta_tools.tool_calls import ToolCall, answer_call, error_result
 from .observe.gateway_events import CallRecorder
 from .observe.observer import Observer, ProfileOffer, Requester
 from .profiles.client_sessions import ClientSession, ClientSessions, permitted_servers
@@ -52,7 +52,7 @@ from .relay.mcp_prompts import Completions, Prompts
 from .relay.resources import Resources
 from .relay.subscriptions import Subscriptions
 from .stdio_streams import standard_streams
-from .upstream.caller import Caller, RequestContext
+from .upstream.call import Caller, RequestContext
 from .upstream.fleet import Fleet
 from .upstream.server_connection import ServerError, ServerState, Upstream, UpstreamError
 
@@ -174,7 +174,8 @@ class Gateway:
     ) -> types.ListToolsResult:
         client = self._client(context)
         await self.fleet.follow_changes()
-        tools = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
+        capabilities = context.session.client_capabilities
+        tools = await anyio.to_thread.run_sync(shown_tools, self.fleet, client, capabilities)
         requester = Requester.of_request(context.request, client.session.id, client.profile.name)
         view = client.view()
         offer = self._profile_offer(client, view.catalog)
@@ -238,8 +239,8 @@ class Gateway:
     ) -> types.CallToolResult | types.InputRequiredResult:
         name = params.name
         if name not in RESERVED_NAMES:
-            call = ClientCall(name=name, arguments=arguments, params=params)
-            return await forward_call(self.fleet, context, client, call, call_recorder)
+            call = self._tool_call(context, client, params, name, arguments)
+            return await answer_call(self.fleet, client, call, params, call_recorder)
         arguments = dict(without_refused_nulls(_META_TOOL_SCHEMAS[name], arguments))
         if problems := _ARGUMENT_CHECKS[name].problems(arguments):
             names = ", ".join(_META_TOOL_SCHEMAS[name]["properties"])
@@ -249,13 +250,13 @@ class Gateway:
             tuple(CALL_TOOL_BY_EFFECT.values()) if client.profile.split_call_tool else (CALL_TOOL,)
         )
         if name in call_tools:
-            call = ClientCall(
-                name=arguments["name"],
-                arguments=arguments.get("arguments"),
-                params=params,
-                via_meta_tool=name,
+            tool_name = arguments["name"]
+            if tool_name in RESERVED_NAMES:
+                return error_result(f"{tool_name} is called by its own name, not through {name}.")
+            call = self._tool_call(
+                context, client, params, tool_name, arguments.get("arguments"), via_meta_tool=name
             )
-            return await forward_call(self.fleet, context, client, call, call_recorder)
+            return await answer_call(self.fleet, client, call, params, call_recorder)
         if name == READ_RESULT:
             first, last = (*arguments.get("range", ()), None, None)[:2]
             read = partial(client.stored_results.read, may_read=client.may_read)
@@ -277,6 +278,26 @@ class Gateway:
                 answers.answer_servers, self.fleet, client, arguments
             )
         return error_result(f"There is no tool {name!r} here; use one of: {', '.join(call_tools)}.")
+
+    def _tool_call(
+        self,
+        context: RequestContext,
+        client: ClientSession,
+        params: types.CallToolRequestParams,
+        name: str,
+        arguments: object,
+        via_meta_tool: str | None = None,
+    ) -> ToolCall:
+        """A call of a tool, made by a client's request."""
+        return ToolCall(
+            self.fleet,
+            client,
+            Caller(context, client),
+            name,
+            arguments,
+            meta=params.meta,
+            via_meta_tool=via_meta_tool,
+        )
 
     async def _search(
         self,
@@ -302,8 +323,8 @@ class Gateway:
         ):
             return answer
         tool, claimed_arguments = claim
-        call = ClientCall(name=tool.id, arguments=claimed_arguments, params=params)
-        result = await forward_call(self.fleet, context, client, call, CallRecorder())
+        call = self._tool_call(context, client, params, tool.id, claimed_arguments)
+        result = await answer_call(self.fleet, client, call, params, CallRecorder())
         if isinstance(result, types.InputRequiredResult):
             return result
         note = types.TextContent(type="text", text=f"Its server had {tool.id} called at once:")

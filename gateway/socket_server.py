@@ -21,7 +21,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from ..errors import ConfigError
-from .attach.attached_client import MAX_CLIENT_MESSAGE_BYTES
+from ..untrusted import MAX_MESSAGE_BYTES
 from .attach.running_gateway import greeting_line
 from .attach.socket_folder import AttachError, check_peer
 from .client_protocol import serve_connection
@@ -185,7 +185,7 @@ class SocketServer:
             async with to_server:
                 with suppress(*_CONNECTION_ENDED_ERRORS):
                     while True:
-                        line = await lines.receive_until(b"\n", 2 * MAX_CLIENT_MESSAGE_BYTES)
+                        line = await lines.receive_until(b"\n", 2 * MAX_MESSAGE_BYTES)
                         message = _message(line)
                         if not isinstance(message, Exception):
                             if not questions.restore(message):

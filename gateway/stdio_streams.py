@@ -17,7 +17,7 @@ from typing import IO, Any, BinaryIO, cast
 
 import anyio
 
-from .connections.json_repair import repaired_json
+from ..untrusted.json_bytes import repaired_json
 
 if sys.platform != "win32":
     import fcntl

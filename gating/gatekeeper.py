@@ -12,6 +12,7 @@ from ..processes import GuardedLock
 from ..retrieval.catalog_index import Index
 from .admission import Admission, Allowed
 from .compiled_gate import CompiledGate
+from .condition import Mask
 from .declaration import RuleProblem, catalog_problems, rule_problems
 from .quarantine import Quarantine
 from .rules import Gate
@@ -92,6 +93,7 @@ class Gatekeeper:
         state: State | None = None,
         allowed: Iterable[str] | None = None,
         votes: Votes | None = None,
+        visible: Mask | None = None,
     ) -> Admission:
         """The admission of a caller over a catalog version.
 
@@ -101,6 +103,7 @@ class Gatekeeper:
             state: state of the agent; empty when absent.
             allowed: ids and globs the caller is limited to, see `Allowed.of`; None for no limit.
             votes: votes of servers for this turn.
+            visible: rows that exist for the caller, shape (n,); None for all.
 
         Raises:
             RequestError: an argument of the wrong type.
@@ -111,7 +114,8 @@ class Gatekeeper:
             raise RequestError(f"votes: Votes as collected, not {type(votes).__name__}")
         compiled = self.compiled_gate(index)
         evaluation = compiled.evaluate(State() if state is None else state)
-        return Admission(index, evaluation, Allowed.of(allowed, compiled), quarantine, votes)
+        tools = Allowed.of(allowed, compiled)
+        return Admission(index, evaluation, tools, quarantine, votes, visible)
 
 
 def _gatekeeper_of_both(gate: Gate, rules: Gate) -> Gatekeeper:

@@ -121,7 +121,7 @@ class Matcher:
 
         All texts, if folding changes the pattern. Otherwise only those that folding changes.
         """
-        if pattern.text != fold(pattern.text):
+        if pattern.text != pattern.folded:
             return self._folded
         if self._changed_by_folding is None:
             changed = [

@@ -1,27 +1,20 @@
-"""One build of one catalog version: encodes what is new, then makes the stages."""
+"""What a build of a catalog version can do, wherever the catalog is: in memory or in a database."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ..catalog import Catalog, Tool
-from ..catalog.tool_document import embedding_text
-from ..models import Encoder
-from ..processes import paused_gc
-from ..retrieval.backends.protocols import LexicalSearch
+from ..catalog import Catalog
 from ..retrieval.catalog_index import Index
-from ..retrieval.example_queries import ExampleQueries, moved_to_queries
-from ..retrieval.id_lookup import Names
-from ..retrieval.store.vectors import MOVED_KEY, Vectors, text_key
-from .background import at_low_priority
-from .stages import Stages, rows_with_queries
+from ..retrieval.example_queries import ExampleQueries
+from ..retrieval.store.vectors import Vectors
+from ..retrieval.store.versions import SavedVersion
+
+if TYPE_CHECKING:
+    from weakref import WeakMethod
 
 Progress = Callable[[int, int], None]
 """Called with (tools encoded, tools to encode)."""
@@ -30,296 +23,142 @@ TEXTS_A_STEP = 64
 """Texts that are encoded in one step: a background build is stopped, and saved, between them."""
 
 
-class Build:
-    """Makes the index of one catalog version. Texts with a vector are not encoded.
-
-    `encode_some` is called until nothing is left to encode, then `index`. `provisional_index` gives
-    a version without a dense stage at once.
+@dataclass(frozen=True, slots=True)
+class CatalogVersion:
+    """A catalog with what is known of its tools before anything is encoded.
 
     Args:
-        stages: builds the stages.
-        catalog: the version.
+        catalog: the tools.
         queries: tool id to example queries.
-        earlier_vectors: vectors of texts that were encoded before, of any encoder.
-        arranged: whether `earlier_vectors` is of just these tools and queries, see
-            `Vectors.of_tools`.
-        previous: the version that is searched now; its lexical stage is used again if it was built
-            over the same tools. Encoding then gives way to searches.
-        lexical: the lexical stage, if it was saved.
-        dense_folder: folder of the saved dense stage, for the case that nothing has to be encoded.
         example_queries_hash: hash of the rows and pins that decided on `queries`.
         trusted_pin_ages: trusted tools and the ages of their pins, see `Builder.trusted_pin_ages`.
-
-    Attributes:
-        catalog: the version.
-        encoded_count: number of texts of tools that were encoded.
     """
 
-    def __init__(
-        self,
-        stages: Stages,
-        catalog: Catalog,
-        queries: Mapping[str, ExampleQueries],
-        *,
-        earlier_vectors: Vectors | None = None,
-        arranged: bool = False,
-        previous: Index | None = None,
-        lexical: LexicalSearch | None = None,
-        dense_folder: Path | None = None,
-        example_queries_hash: str = "",
-        trusted_pin_ages: Mapping[str, int] = MappingProxyType({}),
-    ) -> None:
-        self.catalog = catalog
-        self.trusted_pin_ages = trusted_pin_ages
-        self.encoded_count = 0
-        self._stages = stages
-        self._tools = catalog.in_id_order
-        self._queries = queries
-        self._example_queries_hash = example_queries_hash
-        self._beside_searches = previous is not None and bool(previous.built_tools)
-        self._lexical = lexical
-        self._dense_folder = dense_folder
-        self._names = Names.of(self._tools) if previous is None else previous.names_of(self._tools)
-        if (
-            previous is not None
-            and previous.built_tools == self._tools
-            and previous.example_queries == queries
-        ):
-            self._lexical = previous.lexical
-        self._earlier_vectors = earlier_vectors
-        self._is_arranged = arranged
-        self._keys: list[bytes] = []
-        if stages.has_dense:
-            self._keys = (
-                earlier_vectors.keys_of_tools(len(self._tools))
-                if earlier_vectors is not None and arranged
-                else _tool_keys(self._tools, previous)
-            )
-        self._added: list[Vectors] = []
-        self._pending: _PendingTexts | None = None
+    catalog: Catalog
+    queries: Mapping[str, ExampleQueries] = field(default_factory=dict)
+    example_queries_hash: str = ""
+    trusted_pin_ages: Mapping[str, int] = field(default_factory=dict)
+
+
+class Build(Protocol):
+    """Makes the index of one catalog version.
+
+    `encode_some` is called until it returns False, then `index`. `provisional_index` gives a
+    version without a dense stage at once.
+    """
+
+    @property
+    def version(self) -> CatalogVersion:
+        """What is built."""
+        ...
 
     @property
     def tools_to_encode(self) -> int:
-        """Number of tools to encode; all of them until the encoder is loaded."""
-        if not self._stages.has_dense:
-            return 0
-        return len(self._tools) if self._pending is None else len(self._pending.rows)
+        """Number of texts that still have to be encoded."""
+        ...
 
-    def encode_some(self, progress: Progress | None = None) -> Vectors | None:
-        """Encode the next texts; None if there are none left.
-
-        Args:
-            progress: called after each text of a tool.
+    def encode_some(self, progress: Progress | None = None) -> bool:
+        """Encode the next texts; False if there were none left.
 
         Raises:
             ModelError: the encoder cannot be loaded, or fails.
-            MissingExtraError: an optional dependency of the encoder is not installed.
         """
-        if not self._stages.has_dense:
-            return None
-        encoder = self._stages.models.encoder()
-        if self._pending is None:
-            self._pending = self._find_pending(encoder)
-        rows, tool_ids = self._pending.rows[:TEXTS_A_STEP], self._pending.tool_ids[:TEXTS_A_STEP]
-        if rows:
-            texts = [embedding_text(self._tools[row]) for row in rows]
-            report_progress = self._progress_reporter(progress)
-            if self._beside_searches:
-                values = at_low_priority(
-                    lambda report: encoder.encode(texts, progress=report), report_progress
-                )
-            else:
-                values = encoder.encode(texts, progress=report_progress)
-            keys = tuple(self._keys[row] for row in rows)
-            del self._pending.rows[: len(rows)]
-            self.encoded_count += len(rows)
-        elif tool_ids:
-            values = _encode_means(encoder, [self._queries[tool_id] for tool_id in tool_ids])
-            keys = tuple(self._queries[tool_id].key for tool_id in tool_ids)
-            del self._pending.tool_ids[: len(tool_ids)]
-        else:
-            return None
-        added = Vectors(values, keys, encoder.fingerprint)
-        self._added.append(added)
-        return added
+        ...
 
-    @paused_gc()
+    def save_encoded(self, folder: Path) -> None:
+        """Keep what the last step encoded, beside the version that is saved in a folder.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        ...
+
     def index(self) -> Index:
         """The whole index. Every text must have been encoded."""
-        index = self._index_without_vectors()
-        if self._stages.has_dense:
-            vectors = self._arrange_vectors()
-            folder = self._dense_folder if vectors is self._earlier_vectors else None
-            if folder is not None and not folder.is_dir():
-                folder = None  # a writer has removed the version meanwhile
-            dense = self._stages.make_dense(self._tools, self._queries, vectors, folder)
-            index = replace(index, dense=dense, vectors=vectors)
-        static = self._stages.make_static(self._tools, self._queries, index.vectors)
-        return replace(index, static=static, encoded_count=self.encoded_count)
+        ...
 
-    @paused_gc()
     def provisional_index(self) -> Index:
         """The index without a dense stage; tiers that need one fall back."""
-        index = self._index_without_vectors()
-        if not self._stages.has_dense:
-            return self.index()
-        self._lexical, vectors = index.lexical, self.vectors_so_far()
-        if self._is_arranged:
-            static = self._stages.make_static(self._tools, self._queries, vectors)
-        else:
-            static = self._stages.make_first_static(self._tools, self._queries, vectors)
-        return replace(
-            index,
-            static=static,
-            vectors=vectors,
-            is_provisional=True,
-            pending_count=len(self._tools),
-        )
+        ...
 
-    def vectors_so_far(self) -> Vectors | None:
-        """All vectors of texts, the earlier ones and those of this build, for another build."""
-        if not self._added:
-            return self._earlier_vectors
-        model = self._added[0].encoder_fingerprint
-        if self._earlier_vectors is None or self._earlier_vectors.encoder_fingerprint != model:
-            return Vectors.joined(self._added)
-        return Vectors.joined([self._earlier_vectors, *self._added])
 
-    def _index_without_vectors(self) -> Index:
-        lexical = self._lexical
-        if lexical is None:
-            lexical = self._stages.build_lexical(
-                self._tools, self._queries, pauses=self._beside_searches
-            )
-        return Index(
-            self.catalog,
-            self._tools,
-            self._tools,
-            self._names,
-            lexical,
-            rerankers=self._stages.make_rerankers(self._tools),
-            example_queries=self._queries,
-            example_queries_hash=self._example_queries_hash,
-        )
+class Backend(Protocol):
+    """Where catalog versions are kept and searched: one class a value of `index.backend`."""
 
-    def _find_pending(self, encoder: Encoder) -> _PendingTexts:
-        """The texts without a vector; equal texts once.
+    def begin(
+        self,
+        version: CatalogVersion,
+        previous: Index | None,
+        unfinished: Build | None,
+        vectors: Vectors | None,
+    ) -> Build:
+        """Begin the build of a version.
 
-        Vectors of another encoder are dropped. Means that were saved with example queries are added
-        to the vectors of this build.
+        Args:
+            version: what is built.
+            previous: the version that is searched now.
+            unfinished: a build of this backend that was given up; what it encoded is used again.
+            vectors: further vectors by text.
         """
-        if (
-            self._earlier_vectors is not None
-            and self._earlier_vectors.encoder_fingerprint != encoder.fingerprint
-        ):
-            self._earlier_vectors, self._is_arranged = None, False
-        if self._is_arranged:
-            return _PendingTexts([], [])
-        keys_with_vector = (
-            set() if self._earlier_vectors is None else set(self._earlier_vectors.rows)
-        )
-        pending = _PendingTexts([], [])
-        for row, key in enumerate(self._keys):
-            if key not in keys_with_vector:
-                keys_with_vector.add(key)
-                pending.rows.append(row)
-        saved_means = []
-        for tool in self._tools:
-            queries = self._queries.get(tool.id)
-            if queries is None or queries.key in keys_with_vector:
-                continue
-            keys_with_vector.add(queries.key)
-            if queries.mean is not None and queries.mean.encoder_fingerprint == encoder.fingerprint:
-                saved_means.append((queries.key, queries.mean.values))
-            else:
-                pending.tool_ids.append(tool.id)
-        if saved_means:
-            values = np.stack([mean for _, mean in saved_means]).astype(np.float32)
-            keys = tuple(key for key, _ in saved_means)
-            self._added.append(Vectors(values, keys, encoder.fingerprint))
-        self._to_encode = len(pending.rows)
-        return pending
+        ...
 
-    def _arrange_vectors(self) -> Vectors:
-        """The vectors of the index, see `Vectors.of_tools`."""
-        if self._earlier_vectors is not None and self._is_arranged:
-            return self._earlier_vectors
-        encoder = self._stages.models.encoder()
-        moved_rows = rows_with_queries(self._tools, self._queries)
-        mean_keys = [self._queries[self._tools[row].id].key for row in moved_rows.tolist()]
-        moved_keys = [self._keys[row] for row in moved_rows.tolist()]
-        parts = list(self._added)
-        if self._earlier_vectors is not None:
-            parts.insert(0, self._earlier_vectors)
-        values = _vectors_by_key(parts, [*self._keys, *mean_keys, *moved_keys], encoder.dim)
-        means_start = len(self._tools)
-        means_end = means_start + len(moved_rows)
-        values[moved_rows] = moved_to_queries(values[means_end:], values[means_start:means_end])
-        tool_keys = list(self._keys)
-        for row in moved_rows.tolist():
-            tool_keys[row] = MOVED_KEY
-        return Vectors(values, (*tool_keys, *mean_keys, *moved_keys), encoder.fingerprint)
+    def begin_saved(
+        self, version: CatalogVersion, saved: SavedVersion, *, same_catalog: bool
+    ) -> Build:
+        """Begin a build from a saved index. Parts that no longer fit are built again.
 
-    def _progress_reporter(self, progress: Progress | None) -> Callable[[int], None]:
-        """Progress as an encoder reports it, made into (texts encoded, texts to encode)."""
-        encoded, total = self.encoded_count, self._to_encode
+        Args:
+            version: what is built.
+            saved: what was saved.
+            same_catalog: whether the version has the saved tools.
 
-        def report(further: int) -> None:
-            nonlocal encoded
-            encoded += further
-            if progress is not None:
-                progress(encoded, total)
+        Raises:
+            StoreError: this backend opens no folders.
+        """
+        ...
 
-        return report
+    def connect(
+        self, version_of: Callable[[Catalog], CatalogVersion], previous: Index | None
+    ) -> Build:
+        """Begin a build of the catalog that other engines wrote.
+
+        Args:
+            version_of: makes the version of a catalog.
+            previous: the version that is searched now, whose definitions are not read again.
+
+        Raises:
+            ConfigError: this backend shares no catalog.
+            StoreError: the catalog cannot be read.
+        """
+        ...
+
+    def has_newer_than(self, index: Index) -> bool:
+        """Whether other engines have written another version of the catalog."""
+        ...
+
+    def follow(self, refresh: WeakMethod[Callable[[], bool]]) -> Follower | None:
+        """What calls a method when other engines change the catalog; None if none can."""
+        ...
+
+    def save(
+        self,
+        index: Index,
+        folder: Path,
+        settings: Mapping[str, Any],
+        screening: Mapping[str, Any] | None,
+        quarantined: Mapping[str, str] | None,
+    ) -> Path:
+        """Write an index as the new current version of a folder; returns the version's folder.
+
+        Raises:
+            StoreError: it cannot be written, or is kept elsewhere already.
+        """
+        ...
 
 
-class _PendingTexts(NamedTuple):
-    """Texts that are still to be encoded.
+class Follower(Protocol):
+    """Follows the changes of other engines, until it is closed."""
 
-    Attributes:
-        rows: rows of the tools whose own text has no vector.
-        tool_ids: ids of the tools whose example queries have no mean vector.
-    """
-
-    rows: list[int]
-    tool_ids: list[str]
-
-
-def _vectors_by_key(
-    parts: Sequence[Vectors], keys: Sequence[bytes], dim: int
-) -> NDArray[np.float32]:
-    """The vector of each key, shape (len(keys), dim). Of several parts with a key the last counts.
-
-    Args:
-        parts: together have every key.
-        keys: hashes of texts, with repetitions.
-        dim: length of a vector.
-    """
-    part_and_row = {
-        key: (number, row) for number, part in enumerate(parts) for key, row in part.rows.items()
-    }
-    sources = np.array([part_and_row[key] for key in keys], np.int64).reshape(-1, 2)
-    values = np.empty((len(keys), dim), np.float32)
-    for number, part in enumerate(parts):
-        places = np.flatnonzero(sources[:, 0] == number)
-        values[places] = part.values[sources[places, 1]]
-    return values
-
-
-def _tool_keys(tools: Sequence[Tool], previous: Index | None) -> list[bytes]:
-    """Hash of the text of each tool; taken from the previous version for tools that it has."""
-    earlier_keys: dict[int, bytes] = {}
-    if previous is not None and previous.dense is not None and previous.vectors is not None:
-        tools_and_keys = zip(map(id, previous.built_tools), previous.vectors.keys, strict=False)
-        earlier_keys = {tool: key for tool, key in tools_and_keys if key != MOVED_KEY}
-    return [earlier_keys.get(id(tool)) or text_key(embedding_text(tool)) for tool in tools]
-
-
-def _encode_means(
-    encoder: Encoder, queries_of_tools: Sequence[ExampleQueries]
-) -> NDArray[np.float32]:
-    """The mean vector of the queries of each tool, shape (m, dim)."""
-    texts = [text for queries in queries_of_tools for text in queries.texts_to_encode]
-    ends = np.cumsum([len(queries.texts_to_encode) for queries in queries_of_tools])
-    vectors = encoder.encode(texts, query=True)
-    return np.stack([part.mean(axis=0) for part in np.split(vectors, ends[:-1])])
+    def close(self) -> None:
+        """Stop following."""
+        ...

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from ..catalog.catalog import differing
 from ..catalog.schema import canonical_json, digest
 from ..config import Config, TrustConfig
 from ..enrichment import ExampleQueryMatcher
-from ..errors import ConfigError, ModelError, StoreError
+from ..errors import ModelError, StoreError
 from ..gating.votes import without_voting_tools
 from ..models.loading import static_encoder
 from ..processes import paused_gc
@@ -23,18 +22,17 @@ from ..retrieval.catalog_index import Index
 from ..retrieval.example_queries import ExampleQueries
 from ..retrieval.search.twins import Copies, Twins
 from ..retrieval.store.vectors import Vectors
-from ..retrieval.store.versions import SavedVersion, current_version_name, folder_of, read, save
-from .build import Build
+from ..retrieval.store.versions import SavedVersion, current_version_name, folder_of, read
+from .build import Backend, Build, CatalogVersion, Follower
 from .configured_tiers import strategies
+from .memory_build import MemoryBackend
 from .stage_models import StageModels
 from .stages import Stages
 
 if TYPE_CHECKING:
     from weakref import WeakMethod
 
-    from ..retrieval.postgres.follower import Follower
     from ..trust import Flag, Trust
-    from .stored_build import AnyBuild, StoredStages
 
 _LOG = logging.getLogger(__name__)
 
@@ -74,11 +72,7 @@ class Builder:
         self._saved_queries: Mapping[str, ExampleQueries] = {}
         self.reload_example_queries()
         self._stages = Stages(config, StageModels(config) if models is None else models)
-        self._stored: StoredStages | None = None
-        if config.index.backend == "postgres":
-            from .stored_build import StoredStages
-
-            self._stored = StoredStages(config, self._stages)
+        self._backend = _backend(config, self._stages)
 
     def reload_example_queries(self) -> None:
         """Read the files of example queries, for the builds from now on.
@@ -102,35 +96,31 @@ class Builder:
         return self._stages.has_dense and self._stages.models.encoder_spec != "static"
 
     def follow(self, refresh: WeakMethod[Callable[[], bool]]) -> Follower | None:
-        """What calls a method when other engines change the catalog; None in process."""
-        if self._stored is None:
-            return None
-        from ..retrieval.postgres.follower import Follower
+        """What calls a method when other engines change the catalog; None if none can."""
+        return self._backend.follow(refresh)
 
-        return Follower(self._stored.database, refresh)
-
-    def newer_in_database(self, index: Index) -> bool:
-        """Whether the database has another version of the catalog than an index."""
-        if self._stored is None or index.joint_search is None:
-            return False
-        return self._stored.is_newer(index)
+    def has_newer_than(self, index: Index) -> bool:
+        """Whether other engines have written another version of the catalog."""
+        return self._backend.has_newer_than(index)
 
     @paused_gc()
     def begin(
         self,
         catalog: Catalog,
         previous: Index | None = None,
+        *,
+        unfinished: Build | None = None,
         vectors: Vectors | None = None,
         trusted_pin_ages: Mapping[str, int] | None = None,
-        *,
         rematch_all: bool = False,
-    ) -> AnyBuild:
+    ) -> Build:
         """Begin the build of a catalog version. Only texts without a known vector are encoded.
 
         Args:
             catalog: the version.
             previous: the version that is searched now.
-            vectors: vectors by text; by default those of `previous`.
+            unfinished: a build that was given up; what it encoded is used again.
+            vectors: vectors by text, in place of those of `previous`.
             trusted_pin_ages: see `trusted_pin_ages`; read now when absent.
             rematch_all: whether unchanged tools get their example queries anew too.
         """
@@ -153,64 +143,41 @@ class Builder:
                 for tool_id, tool_queries in previous.example_queries.items()
                 if tool_id not in changed_ids
             }
-        if self._stored is not None:
-            from .stored_build import StoredBuild
-
-            return StoredBuild(
-                self._stored,
-                catalog,
-                queries,
-                previous=previous,
-                example_queries_hash=self._example_queries_hash(trusted_pin_ages),
-                trusted_pin_ages=trusted_pin_ages,
-            )
-        if vectors is None and previous is not None:
-            vectors = previous.vectors
-        return Build(
-            self._stages,
-            catalog,
-            queries,
-            earlier_vectors=vectors,
-            previous=previous,
-            example_queries_hash=self._example_queries_hash(trusted_pin_ages),
-            trusted_pin_ages=trusted_pin_ages,
+        version = CatalogVersion(
+            catalog, queries, self._example_queries_hash(trusted_pin_ages), trusted_pin_ages
         )
+        return self._backend.begin(version, previous, unfinished, vectors)
 
     @paused_gc()
-    def connect(self, previous: Index | None = None) -> AnyBuild:
-        """Begin a build of the catalog as it is in the database; nothing of it is written.
+    def connect(self, previous: Index | None = None) -> Build:
+        """Begin a build of the catalog that other engines wrote; nothing of it is written.
 
         Args:
             previous: the version that is searched now, whose definitions are not read again.
 
         Raises:
-            ConfigError: the setting `index.backend` is not "postgres".
-            StoreError: the database cannot be read.
+            ConfigError: the setting `index.backend` shares no catalog.
+            StoreError: the catalog cannot be read.
         """
-        if self._stored is None:
-            raise ConfigError('index.backend: to connect, it must be "postgres"')
-        from .stored_build import StoredBuild
+        return self._backend.connect(self._version_of, previous)
 
-        catalog, numbers = self._stored.read(previous)
+    def _version_of(self, catalog: Catalog) -> CatalogVersion:
         catalog = without_voting_tools(catalog)
         trusted_pin_ages = self.trusted_pin_ages(catalog)
-        return StoredBuild(
-            self._stored,
+        return CatalogVersion(
             catalog,
             self._match_queries(catalog.in_id_order, trusted_pin_ages),
-            numbers=numbers,
-            previous=previous,
-            example_queries_hash=self._example_queries_hash(trusted_pin_ages),
-            trusted_pin_ages=trusted_pin_ages,
+            self._example_queries_hash(trusted_pin_ages),
+            trusted_pin_ages,
         )
 
     @paused_gc()
-    def finish(self, build: AnyBuild) -> Index:
+    def finish(self, build: Build) -> Index:
         """The index of a build that has nothing left to encode."""
         return replace(build.index(), missing_stages=self._stages.models.missing_stages)
 
     @paused_gc()
-    def make_provisional(self, build: AnyBuild) -> Index:
+    def make_provisional(self, build: Build) -> Index:
         """The index of a build that has not begun to encode."""
         index, missing = build.provisional_index(), self._stages.models.missing_stages
         if index.is_provisional:
@@ -267,26 +234,8 @@ class Builder:
             queries = saved.example_queries
         else:
             queries = self._match_queries(tools, trusted_pin_ages)
-        lexical = dense_folder = None
-        arranged = False
-        if is_saved_catalog and queries == saved.example_queries:
-            settings = self._stages.settings()
-            if saved.settings.get("lexical") == settings.get("lexical"):
-                lexical = self._stages.load_lexical(saved.folder / "lexical")
-            arranged = saved.has_dense and saved.vectors is not None
-            if arranged and saved.settings.get("dense") == settings.get("dense"):
-                dense_folder = saved.folder / "dense"
-        return Build(
-            self._stages,
-            catalog,
-            queries,
-            earlier_vectors=saved.vectors,
-            arranged=arranged,
-            lexical=lexical,
-            dense_folder=dense_folder,
-            example_queries_hash=example_queries_hash,
-            trusted_pin_ages=trusted_pin_ages,
-        )
+        version = CatalogVersion(catalog, queries, example_queries_hash, trusted_pin_ages)
+        return self._backend.begin_saved(version, saved, same_catalog=is_saved_catalog)
 
     def _example_queries_hash(self, trusted_pin_ages: Mapping[str, int]) -> str:
         """Hash of what decides on example queries: the rows, and the ages of pins."""
@@ -323,25 +272,14 @@ class Builder:
             quarantined: tool id to reason, set by an operator.
             provider_tools: tools that the model's provider runs.
         """
-        if self._stored is not None:
-            raise StoreError(
-                f"{folder}: not saved: the catalog is in PostgreSQL already, see `index.backend`"
-            )
-        settings = {
-            **self._stages.settings(),
+        settings: dict[str, Any] = {
             "example_queries": index.example_queries_hash,
             "config": self.config.settings_to_save(),
         }
         if provider_tools:
             settings["provider_tools"] = [dict(tool) for tool in provider_tools]
-        return save(
-            index,
-            folder_of(folder),
-            settings,
-            None if self.trust is None else self.trust.to_dict(index.catalog),
-            quarantined,
-            lexical=partial(self._stages.build_lexical, index.built_tools, index.example_queries),
-        )
+        screening = None if self.trust is None else self.trust.to_dict(index.catalog)
+        return self._backend.save(index, folder_of(folder), settings, screening, quarantined)
 
     def encoder_of(self, index: Index) -> str | None:
         """Fingerprint of the encoder of an index, also while it waits for that; None without."""
@@ -395,6 +333,15 @@ class Builder:
         twins = index.twins or Twins.of(index.tools, index.tool_vectors)
         copies = Copies.of(index.tools, twins.copies(index.tools, trusted_pin_ages))
         return replace(index, twins=twins, copies=copies)
+
+
+def _backend(config: Config, stages: Stages) -> Backend:
+    """The class of the setting `index.backend`; the packages of a database are imported for it."""
+    if config.index.backend == "memory":
+        return MemoryBackend(stages)
+    from .stored_build import StoredBackend
+
+    return StoredBackend(config, stages)
 
 
 def _trust(settings: TrustConfig) -> Trust | None:

@@ -120,7 +120,7 @@ class Stages:
             if folder is None
             else self._dense.load(folder, values, **arguments)
         )
-        return DenseStage(index, values, self.models.encoder(), self.models.encoder_guard)
+        return DenseStage(index, self.models.encoder(), self.models.encoder_guard)
 
     def make_static(
         self,

@@ -7,8 +7,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 from time import sleep
-from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,14 @@ from ..catalog import Catalog, Tool
 from ..catalog.catalog import differing
 from ..catalog.tool_document import embedding_text
 from ..config import Config
-from ..errors import ConfigError
+from ..errors import ConfigError, StoreError
 from ..models.loading import static_encoder
 from ..retrieval.backends.tantivy_settings import DEFAULT_BOOSTS
 from ..retrieval.catalog_index import DenseStage, Documents, Index
 from ..retrieval.example_queries import ExampleQueries, moved_to_queries
 from ..retrieval.id_lookup import Names
 from ..retrieval.postgres.database import Database
+from ..retrieval.postgres.follower import Follower
 from ..retrieval.postgres.stored_catalog import StoredCatalog, StoredDocument
 from ..retrieval.postgres.stored_search import (
     StoredLexicalIndex,
@@ -34,9 +36,13 @@ from ..retrieval.postgres.stored_search import (
 from ..retrieval.postgres.stored_vectors import StoredVectors, WaitingText
 from ..retrieval.search.static_retriever import StaticRetriever
 from ..retrieval.store.vectors import Vectors, text_key
+from ..retrieval.store.versions import SavedVersion
 from ..text import ANALYZER
-from .build import TEXTS_A_STEP, Build, Progress
+from .build import TEXTS_A_STEP, Build, CatalogVersion, Progress
 from .stages import Stages
+
+if TYPE_CHECKING:
+    from weakref import WeakMethod
 
 Floats = NDArray[np.float32]
 
@@ -59,8 +65,10 @@ class StoredNumbers:
     of_tools: Mapping[str, int]
 
 
-class StoredStages:
-    """What the builds of one engine share: connections, models in the database, settings.
+class StoredBackend:
+    """Keeps catalog versions in PostgreSQL; a `Backend`.
+
+    Has what the builds of one engine share: connections, models in the database, settings.
 
     Args:
         config: the settings, of `index.backend` "postgres".
@@ -80,6 +88,58 @@ class StoredStages:
         self.catalog = StoredCatalog(self.database)
         self.vectors = StoredVectors(self.database)
         self._numbers: dict[str, int] = {}
+
+    def begin(
+        self,
+        version: CatalogVersion,
+        previous: Index | None,
+        unfinished: Build | None,  # noqa: ARG002 - the database has what it encoded
+        vectors: Vectors | None,  # noqa: ARG002 - and all vectors
+    ) -> StoredBuild:
+        """Write a version, and begin its build; see `Backend.begin`."""
+        return StoredBuild(self, version, previous=previous)
+
+    def begin_saved(
+        self,
+        version: CatalogVersion,  # noqa: ARG002
+        saved: SavedVersion,
+        *,
+        same_catalog: bool,  # noqa: ARG002
+    ) -> StoredBuild:
+        """Raises StoreError: the catalog is in the database."""
+        raise StoreError(
+            f'{saved.folder.parent}: not opened: with `index.backend` "postgres" the catalog is in '
+            "the database; use `Engine.connect`"
+        )
+
+    def connect(
+        self, version_of: Callable[[Catalog], CatalogVersion], previous: Index | None
+    ) -> StoredBuild:
+        """Begin a build of the catalog in the database; see `Backend.connect`."""
+        catalog, numbers = self.read(previous)
+        return StoredBuild(self, version_of(catalog), numbers=numbers, previous=previous)
+
+    def has_newer_than(self, index: Index) -> bool:
+        """Whether the database has another version of the catalog than an index."""
+        search = index.joint_search
+        return isinstance(search, StoredSearch) and self.catalog.version() != search.version
+
+    def follow(self, refresh: WeakMethod[Callable[[], bool]]) -> Follower:
+        """What calls a method when other engines change the catalog."""
+        return Follower(self.database, refresh)
+
+    def save(
+        self,
+        index: Index,  # noqa: ARG002
+        folder: Path,
+        settings: Mapping[str, Any],  # noqa: ARG002
+        screening: Mapping[str, Any] | None,  # noqa: ARG002
+        quarantined: Mapping[str, str] | None,  # noqa: ARG002
+    ) -> Path:
+        """Raises StoreError: the database has the index."""
+        raise StoreError(
+            f"{folder}: not saved: the catalog is in PostgreSQL already, see `index.backend`"
+        )
 
     @property
     def has_dense(self) -> bool:
@@ -139,13 +199,6 @@ class StoredStages:
         tools = [known[number] for number in stored.numbers]
         numbers = {tool.id: number for tool, number in zip(tools, stored.numbers, strict=True)}
         return Catalog(tools), StoredNumbers(stored.version, numbers)
-
-    def is_newer(self, index: Index) -> bool:
-        """Whether the database has another version of the catalog than an index."""
-        present = (
-            index.joint_search.version if isinstance(index.joint_search, StoredSearch) else None
-        )
-        return self.catalog.version() != present
 
     def documents(
         self, tools: Sequence[Tool], queries: Mapping[str, ExampleQueries], catalog: Catalog
@@ -210,44 +263,36 @@ class StoredStages:
 
 
 class StoredBuild:
-    """Makes the index of one catalog version in PostgreSQL; has the methods of `Build`.
+    """Makes the index of one catalog version in PostgreSQL; a `Build`.
 
     Only the servers whose tools differ from those of `previous` are written, so that what other
     engines have written of other servers stays.
 
     Args:
         stored: the settings, the connections and the models.
-        catalog: the version.
-        queries: tool id to example queries.
+        version: what is built.
         numbers: where its definitions are, if the catalog was read from the database. Nothing is
             written then.
         previous: the version that is searched now.
-        example_queries_hash: hash of the rows and pins that decided on `queries`.
-        trusted_pin_ages: trusted tools and the ages of their pins, see `Builder.trusted_pin_ages`.
 
     Attributes:
-        catalog: the version.
+        version: what is built.
         encoded_count: number of texts that this build encoded, for any tenant.
     """
 
     def __init__(
         self,
-        stored: StoredStages,
-        catalog: Catalog,
-        queries: Mapping[str, ExampleQueries],
+        stored: StoredBackend,
+        version: CatalogVersion,
         *,
         numbers: StoredNumbers | None = None,
         previous: Index | None = None,
-        example_queries_hash: str = "",
-        trusted_pin_ages: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        self.catalog = catalog
-        self.trusted_pin_ages = trusted_pin_ages
+        self.version = version
         self.encoded_count = 0
         self._stored = stored
-        self._queries = queries
-        self._example_queries_hash = example_queries_hash
-        self._tools = catalog.in_id_order
+        self._queries = version.queries
+        self._tools = version.catalog.in_id_order
         self._to_encode: int | None = None
         self._numbers = self._write(previous) if numbers is None else numbers
         self._names = Names.of(self._tools) if previous is None else previous.names_of(self._tools)
@@ -259,8 +304,8 @@ class StoredBuild:
             return 0
         return self._stored.vectors.waiting(self._stored.dense_model())
 
-    def encode_some(self, progress: Progress | None = None) -> Vectors | None:
-        """Encode texts that wait in the database; None if no text of this version waits.
+    def encode_some(self, progress: Progress | None = None) -> bool:
+        """Encode texts that wait in the database; False if no text of this version waits.
 
         A role that may only read leaves them to others.
 
@@ -272,24 +317,27 @@ class StoredBuild:
             StoreError: the database cannot be reached.
         """
         if not self._stored.has_dense:
-            return None
+            return False
         vectors, model = self._stored.vectors, self._stored.dense_model()
         if self._to_encode is None:
             self._to_encode = vectors.waiting(model)
         if not self._to_encode:
-            return None
+            return False
         count = vectors.encode_waiting(
             model, TEXTS_A_STEP, partial(self._stored.values, encoded=True)
         )
         if not count:
             if not vectors.waiting_of(model, self._stored.catalog.tenant_number()):
-                return None
+                return False
             # Another worker has taken them.
             sleep(_POLL_S)
         self.encoded_count += count
         if progress is not None and count:
             progress(min(self.encoded_count, self._to_encode), self._to_encode)
-        return Vectors(np.empty((0, 0), np.float32), (), "")
+        return True
+
+    def save_encoded(self, folder: Path) -> None:
+        """Nothing to do: the database has what was encoded."""
 
     def index(self) -> Index:
         """The whole index."""
@@ -299,7 +347,7 @@ class StoredBuild:
         stored = self._stored
         search = StoredVectorIndex(self._search, stored.dense_model())
         models = stored.stages.models
-        dense = DenseStage(search, None, models.encoder(), models.encoder_guard)
+        dense = DenseStage(search, models.encoder(), models.encoder_guard)
         return replace(
             index,
             dense=dense,
@@ -315,9 +363,9 @@ class StoredBuild:
         static = None
         if stored.has_static:
             vectors = StoredVectorIndex(self._search, stored.static_model())
-            static = StaticRetriever(static_encoder(), None, vectors)
+            static = StaticRetriever(static_encoder(), vectors)
         return Index(
-            self.catalog,
+            self.version.catalog,
             self._tools,
             self._tools,
             self._names,
@@ -325,15 +373,11 @@ class StoredBuild:
             static=static,
             rerankers=stored.stages.make_rerankers(self._tools),
             example_queries=self._queries,
-            example_queries_hash=self._example_queries_hash,
+            example_queries_hash=self.version.example_queries_hash,
             is_provisional=stored.has_dense,
             pending_count=len(self._tools) if stored.has_dense else 0,
             joint_search=self._search,
         )
-
-    def vectors_so_far(self) -> None:
-        """None: the vectors are in the database."""
-        return
 
     @cached_property
     def _search(self) -> StoredSearch:
@@ -369,8 +413,12 @@ class StoredBuild:
                 servers = _changed_servers(
                     previous.built_tools, previous.example_queries, self._tools, self._queries
                 )
-        tools = [tool for tool in self.catalog if servers is None or (tool.server or "") in servers]
-        documents = self._stored.documents(tools, self._queries, self.catalog)
+        tools = [
+            tool
+            for tool in self.version.catalog
+            if servers is None or (tool.server or "") in servers
+        ]
+        documents = self._stored.documents(tools, self._queries, self.version.catalog)
         self._add_vectors(tools, [document.vector_key for document in documents])
         if servers is None or servers:
             written = self._stored.catalog.write(documents, servers, models=self._stored.models())
@@ -405,10 +453,6 @@ class StoredBuild:
     def _example_texts(self, tool: Tool) -> tuple[str, ...]:
         queries = self._queries.get(tool.id)
         return () if queries is None else queries.texts_to_encode
-
-
-AnyBuild = Build | StoredBuild
-"""A build of a version in this process, or in PostgreSQL."""
 
 
 def vector_key(tool: Tool, queries: ExampleQueries | None) -> bytes:

@@ -13,7 +13,7 @@ from ..engine import Engine
 from ..enrichment.example_file import add_example_query
 from ..errors import ConfigError, PinsError
 from ..gating import State
-from ..trust import approve_definitions
+from ..trust import approve_definitions, pins_stamp
 from ..view import View
 from .event_history import EventHistory
 
@@ -51,10 +51,10 @@ class Subject:
     pins: Path | None = None
     examples: Path | None = None
     follow_pins: Callable[[], Awaitable[None]] | None = None
-    _last_pins_write_time: int = field(default=0, init=False)
+    _last_pins_stamp: tuple[tuple[str, int], ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
-        self._last_pins_write_time = self._pins_write_time()
+        self._last_pins_stamp = self._pins_stamp()
 
     def view(
         self,
@@ -93,10 +93,10 @@ class Subject:
         if self.follow_pins is not None:
             await self.follow_pins()
         elif self.pins is not None:
-            stamp = self._pins_write_time()
-            if stamp != self._last_pins_write_time:
+            stamp = self._pins_stamp()
+            if stamp != self._last_pins_stamp:
                 await anyio.to_thread.run_sync(self._reload_pins)
-                self._last_pins_write_time = stamp
+                self._last_pins_stamp = stamp
         await anyio.to_thread.run_sync(self.history.read_new)
 
     async def approve(self, tool_id: str, fingerprint: str) -> None:
@@ -130,9 +130,8 @@ class Subject:
         add_example_query(self.examples, self.engine.catalog.get(tool_id).id, query)
         self.engine.reload_example_queries()
 
-    def _pins_write_time(self) -> int:
-        """When the file of pins was written last; 0 if there is none."""
-        return self.pins.stat().st_mtime_ns if self.pins is not None and self.pins.exists() else 0
+    def _pins_stamp(self) -> tuple[tuple[str, int], ...]:
+        return () if self.pins is None else pins_stamp(self.pins)
 
     def _reload_pins(self) -> None:
         self.engine.reload_pins()

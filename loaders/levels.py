@@ -139,7 +139,8 @@ def _type_text(schema: object, references: References, depth: int) -> str:
 
 def _kind_text(kind: object, schema: dict[str, Any], references: References, depth: int) -> str:
     if kind == "array" or (kind is None and "items" in schema):
-        return f"[{_type_text(schema.get('items'), references, depth - 1)}]"
+        # A list is no level: a call needs the fields of the objects in it.
+        return f"[{_type_text(schema.get('items'), references, depth)}]"
     if kind == "object" or (kind is None and "properties" in schema):
         inner = _field_types(schema, references, depth - 1) if depth > 1 else ""
         return f"{{{inner}}}" if inner else "object"

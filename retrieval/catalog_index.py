@@ -36,15 +36,12 @@ class DenseStage:
     """The dense stage of an index.
 
     Args:
-        index: searches `values`.
-        values: vectors of the tools, moved by example queries; shape (n, dim). None where a
-            database has them.
+        index: searches the vectors of the tools, as their example queries moved them.
         encoder: encoder of the queries.
         guard: runs the encoder; one of its own when absent.
     """
 
     index: DenseSearch
-    values: NDArray[np.float32] | None
     encoder: Encoder
     guard: Guard | None = None
 

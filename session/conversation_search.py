@@ -88,13 +88,9 @@ def search_message(
         called_ids: ids of recently called tools.
     """
     depth = max(k, HITS_PER_SEARCH)
-    parts = parts_of_message(request)
-    queries = [request]
-    if in_context != request:
-        queries.append(in_context)
-    first_part = len(queries)
-    if len(parts) > 1:
-        queries.extend(parts)
+    parts = _parts_to_search(request)
+    queries = [request, *([] if in_context == request else [in_context]), *parts]
+    first_part = len(queries) - len(parts)
     start = perf_counter()
     selections = view.search_many(queries, tier=tier, k=depth)
     search_ms = (perf_counter() - start) * 1e3
@@ -131,6 +127,40 @@ def search_message(
         weight,
         search_ms,
     )
+
+
+def search_intents(
+    view: View,
+    request: str,
+    *,
+    tier: str | Strategy | None,
+    k: int,
+    budget_ms: float | None = None,
+) -> list[tuple[str, Selection]]:
+    """The intents of a request, each with its search; the whole request if it has a single one.
+
+    Args:
+        view: the tools that may be found.
+        request: the request, without a conversation.
+        tier: the tier or its name; None for the engine's default.
+        k: number of hits needed.
+        budget_ms: time limit of each search in milliseconds.
+    """
+    depth = max(k, HITS_PER_SEARCH)
+    queries = [request, *_parts_to_search(request)]
+    selections = view.search_many(queries, tier=tier, k=depth, budget_ms=budget_ms)
+    intents: list[int] = []
+    # Scores of two tiers cannot be compared.
+    if len(queries) > 1 and len({selection.tier for selection in selections}) == 1:
+        board = ScoreBoard(selections, depth)
+        intents = board.intents(board.scores[0], range(1, len(queries)))
+    return [(queries[row], selections[row]) for row in intents or [0]]
+
+
+def _parts_to_search(request: str) -> tuple[str, ...]:
+    """The parts of a request; none if it has only one, which is the request itself."""
+    parts = parts_of_message(request)
+    return parts if len(parts) > 1 else ()
 
 
 def _drop_below_threshold(

@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -170,6 +171,14 @@ class EventStats:
                 for profile, ids in self.never_found_by_profile.items()
             },
         }
+
+    @property
+    def days(self) -> float:
+        """Days from the first event to the last one."""
+        if self.first_time is None or self.last_time is None:
+            return 0.0
+        spent = datetime.fromisoformat(self.last_time) - datetime.fromisoformat(self.first_time)
+        return spent / timedelta(days=1)
 
     def _count_event(self, row: Row) -> None:
         self.first_time = self.first_time or str(row["at"])

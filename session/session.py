@@ -500,18 +500,38 @@ class Session:
             verdict = view.check(name, arguments, approved=approved)
             if verdict.status == "unknown" and self._provider is not None:
                 verdict = own_tool_verdict(name, arguments) or verdict
-            if not by_script:
-                verdict = self._judge(view, verdict)
-            if can_ask and not approved:
-                verdict = _needing_approval(verdict)
-            if refusal := self._refusal_after_waiting_calls(view, verdict, votes):
-                verdict = Verdict("denied", name, refusal=refusal)
-            if verdict.passed and verdict.tool is not None:
-                self._data.waiting_calls[verdict.tool.id] += 1
+            verdict = self._accept(
+                verdict, view, votes, by_script=by_script, can_ask=can_ask and not approved
+            )
             if self._events is not None:
                 ms = (perf_counter() - start) * 1e3
                 self._events.call(self.id, self._data.turn, verdict, ms=ms)
             return verdict
+
+    def accept(
+        self, verdict: Verdict, view: View, *, votes: Votes | None = None, by_script: bool = False
+    ) -> Verdict:
+        """The session's verdict on a call that `view.check` has judged.
+
+        For hosts that resolve names themselves, such as the gateway. `check` does both.
+
+        Args:
+            verdict: the result of `view.check`.
+            view: a view that the session has just made.
+            votes: the votes that the view was made with.
+            by_script: as for `check`.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session(must_offer=False)
+            >>> view = session.view()
+            >>> session.accept(view.check("billing/list_invoices", {}), view).status
+            'passed'
+        """
+        with self._lock:
+            self._follow(view)
+            return self._accept(verdict, view, votes, by_script=by_script)
 
     def recheck(self, verdict: Verdict, *, votes: Votes | None = None) -> Verdict:
         """Whether a call that passed `check` may still run.
@@ -1153,8 +1173,10 @@ class Session:
         if isinstance(call, Verdict):
             name = call.tool.id if call.passed and call.tool is not None else call.called_name
         if isinstance(name, str):
-            candidates = [name]
-            if self._provider is not None and waiting[name] < 1:
+            if waiting[name] > 0:
+                return name
+            candidates = []
+            if self._provider is not None:
                 candidates.append(self._tool_named(name, None)[0])
             catalog = self._engine.catalog
             same_name = {catalog[place].id for place in catalog.named(name)}
@@ -1211,8 +1233,28 @@ class Session:
         tool_id = self._record.tool_id_of(name) or name.replace("__", "/", 1)
         return (tool_id if tool_id in catalog else name), arguments
 
+    def _accept(
+        self,
+        verdict: Verdict,
+        view: View,
+        votes: Votes | None,
+        *,
+        by_script: bool,
+        can_ask: bool = False,
+    ) -> Verdict:
+        """The final verdict on a call. If it passed, its result is awaited."""
+        if not by_script:
+            verdict = self._judge(view, verdict)
+        if can_ask:
+            verdict = _needing_approval(verdict)
+        if refusal := self._refusal_after_waiting_calls(view, verdict, votes):
+            verdict = Verdict("denied", verdict.called_name, refusal=refusal)
+        if verdict.passed and verdict.tool is not None:
+            self._data.waiting_calls[verdict.tool.id] += 1
+        return verdict
+
     def _judge(self, view: View, verdict: Verdict) -> Verdict:
-        """The final verdict on a call. It also depends on what the model has read of the tool.
+        """The verdict on a call. It also depends on what the model has read of the tool.
 
         If it has not read enough, the answer has the definition, and the tool is offered.
 

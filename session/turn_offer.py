@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..config import SessionConfig
-from ..decision.decider import judge_selection
+from ..decision.decider import judge_selection, threshold_decision
 from ..retrieval import Hit
 from ..text import search_terms
 from ..view import View
@@ -54,7 +54,7 @@ def choose_offer(results: SearchResults, view: View | None, k: int) -> Offer:
     """
     hits, dropped = results.merged_selection.hits, len(results.merged_selection.dropped)
     if not hits:
-        reason = results.judged_selection.reason or "the search found no tool"
+        reason = threshold_decision(results.judged_selection).reason or "the search found no tool"
         return Offer((), True, reason, dropped=dropped)
     if view is None:
         return Offer(hits[:k], False, dropped=dropped)

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 #: Every part, lowest layer first; a part may import those of lower layers and itself.
 LAYERS = (
     ("errors", "lazy"),
+    ("untrusted",),
     ("text", "processes", "language_model"),
     ("catalog",),
     ("settings",),
@@ -42,6 +43,7 @@ LAYERS = (
     ("lab",),
     ("cli",),
     ("lab.commands",),
+    ("packaging",),
 )
 _LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 

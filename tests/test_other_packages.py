@@ -169,7 +169,7 @@ class TestOfOtherPackages:
         assert load_encoder("acme:tiny", threads=2).name == "tiny 2 []"
         table = {"name": "acme", "model": "big", "words": ["a"]}
         engine = Engine.from_tools(TOOLS, encoder=table, threads=3)
-        assert engine._index.encoder.name == "big 3 ['a']"
+        assert engine._version.index.encoder.name == "big 3 ['a']"
         assert (
             message_of({"encoder": "acme"}) == "encoder.model: for acme, this setting is required"
         )
@@ -224,7 +224,7 @@ class TestSavedIndexes:
         )
 
     def test_the_same_settings_open_what_is_saved(self, saved: Any, built: list[Any]) -> None:
-        assert saved()._index.dense.index._settings == HnswSettings(links=8)
+        assert saved()._version.index.dense.index._settings == HnswSettings(links=8)
         assert not built
 
     @pytest.mark.parametrize("changed", [{"links": 9}, {"build_ef": 50}])
@@ -235,7 +235,7 @@ class TestSavedIndexes:
         assert built == [{"links": 8, "build_ef": 200, "search_ef": 200, **changed}]
 
     def test_a_setting_of_the_search_rebuilds_nothing(self, saved: Any, built: list[Any]) -> None:
-        assert saved(search_ef=77)._index.dense.index._settings.search_ef == 77
+        assert saved(search_ef=77)._version.index.dense.index._settings.search_ef == 77
         assert not built
 
     def test_what_is_saved_of_the_default_parts_is_as_before(self) -> None:

@@ -23,6 +23,7 @@ from shortlist.config import (
     TierConfig,
     TrustConfig,
 )
+from shortlist.gateway.connections.server_spec import LoginSettings, ServerSpec, ToolFilter
 from shortlist.gateway.profiles.gateway_settings import (
     CodeSettings,
     GatewaySettings,
@@ -43,10 +44,26 @@ _SECTIONS = {
     "session": SessionConfig,
 }
 _GATEWAY = {
-    "": GatewaySettings,
-    "profiles.NAME": ProfileSettings,
-    "profiles.NAME.votes": VoteSettings,
-    "code": CodeSettings,
+    "shortlist": GatewaySettings,
+    "shortlist.profiles.NAME": ProfileSettings,
+    "shortlist.profiles.NAME.votes": VoteSettings,
+    "shortlist.code": CodeSettings,
+}
+_SERVER = {
+    "mcpServers.NAME": ServerSpec,
+    "mcpServers.NAME.oauth": LoginSettings,
+    "mcpServers.NAME.tools": ToolFilter,
+}
+#: Keys of a server's entry whose field has another name.
+_KEYS = {
+    "transport": "type",
+    "env_file": "envFile",
+    "login": "oauth",
+    "client_id": "clientId",
+    "client_secret": "clientSecret",
+    "callback_port": "callbackPort",
+    "redirect_uri": "redirectUri",
+    "client_metadata_url": "clientMetadataUrl",
 }
 #: Commands of the page about the gateway, and of the page about measuring; others are on the first.
 _GATEWAY_COMMANDS = {
@@ -96,18 +113,20 @@ def _cell(text: str) -> str:
 
 def _settings(sections: dict[str, Any]) -> Iterator[str]:
     for name, cls in sections.items():
-        yield from ["", f"## `[{name}]`" if name else "## Top level", ""]
+        yield from ["", f"## `[{name}]`" if name else "## An engine", ""]
         yield from ["| setting | default | meaning |", "|---|---|---|"]
         meanings = _arguments(cls)
         for setting in cls.model_fields:
-            meaning = meanings[setting]
-            yield f"| `{setting}` | {_default(cls, setting)} | {_cell(meaning)} |"
+            if cls is ServerSpec and setting == "name":
+                continue
+            default = "from the other keys" if setting == "transport" else _default(cls, setting)
+            yield f"| `{_KEYS.get(setting, setting)}` | {default} | {_cell(meanings[setting])} |"
 
 
 def _parts() -> Iterator[str]:
     yield from [
         "",
-        "## Parts and their settings",
+        "## Backends and fusions",
         "",
         "| part | name | settings |",
         "|---|---|---|",
@@ -121,116 +140,24 @@ def _parts() -> Iterator[str]:
             yield f"| {kind} | `{name}` | {settings} |"
 
 
-_OBJECTS = (
-    "## Parts of your own",
-    "",
-    "An encoder, a reranker and a fusion may be objects of your own. No package is needed:",
-    "",
-    "```python",
-    "from shortlist import Engine",
-    "from shortlist.demo import load_catalog",
-    "from shortlist.models import Encoder, Reranker",
-    "",
-    "def embed(texts: list[str]) -> list[list[float]]:      # one vector for each text",
-    '    words = ("issue", "file", "message", "table")',
-    "    return [[text.lower().count(word) + 0.01 for word in words] for text in texts]",
-    "",
-    "def score(query: str, texts: list[str]) -> list[int]:    # one number for each text, higher is better",
-    "    return [sum(word in text for word in query.split()) for text in texts]",
-    "",
-    "engine = Engine.from_tools(",
-    "    load_catalog(),",
-    '    encoder=Encoder.of(embed, dim=4, name="mine-1"),',
-    '    reranker=Reranker.of(score, name="overlap-1"),',
-    ")",
-    'assert engine.search("open an issue", tier="rerank").tier == "rerank"',
-    "```",
-    "",
-    "The `name` stands for the model and its version. A saved index keeps the names, not the objects: pass the objects to",
-    "`Engine.open` again. With another name, the tools are encoded again. If the encoder fails while tools are encoded, that is an error.",
-    "If a model fails in a search, or its answer is not as described, the tier's `fallback` answers. `tier_reason` names the model and the",
-    "failure, and the first failure is logged. A tier without a fallback raises the error. A fusion has the method `fuse(rankings)`.",
-    "`tier=` takes a strategy of your own wherever it takes a name: an object with `rank(run)` and `fallback`.",
-    "",
-    "A configuration in Python takes the same objects, also in a single tier:",
-    "",
-    "```python",
-    "mine = {",
-    '    "retrievers": ["lexical", "dense"],',
-    '    "reranker": Reranker.of(score, name="overlap-1"),',
-    '    "fallback": "hybrid",',
-    "}",
-    'engine = Engine.from_tools(load_catalog(), tiers={"mine": mine}, default_tier="mine")',
-    'assert engine.search("open an issue").tier == "mine"',
-    "```",
-    "",
-)
-_RERANKING = (
-    "## Reranking",
-    "",
-    "No reranker is bundled. The tier `rerank` exists if you name a cross-encoder:",
-    "",
-    "```toml",
-    'reranker = "mixedbread-ai/mxbai-rerank-xsmall-v1"',
-    "```",
-    "",
-    "- A model on the Hugging Face hub needs `pip install 'shortlist[hub]'`. It is downloaded once. A folder with an ONNX model needs",
-    "  nothing, and `sentence-transformers:NAME` the extra `sentence-transformers`.",
-    '- `tier="rerank"` takes the candidates of `hybrid`, and the model scores the best 40 again. That takes about 150 ms. If it does not',
-    "  fit the time budget or fails, the answer is that of `hybrid` ([speed](speed.md)).",
-    "- The weights of mxbai-rerank-xsmall-v1 were never run here, and the time is an estimate. Tests use a small random model of the",
-    "  same layout. Measure it on your own queries with `shortlist eval --engine-settings` before you use it.",
-    "- The bundled calibration judges no tier that reranks ([deciding](deciding.md)). `shortlist calibrate` fits one.",
-    "",
-    'Without the line, `tier="rerank"` is an error that names the line.',
-)
-
-
-def configuration() -> str:
-    """The page about the configuration of an engine."""
+def settings() -> str:
+    """The page with every setting: of an engine, of the gateway, and of a server's entry."""
     return "\n".join([
-        "# Configuration",
+        "# Settings",
         "",
-        "After this page you know every setting of an engine. Give them as keyword arguments of",
-        "`Engine.from_tools` and `Engine.open`, or as a TOML or JSON file: `Config.read(FILE)`, and `--engine-settings FILE`",
-        "on the command line. Both together: `Engine.from_tools(tools, config=Config.read(FILE), k=5)`. An unknown setting is an",
-        "error that lists what exists, and a type checker finds it. Paths in a file are relative to its folder. This page is",
-        "generated from the code.",
+        "This page lists every setting, with its default. It is generated from the code.",
         "",
-        "```toml",
-        'default_tier = "hybrid"',
-        "",
-        "[dense]",
-        'backend = "hnswlib"             # needs the extra hnsw',
-        "links = 32",
-        "",
-        "[tiers.wide]                    # a tier of your own",
-        'retrievers = ["dense"]',
-        "depth = 500",
-        "```",
-        "",
-        "Nothing is downloaded unless a model on a hub is named. Settings of the gateway: [gateway settings](gateway-settings.md).",
+        "- **Of an engine**, up to `[session]`: [configuration](configuration.md) says where to write them.",
+        "- **Of the gateway**, from `shortlist` on: under the key `shortlist` of `mcp.json`, or in a TOML or JSON file for",
+        "  `--settings`. `shortlist.engine` takes all settings of an engine.",
+        "- **Of one server**: its entry under `mcpServers`. Keys that other clients use for the same (`httpUrl`,",
+        "  `serverUrl`, `working_dir`, `enabled`, `startup_timeout_sec`, ...) are read too.",
         *_settings(_SECTIONS),
         *_parts(),
-        "",
-        *_OBJECTS,
-        *_RERANKING,
-        "",
-        "Rules, under `[gate]`: [the gate](gate.md). To add a part of your own: [CONTRIBUTING](../CONTRIBUTING.md).",
-        "",
-    ])  # fmt: skip
-
-
-def gateway_settings() -> str:
-    """The page about the settings of the gateway."""
-    return "\n".join([
-        "# Gateway settings",
-        "",
-        "After this page you know every setting of `shortlist serve`. Write them under the key `shortlist` of the file with",
-        "your servers, or in a separate TOML or JSON file (`--settings FILE`). This page is generated from the code.",
         *_settings(_GATEWAY),
+        *_settings(_SERVER),
         "",
-        "What they are for: [the gateway](gateway.md). Settings under `engine`: [configuration](configuration.md).",
+        "Rules, under `[gate]`: [the gate](gate.md).",
         "",
     ])  # fmt: skip
 
@@ -297,8 +224,7 @@ def _command_table(wanted: Any) -> list[str]:
 
 
 PAGES = {
-    "configuration.md": configuration,
-    "gateway-settings.md": gateway_settings,
+    "settings.md": settings,
     "commands.md": commands,
 }
 
@@ -309,7 +235,7 @@ def test_the_page_is_as_generated(page: str) -> None:
     assert held == PAGES[page](), "run: python tests/test_reference.py"
 
 
-@pytest.mark.parametrize("cls", [*_SECTIONS.values(), *_GATEWAY.values()])
+@pytest.mark.parametrize("cls", [*_SECTIONS.values(), *_GATEWAY.values(), *_SERVER.values()])
 def test_every_setting_is_explained(cls: Any) -> None:
     assert set(_arguments(cls)) == set(cls.model_fields)
 

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import venv
 import zipfile
 from pathlib import Path
 
 import anyio
 import pytest
 
+from shortlist.gateway.clients.registry_entry import RegisteredServer, entry_of
 from shortlist.lab.shipped import ROOT, shipped_files
 
 from .gateway.real.clients import sdk2
-from .gateway.real.packages import NotInstalledError, cache, pypi
+from .gateway.real.packages import NotInstalledError, cache, npm, pypi
 from .test_layers import MODULES, graph
 
 #: Folders with Python code that only a checkout has.
-CHECKOUT_ONLY = {"lab", "tests"}
+CHECKOUT_ONLY = {"lab", "packaging", "tests"}
 DATA = {
     "decision/bundled.json",
     "demo/catalog/database.json",
@@ -61,6 +64,8 @@ MOST_TABLE_BYTES = 12_000_000
 MOST_LIBRARY_BYTES = 2_000_000
 #: Programs that install Python programs.
 UV, PIPX = "uv==0.13.9", "pipx==1.18.4"
+#: Checks bundles for desktop clients.
+MCPB = "@anthropic-ai/mcpb@2.1.2"
 
 
 def _checkout_only(path: str) -> bool:
@@ -200,13 +205,18 @@ def _install_environment(home: Path) -> dict[str, str]:
     }
 
 
-async def _listed(command: list[str], environment: dict[str, str], home: Path) -> set[str]:
-    """The tools of a gateway without servers that this command starts."""
+async def _listed(command: list[str], environment: dict[str, str]) -> set[str]:
+    """The tools of the gateway that this command starts."""
+    with anyio.fail_after(300):
+        async with sdk2(command, environment) as client:
+            return {tool["name"] for tool in await client.tools()}
+
+
+def _serve(home: Path) -> list[str]:
+    """The arguments that serve a file without servers."""
     config = home / "mcp.json"
     config.write_text('{"mcpServers": {}}')
-    with anyio.fail_after(300):
-        async with sdk2([*command, "serve", "--config", str(config)], environment) as client:
-            return {tool["name"] for tool in await client.tools()}
+    return ["serve", "--config", str(config)]
 
 
 @pytest.mark.long
@@ -222,7 +232,7 @@ def test_the_wheel_runs_with_uvx(wheel: Path, tmp_path: Path, python: str) -> No
         [*command, "--version"], capture_output=True, text=True, env=environment, timeout=500
     )
     assert version.stdout.startswith("shortlist "), version.stderr
-    tools = anyio.run(_listed, command, environment, tmp_path)
+    tools = anyio.run(_listed, [*command, *_serve(tmp_path)], environment)
     assert {"search_tools", "call_tool"} <= tools
 
 
@@ -238,5 +248,88 @@ def test_the_wheel_runs_with_pipx(wheel: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     program = str(tmp_path / "bin" / "shortlist")
-    tools = anyio.run(_listed, [program], environment, tmp_path)
+    tools = anyio.run(_listed, [program, *_serve(tmp_path)], environment)
     assert {"search_tools", "call_tool"} <= tools
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `make dist` makes and checks."""
+    out = tmp_path_factory.mktemp("dist")
+    program = [sys.executable, str(ROOT / "packaging" / "make_dist.py"), "--out", str(out)]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out
+
+
+@pytest.mark.long
+def test_the_bundle_is_valid_and_serves(dist: Path, tmp_path: Path) -> None:
+    [bundle] = dist.glob("*.mcpb")
+    with zipfile.ZipFile(bundle) as held:
+        held.extractall(tmp_path / "bundle")
+    manifest = json.loads((tmp_path / "bundle" / "manifest.json").read_text())
+    try:
+        mcpb = npm(MCPB) / "mcpb"
+    except NotInstalledError as problem:
+        pytest.skip(str(problem))
+    found = subprocess.run(
+        [mcpb, "validate", str(tmp_path / "bundle" / "manifest.json")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+    uv, environment = _program(UV, "uv"), _install_environment(tmp_path)
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {}}')
+    given = {
+        "__dirname": str(tmp_path / "bundle"),
+        "user_config.servers": str(tmp_path / "mcp.json"),
+    }
+    arguments = []
+    for argument in manifest["server"]["mcp_config"]["args"]:
+        for name, value in given.items():
+            argument = argument.replace(f"${{{name}}}", value)
+        arguments.append(argument)
+    command = [uv, *arguments[:1], "--python", sys.executable, *arguments[1:]]
+    tools = anyio.run(_listed, command, environment)
+    assert {"search_tools", "call_tool"} <= tools
+
+
+@pytest.mark.long
+def test_the_registry_entry_starts_the_package_that_was_made(dist: Path, tmp_path: Path) -> None:
+    described = json.loads((dist / "server.json").read_text())
+    made = entry_of(RegisteredServer.model_validate(described)).entry
+    [wheel] = dist.glob("*.whl")
+    version = described["version"]
+    assert made["args"] == [
+        *("--with", f"shortlist[gateway]=={version}", f"shortlist@{version}", "serve"),
+        *("--config", "${CONFIG}"),
+    ]
+    # Until it is published, the same command with the file in place of the name.
+    uv, environment = _program(UV, "uv"), _install_environment(tmp_path)
+    arguments = [uv, "tool", "run", "--quiet", "--python", sys.executable]
+    arguments += ["--with", f"{wheel}[gateway]", "--from", str(wheel), "shortlist"]
+    served = [*arguments, *_serve(tmp_path)]
+    assert {"search_tools", "call_tool"} <= anyio.run(_listed, served, environment)
+
+
+@pytest.mark.long
+def test_the_steps_of_the_container_install_and_serve(dist: Path, tmp_path: Path) -> None:
+    lines = (dist / "Containerfile").read_text().splitlines()
+    [install] = [line for line in lines if line.startswith("RUN python -m pip install")]
+    [started] = [json.loads(line[4:]) for line in lines if line.startswith("CMD ")]
+    venv.create(tmp_path / "venv", with_pip=True)
+    programs = tmp_path / "venv" / "bin"
+    environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    step = install[4:].replace("/packages/", f"{dist}/").replace("--no-cache-dir ", "")
+    done = subprocess.run(step, shell=True, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {}}))
+    serve = [part.replace("/home/shortlist/mcp.json", str(config)) for part in started]
+    refused = subprocess.run(serve, capture_output=True, text=True, env=environment, timeout=100)
+    assert "give each profile a token first" in refused.stderr
+    local = [*serve[:-2]]
+    assert {"search_tools", "call_tool"} <= anyio.run(
+        _listed, [str(programs / "shortlist"), *local[1:]], environment
+    )

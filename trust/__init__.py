@@ -2,7 +2,7 @@
 
 from .change import DefinitionChange, PartChange
 from .flag import Finding, Flag, quarantined
-from .pins import Pin, Pins, approve_definitions, change_pins
+from .pins import Pin, Pins, approve_definitions, change_pins, make_pins_folder, pins_stamp
 from .policy import Trust
 from .scan import scan
 
@@ -16,6 +16,8 @@ __all__ = [
     "Trust",
     "approve_definitions",
     "change_pins",
+    "make_pins_folder",
+    "pins_stamp",
     "quarantined",
     "scan",
 ]

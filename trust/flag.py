@@ -12,6 +12,7 @@ Level = Literal["quarantine", "warn"]
 
 HIDDEN_INSTRUCTION: Final = "hidden_instruction"
 DEFINITION_CHANGED: Final = "definition_changed"
+NEW_TOOL_WAITS: Final = "new_tool_waits"
 STRONG_WORDING: Final = "strong_wording"
 
 SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
@@ -20,6 +21,8 @@ SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
         "instructions.",
         DEFINITION_CHANGED: "It waits for an operator's approval: its definition changed since it "
         "was accepted.",
+        NEW_TOOL_WAITS: "It waits for an operator's approval: it is not among the accepted "
+        "definitions of its server, and none is added without one.",
         STRONG_WORDING: "It is offered: its definition is worded strongly.",
     }
 )
@@ -57,7 +60,8 @@ class Flag:
         level: `quarantine` or `warn`.
         code: a key of `SENTENCES`.
         findings: what the scan found, quarantine first.
-        change: one line that names the parts that differ from the pin, or "".
+        change: one line that names the parts that differ from the pin, or says why a tool without
+            a pin is not accepted; "" for neither.
     """
 
     level: Level
@@ -77,7 +81,7 @@ class Flag:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """How the definition changed, then a line for each finding, with a quote. For operators."""
+        """What differs from the pins, then a line for each finding, with a quote. For operators."""
         lines = (f"{finding.where}: {finding.code}: {finding.text!r}" for finding in self.findings)
         return (self.change, *lines) if self.change else tuple(lines)
 

@@ -1,12 +1,16 @@
-"""Pins: the accepted definition of each tool, in one JSON file."""
+"""Pins: the accepted definition of each tool, in a JSON file, or a folder with one a server."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from ..catalog import Catalog, Tool
 from ..catalog.text_file import (
@@ -21,6 +25,24 @@ from .change import DefinitionChange, changed_parts
 _FORMAT = 1
 #: Seconds to wait for another process that writes the same file.
 _LOCK_SECONDS = 10.0
+
+MAX_SERVER_PINS = 10_000
+"""Most pins of a server that are made without an approval, as many as its list may have tools."""
+MAX_SERVER_PIN_BYTES = 8_000_000
+"""Most bytes of their definitions as JSON. The longest real list of tools found has 0.6 MB."""
+
+#: Name in a folder of pins of a file from an earlier version that cannot be read. It had the pins
+#: of all servers.
+_EARLIER_FILE_NAME = "earlier pins.json"
+
+FULL: Final = "full"
+DAMAGED: Final = "damaged"
+_CLOSED_REASONS: Final = {
+    FULL: f"more than {MAX_SERVER_PINS:,} tools or {MAX_SERVER_PIN_BYTES:,} bytes of definitions "
+    "were listed by this server; its new tools wait for an approval",
+    DAMAGED: "the file with the accepted definitions of this server could not be read; its tools "
+    "wait for an approval",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +68,11 @@ class Pin:
         """A pin of a tool's present definition."""
         return cls(tool.fingerprint, tool.to_dict(), approved, age)
 
+    @property
+    def server(self) -> str:
+        """The server of the tool, or ""."""
+        return str(self.definition.get("server") or "")
+
     def change(self, tool: Tool) -> DefinitionChange | None:
         """The differences between a definition and the pin; None if there are none."""
         if tool.fingerprint == self.fingerprint:
@@ -59,22 +86,36 @@ class Pins:
 
     Args:
         pins: tool id to pin.
+        closed: servers whose new tools wait for an approval, each with `FULL` or `DAMAGED`.
+        unreadable: files of a folder that cannot be read, each with the error. The tools of their
+            servers wait for an approval.
     """
 
-    def __init__(self, pins: Mapping[str, Pin] | None = None) -> None:
+    def __init__(
+        self,
+        pins: Mapping[str, Pin] | None = None,
+        *,
+        closed: Mapping[str, str] | None = None,
+        unreadable: Mapping[str, str] | None = None,
+    ) -> None:
         self._pins = dict(pins or {})
+        self._closed = dict(closed or {})
+        self.unreadable = dict(unreadable or {})
 
     @classmethod
     def read(cls, path: str | Path, *, missing_ok: bool = False) -> Self:
-        """The pins of a file.
+        """The pins of a file, or of a folder with one file for each server.
 
         Args:
-            path: the file.
+            path: the file or folder. A file in a folder that cannot be read raises nothing: see
+                `closed_reason`.
             missing_ok: whether a file that does not exist counts as a file without pins.
 
         Raises:
             PinsError: there is no such file, or it is not a file of pins.
         """
+        if Path(path).is_dir():
+            return cls._read_folder(Path(path))
         try:
             text = read_text_file(path, error=PinsError)
         except PinsError as error:
@@ -99,14 +140,30 @@ class Pins:
         Raises:
             PinsError: it has no pins.
         """
-        return cls({tool_id: _pin(source, tool_id, row) for tool_id, row in _rows(source, text)})
+        rows, closed = _rows(source, text)
+        return cls({tool_id: _pin(source, tool_id, row) for tool_id, row in rows}, closed=closed)
+
+    @classmethod
+    def _read_folder(cls, folder: Path) -> Self:
+        pins: dict[str, Pin] = {}
+        closed: dict[str, str] = {}
+        unreadable: dict[str, str] = {}
+        for path in _files_of_folder(folder):
+            try:
+                server_pins = cls.from_text(read_text_file(path, error=PinsError), str(path))
+            except PinsError as error:
+                unreadable[path.name] = str(error)
+            else:
+                pins |= server_pins._pins
+                closed |= server_pins._closed
+        return cls(pins, closed=closed, unreadable=unreadable)
 
     def to_text(self) -> str:
         """The text of a file with these pins, in ASCII."""
-        return json.dumps({"format": _FORMAT, "tools": self._to_rows()})
+        return json.dumps(self._to_document())
 
     def save(self, path: str | Path) -> None:
-        """Write the file in one step; only its owner may read it.
+        """Write the file in one step; only its owner may read it. In a folder, each server's file.
 
         Processes that may do so at the same time use `change_pins`.
 
@@ -114,16 +171,35 @@ class Pins:
             PinsError: the file cannot be written.
         """
         path = Path(path)
-        form = {"format": _FORMAT, "tools": self._to_rows()}
-        text = json.dumps(form, indent=1, ensure_ascii=False)
         try:
-            make_private_folder(path.parent)
-            replace_text_file(path, [f"{text}\n"], mode=OWNER_ONLY_MODE)
+            if path.is_dir():
+                self._save_to_folder(path, Pins.read(path))
+            else:
+                make_private_folder(path.parent)
+                self._write(path)
         except OSError as error:
             raise PinsError(f"{path}: cannot be written: {error}") from error
 
-    def _to_rows(self) -> dict[str, Any]:
-        return {
+    def _save_to_folder(self, folder: Path, before: Pins) -> None:
+        """Write the files of the servers whose pins differ from before."""
+        pins_before = before.by_server()
+        pins_now = self.by_server()
+        for server in pins_before.keys() - pins_now.keys():
+            (folder / _file_name(server)).unlink(missing_ok=True)
+        for server, pins in pins_now.items():
+            if pins == pins_before.get(server):
+                continue
+            path = folder / _file_name(server)
+            if path.name in before.unreadable:
+                path.replace(path.with_suffix(".damaged"))
+            pins._write(path)
+
+    def _write(self, path: Path) -> None:
+        text = json.dumps(self._to_document(), indent=1, ensure_ascii=False)
+        replace_text_file(path, [f"{text}\n"], mode=OWNER_ONLY_MODE)
+
+    def _to_document(self) -> dict[str, Any]:
+        rows = {
             tool_id: {
                 "fingerprint": pin.fingerprint,
                 "approved": pin.approved,
@@ -132,6 +208,36 @@ class Pins:
             }
             for tool_id, pin in sorted(self._pins.items())
         }
+        closed = {"closed": self._closed} if self._closed else {}
+        return {"format": _FORMAT, **closed, "tools": rows}
+
+    def by_server(self) -> dict[str, Pins]:
+        """The pins of each server; "" for tools without a server."""
+        pins: dict[str, dict[str, Pin]] = {server: {} for server in self._closed}
+        for tool_id, pin in self._pins.items():
+            pins.setdefault(pin.server, {})[tool_id] = pin
+        return {
+            server: Pins(
+                server_pins,
+                closed={server: self._closed[server]} if server in self._closed else None,
+            )
+            for server, server_pins in pins.items()
+        }
+
+    def closed_reason(self, server: str) -> str:
+        """Why new tools of a server wait for an approval; "" if they do not."""
+        code = self._closed_code(server)
+        return _CLOSED_REASONS[code] if code else ""
+
+    def _closed_code(self, server: str) -> str:
+        if server in self._closed:
+            return self._closed[server]
+        if not self.unreadable:
+            return ""
+        lost = _EARLIER_FILE_NAME in self.unreadable and all(
+            pin.server != server for pin in self._pins.values()
+        )
+        return DAMAGED if lost or _file_name(server) in self.unreadable else ""
 
     def __len__(self) -> int:
         return len(self._pins)
@@ -143,7 +249,9 @@ class Pins:
         return tool_id in self._pins
 
     def __eq__(self, other: object) -> bool:
-        return self._pins == other._pins if isinstance(other, Pins) else NotImplemented
+        if not isinstance(other, Pins):
+            return NotImplemented
+        return self._pins == other._pins and self._closed == other._closed
 
     __hash__ = None  # type: ignore[assignment]  # holds definitions, which are not hashable
 
@@ -182,7 +290,46 @@ class Pins:
         """
         new_age = self.next_age if age is None else age
         fresh = {tool.id: Pin.of(tool, new_age) for tool in tools if tool.id not in self._pins}
-        return Pins(self._pins | fresh)
+        return Pins(self._pins | fresh, closed=self._closed, unreadable=self.unreadable)
+
+    def pin_first_seen(self, tools: Iterable[Tool], age: int | None = None) -> Pins:
+        """As `pin`, within the limits of each server: beyond them, its new tools wait.
+
+        Args:
+            tools: the tools.
+            age: age of the new pins; `next_age` when absent.
+        """
+        new_age = self.next_age if age is None else age
+        fresh: dict[str, dict[str, Pin]] = {}
+        for tool in tools:
+            if tool.id not in self._pins and not self._closed_code(tool.server or ""):
+                fresh.setdefault(tool.server or "", {})[tool.id] = Pin.of(tool, new_age)
+        if not fresh:
+            return self
+        pins_by_server = self.by_server()
+        accepted: dict[str, Pin] = {}
+        closed = dict(self._closed)
+        for server, pins in fresh.items():
+            fitting = _within_limits(pins_by_server.get(server, Pins())._pins.values(), pins)
+            accepted |= fitting
+            if len(fitting) < len(pins):
+                closed[server] = FULL
+        return Pins(self._pins | accepted, closed=closed, unreadable=self.unreadable)
+
+    def within_limits(self) -> Pins:
+        """A copy without the pins beyond the limits of each server; approved and older ones stay.
+
+        The new tools of these servers wait for an approval.
+        """
+        kept: dict[str, Pin] = {}
+        closed = dict(self._closed)
+        for server, pins in self.by_server().items():
+            by_trust = sorted(pins._pins.items(), key=lambda row: (not row[1].approved, row[1].age))
+            fitting = _within_limits((), dict(by_trust))
+            kept |= fitting
+            if len(fitting) < len(by_trust):
+                closed[server] = FULL
+        return Pins(kept, closed=closed, unreadable=self.unreadable)
 
     def merged(self, copy: Pins, *, since: Pins) -> Pins:
         """These pins with the pins that somebody added or replaced in a copy of them.
@@ -194,24 +341,56 @@ class Pins:
         changed = {
             tool_id: pin for tool_id, pin in copy._pins.items() if since._pins.get(tool_id) != pin
         }
-        return Pins(self._pins | changed)
+        return Pins(
+            self._pins | changed,
+            closed={**self._closed, **copy._closed},
+            unreadable=self.unreadable,
+        )
+
+    def restored(self, last: Pins) -> Pins:
+        """These pins with those of servers that have none any more.
+
+        Args:
+            last: pins that were read earlier.
+        """
+        pins_by_server = self.by_server()
+        lost = {
+            server: pins
+            for server, pins in last.by_server().items()
+            if server not in pins_by_server and not self._closed_code(server)
+        }
+        return Pins(
+            self._pins | {id_: pin for pins in lost.values() for id_, pin in pins._pins.items()},
+            closed={
+                **self._closed,
+                **{server: code for server, code in last._closed.items() if server in lost},
+            },
+            unreadable=self.unreadable,
+        )
 
     def approve(self, tools: Iterable[Tool]) -> Pins:
-        """A copy in which these tools are approved with their present definitions."""
+        """A copy in which these tools are approved with their present definitions.
+
+        Other tools of a server whose pins could not be read wait for approvals of their own.
+        """
+        tools = list(tools)
         new_age = self.next_age
+        servers = {tool.server or "" for tool in tools}
+        codes = {server: self._closed_code(server) for server in servers}
         ages = {tool_id: pin.age for tool_id, pin in self._pins.items()}
         approved = {
             tool.id: Pin.of(tool, ages.get(tool.id, new_age), approved=True) for tool in tools
         }
-        return Pins(self._pins | approved)
+        closed = self._closed | {server: code for server, code in codes.items() if code}
+        return Pins(self._pins | approved, closed=closed, unreadable=self.unreadable)
 
 
 def change_pins(path: str | Path, change: Callable[[Pins], Pins]) -> Pins:
-    """Read, change and write a file of pins, with a lock against other processes.
+    """Read, change and write pins, with a lock against other processes.
 
     Args:
-        path: the file; created if it does not exist.
-        change: returns the new pins. The file is written only if they differ.
+        path: the file or folder; a file is created if it does not exist.
+        change: returns the new pins. Only what differs is written.
 
     Returns:
         The new pins.
@@ -219,21 +398,61 @@ def change_pins(path: str | Path, change: Callable[[Pins], Pins]) -> Pins:
     Raises:
         PinsError: the file cannot be read or written, or another process holds it for too long.
     """
-    from filelock import FileLock, Timeout  # 25 ms of a start
+    path = Path(path)
+    with _locked(path):
+        before = Pins.read(path, missing_ok=True)
+        after = change(before)
+        if path.is_dir():
+            after._save_to_folder(path, before)
+            # What was unreadable and is written again is readable now.
+            return Pins.read(path) if after != before else after
+        if after != before or not path.exists():
+            after.save(path)
+        return after
 
+
+def make_pins_folder(path: str | Path) -> None:
+    """Make a folder of pins. A file of that name from an earlier version is taken over, once.
+
+    Each server gets a file. The limits of each server hold: approved and older pins come first,
+    and the tools of the others wait for an approval. If the file cannot be read, it is kept in the
+    folder, and all tools of servers without pins wait.
+
+    Args:
+        path: the folder.
+
+    Raises:
+        PinsError: it cannot be written, or another process holds it for too long.
+    """
+    path = Path(path)
+    before = path.with_name(f"{path.name}.before")
+    if path.is_dir() and not before.exists():
+        return
+    with _locked(path):
+        if not path.exists() and before.exists():  # an interrupted attempt
+            before.replace(path)
+        if not path.is_dir():
+            folder = path.with_name(f"{path.name}.partial")
+            shutil.rmtree(folder, ignore_errors=True)
+            make_private_folder(folder)
+            try:
+                Pins.read(path, missing_ok=True).within_limits().save(folder)
+            except PinsError:
+                path.replace(folder / _EARLIER_FILE_NAME)
+            if path.exists():
+                path.replace(before)
+            folder.replace(path)
+        before.unlink(missing_ok=True)
+
+
+def pins_stamp(path: str | Path) -> tuple[tuple[str, int], ...]:
+    """Another value after each change of a file or folder of pins; empty if there is none."""
     path = Path(path)
     try:
-        make_private_folder(path.parent)
-        with FileLock(f"{path}.lock", timeout=_LOCK_SECONDS, mode=OWNER_ONLY_MODE):
-            before = Pins.read(path, missing_ok=True)
-            after = change(before)
-            if after != before or not path.exists():
-                after.save(path)
-            return after
-    except Timeout as error:
-        raise PinsError(f"{path}: another process is writing; try again") from error
-    except OSError as error:
-        raise PinsError(f"{path}: cannot be written: {error}") from error
+        paths = [path, *_files_of_folder(path)] if path.is_dir() else [path]
+        return tuple((file.name, file.stat().st_mtime_ns) for file in paths)
+    except OSError:
+        return ()
 
 
 def approve_definitions(path: str | Path, tools: Iterable[Tool]) -> Pins:
@@ -250,7 +469,51 @@ def approve_definitions(path: str | Path, tools: Iterable[Tool]) -> Pins:
     return change_pins(path, lambda before: before.approve(approved))
 
 
-def _rows(path: str | Path, text: str) -> Iterable[tuple[str, Any]]:
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    from filelock import FileLock, Timeout  # 25 ms of a start
+
+    try:
+        make_private_folder(path.parent)
+        with FileLock(f"{path}.lock", timeout=_LOCK_SECONDS, mode=OWNER_ONLY_MODE):
+            yield
+    except Timeout as error:
+        raise PinsError(f"{path}: another process is writing; try again") from error
+    except OSError as error:
+        raise PinsError(f"{path}: cannot be written: {error}") from error
+
+
+def _files_of_folder(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))
+
+
+def _file_name(server: str) -> str:
+    """Name of a server's file. Part of it is a hash, because a name may have any characters."""
+    readable = re.sub(r"[^A-Za-z0-9_.-]", "_", server)[:40].lstrip(".") or "tools"
+    digest = hashlib.sha256(server.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return f"{readable}-{digest}.json"
+
+
+def _within_limits(present: Iterable[Pin], new: Mapping[str, Pin]) -> dict[str, Pin]:
+    """The first of the new pins of one server that are within its limits."""
+    sizes = [_pin_bytes(pin) for pin in present]
+    free_count, free_bytes = MAX_SERVER_PINS - len(sizes), MAX_SERVER_PIN_BYTES - sum(sizes)
+    fitting: dict[str, Pin] = {}
+    for tool_id, pin in new.items():
+        free_count -= 1
+        free_bytes -= _pin_bytes(pin)
+        if free_count < 0 or free_bytes < 0:
+            break
+        fitting[tool_id] = pin
+    return fitting
+
+
+def _pin_bytes(pin: Pin) -> int:
+    return len(json.dumps(pin.definition, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+def _rows(path: str | Path, text: str) -> tuple[Iterable[tuple[str, Any]], dict[str, str]]:
+    """The rows of a file, and the servers whose new tools wait."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -258,7 +521,10 @@ def _rows(path: str | Path, text: str) -> Iterable[tuple[str, Any]]:
     rows = value.get("tools") if isinstance(value, dict) else None
     if not isinstance(rows, dict) or value.get("format") != _FORMAT:
         raise PinsError(f'{path}: no file of pins: "format": {_FORMAT} and "tools" were expected')
-    return rows.items()
+    closed = value.get("closed", {})
+    if not isinstance(closed, dict) or not all(code in _CLOSED_REASONS for code in closed.values()):
+        raise PinsError(f'{path}: "closed": a server and one of: {", ".join(_CLOSED_REASONS)}')
+    return rows.items(), closed
 
 
 def _pin(path: str | Path, tool_id: str, row: Any) -> Pin:

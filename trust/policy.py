@@ -10,7 +10,15 @@ from typing import Any
 
 from ..catalog import Catalog, Tool
 from ..errors import PinsError, StoreError
-from .flag import DEFINITION_CHANGED, HIDDEN_INSTRUCTION, STRONG_WORDING, Finding, Flag, quarantined
+from .flag import (
+    DEFINITION_CHANGED,
+    HIDDEN_INSTRUCTION,
+    NEW_TOOL_WAITS,
+    STRONG_WORDING,
+    Finding,
+    Flag,
+    quarantined,
+)
 from .pins import Pins
 from .scan import scan
 
@@ -20,9 +28,10 @@ _Findings = dict[str, tuple[Finding, ...]]
 class Trust:
     """Decides which definitions are quarantined. Safe to use from several threads.
 
-    A tool is quarantined if its definition differs from the pinned one. It is also quarantined if
-    the scan finds hidden instructions, unless exactly this definition was approved. Findings are
-    cached by id and fingerprint, so only changed tools are scanned again.
+    A tool is quarantined if its definition differs from the pinned one, or if it has no pin and
+    its server's pins are full or cannot be read. It is also quarantined if the scan finds hidden
+    instructions, unless exactly this definition was approved. Findings are cached by id and
+    fingerprint, so only changed tools are scanned again.
 
     Args:
         scans: whether definitions are scanned.
@@ -68,8 +77,12 @@ class Trust:
             findings = findings_by_key.get(_findings_key(tool), ()) if findings_by_key else ()
             if findings and self._approves(tool, pins):
                 findings = ()
-            if findings or change is not None:
-                flags[tool.id] = _build_flag(findings, "" if change is None else change.summary)
+            if change is not None:
+                flags[tool.id] = _build_flag(findings, DEFINITION_CHANGED, change.summary)
+            elif tool.id not in pins and (reason := pins.closed_reason(tool.server or "")):
+                flags[tool.id] = _build_flag(findings, NEW_TOOL_WAITS, reason)
+            elif findings:
+                flags[tool.id] = _build_flag(findings)
         return flags
 
     def quarantined(self, catalog: Catalog) -> dict[str, str]:
@@ -163,12 +176,12 @@ class Trust:
         )
 
 
-def _build_flag(findings: tuple[Finding, ...], change: str) -> Flag:
-    """The flag of a tool with findings, a change, or both."""
+def _build_flag(findings: tuple[Finding, ...], pins_code: str = "", difference: str = "") -> Flag:
+    """The flag of a tool with findings, a difference from the pins, or both."""
     if _hides_instructions(findings):
-        return Flag("quarantine", HIDDEN_INSTRUCTION, findings, change)
-    if change:
-        return Flag("quarantine", DEFINITION_CHANGED, findings, change)
+        return Flag("quarantine", HIDDEN_INSTRUCTION, findings, difference)
+    if pins_code:
+        return Flag("quarantine", pins_code, findings, difference)
     return Flag("warn", STRONG_WORDING, findings)
 
 

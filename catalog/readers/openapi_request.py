@@ -104,12 +104,16 @@ def read_request(
     return schema, operation
 
 
+#: HTTP methods that change nothing (RFC 9110).
+READING_METHODS = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
+
+
 def annotations_of(method: str) -> dict[str, Any]:
     """Hints of MCP that an HTTP method promises (RFC 9110).
 
     Other methods promise nothing more than that they may write.
     """
-    if method.upper() in ("GET", "HEAD", "OPTIONS", "TRACE"):
+    if method.upper() in READING_METHODS:
         return {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True}
     if method.upper() == "DELETE":
         return {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": True}

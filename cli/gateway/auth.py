@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,35 +26,114 @@ _FileOption = Annotated[
     typer.Option("--config", metavar="FILE", help=CONFIG_HELP),
 ]
 
+#: How the authorization server knows this program, as a person reads it after "logged in".
+_CLIENT_KINDS = {
+    "configured": "with the client id of the configuration",
+    "metadata document": "with the client metadata document",
+    "registered": "as a client that registered itself",
+}
+
 auth = typer.Typer(no_args_is_help=True, help="Log in to servers that require OAuth.")
 
 
 @auth.command()
-def login(name: _NameArgument, config: _FileOption) -> None:
+def login(
+    name: _NameArgument,
+    config: _FileOption,
+    browser: Annotated[
+        bool,
+        typer.Option(
+            help="Open the page in a browser of this machine. Without one, open the printed "
+            "address elsewhere, and paste the address that the browser ends at."
+        ),
+    ] = True,
+) -> None:
     """Log in to a server in the browser.
 
-    The tokens are kept in the system keyring and renewed by the gateway.
+    The tokens are kept in the system keyring, or in the file that SHORTLIST_SECRETS_FILE names.
+    The gateway renews them.
     """
     import anyio
 
     spec = _find_server(name, config)
-    from ...gateway.connections.login import log_in
+    from ...gateway.connections.login import LoginResult, log_in
 
     async def show_page(page: str) -> None:
         note(f"log in at this address, if no browser opens: {page}")
-        await anyio.to_thread.run_sync(typer.launch, page)
+        note(
+            "If the browser runs on another machine, it ends at an address that it cannot open: "
+            "paste that address here and press Enter."
+        )
+        if browser:
+            await anyio.to_thread.run_sync(typer.launch, page)
 
-    async def run() -> int:
-        return await log_in(spec, show_page)
+    async def run() -> LoginResult:
+        return await log_in(spec, show_page, _read_line)
 
     with logs_silenced():  # the SDK logs answers of the servers as they are
-        tools = anyio.run(run)
-    note(f"{name}: logged in; it lists {tools} tools")
+        result = anyio.run(run)
+    if result.client_kind is None:
+        state = "needs no login"
+    else:
+        kind = _CLIENT_KINDS[result.client_kind]
+        state = f"{'logged in' if result.asked_person else 'the earlier login is valid'} {kind}"
+    note(f"{name}: {state}; it lists {result.tool_count} tools")
+
+
+async def _read_line() -> str:
+    """A line of stdin; "" at its end. A person who types nothing does not keep the process."""
+    loop = asyncio.get_running_loop()
+    line: asyncio.Future[str] = loop.create_future()
+
+    def finish(data: bytes) -> None:
+        if not line.done():
+            line.set_result(data.decode(errors="replace"))
+
+    def read() -> None:
+        data = b""
+        # Not `sys.stdin.readline`: its lock would be taken when the process ends.
+        with suppress(OSError, ValueError):
+            while not data.endswith(b"\n") and (chunk := os.read(sys.stdin.fileno(), 4_096)):
+                data += chunk
+        with suppress(RuntimeError):  # the login is over
+            loop.call_soon_threadsafe(finish, data)
+
+    threading.Thread(target=read, daemon=True).start()
+    return await line
+
+
+@auth.command()
+def metadata(
+    address: Annotated[
+        str,
+        typer.Argument(metavar="URL", help="The https address where you will host the document."),
+    ],
+    callback_port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT", min=1, max=65_535, help="The port of `callbackPort`, if you set one."
+        ),
+    ] = None,
+) -> None:
+    """Print the client id metadata document to host.
+
+    Host it as application/json, and write its address as `clientMetadataUrl` into the entry of a
+    server.
+    """
+    from ...gateway.connections.server_spec import check_document_address
+
+    try:
+        check_document_address(address)
+    except ValueError as error:
+        raise typer.BadParameter(f"URL: {error}") from None
+    from ...gateway.connections.oauth import client_metadata_document
+
+    write_json(client_metadata_document(address, callback_port))
 
 
 @auth.command()
 def logout(name: _NameArgument, config: _FileOption) -> None:
-    """Delete the login to a server from the system keyring."""
+    """Delete the stored login to a server."""
     spec = _find_server(name, config)
     from ...gateway.connections.oauth import LoginStorage
 
@@ -66,13 +150,15 @@ def status(config: _FileOption, as_json: JsonOption = False) -> None:
     rows: list[dict[str, Any]] = []
     for spec in client_config.servers:
         if spec.transport in ("http", "sse"):
-            login = LoginStorage(spec).login
+            storage = LoginStorage(spec)
+            login = storage.login
             rows.append(
                 {
                     "server": spec.name,
                     "logged_in": login.tokens is not None,
                     "renewed": login.tokens is not None and login.tokens.refresh_token is not None,
                     "expires_at": login.expires_at,
+                    "client": storage.client_kind,
                 }
             )
     if as_json:
@@ -81,7 +167,7 @@ def status(config: _FileOption, as_json: JsonOption = False) -> None:
     if not rows:
         note(f"{config}: no server over HTTP, so no logins")
         return
-    table = plain_table("server", "login", "access token ends")
+    table = plain_table("server", "login", "access token ends", "client")
     for row in rows:
         state = (
             "none"
@@ -90,7 +176,7 @@ def status(config: _FileOption, as_json: JsonOption = False) -> None:
             if row["renewed"]
             else "once"
         )
-        table.add_row(row["server"], state, _time_text(row["expires_at"]))
+        table.add_row(row["server"], state, _time_text(row["expires_at"]), row["client"] or "")
     show(table)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...gateway.connections.server_log import LogTail
     from ...gateway.observe.server_inspection import ServerReport
     from ...gateway.profiles.profile import ScriptGrants
-    from ...trust import DefinitionChange, Flag
+    from ...trust import DefinitionChange, Flag, Pins
 
 Status = Literal["ok", "warn", "fail", "off"]
 _STYLE_BY_STATUS = {"ok": "green", "warn": "yellow", "fail": "bold red", "off": "dim"}
@@ -175,6 +175,7 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         tails = {spec.name: LogTail(spec) for spec in running}
         reports = anyio.run(inspect_servers, fleet)
     flags, catalog = fleet.engine.flags, fleet.engine.catalog
+    accepted = Pins() if pins is None else Pins.read(pins)
     uses_library = LIBRARY in settings_of_engine.index.example_queries
     library_servers = Library().servers(catalog) if uses_library else {}
     file_problems = [
@@ -197,10 +198,12 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     return ServersReport(
         file=files.path,
         settings=files.settings_path,
-        servers=tuple(_server_checks(client_config, reports, flags, tails, library_servers)),
+        servers=tuple(
+            _server_checks(client_config, reports, flags, tails, library_servers, accepted)
+        ),
         problems=tuple(file_problems),
         flags=flags,
-        changes=() if pins is None else Pins.read(pins).changes(catalog),
+        changes=accepted.changes(catalog),
         script_grants=tuple(script_grants(files.settings, catalog, quarantined(flags))),
         unused_ids_by_file=unused_ids_by_file,
     )
@@ -227,6 +230,7 @@ def _server_checks(
     flags: Mapping[str, Flag],
     tails: Mapping[str, LogTail],
     library_servers: Mapping[str, Mapping[str, int]],
+    accepted: Pins,
 ) -> Iterator[ServerCheck]:
     by_name = {report.name: report for report in reports}
     for spec in client_config.servers:
@@ -235,8 +239,10 @@ def _server_checks(
             yield ServerCheck(name=spec.name, status="off")
             continue
         flagged = any(tool_id in flags for tool_id in report.tokens)
-        status: Status = "warn" if report.problems or flagged else "ok"
         problems = report.problems
+        if reason := accepted.closed_reason(spec.name):
+            problems += (reason,)
+        status: Status = "warn" if problems or flagged else "ok"
         if not report.available and (reason := tails[spec.name].reason()):
             problems += (f"{_STDERR_PREFIX}{reason}",)
         yield ServerCheck(

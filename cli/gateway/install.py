@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -89,12 +90,15 @@ def _leftovers(plan: InstallPlan) -> tuple[Path, ...]:
     from ...gateway.upstream.first_use import default_pins
 
     pins = map(default_pins, plan.leftovers)
-    return (*plan.leftovers, *(path for path in pins if path.is_file()))
+    return (*plan.leftovers, *(path for path in pins if path.exists()))
 
 
 def _delete(paths: tuple[Path, ...]) -> None:
     for path in paths:
         try:
-            path.unlink(missing_ok=True)
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
         except OSError as error:
             raise ConfigError(f"{path}: cannot be deleted: {error.strerror}") from None

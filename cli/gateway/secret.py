@@ -1,4 +1,4 @@
-"""`shortlist secret`: secrets in the system keyring, for `${keyring:NAME}` in a configuration."""
+"""`shortlist secret`: stored secrets, for `${keyring:NAME}` in a configuration."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ _NameArgument = Annotated[
 
 secret = typer.Typer(
     no_args_is_help=True,
-    help="Store secrets in the system keyring.\n\nConfigurations use them as ${keyring:NAME}.",
+    help="Store secrets, which configurations use as ${keyring:NAME}.\n\n"
+    "They are in the system keyring, or in the file that SHORTLIST_SECRETS_FILE names.",
 )
 
 
 @secret.command("set")
 def set_secret(name: _NameArgument) -> None:
-    """Store a secret in the system keyring.
+    """Store a secret.
 
     It is read from a hidden prompt, or from stdin if that is a pipe.
     """
-    from ...gateway.connections.system_keyring import DEFAULT_KEYRING_SERVICE, store_password
+    from ...gateway.connections.secret_store import DEFAULT_SERVICE, secret_store
 
     _check(name)
     if sys.stdin.isatty():
@@ -37,17 +38,17 @@ def set_secret(name: _NameArgument) -> None:
         value = sys.stdin.read().rstrip("\r\n")
     if not value:
         raise ConfigError(f"secret {name}: the value is empty")
-    store_password(DEFAULT_KEYRING_SERVICE, name, value)
+    secret_store().set(DEFAULT_SERVICE, name, value)
     note(f"stored; write ${{keyring:{name}}} where the configuration needs it")
 
 
 @secret.command("delete")
 def delete_secret(name: _NameArgument) -> None:
-    """Delete a secret from the system keyring."""
-    from ...gateway.connections.system_keyring import DEFAULT_KEYRING_SERVICE, delete_password
+    """Delete a secret."""
+    from ...gateway.connections.secret_store import DEFAULT_SERVICE, secret_store
 
     _check(name)
-    delete_password(DEFAULT_KEYRING_SERVICE, name)
+    secret_store().delete(DEFAULT_SERVICE, name)
     note("deleted")
 
 

@@ -15,6 +15,7 @@ import typer
 from ...errors import CatalogError
 from ..console import plain_table, show, write_json
 from ..options import JsonOption
+from .configured_servers import ServersOption, gateway_paths
 
 _POLL_S = 0.2
 """Seconds between two looks at a log that is followed."""
@@ -36,14 +37,22 @@ def logs(
     follow: Annotated[
         bool, typer.Option("-f", "--follow", help="Print new lines until interrupted.")
     ] = False,
+    config: ServersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what a server wrote to stderr, or list the logs."""
+    """Print what a server wrote to stderr, or list the logs.
+
+    With --config, only the logs of the servers in that file.
+    """
+    servers = None if config is None else _configured_servers(config)
     if name is None:
         if follow:
             raise typer.BadParameter("--follow: needs the NAME of a server")
-        _print_logs(as_json=as_json)
+        _print_logs(servers, as_json=as_json)
         return
+    if servers is not None and name not in servers:
+        names = ", ".join(servers) or "none"
+        raise CatalogError(f"{config}: no server {name!r:.100}; it has: {names}")
     if as_json:
         raise typer.BadParameter("--json: is for the list of logs, without NAME")
     path = _find_log(name)
@@ -58,10 +67,21 @@ def logs(
             file = stack.enter_context(path.open("rb"))
 
 
-def _print_logs(*, as_json: bool) -> None:
-    from ...gateway.connections.server_log import log_folder
+def _configured_servers(config: Path) -> list[str]:
+    from ...gateway.clients.client_config import read_client_config
 
-    logs = [(path, path.stat()) for path in _logs(log_folder())]
+    path, _ = gateway_paths(config, None)
+    return [server.name for server in read_client_config(path, expand=False).servers]
+
+
+def _print_logs(servers: list[str] | None, *, as_json: bool) -> None:
+    from ...gateway.connections.server_log import log_folder, log_path
+
+    paths = _logs(log_folder())
+    if servers is not None:
+        wanted = {log_path(server) for server in servers}
+        paths = [path for path in paths if path in wanted]
+    logs = [(path, path.stat()) for path in paths]
     if as_json:
         write_json(
             [

@@ -16,7 +16,8 @@ from contextlib import suppress
 from typing import Any
 
 from ...errors import ShortlistError
-from ..connections.json_repair import repaired_json
+from ...untrusted import MAX_MESSAGE_BYTES
+from ...untrusted.json_bytes import repaired_json
 from .running_gateway import Attachment
 
 #: JSON-RPC error code of a request whose gateway is gone, from the range for servers.
@@ -25,8 +26,6 @@ _GATEWAY_ENDED_TEXT = "the background gateway ended during this request; send it
 _TOO_LONG_CODE = -32_600
 #: Most times that a request is sent, if the gateway ends while it is sent.
 _SEND_ATTEMPTS = 2
-#: Most bytes of one message of the client.
-MAX_CLIENT_MESSAGE_BYTES = 32 * 1024 * 1024
 #: Seconds that a new gateway may take for the handshake, and seconds to wait for open answers after
 #: the client has ended.
 _HANDSHAKE_TIMEOUT_S = 60.0
@@ -70,8 +69,8 @@ class AttachedClient:
 
     def _pass_to_gateway(self, line: bytes) -> None:
         message = _parse_message(line)
-        if len(line) > MAX_CLIENT_MESSAGE_BYTES:
-            reason = f"the message is longer than {MAX_CLIENT_MESSAGE_BYTES:,} bytes"
+        if len(line) > MAX_MESSAGE_BYTES:
+            reason = f"the message is longer than {MAX_MESSAGE_BYTES:,} bytes"
             self._answer_error(message.get("id"), _TOO_LONG_CODE, reason)
         elif "method" in message and message.get("id") is not None:
             if message["method"] == "initialize":

@@ -21,7 +21,7 @@ from typing import Any
 from ... import __version__
 from ...errors import ConfigError
 from ..clients.config_file import ConfigFile
-from ..connections.system_keyring import DEFAULT_KEYRING_SERVICE, keyring_password
+from ..connections.secret_store import DEFAULT_SERVICE, secret_store
 
 _PACKAGE_FOLDER = Path(__file__).parents[2]
 #: Folders of a checkout that no gateway runs.
@@ -169,7 +169,7 @@ def _file_hash(path: Path) -> list[str]:
 def _password_hash(content: str) -> str:
     service, _, user = content.rpartition("/")
     try:
-        password = keyring_password(service or DEFAULT_KEYRING_SERVICE, user)
+        password = secret_store().get(service or DEFAULT_SERVICE, user)
     except ConfigError as error:
         # The gateway says which server has no password. It may have one at the next start.
         return str(error)

@@ -26,7 +26,7 @@ _TABLE_KEYS = sorted(
 #: Keys of a file without servers that an error names.
 _MAX_KEYS_SHOWN = 5
 #: Keys of an entry that clients use and the gateway does not.
-_UNSUPPORTED = ("headersHelper", "oauth", "auth", "authProviderType")
+_UNSUPPORTED = ("headersHelper", "auth", "authProviderType")
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def client_config_of(
             problems += [
                 f"{where}.{key}: not supported; the server is reached without it"
                 for key in _UNSUPPORTED
-                if key in entry
+                if entry.get(key) not in (None, "oauth")
             ]
             servers.append(spec if references is None else expanded_spec(spec, references))
         except EntryProblem as error:

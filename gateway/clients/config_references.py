@@ -4,8 +4,8 @@
 |---|---|
 | `${NAME}`, `${env:NAME}` | the environment variable |
 | `${NAME:-default}` | the variable, or the default if it is unset or empty |
-| `${keyring:NAME}` | the secret that `shortlist secret set NAME` stored in the system keyring |
-| `${keyring:SERVICE/USER}` | the password that another program stored there |
+| `${keyring:NAME}` | the secret that `shortlist secret set NAME` stored |
+| `${keyring:SERVICE/USER}` | the password that another program stored in the system keyring |
 | `${file:PATH}` | the text of a file, without white space around it |
 
 Other text in braces does not change, unless it has the form `word:...`, which is an error.
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ConfigError, MissingExtraError
-from ..connections.system_keyring import DEFAULT_KEYRING_SERVICE, keyring_password
+from ..connections.secret_store import DEFAULT_SERVICE, secret_store
 
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
@@ -32,13 +32,13 @@ _MAX_FILE_BYTES = 1024 * 1024
 
 
 class References:
-    """Expands references from the environment, the system keyring and files.
+    """Expands references from the environment, the secret store and files.
 
     Args:
         environment: variables by name.
         home: home directory, the value of `~`.
-        password: function of service and user that returns a password or None; it reads the system
-            keyring by default.
+        password: function of service and user that returns a password or None; it reads the secret
+            store by default.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class References:
     ) -> None:
         self._environment = environment
         self._home = home
-        self._password = password or keyring_password
+        self._password = password or _stored_password
 
     def expand(self, text: str) -> str:
         """The text with every reference replaced by its value.
@@ -115,14 +115,14 @@ class References:
     def _keyring_value(self, content: str) -> str:
         service, slash, user = content.rpartition("/")
         if not slash:
-            service = DEFAULT_KEYRING_SERVICE
+            service = DEFAULT_SERVICE
         if not (service and user):
             raise ConfigError(
                 "wrong keyring reference; write ${keyring:NAME} or ${keyring:SERVICE/USER}"
             )
         value = self._password(service, user)
         if value is None:
-            if service == DEFAULT_KEYRING_SERVICE:
+            if service == DEFAULT_SERVICE:
                 command = f"shortlist secret set {user}"
             else:
                 command = f"keyring set {service} {user}"
@@ -141,6 +141,10 @@ class References:
         if len(data) > _MAX_FILE_BYTES:
             raise ConfigError(f"the file {path:.200} is larger than {_MAX_FILE_BYTES:,} bytes")
         return text
+
+
+def _stored_password(service: str, user: str) -> str | None:
+    return secret_store().get(service, user)
 
 
 def with_standard_references(

@@ -8,10 +8,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from ...errors import ConfigError
-from ..connections.server_spec import CALL_TIMEOUT_S, START_TIMEOUT_S, ServerSpec, TransportName
+from ..connections.server_spec import (
+    CALL_TIMEOUT_S,
+    START_TIMEOUT_S,
+    LoginSettings,
+    ServerSpec,
+    TransportName,
+)
 from .config_file import kind_of_value
 from .config_references import References
 
@@ -32,6 +38,15 @@ _TRANSPORTS: Mapping[str, TransportName | None] = {
 _MAX_KEYS_SHOWN = 5
 #: Keys that only Cline writes. Its `timeout` is in seconds.
 _CLINE_KEYS = ("autoApprove", "alwaysAllow")
+#: Field of `LoginSettings` to its keys below `oauth`: as in Claude Code, VS Code and opencode, then
+#: as in Codex. The first one that has a value is used.
+_LOGIN_KEYS = {
+    "client_id": ("clientId", "client_id"),
+    "client_secret": ("clientSecret", "client_secret"),
+    "redirect_uri": ("redirectUri", "callback_url"),
+    "client_metadata_url": ("clientMetadataUrl", "client_metadata_url"),
+}
+_CALLBACK_PORT_KEYS = ("callbackPort", "callback_port")
 #: Keys of time limits, their field of `ServerSpec`, and seconds per unit. The last one is used.
 _TIMEOUT_KEYS = (
     ("startup_timeout_ms", "start_timeout_s", 1e-3),
@@ -52,6 +67,7 @@ class EntryProblem(ConfigError):
 
     def __init__(self, field: str, reason: str) -> None:
         self.field = field
+        self.reason = reason
         super().__init__(f"{field}: {reason}" if field else reason)
 
     @classmethod
@@ -98,6 +114,7 @@ def read_entry(name: str, entry: Any, folder: Path, *, is_opencode: bool = False
         "url": url,
         "openapi": openapi,
         "headers": _read_headers(entry),
+        "login": _read_login(entry),
         "disabled": _read_switch(entry, "disabled", False)
         or not _read_switch(entry, "enabled", True),
         "description": description
@@ -128,6 +145,7 @@ def mcp_servers_entry(spec: ServerSpec) -> dict[str, Any]:
         tools = {"allow": list(spec.tools.allow), **tools}
     optional = {
         "headers": spec.revealed_headers(),
+        "oauth": _login_entry(spec.login),
         "env": spec.revealed_env(),
         "envFile": spec.env_file,
         "cwd": spec.cwd,
@@ -171,6 +189,14 @@ def expanded_spec(spec: ServerSpec, references: References) -> ServerSpec:
         name: expand(f"headers.{name}", value).strip()
         for name, value in spec.revealed_headers().items()
     }
+    login = spec.login.model_dump()
+    for field in _LOGIN_KEYS:
+        if login[field] is not None:
+            value = login[field]
+            text = value.get_secret_value() if isinstance(value, SecretStr) else value
+            login[field] = expand(f"oauth.{field}", text).strip()
+    login["scopes"] = tuple(expand("oauth.scopes", " ".join(login["scopes"])).split())
+    fields["login"] = _login_settings(login)
     env_file = fields.pop("env_file")
     fields["env"] = {} if env_file is None else expand("env_file", env_file, references.env_file)
     for name, value in spec.revealed_env().items():
@@ -279,6 +305,53 @@ def _read_headers(entry: Mapping[str, Any]) -> dict[str, str]:
     if (token := entry.get("bearer_token_env_var")) is not None:
         headers["Authorization"] = f"Bearer ${{{_text('bearer_token_env_var', token)}}}"
     return headers
+
+
+def _read_login(entry: Mapping[str, Any]) -> LoginSettings:
+    oauth = entry.get("oauth")
+    if oauth is None or isinstance(oauth, bool):  # opencode's `false`: no search for a login
+        oauth = {}
+    if not isinstance(oauth, Mapping):
+        raise EntryProblem("oauth", f"must be a table of settings, not {kind_of_value(oauth)}")
+    fields: dict[str, Any] = {}
+    for field, keys in _LOGIN_KEYS.items():
+        key, value = _first_value(oauth, *keys)
+        if value is not None:
+            fields[field] = _with_braces({field: _text(f"oauth.{key}", value)})[field]
+    port_key, port = _first_value(oauth, *_CALLBACK_PORT_KEYS)
+    if port is not None and (isinstance(port, bool) or not isinstance(port, int)):
+        raise EntryProblem(f"oauth.{port_key}", f"must be a port, not {kind_of_value(port)}")
+    fields["callback_port"] = port
+    scopes_key, scopes = _first_value(oauth, "scopes", "scope")
+    scopes_key = f"oauth.{scopes_key}"
+    if scopes is None:  # Codex
+        scopes_key, scopes = "scopes", entry.get("scopes")
+    fields["scopes"] = (
+        tuple(scopes.split()) if isinstance(scopes, str) else _texts(scopes_key, scopes)
+    )
+    return _login_settings(fields)
+
+
+def _login_settings(fields: Mapping[str, Any]) -> LoginSettings:
+    try:
+        return LoginSettings(**fields)
+    except ValidationError as error:
+        problem = EntryProblem.of(error)
+        raise EntryProblem(f"oauth.{problem.field}".rstrip("."), problem.reason) from None
+
+
+def _login_entry(login: LoginSettings) -> dict[str, Any]:
+    """The value of `oauth`; the secret in plain text."""
+    secret = login.client_secret
+    entry = {
+        "clientId": login.client_id,
+        "clientSecret": None if secret is None else secret.get_secret_value(),
+        "scopes": list(login.scopes),
+        "callbackPort": login.callback_port,
+        "redirectUri": login.redirect_uri,
+        "clientMetadataUrl": login.client_metadata_url,
+    }
+    return {key: value for key, value in entry.items() if value}
 
 
 def _with_braces(values: Mapping[str, str]) -> dict[str, str]:

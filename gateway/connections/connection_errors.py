@@ -5,6 +5,7 @@ from __future__ import annotations
 from mcp import MCPError
 
 from ...catalog.text_cleaning import written_out
+from ...untrusted.flood_limit import FloodError
 
 
 def is_connection_end(error: Exception) -> bool:
@@ -51,10 +52,6 @@ def problem_code(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "start_timeout"
     return "no_program" if isinstance(error, FileNotFoundError) else "failed"
-
-
-class FloodError(Exception):
-    """A server sent too much that answers no request. The connection ends."""
 
 
 def is_flood(error: BaseException) -> bool:

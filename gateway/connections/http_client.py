@@ -9,16 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Any
 
 import anyio.lowlevel
 import httpx2
 
-from .connection_errors import FloodError
-from .flood_limit import FloodLimit
-from .json_repair import JsonRepair
-from .server_process import MAX_MESSAGE_BYTES
-from .value_limit import MAX_MESSAGE_VALUES, ValueLimit
+from ...untrusted import MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES
+from ...untrusted.flood_limit import FloodError, FloodLimit
+from ...untrusted.json_bytes import JsonRepair, ValueLimit
+from ...untrusted.text_bytes import media_type
+from .credential_sender import sending_client
+from .masking import CredentialMask
+from .server_spec import ServerSpec
 
 #: Bytes of an answer that are read in one turn. Other servers have their turns in between.
 _BYTES_PER_TURN = 32_768
@@ -34,19 +35,21 @@ _SESSION_END_TIMEOUT_S = 5.0
 
 
 def http_client(
-    headers: dict[str, str] | None = None,
-    timeout: httpx2.Timeout | None = None,
-    auth: httpx2.Auth | None = None,
+    spec: ServerSpec,
+    mask: CredentialMask,
     *,
+    timeout: httpx2.Timeout,
+    auth: httpx2.Auth | None,
     on_unauthorized: Callable[[], None],
     on_flood: Callable[[FloodError], None],
 ) -> httpx2.AsyncClient:
     """An HTTP client whose answers are bounded.
 
     Args:
-        headers: sent with every request.
+        spec: the server.
+        mask: learns the credentials that are sent.
         timeout: time limits.
-        auth: adds credentials.
+        auth: a login; None without one.
         on_unauthorized: called for each answer with the status 401.
         on_flood: called when event streams have sent too much within a minute.
     """
@@ -75,20 +78,22 @@ def http_client(
         # MCP is UTF-8. A server must not choose another of Python's codecs, such as bz2.
         response.encoding = "utf-8"
 
-    hooks: dict[str, list[Callable[..., Any]]] = {
-        "request": [limit_session_end],
-        "response": [bound_answer],
-    }
-    return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, event_hooks=hooks)
+    return sending_client(
+        spec,
+        mask,
+        timeout=timeout,
+        auth=auth,
+        on_request=limit_session_end,
+        on_response=bound_answer,
+    )
 
 
 def _is_event_stream(response: httpx2.Response) -> bool:
     """Whether the SDK reads the answer event by event, with a limit of its own for each."""
     request = response.request
-    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     return (
         response.is_success
-        and media_type == "text/event-stream"
+        and media_type(response.headers.get("content-type", "")) == "text/event-stream"
         and request.method in ("GET", "POST")
         and "text/event-stream" in request.headers.get("accept", "")
     )

@@ -1,11 +1,15 @@
-"""Masks secrets: in server entries before they are shown, and in messages about servers."""
+"""Masks secrets: in server entries that are shown, in messages about servers, in their answers."""
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+import mcp.types as types
 
 from .server_spec import ServerSpec, address_without_secrets
 
@@ -13,12 +17,15 @@ MASK = "***"
 #: Keys whose values are shown; every other text is masked.
 _SHOWN_KEYS = frozenset(
     "type transport command path openapi cwd working_dir source description deferTools "
-    "bearer_token_env_var envFile env_file".split()
+    "bearer_token_env_var envFile env_file clientId client_id".split()
 )
 #: Keys whose lists of texts are names.
 _KEYS_WITH_NAMES = frozenset(
     "tools allow deny includeTools excludeTools enabled_tools disabled_tools disabledTools "
-    "env_vars autoApprove alwaysAllow".split()
+    "env_vars autoApprove alwaysAllow scopes".split()
+)
+_ADDRESS_KEYS = frozenset(
+    "url httpUrl serverUrl redirectUri callback_url clientMetadataUrl client_metadata_url".split()
 )
 _SECRET_FLAG = re.compile(r"token|key|secret|passw|pwd|auth|cred|header|bearer|cookie|dsn", re.I)
 _REFERENCE = re.compile(r"\$?\{[^{}]*\}|\$[A-Z][A-Z0-9_]*")
@@ -36,7 +43,7 @@ def masked_entry(entry: Any, key: str = "") -> Any:
     """
     if isinstance(entry, Mapping):
         # Users choose the names inside `env` and `headers`: there, `command` may contain a secret.
-        has_fixed_keys = key in ("", "command", "tools")
+        has_fixed_keys = key in ("", "command", "tools", "oauth")
         return {
             name: masked_entry(value, str(name) if has_fixed_keys else key)
             for name, value in entry.items()
@@ -48,10 +55,10 @@ def masked_entry(entry: Any, key: str = "") -> Any:
     if isinstance(entry, bool) or entry is None:
         return entry
     if not isinstance(entry, str):
-        return entry if re.search("timeout", key) else MASK
+        return entry if re.search("timeout|[pP]ort$", key) else MASK
     if key in _SHOWN_KEYS or _REFERENCE.fullmatch(entry):
         return entry
-    if key in ("url", "httpUrl", "serverUrl"):
+    if key in _ADDRESS_KEYS:
         return entry if _is_plain_address(entry) else f"{address_without_secrets(entry)}/{MASK}"
     return MASK
 
@@ -123,6 +130,8 @@ def redacted(text: str, spec: ServerSpec) -> str:
 
 def _secrets(spec: ServerSpec) -> Iterator[str]:
     values = [*spec.revealed_env().values(), *spec.revealed_headers().values()]
+    if spec.login.client_secret is not None:
+        values.append(spec.login.client_secret.get_secret_value())
     # Of `Bearer TOKEN`, a message may quote only the token.
     values += [word for value in spec.revealed_headers().values() for word in value.split()]
     previous_arguments = ["", *spec.args]
@@ -136,3 +145,141 @@ def _secrets(spec: ServerSpec) -> Iterator[str]:
         values += [parts.path.lstrip("/"), parts.query, parts.username or "", parts.password or ""]
         values += [word for word in parts.path.split("/") if not is_harmless(word)]
     return (value for value in values if len(value) >= _MIN_SECRET_CHARS)
+
+
+#: Names whose values are credentials: `GITHUB_TOKEN`, `x-api-key`, `--password`. Not `KEY_FILE`.
+_CREDENTIAL_NAME = re.compile(
+    r"(?<![a-z])(token|secret|password|passwd|passphrase|pwd|pat|credentials?|dsn|bearer|cookie"
+    r"|apikey|key|auth|authorization)s?$",
+    re.I,
+)
+_SCHEMES = frozenset("basic bearer digest negotiate token apikey".split())
+#: Least length of a credential of letters only. Shorter ones are words of any answer.
+_MIN_WORD_CHARS = 8
+
+
+class CredentialMask:
+    """Masks the credentials of one server in what it answers.
+
+    The other values of an entry, such as a folder in `env`, belong in answers and stay.
+
+    Args:
+        spec: the server.
+
+    Example:
+        >>> headers = {"Authorization": "Bearer of-this-one"}
+        >>> spec = ServerSpec(name="a", transport="http", url="https://host", headers=headers)
+        >>> CredentialMask(spec).value({"you sent": ["Bearer of-this-one"]})
+        {'you sent': ['***']}
+    """
+
+    def __init__(self, spec: ServerSpec) -> None:
+        self._headers_added: set[str] = set()
+        self._forms: tuple[str, ...] = ()
+        self._add(_credentials(spec))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the server has no credentials."""
+        return not self._forms
+
+    def add_header(self, value: str) -> None:
+        """Mask an `Authorization` header too, such as that of a login."""
+        if value not in self._headers_added:
+            self._headers_added.add(value)
+            self._add(_header_credentials(value))
+
+    def text(self, text: str) -> str:
+        """The text without credentials."""
+        for form in self._forms:
+            text = text.replace(form, MASK)
+        return text
+
+    def content(self, content: bytes) -> bytes:
+        """Bytes without credentials."""
+        for form in self._forms:
+            content = content.replace(form.encode(), MASK.encode())
+        return content
+
+    def value(self, value: Any) -> Any:
+        """A JSON value without credentials in its texts and keys."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        if isinstance(value, dict):
+            return {self.text(key): self.value(item) for key, item in value.items()}
+        return value
+
+    def message(self, message: types.JSONRPCMessage) -> types.JSONRPCMessage:
+        """A message of the server without credentials."""
+        if isinstance(message, types.JSONRPCResponse):
+            return message.model_copy(update={"result": self.value(message.result)})
+        if isinstance(message, types.JSONRPCError):
+            error = message.error
+            changed = {"message": self.text(error.message), "data": self.value(error.data)}
+            return message.model_copy(update={"error": error.model_copy(update=changed)})
+        return message.model_copy(update={"params": self.value(message.params)})
+
+    def _add(self, credentials: Iterator[str]) -> None:
+        forms = set(self._forms)
+        for credential in credentials:
+            shortest = _MIN_WORD_CHARS if credential.isalpha() else _MIN_SECRET_CHARS
+            if len(credential) >= shortest:
+                # As it is, in JSON inside a text, and in an address.
+                forms |= {credential, json.dumps(credential)[1:-1], quote(credential, safe="")}
+        self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+
+
+def _credentials(spec: ServerSpec) -> Iterator[str]:
+    for name, value in spec.revealed_headers().items():
+        if _is_credential(name, value):
+            yield from _header_credentials(value)
+    for name, value in spec.revealed_env().items():
+        if _is_credential(name, value):
+            yield value
+        yield from _address_credentials(value)
+    for previous, argument in zip(["", *spec.args], spec.args, strict=False):
+        name, _, value = argument.rpartition("=")
+        if _is_credential(name or previous, value):
+            yield value
+        yield from _address_credentials(value)
+    if spec.url is not None:
+        yield from _address_credentials(spec.url)
+        parts = urlsplit(spec.url)
+        yield from (value for _, value in parse_qsl(parts.query))
+        yield from (word for word in parts.path.split("/") if _looks_random(word))
+
+
+def _is_credential(name: str, value: str) -> bool:
+    if re.match(r"[~.]{0,2}/|[A-Za-z]:[\\/]", value) or "://" in value:
+        return False  # a path, or an address
+    return bool(_CREDENTIAL_NAME.search(name)) or all(map(_looks_random, value.split() or [""]))
+
+
+def _header_credentials(value: str) -> Iterator[str]:
+    """The parts of a header's value that an answer may quote."""
+    scheme, _, rest = value.partition(" ")
+    if scheme.lower() not in _SCHEMES:
+        rest = value
+    yield value
+    yield rest
+    yield from (word.partition("=")[2] for word in re.split(r"[;,]\s*", rest))
+    if scheme.lower() == "basic":
+        try:
+            yield base64.b64decode(rest).decode().partition(":")[2]
+        except ValueError:
+            return
+
+
+def _address_credentials(text: str) -> Iterator[str]:
+    """The password in an address, such as that of a database."""
+    if "://" not in text or "@" not in text:
+        return
+    try:
+        password = urlsplit(text).password
+    except ValueError:
+        return
+    if password:
+        yield password
+        yield unquote(password)

@@ -7,7 +7,6 @@ their secrets, go to the configured host only, whatever the document or an answe
 from __future__ import annotations
 
 import base64
-import codecs
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -20,7 +19,6 @@ from urllib.parse import urljoin, urlsplit
 import anyio
 import httpx2
 import mcp.types as types
-import pydantic_core
 from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.shared.memory import create_client_server_memory_streams
@@ -28,15 +26,23 @@ from mcp.shared.memory import create_client_server_memory_streams
 from ... import __version__
 from ...catalog import Tool, read_tools
 from ...catalog.operation import Operation
+from ...catalog.readers.openapi_request import READING_METHODS
 from ...catalog.request_body import is_json
 from ...errors import CatalogError, OperationError
+from ...untrusted import MAX_LOOP_CHARS, MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES
+from ...untrusted.json_bytes import ValueLimit, parsed_json, repaired_json
+from ...untrusted.text_bytes import (
+    DamagedTextError,
+    charset,
+    decoded_text,
+    is_utf8,
+    media_type,
+)
+from .credential_sender import ServerAddress, UnsafeAddressError, sending_client, url_without_user
 from .http_client import decode_in_turns
-from .json_repair import repaired_json
-from .masking import redacted
+from .masking import CredentialMask, redacted
 from .server_log import ServerLog
-from .server_process import MAX_MESSAGE_BYTES
 from .server_spec import ServerSpec
-from .value_limit import MAX_MESSAGE_VALUES, ValueLimit
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -59,39 +65,32 @@ _DEFAULT_HEADERS = {
     "Accept-Encoding": "gzip, deflate",
     "User-Agent": f"shortlist/{__version__}",
 }
-#: Codecs of Python that are no character sets of the web. Some take very long, some give half
-#: surrogate pairs.
-_CODECS_WITHOUT_CHARSET = {
-    "idna",
-    "punycode",
-    "raw-unicode-escape",
-    "undefined",
-    "unicode-escape",
-    "utf-7",
-}
 _TEXT_TYPES = ("xml", "yaml", "javascript", "x-www-form-urlencoded", "graphql", "csv")
 
 
 @asynccontextmanager
-async def openapi_transport(spec: ServerSpec, log: ServerLog) -> AsyncIterator[TransportStreams]:
+async def openapi_transport(
+    spec: ServerSpec, log: ServerLog, mask: CredentialMask
+) -> AsyncIterator[TransportStreams]:
     """A connection to the MCP server for an OpenAPI document.
 
     Args:
         spec: server with document, address and headers.
         log: gets a line for each request.
+        mask: masks the credentials of the server in its answers.
     """
     # Calls have a time limit of their own.
     timeout = httpx2.Timeout(None, connect=spec.start_timeout_s)
     # All clients of the gateway share the connection: no cookie of one is sent for another.
     no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
     async with (
-        httpx2.AsyncClient(
-            timeout=timeout, cookies=no_cookies, event_hooks={"response": [decode_in_turns]}
+        sending_client(
+            spec, mask, timeout=timeout, cookies=no_cookies, on_response=decode_in_turns
         ) as http,
         create_client_server_memory_streams() as (client_streams, server_streams),
         anyio.create_task_group() as group,
     ):
-        server = OpenApiServer(spec, http, log).server
+        server = OpenApiServer(spec, http, log, mask).server
         ended = anyio.Event()
 
         async def serve() -> None:
@@ -114,15 +113,19 @@ class OpenApiServer:
 
     Args:
         spec: server with document, address and headers.
-        http: sends the requests.
+        http: sends the requests with the credentials of the server.
         log: gets a line for each request.
+        mask: masks the credentials of the server in its answers.
 
     Attributes:
         server: the MCP server.
     """
 
-    def __init__(self, spec: ServerSpec, http: httpx2.AsyncClient, log: ServerLog) -> None:
+    def __init__(
+        self, spec: ServerSpec, http: httpx2.AsyncClient, log: ServerLog, mask: CredentialMask
+    ) -> None:
         self._spec = spec
+        self._mask = mask
         self._http = http
         self._log = log
         self._document = _DocumentTools(spec)
@@ -156,17 +159,20 @@ class OpenApiServer:
         if operation is None:
             return _error_result(f"{self._spec.name} has no operation {params.name!r:.200}")
         start, line = monotonic(), f"{operation.method} {operation.path:.200}"
+        result: types.CallToolResult | MCPError
         try:
             request = self._request(operation, params.arguments or {})
             result, status = await self._send(request)
         except OperationError as error:
             result, status = _error_result(str(error)), "not sent"
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-            result, status = self._failure_result(line, error), type(error).__name__
+            result, status = self._failure(operation, line, error), type(error).__name__
         milliseconds = (monotonic() - start) * 1e3
         await anyio.to_thread.run_sync(
             self._write_log, f"{line} {status} {milliseconds:.0f} ms\n".encode()
         )
+        if isinstance(result, MCPError):
+            raise result
         return result
 
     def _write_log(self, line: bytes) -> None:
@@ -178,22 +184,13 @@ class OpenApiServer:
     def _request(self, operation: Operation, arguments: Mapping[str, Any]) -> httpx2.Request:
         base_url = _base_url(operation, self._spec)
         request = operation.request(arguments, base_url=base_url)
-        if _origin(str(request.url)) != _origin(self._spec.url or ""):
-            raise OperationError(
-                f"{operation.method} {operation.path:.200}",
-                argument="",
-                expected="an address of the configured host",
-                actual=_origin(str(request.url)),
-            )
         for name, value in _DEFAULT_HEADERS.items():
             request.headers.setdefault(name, value)
-        # The configuration's headers replace those of arguments.
-        request.headers.update(self._spec.revealed_headers())
         return request
 
     async def _send(self, request: httpx2.Request) -> tuple[types.CallToolResult, str]:
         """The result of a request, and its status for the log."""
-        own_origin = _origin(self._spec.url or "")
+        own_address = _configured_address(self._spec)
         for _ in range(_MAX_REDIRECTS + 1):
             response = await self._http.send(request, stream=True, follow_redirects=False)
             try:
@@ -202,13 +199,17 @@ class OpenApiServer:
                     return await self._result(response), str(response.status_code)
             finally:
                 await response.aclose()
-            if (origin := _origin(str(next_request.url))) != own_origin:
+            try:
+                address = ServerAddress.of(str(next_request.url))
+            except UnsafeAddressError as error:
+                reason = f"the server redirects, which is not followed: {error}"
+                return _error_result(reason), "redirect refused"
+            if address != own_address:
                 reason = (
-                    f"the server redirects to another host, {origin:.200}, which is not followed; "
-                    "if it is right, an operator gives that address as `url`"
+                    f"the server redirects to another host, {address!s:.200}, which is not "
+                    "followed; if it is right, an operator gives that address as `url`"
                 )
                 return _error_result(reason), "redirect refused"
-            next_request.headers.update(self._spec.revealed_headers())
             request = next_request
         return _error_result(f"the server redirects more than {_MAX_REDIRECTS} times"), "redirects"
 
@@ -216,7 +217,7 @@ class OpenApiServer:
         status = response.status_code
         if not response.is_success:
             body, _ = await _read_body(response, _MAX_ERROR_BYTES)
-            text = redacted(_text(body, response), self._spec)[:_MAX_ERROR_CHARS]
+            text = redacted(_text(body, _content_type(response)), self._spec)[:_MAX_ERROR_CHARS]
             return _error_result(f"HTTP {status} {_status_phrase(status)}\n{text}".strip())
         values = ValueLimit()
         body, is_whole = await _read_body(response, MAX_MESSAGE_BYTES, values)
@@ -224,18 +225,31 @@ class OpenApiServer:
             return _error_result(
                 f"the server gave an answer of more than {MAX_MESSAGE_BYTES:,} bytes"
             )
-        if is_json(_media_type(response)) and values.is_exceeded:
+        content_type = _content_type(response)
+        if is_json(media_type(content_type)) and values.is_exceeded:
             return _error_result(
                 f"the server gave an answer of more than {MAX_MESSAGE_VALUES:,} values"
             )
-        return _success_result(body, response)
+        try:
+            if len(body) <= MAX_LOOP_CHARS:
+                return _success_result(body, content_type, status, self._mask)
+            return await anyio.to_thread.run_sync(
+                _success_result, body, content_type, status, self._mask
+            )
+        except DamagedTextError as error:
+            return _error_result(f"the server gave an answer of {error}")
 
-    def _failure_result(self, line: str, error: Exception) -> types.CallToolResult:
-        """The result of a request without an answer."""
+    def _failure(
+        self, operation: Operation, line: str, error: Exception
+    ) -> types.CallToolResult | MCPError:
+        """The result of a request without an answer; an error if it may have had an effect."""
         reason = redacted(str(error) or type(error).__name__, self._spec)[:_MAX_ERROR_CHARS]
-        sent = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
-        unknown = "; it is not known whether the call had an effect" if sent else ""
-        return _error_result(f"{line}: no answer of server {self._spec.name!r}: {reason}{unknown}")
+        text = f"{line}: no answer of server {self._spec.name!r}: {reason}"
+        is_unsent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+        if is_unsent or operation.method in READING_METHODS:
+            return _error_result(f"{text}; try again, or use another tool")
+        effect = "it is not known whether the call had an effect: check that before you call again"
+        return MCPError(types.INTERNAL_ERROR, f"{text}; {effect}")
 
 
 class _DocumentTools:
@@ -275,11 +289,8 @@ def _read_document(path: Path, spec: ServerSpec) -> tuple[list[Tool], list[str]]
         operation = tool.operation
         if operation is None:
             continue
-        if _base_url(operation, spec) is None:
-            problems.append(
-                f"operation {tool.name!r:.80} is left out: the document has another server for it, "
-                f"{_origin(operation.server or ''):.200}; add an entry with that `url`"
-            )
+        if problem := _address_problem(operation, spec):
+            problems.append(f"operation {tool.name!r:.80} is left out: {problem}")
             continue
         tools.append(_without_configured_headers(tool, operation, spec))
     return tools, problems[:_MAX_PROBLEMS]
@@ -312,26 +323,32 @@ def _mcp_tool(tool: Tool) -> types.Tool:
     return types.Tool.model_validate(tool.to_mcp() | {"_meta": meta})
 
 
-def _base_url(operation: Operation, spec: ServerSpec) -> str | None:
-    """The address before an operation's path; None if it is not on the configured host."""
-    url = spec.url or ""
+def _base_url(operation: Operation, spec: ServerSpec) -> str:
+    """The address before an operation's path."""
+    url = url_without_user(spec.url or "")
     if not operation.has_own_server:
         return url
     own_url = urljoin(url, operation.server or "").partition("?")[0]
     query = urlsplit(url).query
-    if _origin(own_url) != _origin(url):
-        return None
     return f"{own_url}?{query}" if query else own_url
 
 
-def _origin(url: str) -> str:
-    """Scheme, host and port of an address; "" if it is none."""
+def _address_problem(operation: Operation, spec: ServerSpec) -> str:
+    """Why no request goes to the address of an operation; "" if requests go there."""
     try:
-        parts = urlsplit(url)
-        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-    except ValueError:
-        return ""
-    return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port}"
+        address = ServerAddress.of(_base_url(operation, spec))
+    except (UnsafeAddressError, ValueError) as error:
+        return f"the document's server for it: {error}"
+    if address != _configured_address(spec):
+        return (
+            f"the document has another server for it, {address!s:.200}; add an entry with that "
+            "`url`"
+        )
+    return ""
+
+
+def _configured_address(spec: ServerSpec) -> ServerAddress:
+    return ServerAddress.of(url_without_user(spec.url or ""))
 
 
 async def _read_body(
@@ -348,61 +365,60 @@ async def _read_body(
     return bytes(body), True
 
 
-def _media_type(response: httpx2.Response) -> str:
-    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+def _content_type(response: httpx2.Response) -> str:
+    content_type: str = response.headers.get("content-type", "")
+    return content_type
 
 
-def _success_result(body: bytes, response: httpx2.Response) -> types.CallToolResult:
-    """The result of a successful request."""
-    media_type = _media_type(response)
+def _success_result(
+    body: bytes, content_type: str, status: int, mask: CredentialMask
+) -> types.CallToolResult:
+    """The result of a successful request. A large one is made in a thread.
+
+    Raises:
+        DamagedTextError: the answer is no text in its encoding.
+    """
+    kind = media_type(content_type)
     if not body:
-        return _text_result(f"HTTP {response.status_code} {_status_phrase(response.status_code)}")
-    if is_json(media_type):
-        text = _text(body, response)
+        return _text_result(f"HTTP {status} {_status_phrase(status)}")
+    if is_json(kind):
+        text = _text(body, content_type)
+        json_text = repaired_json(text.encode())
         try:
-            value = pydantic_core.from_json(repaired_json(text.encode()), allow_inf_nan=False)
+            value = parsed_json(json_text)
         except ValueError:
             return _text_result(text)
         return _text_result(text, value if isinstance(value, dict) else None)
-    data = base64.b64encode(body).decode()
-    if media_type.startswith("image/") and not media_type.endswith("xml"):
+    if _is_text(body, kind):
+        return _text_result(_text(body, content_type))
+    # What is inside base64 is not masked later.
+    data = base64.b64encode(mask.content(body)).decode()
+    if kind.startswith("image/"):
         return types.CallToolResult(
-            content=[types.ImageContent(type="image", data=data, mime_type=media_type)]
+            content=[types.ImageContent(type="image", data=data, mime_type=kind[:200])]
         )
-    if media_type.startswith("audio/"):
+    if kind.startswith("audio/"):
         return types.CallToolResult(
-            content=[types.AudioContent(type="audio", data=data, mime_type=media_type)]
+            content=[types.AudioContent(type="audio", data=data, mime_type=kind[:200])]
         )
-    if _is_text(body, media_type):
-        return _text_result(_text(body, response))
     contents = types.BlobResourceContents(
-        uri="openapi:answer", mime_type=media_type[:200] or None, blob=data
+        uri="openapi:answer", mime_type=kind[:200] or None, blob=data
     )
     return types.CallToolResult(
         content=[types.EmbeddedResource(type="resource", resource=contents)]
     )
 
 
-def _is_text(body: bytes, media_type: str) -> bool:
-    if media_type.startswith("text/") or any(word in media_type for word in _TEXT_TYPES):
+def _is_text(body: bytes, kind: str) -> bool:
+    if kind.startswith(("image/", "audio/")):
+        return kind.endswith("xml")
+    if kind.startswith("text/") or any(word in kind for word in _TEXT_TYPES):
         return True
-    if media_type:
-        return False
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return not kind and is_utf8(body)
 
 
-def _text(body: bytes, response: httpx2.Response) -> str:
-    charset = response.charset_encoding or "utf-8"
-    try:
-        if codecs.lookup(charset).name not in _CODECS_WITHOUT_CHARSET:
-            return body.decode(charset, "replace")
-    except LookupError:
-        pass  # the server names no known encoding
-    return body.decode("utf-8", "replace")
+def _text(body: bytes, content_type: str) -> str:
+    return decoded_text(body, charset(content_type))
 
 
 def _text_result(text: str, value: dict[str, Any] | None = None) -> types.CallToolResult:

@@ -30,20 +30,17 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 
 from ...catalog.text_file import replace_file
-from .connection_errors import FloodError
-from .flood_limit import FloodLimit
-from .json_repair import JsonRepair
+from ...untrusted import MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES
+from ...untrusted.flood_limit import FloodError, FloodLimit
+from ...untrusted.json_bytes import JsonRepair, ValueLimit
 from .server_log import ServerLog
 from .server_spec import ServerSpec
 from .user_folders import own_folder, state_folder
-from .value_limit import MAX_MESSAGE_VALUES, ValueLimit
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 
-#: Most bytes of one message of a server.
-MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 #: Seconds that a server has to end: after its stdin was closed, and after it got a signal.
 _END_TIMEOUT_S = 2.0
 _KEPT_END_BYTES = 4_096

@@ -28,6 +28,8 @@ START_TIMEOUT_S = 30.0
 _MAX_TIMEOUT_S = 86_400
 _MAX_NAME_CHARS = 200
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_SCOPE = re.compile(r"[!#-\[\]-~]+")  # RFC 6749, section 3.3
+_DOT_SEGMENT = re.compile(r"/\.{1,2}(/|$)")
 
 
 def _check_text(text: str) -> str:
@@ -76,11 +78,69 @@ class ToolFilter(BaseModel):
         return allowed and not any_denies(tool, self.deny)
 
 
+class LoginSettings(BaseModel):
+    """How the gateway logs in to a server: its client at the authorization server.
+
+    Args:
+        client_id: id of an application that the user registered at the authorization server.
+        client_secret: its secret, if it has one.
+        scopes: scopes to ask for; empty for those that the server names.
+        callback_port: port of this machine for the browser's return; None for any free one.
+        redirect_uri: address for the browser's return, if it is not
+            `http://localhost:PORT/callback`.
+        client_metadata_url: address of the document of `shortlist auth metadata`.
+
+    Raises:
+        ValidationError: a field is wrong. The message never contains the value.
+
+    Example:
+        >>> LoginSettings(client_id="app-1", scopes=("repo",), callback_port=3118).client_id
+        'app-1'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    client_id: Text | None = Field(default=None, min_length=1)
+    client_secret: SecretStr | None = Field(default=None, min_length=1)
+    scopes: tuple[Text, ...] = ()
+    callback_port: int | None = Field(default=None, ge=1, le=65_535)
+    redirect_uri: Text | None = None
+    client_metadata_url: Text | None = None
+
+    @field_validator("scopes")
+    @classmethod
+    def _check_scopes(cls, scopes: tuple[str, ...]) -> tuple[str, ...]:
+        if not all("${" in scope or _SCOPE.fullmatch(scope) for scope in scopes):
+            raise ValueError("a scope is one word without quotation marks; separate them by spaces")
+        return scopes
+
+    @field_validator("redirect_uri")
+    @classmethod
+    def _check_redirect(cls, address: str | None) -> str | None:
+        if address is not None and "${" not in address:
+            _check_address(address)
+        return address
+
+    @field_validator("client_metadata_url")
+    @classmethod
+    def _check_document_address(cls, address: str | None) -> str | None:
+        if address is not None and "${" not in address:
+            check_document_address(address)
+        return address
+
+    @model_validator(mode="after")
+    def _check_secret(self) -> Self:
+        if self.client_secret is not None and self.client_id is None:
+            raise ValueError("client_secret: belongs to a client id; add it as `clientId`")
+        return self
+
+
 class ServerSpec(BaseModel):
     """One MCP server behind the gateway: how to start or reach it.
 
     Values of `env` and `headers` are `SecretStr`; `revealed_env()` and `revealed_headers()` reveal
-    them. `repr` and `str` never show values of `env` and `headers`, `args`, or the path of `url`.
+    them. `repr` and `str` never show values of `env` and `headers`, `args`, the path of `url`, or
+    `login`.
 
     Args:
         name: unique name in the configuration.
@@ -94,6 +154,7 @@ class ServerSpec(BaseModel):
         url: address, for `http`, `sse` and `openapi`.
         openapi: file with the OpenAPI document, for `openapi`.
         headers: HTTP headers sent with every request.
+        login: how the gateway logs in, for `http` and `sse`.
         timeout_s: time limit of a call in seconds.
         start_timeout_s: time limit in seconds to start the server and list its tools.
         disabled: whether the user switched the server off.
@@ -122,6 +183,7 @@ class ServerSpec(BaseModel):
     url: Text | None = None
     openapi: Text | None = None
     headers: dict[str, SecretStr] = Field(default_factory=dict)
+    login: LoginSettings = LoginSettings()
     timeout_s: float = Field(default=CALL_TIMEOUT_S, gt=0, le=_MAX_TIMEOUT_S, allow_inf_nan=False)
     start_timeout_s: float = Field(
         default=START_TIMEOUT_S, gt=0, le=_MAX_TIMEOUT_S, allow_inf_nan=False
@@ -200,6 +262,26 @@ def address_without_secrets(url: str) -> str:
     except ValueError:
         return "***"
     return f"{parts.scheme}://{parts.hostname}{port}"
+
+
+def check_document_address(url: str) -> None:
+    """Check the address of a client id metadata document, which is also the client's id.
+
+    Raises:
+        ValueError: authorization servers would refuse the address.
+    """
+    parts = urlsplit(url)
+    if (
+        parts.scheme != "https"
+        or not parts.hostname
+        or parts.path in ("", "/")
+        or parts.fragment
+        or "@" in parts.netloc
+        or _DOT_SEGMENT.search(parts.path)
+    ):
+        raise ValueError(
+            "must be the https address of a file, such as https://example.com/shortlist.json"
+        )
 
 
 def _check_address(url: str) -> None:

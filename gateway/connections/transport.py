@@ -5,16 +5,22 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
+from mcp.shared.message import SessionMessage
 
 from ...errors import ConfigError, MissingExtraError
-from .connection_errors import ConsentNeeded, FloodError
+from ...untrusted import MAX_MESSAGE_BYTES
+from ...untrusted.flood_limit import FloodError
+from ...untrusted.value_count import is_small
+from .connection_errors import ConsentNeeded
+from .credential_sender import url_without_user
+from .masking import CredentialMask
 from .openapi_server import openapi_transport
 from .server_log import ServerLog
-from .server_process import MAX_MESSAGE_BYTES, RunningProcesses, stdio_transport
+from .server_process import RunningProcesses, stdio_transport
 from .server_spec import ServerSpec
 
 if TYPE_CHECKING:
@@ -34,22 +40,86 @@ def transport_over(processes: RunningProcesses, *, auth: FindLogin | None = None
 
     Args:
         processes: record of the running processes.
-        auth: function that returns what adds credentials to requests; by default the login in the
-            keyring.
+        auth: function that returns what adds credentials to requests; by default the
+            stored login.
     """
 
     def open_transport(
         spec: ServerSpec, log: ServerLog, on_stray_line: OnStrayLine
     ) -> AbstractAsyncContextManager[TransportStreams]:
+        mask = CredentialMask(spec)
         if spec.transport == "stdio":
-            return stdio_transport(spec, log, on_stray_line, processes)
+            return _masked(stdio_transport(spec, log, on_stray_line, processes), mask)
         if spec.transport == "openapi":
-            return openapi_transport(spec, log)
+            return _masked(openapi_transport(spec, log, mask), mask)
         has_own_credentials = any(name.lower() == "authorization" for name in spec.headers)
-        login = None if has_own_credentials else (auth or _stored_login)(spec)
-        return _open_sse(spec, login) if spec.transport == "sse" else _open_http(spec, login)
+        find_login = _no_login if has_own_credentials else auth or _stored_login
+        open_stream = _open_sse if spec.transport == "sse" else _open_http
+        return _masked(open_stream(spec, mask, find_login), mask)
 
     return open_transport
+
+
+@asynccontextmanager
+async def _masked(
+    transport: AbstractAsyncContextManager[Any], mask: CredentialMask
+) -> AsyncIterator[Any]:
+    """A transport whose messages from the server have none of the server's credentials."""
+    async with transport as (read, write):
+        yield _MaskedReader(read, mask), write
+
+
+class _MaskedReader:
+    """A stream of a server's messages. Large ones are masked in a thread."""
+
+    def __init__(self, stream: Any, mask: CredentialMask) -> None:
+        self._stream = stream
+        self._mask = mask
+
+    @property
+    def last_context(self) -> Any:
+        """The context of the last message; None over stdio."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> Any:
+        """The next message."""
+        return await self._masked(await self._stream.receive())
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        return await self._masked(await self._stream.__anext__())
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._stream.__aexit__(kind, error, traceback)
+
+    async def _masked(self, item: Any) -> Any:
+        if self._mask.is_empty or not isinstance(item, SessionMessage):
+            return item
+        message = item.message
+        payload = getattr(message, "result", None) or getattr(message, "params", None)
+        if is_small(payload):
+            return SessionMessage(self._mask.message(message), item.metadata)
+        masked = await anyio.to_thread.run_sync(self._mask.message, message)
+        return SessionMessage(masked, item.metadata)
+
+
+def _no_login(_: ServerSpec) -> None:
+    """For a server whose configured header is its login."""
 
 
 def _stored_login(spec: ServerSpec) -> httpx2.Auth | None:
@@ -58,29 +128,37 @@ def _stored_login(spec: ServerSpec) -> httpx2.Auth | None:
     try:
         return stored_login_auth(spec)
     except (ConfigError, MissingExtraError) as error:
-        # Without a keyring there are no logins.
+        # Without a secret store there are no logins.
         _LOG.info("server %r: no login is used: %s", spec.name, error)
         return None
 
 
 @asynccontextmanager
-async def _open_sse(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterator[TransportStreams]:
+async def _open_sse(
+    spec: ServerSpec, mask: CredentialMask, find_login: FindLogin
+) -> AsyncIterator[TransportStreams]:
+    import httpx2
     from mcp.client.sse import sse_client
 
     from .http_client import http_client
 
     # Between calls the stream has no data. So only the start and posts have a time limit.
+    timeout = httpx2.Timeout(spec.start_timeout_s, read=None)
+    # In a thread: a keyring may wait, and the key of a file of secrets takes a quarter second.
+    auth = await anyio.to_thread.run_sync(find_login, spec)
     with _convert_unauthorized(spec) as record_unauthorized:
         async with (
             _block_ended_by_flood() as end_by_flood,
             sse_client(
-                spec.url or "",
-                headers=spec.revealed_headers(),
-                timeout=spec.start_timeout_s,
-                sse_read_timeout=float("inf"),
-                auth=auth,
-                httpx_client_factory=partial(
-                    http_client, on_unauthorized=record_unauthorized, on_flood=end_by_flood
+                url_without_user(spec.url or ""),
+                # The SDK gives the factory headers, time limits and a login; it has its own.
+                httpx_client_factory=lambda **_: http_client(  # type: ignore[arg-type]
+                    spec,
+                    mask,
+                    timeout=timeout,
+                    auth=auth,
+                    on_unauthorized=record_unauthorized,
+                    on_flood=end_by_flood,
                 ),
             ) as streams,
         ):
@@ -88,7 +166,9 @@ async def _open_sse(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterator
 
 
 @asynccontextmanager
-async def _open_http(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterator[TransportStreams]:
+async def _open_http(
+    spec: ServerSpec, mask: CredentialMask, find_login: FindLogin
+) -> AsyncIterator[TransportStreams]:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
@@ -96,18 +176,23 @@ async def _open_http(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterato
 
     # An answer may take as long as the call, which has its own limit.
     timeout = httpx2.Timeout(spec.start_timeout_s, read=None)
+    # In a thread: a keyring may wait, and the key of a file of secrets takes a quarter second.
+    auth = await anyio.to_thread.run_sync(find_login, spec)
     with _convert_unauthorized(spec) as record_unauthorized:
         async with (
             _block_ended_by_flood() as end_by_flood,
             http_client(
-                spec.revealed_headers(),
-                timeout,
-                auth,
+                spec,
+                mask,
+                timeout=timeout,
+                auth=auth,
                 on_unauthorized=record_unauthorized,
                 on_flood=end_by_flood,
             ) as client,
             streamable_http_client(
-                spec.url or "", http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
+                url_without_user(spec.url or ""),
+                http_client=client,
+                max_sse_event_size=MAX_MESSAGE_BYTES,
             ) as streams,
         ):
             yield streams

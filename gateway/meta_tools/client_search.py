@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import mcp.types as types
+from pydantic import TypeAdapter
 
 from ...catalog import Catalog, Tool
 from ...catalog.pattern import any_grants
@@ -24,7 +25,7 @@ from ...text import search_terms
 from ...view import View
 from ..profiles.client_sessions import ClientSession
 from ..profiles.profile import Profile
-from ..upstream.caller import Caller, RequestContext
+from ..upstream.call import Call, Caller, RequestContext
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import ServerState, UpstreamError
 from .meta_tool_definitions import ToolEffect, effect_of
@@ -39,34 +40,43 @@ def first_sentence(text: str, max_chars: int = 160) -> str:
 
 
 def servers_by_instructions(
-    query: str, instructions: Mapping[str, str], hit_texts: Iterable[str]
+    query: str, instructions: Mapping[str, str], hits: Iterable[Tool]
 ) -> list[tuple[str, int]]:
     """Servers whose instructions contain words of a query that no hit contains.
 
     Args:
         query: text to search for.
         instructions: server to its instructions.
-        hit_texts: texts of the hits. Their words are not counted.
+        hits: the tools found. Their words are not counted.
 
     Returns:
         Server and number of words, most words first.
     """
-    query_words = frozenset(search_terms(query))
-    words = {
-        server: query_words & _instruction_terms(text) for server, text in instructions.items()
+    only_server = _servers_of_unique_words(tuple(instructions.items()))
+    words = only_server.keys() & search_terms(query)
+    if words:
+        words = words.difference(*map(text_terms, hits))
+    counts = Counter(only_server[word] for word in words)
+    return sorted(counts.items(), key=lambda server_count: (-server_count[1], server_count[0]))
+
+
+@lru_cache(16)
+def _servers_of_unique_words(instructions: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    """Each word that only one server has in its instructions, to that server."""
+    terms = {server: frozenset(search_terms(text)) for server, text in instructions}
+    counts = Counter(word for server_terms in terms.values() for word in server_terms)
+    return {
+        word: server
+        for server, server_terms in terms.items()
+        for word in server_terms
+        if counts[word] == 1
     }
-    server_counts = Counter(word for server_words in words.values() for word in server_words)
-    unique_words = frozenset(word for word, count in server_counts.items() if count == 1)
-    if unique_words:
-        unique_words = unique_words.difference(*(search_terms(text) for text in hit_texts))
-    counts = {server: len(server_words & unique_words) for server, server_words in words.items()}
-    ranked = sorted(counts, key=lambda server: (-counts[server], server))
-    return [(server, counts[server]) for server in ranked if counts[server]]
 
 
-@lru_cache(512)
-def _instruction_terms(text: str) -> frozenset[str]:
-    return frozenset(search_terms(text))
+@lru_cache(4_096)
+def text_terms(tool: Tool) -> frozenset[str]:
+    """The search terms of what a tool says of itself, without its id."""
+    return frozenset(search_terms(embedding_text(tool)))
 
 
 #: Most tools added for a server that only matched by its instructions.
@@ -76,53 +86,48 @@ _MIN_WORDS_IF_ABSTAINED = 2
 #: A hit is far from the best one if its score is below this share of the best score. The first hits
 #: are never far.
 _NEAR_SHARE, _HITS_NEVER_FAR = 0.6, 5
-#: Time limit of a search in milliseconds, a hundred times what it takes on an idle machine. Where
-#: the encoder takes longer, the tier `fast` answers.
-SEARCH_BUDGET_MS = 500.0
 
 
-def find_tools(
+def answer_search(
     view: View,
-    query: str,
+    selection: Selection,
     instructions: Mapping[str, str],
     *,
     k: int,
-    tier: str | None = None,
     drop_far_hits: bool = False,
 ) -> Selection:
-    """The permitted tools that fit a query, best first.
+    """The answer to a client's query: the best tools of its search, or none if no tool fits.
 
     If words of the query are only in the instructions of one server, and in no hit, the best two
     tools of this server are added at the end. They replace the last hits if there are `k` of them.
 
     Args:
         view: the permitted tools.
-        query: text to search for.
+        selection: the view's search for the query.
         instructions: permitted server to its instructions.
         k: most tools; more than two.
-        tier: tier of the search; the engine's default when absent.
         drop_far_hits: whether hits far below the best one are left out, after the first five.
 
     Raises:
         RequestError: an argument is wrong.
     """
-    selection = view.search(query, k=k, tier=tier, budget_ms=SEARCH_BUDGET_MS, abstain=True)
+    query, selection = selection.query, view.judged(selection, k)
     if drop_far_hits:
         limit = _NEAR_SHARE * max((hit.score for hit in selection.hits), default=0.0)
         hits = (hit for hit in selection.hits if hit.rank <= _HITS_NEVER_FAR or hit.score >= limit)
         selection = replace(selection, hits=tuple(hits))
-    hit_texts = (embedding_text(hit.tool) for hit in selection.hits)
+    hit_tools = (hit.tool for hit in selection.hits)
     hit_servers = {hit.tool.server for hit in selection.hits}
     min_words = _MIN_WORDS_IF_ABSTAINED if selection.abstained else 1
     matching_servers = [
         server
-        for server, word_count in servers_by_instructions(query, instructions, hit_texts)
+        for server, word_count in servers_by_instructions(query, instructions, hit_tools)
         if word_count >= min_words and server not in hit_servers
     ]
     if not matching_servers:
         return selection
     best_server = matching_servers[0]
-    tools = [tool for tool in view.tools() if tool.server == best_server]
+    tools = view.tools(best_server)
     tool_ids = (tool.id for tool in tools)
     added = view.search_among(tool_ids, selection, k=_MAX_ADDED_TOOLS).hits_and_dropped
     if not added:
@@ -197,12 +202,7 @@ async def collect_votes(
     claim_arguments: dict[tuple[str, str], Mapping[str, Any]] = {}
     voters = Voters(
         {
-            name: partial(
-                _server_votes,
-                fleet,
-                claim_arguments,
-                Caller(context, client, partial(_require_voter, fleet, client, name)),
-            )
+            name: partial(_server_votes, fleet, context, client, claim_arguments)
             for name in voting_servers
         },
         trusted=[name for name in voting_servers if any_grants(name, profile.vote_claims)],
@@ -226,20 +226,53 @@ def _may_vote(fleet: Fleet, profile: Profile, server: str) -> bool:
     )
 
 
-def _require_voter(fleet: Fleet, client: ClientSession, server: str) -> None:
-    """Check again, directly before the query is sent to a server, that it may vote."""
-    if not _may_vote(fleet, client.profile, server):
-        raise UpstreamError(f"server {server!r}: it may not vote any more")
+class _VoteCall(Call[types.CallToolResult]):
+    """The question to a server for its votes.
+
+    Args:
+        fleet: the servers.
+        client: session of the client that searches.
+        caller: its request, which gets the server's messages.
+        ballot: the query and the server's tools.
+    """
+
+    answer_type = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
+
+    def __init__(self, fleet: Fleet, client: ClientSession, caller: Caller, ballot: Ballot) -> None:
+        super().__init__(caller, ballot.server)
+        self._fleet = fleet
+        self._client = client
+        self._ballot = ballot
+
+    def check_before_sending(self) -> None:
+        """Check again that the server may get the query.
+
+        Raises:
+            UpstreamError: it may not vote any more.
+        """
+        if not _may_vote(self._fleet, self._client.profile, self.server):
+            raise UpstreamError(f"server {self.server!r}: it may not vote any more")
+
+    def request(
+        self, answers: types.InputResponses | None, state: str | None
+    ) -> types.ClientRequest:
+        arguments = {"query": self._ballot.query, "tools": list(self._ballot.tools)}
+        params = types.CallToolRequestParams(
+            name=VOTING_TOOL, arguments=arguments, input_responses=answers, request_state=state
+        )
+        return types.CallToolRequest(params=params)
 
 
 async def _server_votes(
     fleet: Fleet,
+    context: RequestContext,
+    client: ClientSession,
     claim_arguments: dict[tuple[str, str], Mapping[str, Any]],
-    caller: Caller,
     ballot: Ballot,
 ) -> Iterable[Vote]:
     """The votes of the ballot's server. Adds the arguments in its answer to `claim_arguments`."""
-    result = await _call_voting_tool(fleet, ballot, caller)
+    call = _VoteCall(fleet, client, Caller(context, client), ballot)
+    result = await _answer_unless_late(fleet, call)
     if not isinstance(result, types.CallToolResult) or result.is_error:
         raise UpstreamError(f"server {ballot.server!r}: its vote failed")
     value = _result_value(result)
@@ -253,25 +286,23 @@ async def _server_votes(
     return [_vote(row) for row in rows]
 
 
-async def _call_voting_tool(fleet: Fleet, ballot: Ballot, caller: Caller) -> _CallAnswer:
+async def _answer_unless_late(fleet: Fleet, call: _VoteCall) -> _CallAnswer:
     """The server's answer.
 
     A vote that comes too late for the search is not cancelled. A cancelled call would be a possible
     cause of the server's questions until the gateway connects again.
     """
-    arguments = {"query": ballot.query, "tools": list(ballot.tools)}
-    upstream = fleet.upstreams[ballot.server]
     sender, receiver = anyio.create_memory_object_stream[_CallAnswer | Exception](1)
 
-    async def call() -> None:
+    async def vote() -> None:
         # Not a time limit of the call: the server is restarted after some calls that exceed theirs.
         with sender, suppress(anyio.BrokenResourceError), anyio.move_on_after(_VOTE_TIMEOUT_S):
             try:
-                sender.send_nowait(await upstream.call(VOTING_TOOL, arguments, caller=caller))
+                sender.send_nowait(await fleet.send(call))
             except Exception as error:  # noqa: BLE001 - raised again where the search still waits
                 sender.send_nowait(error)
 
-    fleet.background.start_soon(call)
+    fleet.background.start_soon(vote)
     with receiver:
         answer = await receiver.receive()
     if isinstance(answer, Exception):

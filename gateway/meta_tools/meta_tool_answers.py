@@ -72,7 +72,7 @@ def answer_search(
         outcome = SearchOutcome(tier="none", starting=len(fleet.unlisted_servers))
         return SearchAnswer(result=_answer(search_text(content), content), outcome=outcome)
     if server is not None:
-        ids = [tool.id for tool in view.tools() if tool.server == server]
+        ids = [tool.id for tool in view.tools(server)]
         if not ids:
             names = sorted({*(tool.server or "" for tool in view.tools()), *unready})
             raise RequestError(f"server: no {server!r:.80}; use one of: {', '.join(names)}")
@@ -85,9 +85,13 @@ def answer_search(
     hits = [hit for part in parts for hit in part.hits]
     if server is None:
         hit_servers = {hit.tool.server for hit in hits}
-        unready |= {
+        failed = {
             name: problem for name, problem in _failed_servers(fleet).items() if name in hit_servers
         }
+        ended = [name for name in failed if fleet.upstreams[name].starts_with_next_call]
+        if ended:
+            content["notes"].append(f"Ended, and a call starts it again: {', '.join(ended)}.")
+        unready |= {name: problem for name, problem in failed.items() if name not in ended}
         if unready:
             named = _names_in(unready, " ".join(queries))
             reasons = {name: _state_and_reason(fleet, name, unready[name]) for name in named}
@@ -186,15 +190,16 @@ def answer_details(
     """
     view, detail = client.view(), arguments.get("detail", "full")
     summaries = shared_summaries(view.admission.index.summaries)
-    names = client.profile_views.call_names(view.catalog)
-    outcomes = [(name, view.details([names.resolve(name, view)])[0]) for name in arguments["names"]]
+    names = arguments["names"]
+    tool_ids = [client.tool_id(name, view) for name in names]
+    outcomes = list(zip(names, view.details(tool_ids), strict=True))
     if stubs is not None and detail == "signature":
         return _stubs(view, outcomes, stubs)
     remaining, rows = MAX_DETAILS_TOKENS, []
     for name, outcome in outcomes:
         if isinstance(outcome, Refusal | UnknownToolError):
             row = _error_row(name, outcome)
-            if (server := named_unready_server(fleet, client, view, name)) is not None:
+            if (server := named_unready_server(fleet, client, name)) is not None:
                 state = unready_servers(fleet, client, view)[server]
                 reason = _state_and_reason(fleet, server, state)
                 row = {"name": name, "error": unready_line({server: reason})}
@@ -255,19 +260,18 @@ def _stubs(
     return _answer("\n\n".join(filter(None, parts)), {"stubs": text, "missing": missing})
 
 
-def named_unready_server(fleet: Fleet, client: ClientSession, view: View, name: str) -> str | None:
+def named_unready_server(fleet: Fleet, client: ClientSession, name: str) -> str | None:
     """The server in the name of a tool, if its tools are not known because it starts or failed.
 
     Args:
         fleet: the servers.
         client: session of the client.
-        view: its permitted tools.
         name: the client's name of a tool.
     """
     prefixes = {name.partition(separator)[0] for separator in ("/", "__") if separator in name}
-    if all(fleet.is_started(server) for server in prefixes & fleet.upstreams.keys()):
+    if (prefixes & fleet.upstreams.keys()) <= set(fleet.engine.catalog.servers):
         return None
-    unready = unready_servers(fleet, client, view)
+    unready = unready_servers(fleet, client, client.view())
     return next((server for server in unready if server in prefixes), None)
 
 
@@ -289,7 +293,7 @@ def answer_servers(
     if not named:
         names = ", ".join(row["name"] for row in rows)
         raise RequestError(f"server: no {name!r:.80}; use one of: {names}")
-    tool_names = [tool.name for tool in view.tools() if tool.server == name]
+    tool_names = [tool.name for tool in view.tools(name)]
     row = {**named[0], "tool_names": tool_names[:_MAX_TOOL_NAMES]}
     lines = [_server_line(row), row.get("instructions", ""), ", ".join(row["tool_names"])]
     return _answer("\n".join(filter(None, lines)), {"servers": [row]})

@@ -7,7 +7,8 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import anyio
 import mcp.types as types
@@ -17,20 +18,20 @@ from ...catalog.text_cleaning import written_out
 from ...codemode import ApprovalRequest, CodeResult, CodeRunner
 from ...codemode.grants import is_destructive
 from ...codemode.monty import MAX_RUNNING_SCRIPTS
-from ...errors import RequestError, ToolCallError
+from ...errors import RequestError, ShortlistError, ToolCallError
 from ...gating.verdict import CallRefusedError, Verdict
 from ...view import View
 from ..observe.gateway_events import CallRecorder
 from ..observe.observer import Observer, Requester
 from ..profiles.client_sessions import ClientSession
 from ..profiles.long_results import ResultSource
-from ..relay.forwarding import relay_request, send_answering_questions
+from ..relay.forwarding import send_answering_questions, state_for_server
 from ..relay.resources import public_result
-from ..upstream.caller import Caller, RequestContext
+from ..upstream.call import Caller, RequestContext
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import UpstreamError
 from ..upstream.shown_questions import MAX_QUESTION_CHARS
-from .tool_calls import check_of_caller
+from .tool_calls import ToolCall
 
 #: Most characters of a call's arguments and the script in a question to the user. The question has
 #: a few hundred more.
@@ -73,57 +74,45 @@ class CodeMode:
         Raises:
             RequestError: the client answered a question that was not asked.
         """
-        caller, code = Caller(context=context, client=client), str((params.arguments or {})["code"])
+        caller, code = Caller(context, client), str((params.arguments or {})["code"])
+        run = partial(self._run_in_place, caller, client, code)
+        if not caller.is_modern:
+            return await run()
+        subject = f" run_code {code}"
 
-        async def send(_answers: object, _state: object) -> types.CallToolResult:
-            async with self._places.place(client):
-                return await self._run_script(caller, client, code)
+        async def run_first_round() -> types.CallToolResult:
+            state_for_server(params, subject)
+            return await run()
 
-        return await relay_request(
-            self._fleet, caller, params, server="", subject=f"run_code {code}", send=send
+        outcome = await self._fleet.pending_calls.answer(
+            self._fleet.background, caller, subject, params, run_first_round
         )
+        return cast("types.CallToolResult | types.InputRequiredResult", outcome)
+
+    async def _run_in_place(
+        self, caller: Caller, client: ClientSession, code: str
+    ) -> types.CallToolResult:
+        async with self._places.place(client):
+            return await self._run_script(caller, client, code)
 
     async def _run_script(
         self, caller: Caller, client: ClientSession, code: str
     ) -> types.CallToolResult:
         profile = client.profile
-        requester = Requester.of_request(
-            caller.context.request, client.session.id, client.profile.name
-        )
-        checks = _ClientChecks(client, self._observer, requester)
-
-        async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
-            # The script's call has the approval that it needs.
-            verdict = Verdict("passed", tool.id, tool, arguments=arguments, approved=True)
-            # Each call has its own time limit.
-            call_caller = Caller(
-                context=caller.context,
-                client=client,
-                check_before_sending=check_of_caller(lambda: checks.recheck(verdict)),
-            )
-            call_caller.question_channel = caller.question_channel
-            with checks.recorded_event(verdict) as call_recorder:
-                result = await self._call_tool(call_caller, tool, arguments)
-                call_recorder.record_result(result)
-            return script_value(result)
-
-        async def approve(request: ApprovalRequest) -> bool:
-            answer = await caller.ask(_question(request))
-            return isinstance(answer, types.ElicitResult) and answer.action == "accept"
-
+        calls = _ScriptCalls(self._fleet, self._observer, client, caller)
         capabilities = caller.context.session.client_capabilities
         can_ask = capabilities is not None and capabilities.elicitation is not None
         # The client's cancellation reaches this task again and again, and would interrupt the
         # script's own cleaning up.
         running = asyncio.ensure_future(
             self._runner.run(
-                checks,
+                calls,
                 code,
-                call,
+                calls.call,
                 grants=profile.grants,
                 flows=profile.flows,
                 extract=profile.extract_command,
-                approve=approve if can_ask else None,
+                approve=calls.approve if can_ask else None,
             )
         )
         try:
@@ -134,24 +123,6 @@ class CodeMode:
                 await asyncio.wait([running])
             raise
         return await anyio.to_thread.run_sync(_code_answer, client, result)
-
-    async def _call_tool(
-        self, caller: Caller, tool: Tool, arguments: Mapping[str, Any]
-    ) -> types.CallToolResult:
-        """A server's answer to one call. The client answers the server's questions."""
-
-        async def send(
-            answers: types.InputResponses | None, state: str | None
-        ) -> types.CallToolResult | types.InputRequiredResult:
-            return await self._fleet.call(
-                tool, arguments, caller=caller, answers=answers, state=state
-            )
-
-        server = tool.server or ""
-        try:
-            return public_result(server, await send_answering_questions(caller, server, send))
-        except UpstreamError as error:
-            raise ToolCallError(str(error)) from None
 
     def stubs(self, view: View, tools: Iterable[Tool]) -> str:
         """The stubs of permitted tools, for scripts.
@@ -223,13 +194,28 @@ class ScriptPlaces:
         return self._places_taken[client] < _MAX_SCRIPTS_OF_CLIENT and script_count < max_scripts
 
 
-class _ClientChecks:
-    """Checks of a script's calls by the client's session, with the last votes of the servers."""
+class _ScriptCalls:
+    """The calls of one script: checked by the client's session, sent and recorded like others.
 
-    def __init__(self, client: ClientSession, observer: Observer, requester: Requester) -> None:
-        self._client = client
+    Args:
+        fleet: the servers.
+        observer: records each call.
+        client: the client's session.
+        caller: the request of the script. Its client approves calls and answers questions.
+    """
+
+    def __init__(
+        self, fleet: Fleet, observer: Observer, client: ClientSession, caller: Caller
+    ) -> None:
+        self._fleet = fleet
         self._observer = observer
-        self._requester = requester
+        self._client = client
+        self._caller = caller
+        self._requester = Requester.of_request(
+            caller.context.request, client.session.id, client.profile.name
+        )
+        #: Verdicts of calls that passed, by the arguments object, which the script's broker sends.
+        self._passed: dict[int, Verdict] = {}
 
     def view(self) -> View:
         """The tools that the client may use now."""
@@ -245,20 +231,53 @@ class _ClientChecks:
     ) -> Verdict:
         """The verdict on a call. A refusal is recorded."""
         verdict = self._client.check(name, arguments, by_script=by_script, approved=approved)
-        if not verdict.passed:
-            with self.recorded_event(verdict):
+        if verdict.passed:
+            self._passed[id(verdict.arguments)] = verdict
+        else:
+            with self._recorded_event(verdict):
                 pass
         return verdict
 
     def recheck(self, verdict: Verdict) -> Verdict:
         """The verdict on a call that passed, after a wait."""
-        return self._client.session.recheck(verdict, votes=self._client.votes)
+        return self._client.recheck(verdict)
 
     def record_call(self, call: str, *, ok: bool | None = True) -> None:
         """Record the outcome of a call; None for an unknown one."""
         self._client.record_call(call, ok=ok)
 
-    def recorded_event(self, verdict: Verdict) -> _RecordedCall:
+    async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> Any:
+        """The result of a call that passed `check`, and a person's approval if it needs one.
+
+        Raises:
+            ToolCallError: the tool or its server failed.
+            CallRefusedError: the call may not be sent any more.
+        """
+        # Each call has its own time limit.
+        caller = Caller(self._caller.context, self._client)
+        caller.question_channel = self._caller.question_channel
+        call = ToolCall(self._fleet, self._client, caller, tool.id, arguments)
+        verdict = self._passed.pop(id(arguments))
+        call.use_verdict(verdict)
+        with self._recorded_event(verdict) as call_recorder:
+            try:
+                result = await self._fleet.start_by_call(tool)
+                result = result or await send_answering_questions(self._fleet, call)
+            except CallRefusedError:
+                raise
+            except (UpstreamError, ShortlistError) as error:
+                raise ToolCallError(
+                    str(error), "no_answer" if call.was_sent else "not_sent"
+                ) from None
+            call_recorder.record_result(result)
+        return script_value(public_result(call.server, result))
+
+    async def approve(self, request: ApprovalRequest) -> bool:
+        """Whether the client's user approves a call."""
+        answer = await self._caller.ask(_question(request))
+        return isinstance(answer, types.ElicitResult) and answer.action == "accept"
+
+    def _recorded_event(self, verdict: Verdict) -> _RecordedCall:
         """Record a call in the gateway's events. It ends with the block."""
         return _RecordedCall(self._observer, self._requester, verdict)
 

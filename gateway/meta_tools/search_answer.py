@@ -8,16 +8,14 @@ from functools import lru_cache
 from typing import Any
 
 from ...catalog import Tool
-from ...catalog.tool_document import embedding_text
 from ...errors import RequestError
 from ...loaders.levels import Level, compact_signature, definition_text, signature
 from ...loaders.summaries import Summaries, shared_summaries
 from ...retrieval import Hit, Selection
-from ...session.conversation_search import HITS_PER_SEARCH, search_message
-from ...session.intents import parts_of_message
+from ...session.conversation_search import search_intents
 from ...text import lower_words, search_terms
 from ...view import View
-from .client_search import find_tools
+from .client_search import answer_search, text_terms
 from .meta_tool_definitions import MAX_TOOLS
 
 #: Tools in the answer to a request with one part; tools of all parts together if there are several,
@@ -32,6 +30,9 @@ _MAX_SIGNATURE_CHARS, _MAX_ARGUMENT_CHARS, _MAX_SHORT_SUMMARY_CHARS = 300, 80, 5
 _MAX_OTHER_TOOLS = 6
 #: Most words in the note about words of a query that no hit has.
 _MAX_UNMATCHED_WORDS = 8
+#: Time limit of a search in milliseconds, a hundred times what it takes on an idle machine. Where
+#: the encoder takes longer, the tier `fast` answers.
+SEARCH_BUDGET_MS = 500.0
 _NO_TOOL_NOTE = "No tool fits: answer without a tool, or search again in other words."
 
 
@@ -67,17 +68,20 @@ def find_parts(
     tier, k = arguments.get("tier"), arguments.get("k")
     is_one_query = len(queries) == 1
     if is_one_query:
-        query = queries[0]
-        # As deep for few tools as for many: with few hits, more words would seem unmatched.
-        depth = max(k or 0, _TOOLS_OF_ONE_PART)
-        selection = find_tools(
-            view, query, instructions, k=depth, tier=tier, drop_far_hits=k is None
+        intents = search_intents(
+            view, queries[0], tier=tier, k=MAX_TOOLS, budget_ms=SEARCH_BUDGET_MS
         )
-        if len(parts_of_message(query)) > 1:
-            results = search_message(view, query, query, tier=selection.tier, k=HITS_PER_SEARCH)
-            queries = list(results.intents) or queries
+        queries = [query for query, _ in intents]
+        searches = [selection for _, selection in intents]
         if len(queries) == 1:
-            return [RequestPart(query, selection.hits[:k], selection)]
+            # As deep for few tools as for many: with few hits, more words would seem unmatched.
+            depth = max(k or 0, _TOOLS_OF_ONE_PART)
+            selection = answer_search(
+                view, searches[0], instructions, k=depth, drop_far_hits=k is None
+            )
+            return [RequestPart(queries[0], selection.hits[:k], selection)]
+    else:
+        searches = view.search_many(queries, tier=tier, k=MAX_TOOLS, budget_ms=SEARCH_BUDGET_MS)
     if k is None:
         hits_per_part = max(_MIN_TOOLS_OF_PART, -(-_TOOLS_OF_ALL_PARTS // len(queries)))
     elif is_one_query:
@@ -85,7 +89,7 @@ def find_parts(
     else:
         hits_per_part = max(1, min(k, MAX_TOOLS // len(queries)))
     depth = max(min(2 * hits_per_part, MAX_TOOLS), _TOOLS_OF_ONE_PART)
-    selections = [find_tools(view, query, instructions, k=depth, tier=tier) for query in queries]
+    selections = [answer_search(view, search, instructions, k=depth) for search in searches]
     return _without_repetitions(queries, selections, hits_per_part)
 
 
@@ -231,7 +235,7 @@ def _near_ids(hits: Sequence[Hit], max_hits: int) -> frozenset[str]:
 
 def unmatched_words(query: str, hits: Iterable[Hit]) -> list[str]:
     """The words of a query that no hit has, if these are most of its words."""
-    hit_terms = frozenset[str]().union(*(_tool_terms(hit.tool) for hit in hits))
+    hit_terms = frozenset[str]().union(*(_id_and_text_terms(hit.tool) for hit in hits))
     terms_by_word = {
         word: frozenset(search_terms(word)) for word in dict.fromkeys(lower_words(query))
     }
@@ -244,8 +248,8 @@ def unmatched_words(query: str, hits: Iterable[Hit]) -> list[str]:
 
 
 @lru_cache(4_096)
-def _tool_terms(tool: Tool) -> frozenset[str]:
-    return frozenset(search_terms(f"{tool.id} {embedding_text(tool)}"))
+def _id_and_text_terms(tool: Tool) -> frozenset[str]:
+    return text_terms(tool).union(search_terms(tool.id))
 
 
 def _other_tools(view: View, parts: Sequence[RequestPart]) -> list[str]:
@@ -257,11 +261,7 @@ def _other_tools(view: View, parts: Sequence[RequestPart]) -> list[str]:
             selections.setdefault(server, []).append(part.selection)
     lines = []
     for server, server_selections in selections.items():
-        tools = {
-            tool.id: tool
-            for tool in view.tools()
-            if tool.server == server and tool.id not in listed
-        }
+        tools = {tool.id: tool for tool in view.tools(server) if tool.id not in listed}
         tool_ids = list(tools)
         if len(tools) > _MAX_OTHER_TOOLS:
             tool_ids = _best_ids(view, tool_ids, server_selections)

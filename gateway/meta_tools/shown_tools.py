@@ -22,7 +22,7 @@ from ..profiles.profile import (
 )
 from ..relay.resources import public_meta
 from ..upstream.fleet import Fleet
-from ..upstream.listed_tools import shows_ui
+from ..upstream.listed_tools import UI_EXTENSION, shows_ui
 from . import meta_tool_answers as answers
 from .meta_tool_definitions import (
     ToolEffect,
@@ -36,7 +36,9 @@ from .meta_tool_definitions import (
 _MAX_UI_TOOLS = 20
 
 
-def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
+def shown_tools(
+    fleet: Fleet, client: ClientSession, capabilities: types.ClientCapabilities | None
+) -> list[types.Tool]:
     """The tools in a client's `tools/list`.
 
     The first request of a session decides whether all tools are shown, and the bytes of the
@@ -46,6 +48,7 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
     Args:
         fleet: the servers.
         client: its session; `tool_listing` is updated.
+        capabilities: what the client declares; None if it declares nothing.
     """
     view, profile = client.view(), client.profile
     listing = client.tool_listing
@@ -58,7 +61,10 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
     if listing.all_direct:
         client.session.note_read(view.tools(), Level.FULL)
         return [*(_direct_tool(fleet, tool) for tool in view.tools()), *_script_tools(profile)]
-    direct = directly_shown(fleet, client, view)
+    extensions = (capabilities and capabilities.extensions) or {}
+    direct = directly_shown(
+        fleet, client, view, with_ui=profile.ui_tools and UI_EXTENSION in extensions
+    )
     client.session.note_read(direct, Level.FULL)
     ids = {tool.id for tool in direct}
     hidden = [tool for tool in view.tools() if tool.id not in ids]
@@ -102,7 +108,9 @@ def _permitted_later(view: View) -> Iterator[Tool]:
                 yield tool
 
 
-def directly_shown(fleet: Fleet, client: ClientSession, view: View) -> Sequence[Tool]:
+def directly_shown(
+    fleet: Fleet, client: ClientSession, view: View, *, with_ui: bool
+) -> Sequence[Tool]:
     """The permitted tools shown beside the meta-tools: in `pinned`, or with a user interface."""
     pins = frozenset(client.profile.pinned)
     globs = [Pattern(pin) for pin in client.profile.pinned if pin.strip()]
@@ -110,7 +118,7 @@ def directly_shown(fleet: Fleet, client: ClientSession, view: View) -> Sequence[
     for tool in view.tools():
         if tool.id in pins or any(glob.matches_id(tool.id) for glob in globs):
             direct.append(tool)
-        elif ui_count < _MAX_UI_TOOLS and shows_ui(fleet.listed_tools.meta(tool.id)):
+        elif with_ui and ui_count < _MAX_UI_TOOLS and shows_ui(fleet.listed_tools.meta(tool.id)):
             ui_count += 1
             direct.append(tool)
     return direct

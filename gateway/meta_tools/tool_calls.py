@@ -1,189 +1,227 @@
-"""Forwards a call of one tool to its server."""
+"""A client's call of a tool: decided once, checked again before it is sent, recorded."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import mcp.types as types
+from pydantic import TypeAdapter
 
 from ...catalog import Tool
+from ...errors import CatalogError, RequestError
 from ...gating.verdict import CallRefusedError, Verdict
 from ..observe.gateway_events import CallRecorder
 from ..profiles.client_sessions import ClientSession
 from ..profiles.long_results import ResultSource
-from ..relay.forwarding import relay_request
+from ..relay.forwarding import relay
 from ..relay.resources import public_result
-from ..upstream.caller import Caller, RequestContext, forwarded_meta
+from ..upstream.call import Call, Caller, forwarded_meta
 from ..upstream.fleet import Fleet
 from ..upstream.listed_tools import max_result_chars
 from .meta_tool_answers import named_unready_server
-from .meta_tool_definitions import CALL_TOOL_BY_EFFECT, RESERVED_NAMES, effect_of
+from .meta_tool_definitions import CALL_TOOL_BY_EFFECT, effect_of
 from .shown_tools import covers_annotations_of
 
 
-@dataclass(frozen=True, slots=True)
-class ClientCall:
-    """A client's call of a tool.
+class ToolCall(Call[types.CallToolResult]):
+    """A client's call of a tool: directly, with a meta-tool, by a script, or by a search.
 
     Args:
+        fleet: the servers.
+        client: the client's session.
+        caller: who asks, and how the client is asked back.
         name: id, `server__tool`, name of a tool shown directly, or a name that is unique.
         arguments: arguments of the tool.
-        params: parameters of the client's request, with its `_meta` and the client's answers.
-        via_meta_tool: name of the meta-tool; None for a call by the tool's own name.
+        meta: `_meta` of the client's request; None for none.
+        via_meta_tool: name of the meta-tool; None for any other call.
+
+    Attributes:
+        name: the argument `name`.
+        verdict: the decision about the call; None before `decide`.
     """
 
-    name: str
-    arguments: Any
-    params: types.CallToolRequestParams
-    via_meta_tool: str | None = None
+    answer_type = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
 
+    def __init__(
+        self,
+        fleet: Fleet,
+        client: ClientSession,
+        caller: Caller,
+        name: str,
+        arguments: object,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        via_meta_tool: str | None = None,
+    ) -> None:
+        super().__init__(caller)
+        self.name = name
+        self.verdict: Verdict | None = None
+        self._fleet = fleet
+        self._client = client
+        self._arguments = arguments
+        self._meta = meta
+        self._via_meta_tool = via_meta_tool
+        self._is_by_interface = False
 
-async def forward_call(
-    fleet: Fleet,
-    context: RequestContext,
-    client: ClientSession,
-    call: ClientCall,
-    call_recorder: CallRecorder,
-) -> types.CallToolResult | types.InputRequiredResult:
-    """Forward a call to the tool's server, if it is permitted and its arguments are valid."""
-    if call.via_meta_tool is not None and call.name in RESERVED_NAMES:
-        return error_result(
-            f"{call.name} is called by its own name, not through {call.via_meta_tool}."
-        )
-    view = client.view()
-    if (server := named_unready_server(fleet, client, view, call.name)) is not None:
-        # Waits for a start. If it fails, the error says so.
-        await fleet.upstreams[server].connect()
-        view = client.view()
-    name = client.profile_views.call_names(view.catalog).resolve(call.name, view)
-    if call.via_meta_tool is None and fleet.listed_tools.app_only_ids:
-        app_tool = _app_only_tool(client, call.name)
-        if app_tool is not None:
-            verdict = client.app_view().check(app_tool.id, call.arguments)
-            return await _run_checked(
-                fleet,
-                context,
-                client,
-                verdict,
-                call,
-                call_recorder,
-                recheck=lambda: client.app_view().recheck(verdict),
+    def decide(self) -> Verdict:
+        """Resolve the name, and decide whether the tool may be called with the arguments.
+
+        Raises:
+            RequestError: this meta-tool may not call the tool.
+        """
+        self.use_verdict(self._app_tool_verdict() or self._model_verdict())
+        assert self.verdict is not None
+        return self.verdict
+
+    def use_verdict(self, verdict: Verdict) -> None:
+        """Take over a decision about the call. It is checked again before each sending."""
+        self.verdict, tool = verdict, verdict.tool
+        if tool is not None:
+            self.server = tool.server or ""
+            self.operation = tool.id
+            self.subject = f"{tool.id} {json.dumps(verdict.arguments, sort_keys=True)}"
+            self.timeout_s = self._fleet.timeout_for(tool.id)
+            self.reads_only = (tool.annotations or {}).get("readOnlyHint") is True
+
+    def check_before_sending(self) -> None:
+        """Check the decision again, as of now.
+
+        Raises:
+            CallRefusedError: the call may not be sent any more.
+        """
+        assert self.verdict is not None
+        if self._is_by_interface:
+            present_verdict = self._client.app_view().recheck(self.verdict)
+        else:
+            present_verdict = self._client.recheck(self.verdict)
+        if not present_verdict.passed:
+            raise CallRefusedError(present_verdict)
+
+    def request(
+        self, answers: types.InputResponses | None, state: str | None
+    ) -> types.ClientRequest:
+        """The request for the server, with the arguments that were checked.
+
+        Raises:
+            CatalogError: the server no longer has the tool.
+        """
+        assert self.verdict is not None
+        assert self.verdict.tool is not None
+        name = self._fleet.listed_tools.name_at_server(self.verdict.tool)
+        if name is None:
+            raise CatalogError(
+                f"tool {self.verdict.tool.id!r}: server {self.server!r} no longer has this tool"
             )
-    named = view.details([name])[0]
-    if isinstance(named, Tool) and (problem := _meta_tool_problem(client, call, named)):
-        return error_result(problem)
-    verdict = await client.run_step(partial(client.check, name, call.arguments))
-    if verdict.tool is None or not verdict.passed:
-        call_recorder.record_check(verdict)
-        return error_result(refusal_text(verdict, call.name))
-    tool = verdict.tool
-    ok: bool | None = None
-    try:
-        result = await _run_checked(
-            fleet,
-            context,
-            client,
-            verdict,
-            call,
-            call_recorder,
-            recheck=lambda: client.session.recheck(verdict, votes=client.votes),
+        params = types.CallToolRequestParams(
+            name=name,
+            arguments=dict(self.verdict.arguments),
+            input_responses=answers,
+            request_state=state,
+            _meta=forwarded_meta(self._meta, self.caller),
         )
-        ok = isinstance(result, types.CallToolResult) and not result.is_error
-    finally:
-        await client.run_step(partial(client.record_call, tool.id, ok=ok))
-    return result
+        # Not `Client.call_tool`, which raises if a result does not match the output schema.
+        return types.CallToolRequest(params=params)
+
+    def record(self, *, ok: bool | None) -> None:
+        """Record the outcome in the client's session; None for an unknown one."""
+        if self.verdict is not None and self.verdict.tool is not None and not self._is_by_interface:
+            self._client.record_call(self.verdict.tool.id, ok=ok)
+
+    def _model_verdict(self) -> Verdict:
+        """The verdict on a call of a tool that the model may see. The session waits for its end."""
+        return self._client.check(self.name, self._arguments, require=self._require_meta_tool)
+
+    def _app_tool_verdict(self) -> Verdict | None:
+        """The verdict on a call of a tool for user interfaces alone; None for any other call."""
+        if self._via_meta_tool is not None or not self._fleet.listed_tools.app_only_ids:
+            return None
+        view = self._client.app_view()
+        tool = view.details([self._client.tool_id(self.name, view)])[0]
+        if not isinstance(tool, Tool) or self._client.view().permits(tool.id):
+            return None
+        self._is_by_interface = True
+        return view.check(tool.id, self._arguments)
+
+    def _require_meta_tool(self, tool: Tool) -> None:
+        """Raise RequestError if the meta-tool may not call this permitted tool."""
+        used = self._via_meta_tool
+        if used is None:
+            return
+        effect = effect_of(tool.annotations)
+        needed = CALL_TOOL_BY_EFFECT[effect]
+        if used in CALL_TOOL_BY_EFFECT.values() and used != needed:
+            raise RequestError(
+                f"{tool.id} is a {effect} tool by its annotations: call it with {needed}."
+            )
+        if not covers_annotations_of(self._client, tool):
+            raise RequestError(
+                f"{tool.id} is a {effect} tool, and {used} is annotated as more harmless than "
+                "that: call the tool by its own name if it is listed, or list the tools again."
+            )
 
 
-async def _run_checked(
+async def answer_call(
     fleet: Fleet,
-    context: RequestContext,
     client: ClientSession,
-    verdict: Verdict,
-    call: ClientCall,
+    call: ToolCall,
+    params: types.CallToolRequestParams,
     call_recorder: CallRecorder,
-    *,
-    recheck: Callable[[], Verdict],
 ) -> types.CallToolResult | types.InputRequiredResult:
-    """The server's answer to a permitted call; a refusal for a denied one.
-
-    The verdict is checked again directly before each sending, because the permissions and the
-    definition may change while the server starts or a person is asked.
-    """
-    call_recorder.record_check(verdict)
-    tool, profile = verdict.tool, client.profile
-    if tool is None or not verdict.passed:
-        return error_result(refusal_text(verdict, call.name))
-
-    caller = Caller(context=context, client=client, check_before_sending=check_of_caller(recheck))
-    arguments = verdict.arguments
-    meta = forwarded_meta(call.params.meta, caller)
-
-    async def send(
-        answers: types.InputResponses | None, state: str | None
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        return await fleet.call(
-            tool, arguments, meta=meta, caller=caller, answers=answers, state=state
-        )
-
-    server = tool.server or ""
-    subject = f"{tool.id} {json.dumps(arguments, sort_keys=True)}"
-    try:
-        result = await relay_request(
-            fleet, caller, call.params, server=server, subject=subject, send=send
-        )
-    except CallRefusedError as error:
-        call_recorder.record_refusal(error.verdict)
-        return error_result(refusal_text(error.verdict, call.name))
-    if isinstance(result, types.InputRequiredResult):
-        return result
-    call_recorder.record_result(result)
-    result = public_result(server, result)
-    limits = profile.result_limits(max_result_chars(fleet.listed_tools.meta(tool.id)))
-    source = ResultSource(tool_ids=(tool.id,), profile_fingerprint=profile.fingerprint)
-    shorten = partial(client.stored_results.shorten, result, source, limits)
-    return await client.run_step(shorten)
-
-
-def check_of_caller(recheck: Callable[[], Verdict]) -> Callable[[], None]:
-    """The check of a `Caller` whose call is sent only if its second verdict passes.
+    """The server's answer to a call that is permitted and whose arguments are valid.
 
     Args:
-        recheck: returns the present verdict on the call. It raises nothing.
+        fleet: the servers.
+        client: the client's session.
+        call: the client's call.
+        params: parameters of the client's request, with its answers and state.
+        call_recorder: records the check and the result for the operator.
+
+    Raises:
+        UpstreamError: the server is gone, does not answer in time, or refuses.
+        ShortlistError: the call may not be made like this.
     """
+    if (server := named_unready_server(fleet, client, call.name)) is not None:
+        # Waits for a start. If it fails, the error says so.
+        await fleet.upstreams[server].connect()
+    verdict = await client.run_step(call.decide)
+    call_recorder.record_check(verdict)
+    if verdict.tool is None or not verdict.passed:
+        return error_result(refusal_text(verdict, call.name))
+    ok: bool | None = None  # stays if the client cancels
+    try:
+        result = await fleet.start_by_call(verdict.tool) or await relay(fleet, call, params)
+        ok = False
+        if isinstance(result, types.CallToolResult):
+            ok = not result.is_error
+            call_recorder.record_result(result)
+    except CallRefusedError as error:
+        ok = False
+        call_recorder.record_refusal(error.verdict)
+        return error_result(refusal_text(error.verdict, call.name))
+    except Exception:
+        ok = None if call.may_have_had_effect else False
+        raise
+    finally:
+        await client.run_step(partial(call.record, ok=ok))
+    if isinstance(result, types.InputRequiredResult):
+        return result
+    return await client.run_step(partial(_result_for_client, fleet, client, call, result))
 
-    def check() -> None:
-        verdict = recheck()
-        if not verdict.passed:
-            raise CallRefusedError(verdict)
 
-    return check
-
-
-def _app_only_tool(client: ClientSession, name: str) -> Tool | None:
-    """The tool, if it is for user interfaces alone; None for every other tool."""
-    view = client.app_view()
-    tool = view.details([client.profile_views.call_names(view.catalog).resolve(name, view)])[0]
-    if not isinstance(tool, Tool) or client.view().permits(tool.id):
-        return None
-    return tool
-
-
-def _meta_tool_problem(client: ClientSession, call: ClientCall, tool: Tool) -> str:
-    """Why this meta-tool may not call this permitted tool; empty if it may."""
-    effect = effect_of(tool.annotations)
-    needed = CALL_TOOL_BY_EFFECT[effect]
-    if call.via_meta_tool in CALL_TOOL_BY_EFFECT.values() and call.via_meta_tool != needed:
-        return f"{tool.id} is a {effect} tool by its annotations: call it with {needed}."
-    if call.via_meta_tool is not None and not covers_annotations_of(client, tool):
-        return (
-            f"{tool.id} is a {effect} tool, and {call.via_meta_tool} is annotated as more harmless "
-            "than that: call the tool by its own name if it is listed, or list the tools again."
-        )
-    return ""
+def _result_for_client(
+    fleet: Fleet, client: ClientSession, call: ToolCall, result: types.CallToolResult
+) -> types.CallToolResult:
+    """The server's result with addresses for the client. A long one is stored."""
+    assert call.verdict is not None
+    assert call.verdict.tool is not None
+    tool_id, profile = call.verdict.tool.id, client.profile
+    limits = profile.result_limits(max_result_chars(fleet.listed_tools.meta(tool_id)))
+    source = ResultSource(tool_ids=(tool_id,), profile_fingerprint=profile.fingerprint)
+    return client.stored_results.shorten(public_result(call.server, result), source, limits)
 
 
 def refusal_text(verdict: Verdict, name: str) -> str:

@@ -14,6 +14,7 @@ import mcp.types as types
 from mcp.server.session import ServerSession
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
+from ...catalog import Tool
 from ...gating import Votes
 from ...gating.verdict import Verdict
 from ...session import Session
@@ -141,18 +142,53 @@ class ClientSession:
         return self.profile_views.view(self.session.state, votes=self.votes, with_app_tools=True)
 
     def check(
-        self, name: str, arguments: object, *, by_script: bool = False, approved: bool = False
+        self,
+        name: str,
+        arguments: object,
+        *,
+        by_script: bool = False,
+        approved: bool = False,
+        require: Callable[[Tool], None] | None = None,
     ) -> Verdict:
-        """The verdict on a call; see `Session.check`."""
-        return self._change(
-            lambda: self.session.check(
-                name, arguments, votes=self.votes, by_script=by_script, approved=approved
-            )
-        )
+        """The verdict on a call; see `Session.check`.
+
+        Args:
+            name: id, `server__tool`, name of a tool shown directly, or a name that is unique.
+            arguments: arguments of the call.
+            by_script: whether a script calls.
+            approved: whether a person has approved this call.
+            require: raises the error of a permitted tool that may not be called like this.
+        """
+        return self._change(self._check, name, arguments, by_script, approved, require)
+
+    def _check(
+        self,
+        name: str,
+        arguments: object,
+        by_script: bool,
+        approved: bool,
+        require: Callable[[Tool], None] | None,
+    ) -> Verdict:
+        view = self.view()
+        verdict = view.check(self.tool_id(name, view), arguments, approved=approved)
+        if require is not None and verdict.tool is not None:
+            require(verdict.tool)
+        return self.session.accept(verdict, view, votes=self.votes, by_script=by_script)
+
+    def recheck(self, verdict: Verdict) -> Verdict:
+        """The verdict on a call that passed `check`, after a wait."""
+        return self.session.recheck(verdict, votes=self.votes)
+
+    def tool_id(self, name: str, view: View) -> str:
+        """The id of the tool with a name of the client. An unknown name is returned unchanged."""
+        return self.profile_views.call_names(view.catalog).resolve(name, view)
 
     def record_call(self, tool_id: str, *, ok: bool | None) -> None:
         """Record the outcome of a call that passed `check`; None for an unknown one."""
-        self._change(lambda: self.session.record_call(tool_id, ok=ok))
+        self._change(self._record_call, tool_id, ok)
+
+    def _record_call(self, tool_id: str, ok: bool | None) -> None:
+        self.session.record_call(tool_id, ok=ok)
 
     async def run_step(self, step: Callable[[], Result]) -> Result:
         """Run a step of this session: in a thread where it waits for the state of all replicas."""
@@ -164,37 +200,29 @@ class ClientSession:
 
     def use_votes(self, votes: Votes) -> None:
         """Take over the votes of a search."""
-
-        def replace_votes() -> None:
-            self.votes = votes
-
         if votes != self.votes:
-            self._change(replace_votes)
+            self._change(setattr, self, "votes", votes)
 
     def use_listing(self, listing: ToolListing) -> None:
         """Show the client the tools like this from now on."""
-
-        def replace_listing() -> None:
-            self.tool_listing = listing
-
-        self._change(replace_listing)
+        self._change(setattr, self, "tool_listing", listing)
 
     def read_record(self) -> None:
         """Take over what other replicas have changed."""
         if self.shared_record is not None:
             self._apply_record(self.shared_record.read())
 
-    def _change(self, step: Callable[[], Result]) -> Result:
+    def _change(self, step: Callable[..., Result], *arguments: object) -> Result:
         """Run a step that changes the session; the replicas of the gateway run one at a time."""
         if self.shared_record is None:
-            return step()
+            return step(*arguments)
         results: list[Result] = []
 
         def changed(text: str | None) -> str:
             # Whatever this replica has: the record is what happened.
             self.change_count = -1
             self._apply_record(text)
-            results.append(step())
+            results.append(step(*arguments))
             self.change_count += 1
             return json.dumps(
                 {
@@ -206,7 +234,8 @@ class ClientSession:
             )
 
         self.shared_record.change(changed)
-        return results[0]
+        # A change that the database ended is tried again: its last result counts.
+        return results[-1]
 
     def _apply_record(self, text: str | None) -> None:
         """Take over a record, unless the session has seen a newer one."""

@@ -168,6 +168,8 @@ class GatewaySettings(Section):
             further ones are left out.
         split_call_tool: whether `call_tool` is replaced by one tool to read, one to write and one
             to destroy.
+        ui_tools: whether tools with a user interface are always in the list of a client that says
+            it shows such interfaces (MCP Apps).
         catalog: server name to description. Such a server is found by its description only, and
             starts when that is called. A list of `{"name", "description"}` works too.
         instructions: text added to the description of `search_tools`.
@@ -199,6 +201,7 @@ class GatewaySettings(Section):
     result_tokens: int = Field(default=10_000, ge=100)
     media_bytes: int = Field(default=10_000_000, ge=0)
     split_call_tool: bool = False
+    ui_tools: bool = True
     catalog: Annotated[dict[str, str], BeforeValidator(_description_table)] = Field(
         default_factory=dict
     )

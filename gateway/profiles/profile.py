@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -88,6 +89,7 @@ class Profile:
             if it is read-only and the claim has arguments.
         pinned: ids or globs of tools that are always shown directly.
         split_call_tool: whether three tools, to read, to write and to destroy, replace `call_tool`.
+        ui_tools: whether a client that shows user interfaces always sees the tools that have one.
         pass_through: all tools are shown directly if their definitions take less than this share of
             the context.
         context_tokens: size of the model's context window in tokens.
@@ -110,6 +112,7 @@ class Profile:
     vote_calls: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
     split_call_tool: bool = False
+    ui_tools: bool = True
     pass_through: float = 0.03
     context_tokens: int = 200_000
     result_tokens: int = 10_000
@@ -143,6 +146,7 @@ class Profile:
             vote_calls=profile_settings.votes.calls,
             pinned=tuple(settings.pinned),
             split_call_tool=settings.split_call_tool,
+            ui_tools=settings.ui_tools,
             pass_through=settings.pass_through,
             context_tokens=settings.context_tokens,
             result_tokens=settings.result_tokens,
@@ -280,9 +284,9 @@ class ProfileViews:
         """
         profile = self.profile
         state = replace(state, scopes=profile.scopes)
-        view = self.engine.view(state, allowed=allowed, votes=votes, rules=profile.rules)
-        return view.limited_to(
-            self._visible_rows(view.admission.index, profile, with_app_tools=with_app_tools)
+        visible = partial(self._visible_rows, profile=profile, with_app_tools=with_app_tools)
+        return self.engine.view(
+            state, allowed=allowed, votes=votes, rules=profile.rules, visible=visible
         )
 
     def after_call(self, state: State, tool_id: str) -> State:
@@ -319,7 +323,7 @@ class ProfileViews:
         if not profile.matches_server(name):
             return False
         if name in view.catalog.servers:
-            return any(tool.server == name for tool in view.tools())
+            return bool(view.tools(name))
         rules = (*self.engine.config.gate.rules, *profile.rules.rules)
         return profile.tools == _EVERYTHING and not any(
             rule.condition is not None and rule.may_concern(name) for rule in rules

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from functools import partial, wraps
 from hashlib import sha256
 from typing import TypeVar, cast
 
@@ -19,15 +19,15 @@ import mcp.types as types
 from mcp import MCPError
 
 from ...errors import RequestError, ShortlistError
-from ..upstream.caller import (
-    Caller,
+from ..upstream.call import (
+    Answer,
+    Call,
     ClientAnswer,
     RequestContext,
     ServerQuestion,
     unsupported_reason,
 )
 from ..upstream.fleet import Fleet
-from ..upstream.pending_calls import PENDING_PREFIX
 from ..upstream.server_connection import ServerError, UpstreamError
 from ..upstream.server_questions import with_server_name
 
@@ -76,86 +76,50 @@ _REPEAT_PAUSE_S = 0.1
 #: Prefix of the state of a request that waits at its server. A hash of the request follows.
 _SERVER_STATE_PREFIX = "server:"
 
-R = TypeVar("R", types.CallToolResult, types.GetPromptResult, types.ReadResourceResult)
-#: Sends a request with the client's answers and the server's state.
-Send = Callable[[types.InputResponses | None, str | None], Awaitable[R | types.InputRequiredResult]]
 
-
-async def relay_request(
-    fleet: Fleet,
-    caller: Caller,
-    params: types.InputResponseRequestParams,
-    *,
-    server: str,
-    subject: str,
-    send: Send[R],
-) -> R | types.InputRequiredResult:
-    """Send a request to a server. Returns its result, or questions to the client.
+async def relay(
+    fleet: Fleet, call: Call[Answer], params: types.InputResponseRequestParams
+) -> Answer | types.InputRequiredResult:
+    """Send a call to its server. Returns its result, or questions to the client.
 
     Args:
         fleet: the servers.
-        caller: the client's request.
+        call: the client's call.
         params: parameters of the client's request, with its answers and state.
-        server: name of the server.
-        subject: the requested operation. A request with answers must be for the same one.
-        send: function that sends the request to the server.
 
     Raises:
         UpstreamError: the server is gone, does not answer in time, or refuses.
         RequestError: the client cannot be asked, or answers another question.
+        ShortlistError: the call may not be sent any more.
     """
-    if not caller.is_modern:
-        return await send_answering_questions(caller, server, send)
-    state, answers = params.request_state, params.input_responses
-    subject = f"{server} {subject}"
-    if state is not None and state.startswith(PENDING_PREFIX):
-        outcome = await fleet.pending_calls.resume(
-            caller, subject, state.removeprefix(PENDING_PREFIX), answers
-        )
-    else:
-        prefix = (
-            f"{_SERVER_STATE_PREFIX}{sha256(subject.encode(errors='replace')).hexdigest()[:32]}:"
-        )
-        is_further_round = state is not None or bool(answers)
-        if is_further_round and not (state or "").startswith(prefix):
-            # The answers may be for another server, whose tool a search called in the first round.
-            raise RequestError(
-                "requestState: not a state of this request; send the request again without it"
-            )
-        # A state begins with "=", also an empty one. Nothing follows if the server gave none.
-        rest = (state or "").removeprefix(prefix)
-        server_state = rest[1:] if rest else None
-        outcome = await fleet.pending_calls.begin(
-            fleet.background,
-            caller,
-            subject,
-            lambda: _send_once(caller, server, send, answers, server_state, prefix),
-        )
-    return cast("R | types.InputRequiredResult", outcome)
+    if not call.caller.is_modern:
+        return await send_answering_questions(fleet, call)
+    subject = f"{call.server} {call.subject}"
+    send = partial(_send_round, fleet, call, params, subject)
+    outcome = await fleet.pending_calls.answer(fleet.background, call.caller, subject, params, send)
+    return cast("Answer | types.InputRequiredResult", outcome)
 
 
-async def _send_once(
-    caller: Caller,
-    server: str,
-    send: Send[R],
-    answers: types.InputResponses | None,
-    state: str | None,
-    prefix: str,
-) -> R | types.InputRequiredResult:
+async def _send_round(
+    fleet: Fleet, call: Call[Answer], params: types.InputResponseRequestParams, subject: str
+) -> Answer | types.InputRequiredResult:
     """One round with a client of the newer protocol: returns the server's questions.
 
-    The state in the result begins with `prefix`.
+    The state in the result begins with a prefix that only this request has.
     """
-    result = await send(answers, state)
+    state = state_for_server(params, subject)
+    result = await fleet.send(call, params.input_responses, state)
     if not isinstance(result, types.InputRequiredResult):
         return result
     questions = {
-        key: with_server_name(question, server)
+        key: with_server_name(question, call.server)
         for key, question in (result.input_requests or {}).items()
     }
+    capabilities = call.caller.context.session.client_capabilities
     for question in questions.values():
-        if problem := unsupported_reason(question, caller.context.session.client_capabilities):
-            raise UpstreamError(f"server {server!r}: {problem}")
+        if problem := unsupported_reason(question, capabilities):
+            raise UpstreamError(f"server {call.server!r}: {problem}")
+    prefix = _state_prefix(subject)
     return types.InputRequiredResult(
         input_requests=questions or None,
         request_state=prefix
@@ -164,37 +128,63 @@ async def _send_once(
     )
 
 
-async def send_answering_questions(caller: Caller, server: str, send: Send[R]) -> R:
+def state_for_server(params: types.InputResponseRequestParams, subject: str) -> str | None:
+    """The state that a server gave with its last questions; None in the first round.
+
+    Args:
+        params: parameters of the client's request, with its answers and state.
+        subject: the requested operation.
+
+    Raises:
+        RequestError: it is a state of another request.
+    """
+    state, prefix = params.request_state, _state_prefix(subject)
+    is_further_round = state is not None or bool(params.input_responses)
+    if is_further_round and not (state or "").startswith(prefix):
+        # The answers may be for another server, whose tool a search called in the first round.
+        raise RequestError(
+            "requestState: not a state of this request; send the request again without it"
+        )
+    # A state begins with "=", also an empty one. Nothing follows if the server gave none.
+    rest = (state or "").removeprefix(prefix)
+    return rest[1:] if rest else None
+
+
+def _state_prefix(subject: str) -> str:
+    return f"{_SERVER_STATE_PREFIX}{sha256(subject.encode(errors='replace')).hexdigest()[:32]}:"
+
+
+async def send_answering_questions(fleet: Fleet, call: Call[Answer]) -> Answer:
     """All rounds with a client that answers questions during its request.
 
     Args:
-        caller: the client's request, in the older protocol or held.
-        server: name of the server.
-        send: function that sends the request to the server.
+        fleet: the servers.
+        call: the client's call, in the older protocol or by a script.
 
     Raises:
         UpstreamError: the server is gone or asks without end, or the client cannot be asked.
+        ShortlistError: the call may not be sent any more.
     """
     answers: types.InputResponses | None = None
     state: str | None = None
     for _ in range(_MAX_ROUNDS):
-        result = await send(answers, state)
+        result = await fleet.send(call, answers, state)
         if not isinstance(result, types.InputRequiredResult):
             return result
         if result.input_requests:
             answers = {
-                key: await _ask_client(caller, server, question)
+                key: await _ask_client(call, question)
                 for key, question in result.input_requests.items()
             }
         else:
             answers = None
             await anyio.sleep(_REPEAT_PAUSE_S)
         state = result.request_state
-    raise UpstreamError(f"server {server!r} asked {_MAX_ROUNDS} times and gave no result")
+    raise UpstreamError(f"server {call.server!r} asked {_MAX_ROUNDS} times and gave no result")
 
 
-async def _ask_client(caller: Caller, server: str, question: ServerQuestion) -> ClientAnswer:
-    answer = await caller.ask(with_server_name(question, server))
+async def _ask_client(call: Call[Answer], question: ServerQuestion) -> ClientAnswer:
+    answer = await call.caller.ask(with_server_name(question, call.server))
     if isinstance(answer, types.ErrorData):
-        raise UpstreamError(f"server {server!r}: {answer.message}")
+        raise UpstreamError(f"server {call.server!r}: {answer.message}")
     return answer

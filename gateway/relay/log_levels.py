@@ -10,7 +10,7 @@ import mcp.types as types
 from mcp.server.lowlevel import Server
 
 from ..profiles.client_sessions import ClientSession, ClientSessions, permitted_servers
-from ..upstream.caller import LOG_LEVELS, RequestContext
+from ..upstream.call import LOG_LEVELS, RequestContext
 from ..upstream.fleet import Fleet
 from .forwarding import with_safe_errors
 

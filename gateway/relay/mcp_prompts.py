@@ -12,7 +12,6 @@ from urllib.parse import quote
 
 import anyio
 import mcp.types as types
-from mcp import Client
 from mcp.server.lowlevel import Server
 from pydantic import TypeAdapter
 
@@ -20,17 +19,14 @@ from ...errors import RequestError
 from ...loaders.providers import provider_name
 from ..profiles.client_sessions import ClientSession, permitted_servers
 from ..profiles.long_results import ResultSource
-from ..upstream.caller import Caller, RequestContext, TimeLimit, forwarded_meta
+from ..upstream.call import Call, Caller, RequestContext, forwarded_meta
 from ..upstream.fleet import Fleet
 from ..upstream.server_lists import ResourcesAndPrompts
-from .forwarding import relay_request, with_safe_errors
+from .forwarding import relay, with_safe_errors
 from .resources import Resources, public_meta, with_public_links
 
 #: Most characters of a prompt's name. Clients add a prefix.
 _MAX_NAME_CHARS = 60
-_ANSWER_TYPE: TypeAdapter[types.GetPromptResult | types.InputRequiredResult] = TypeAdapter(
-    types.GetPromptResult | types.InputRequiredResult
-)
 
 
 def public_name(server: str, prompt: str) -> str:
@@ -90,35 +86,11 @@ class Prompts:
         self, context: RequestContext, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
         client = self._client_of(context)
-        server, prompt = self.locate_prompt(client, params.name)
-        caller = Caller(
-            context=context,
-            client=client,
-            check_before_sending=lambda: self.require_prompt(client, params.name, server, prompt),
-        )
-        meta = forwarded_meta(params.meta, caller)
-
-        async def send(
-            answers: types.InputResponses | None, state: str | None
-        ) -> types.GetPromptResult | types.InputRequiredResult:
-            server_params = types.GetPromptRequestParams(
-                name=prompt.name,
-                arguments=params.arguments,
-                input_responses=answers,
-                request_state=state,
-                _meta=meta,
-            )
-            upstream = self._fleet.upstreams[server]
-            request = types.GetPromptRequest(params=server_params)
-            return await upstream.forward(request, _ANSWER_TYPE, caller)
-
-        subject = f"prompt {prompt.name} {sorted((params.arguments or {}).items())}"
-        result = await relay_request(
-            self._fleet, caller, params, server=server, subject=subject, send=send
-        )
+        call = _PromptCall(self, client, Caller(context, client), params)
+        result = await relay(self._fleet, call, params)
         if isinstance(result, types.InputRequiredResult):
             return result
-        return await anyio.to_thread.run_sync(_within_limits, result, server, client)
+        return await anyio.to_thread.run_sync(_within_limits, result, call.server, client)
 
     def locate_prompt(self, client: ClientSession, name: str) -> tuple[str, types.Prompt]:
         """The server of a prompt, and the server's definition of it.
@@ -165,6 +137,53 @@ class Prompts:
                 yield public_name(server, prompt.name), server, prompt
 
 
+class _PromptCall(Call[types.GetPromptResult]):
+    """A client's request for a prompt.
+
+    Args:
+        prompts: finds its server.
+        client: the client's session.
+        caller: who asks, and how the client is asked back.
+        params: parameters of the request.
+
+    Raises:
+        RequestError: no permitted server has such a prompt.
+    """
+
+    answer_type = TypeAdapter(types.GetPromptResult | types.InputRequiredResult)
+
+    def __init__(
+        self,
+        prompts: Prompts,
+        client: ClientSession,
+        caller: Caller,
+        params: types.GetPromptRequestParams,
+    ) -> None:
+        server, self._prompt = prompts.locate_prompt(client, params.name)
+        super().__init__(caller, server)
+        self.operation = f"prompt {self._prompt.name}"
+        self.subject = f"{self.operation} {sorted((params.arguments or {}).items())}"
+        self.reads_only = True
+        self._prompts = prompts
+        self._client = client
+        self._params = params
+
+    def check_before_sending(self) -> None:
+        self._prompts.require_prompt(self._client, self._params.name, self.server, self._prompt)
+
+    def request(
+        self, answers: types.InputResponses | None, state: str | None
+    ) -> types.ClientRequest:
+        params = types.GetPromptRequestParams(
+            name=self._prompt.name,
+            arguments=self._params.arguments,
+            input_responses=answers,
+            request_state=state,
+            _meta=forwarded_meta(self._params.meta, self.caller),
+        )
+        return types.GetPromptRequest(params=params)
+
+
 def _within_limits(
     result: types.GetPromptResult, server: str, client: ClientSession
 ) -> types.GetPromptResult:
@@ -193,7 +212,6 @@ def _within_limits(
 
 #: Most completions of an argument, and most characters of one.
 _MAX_COMPLETIONS, _MAX_COMPLETION_CHARS = 100, 1_000
-_COMPLETION_TYPE = TypeAdapter(types.CompleteResult)
 
 
 class Completions:
@@ -227,33 +245,68 @@ class Completions:
         self, context: RequestContext, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
         client = self._client_of(context)
-        reference: types.PromptReference | types.ResourceTemplateReference
-        check: Callable[[], None]
-        if isinstance(params.ref, types.PromptReference):
-            name = params.ref.name
-            server, prompt = self._prompts.locate_prompt(client, name)
-            reference = types.PromptReference(name=prompt.name)
-            check = partial(self._prompts.require_prompt, client, name, server, prompt)
-        else:
-            server, uri = self._resources.locate_resource(client, params.ref.uri)
-            reference = types.ResourceTemplateReference(uri=uri)
-            check = partial(self._resources.require_server, client, server, params.ref.uri)
-        caller = Caller(context=context, client=client, check_before_sending=check)
-        meta = forwarded_meta(params.meta, caller)
-        server_params = params.model_copy(update={"ref": reference, "meta": meta})
-        request = types.CompleteRequest(params=server_params)
-        upstream = self._fleet.upstreams[server]
-
-        async def send_if_able(client: Client, time_limit: TimeLimit) -> types.CompleteResult:
-            if client.server_capabilities.completions is None:
-                return types.CompleteResult(completion=types.Completion(values=[]))
-            return await upstream.requests.send(
-                client, time_limit, request, _COMPLETION_TYPE, caller
-            )
-
-        result = await upstream.request(send_if_able, caller=caller)
+        call = _CompletionCall(
+            self._resources, self._prompts, client, Caller(context, client), params
+        )
+        server_client = await self._fleet.upstreams[call.server].connect()
+        if server_client.server_capabilities.completions is None:
+            return types.CompleteResult(completion=types.Completion(values=[]))
+        result = await self._fleet.send(call)
+        assert isinstance(result, types.CompleteResult)
         values = result.completion.values[:_MAX_COMPLETIONS]
         completion = result.completion.model_copy(
             update={"values": [value for value in values if len(value) <= _MAX_COMPLETION_CHARS]}
         )
         return types.CompleteResult(completion=completion)
+
+
+class _CompletionCall(Call[types.CompleteResult]):
+    """A client's request for completions of an argument.
+
+    Args:
+        resources: finds the server of a template.
+        prompts: finds the server of a prompt.
+        client: the client's session.
+        caller: who asks, and how the client is asked back.
+        params: parameters of the request.
+
+    Raises:
+        RequestError: no permitted server has such a prompt or resource.
+    """
+
+    answer_type = TypeAdapter(types.CompleteResult)
+
+    def __init__(
+        self,
+        resources: Resources,
+        prompts: Prompts,
+        client: ClientSession,
+        caller: Caller,
+        params: types.CompleteRequestParams,
+    ) -> None:
+        self._reference: types.PromptReference | types.ResourceTemplateReference
+        self._require: Callable[[], None]
+        if isinstance(params.ref, types.PromptReference):
+            name = params.ref.name
+            server, prompt = prompts.locate_prompt(client, name)
+            self._reference = types.PromptReference(name=prompt.name)
+            self._require = partial(prompts.require_prompt, client, name, server, prompt)
+        else:
+            server, uri = resources.locate_resource(client, params.ref.uri)
+            self._reference = types.ResourceTemplateReference(uri=uri)
+            self._require = partial(resources.require_server, client, server, params.ref.uri)
+        super().__init__(caller, server)
+        self.operation, self.reads_only = "complete", True
+        self._params = params
+
+    def check_before_sending(self) -> None:
+        self._require()
+
+    def request(
+        self,
+        answers: types.InputResponses | None,  # noqa: ARG002 - no server asks before it completes
+        state: str | None,  # noqa: ARG002
+    ) -> types.ClientRequest:
+        meta = forwarded_meta(self._params.meta, self.caller)
+        params = self._params.model_copy(update={"ref": self._reference, "meta": meta})
+        return types.CompleteRequest(params=params)

@@ -22,9 +22,9 @@ from pydantic import TypeAdapter
 from ...errors import RequestError
 from ..profiles.client_sessions import ClientSession, permitted_servers
 from ..profiles.long_results import ResultSource
-from ..upstream.caller import Caller, RequestContext, forwarded_meta
+from ..upstream.call import Call, Caller, RequestContext, forwarded_meta
 from ..upstream.fleet import Fleet
-from .forwarding import relay_request, with_safe_errors
+from .forwarding import relay, with_safe_errors
 
 _SCHEME, _UI_SCHEME = "shortlist://", "ui://"
 
@@ -130,11 +130,6 @@ def _with_public_link(server: str, part: types.ContentBlock) -> types.ContentBlo
     return part.model_copy(update=changes) if changes else part
 
 
-_ANSWER_TYPE: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] = TypeAdapter(
-    types.ReadResourceResult | types.InputRequiredResult
-)
-
-
 class Resources:
     """Answers the clients' requests for resources.
 
@@ -205,43 +200,28 @@ class Resources:
         self, context: RequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         client = self._client_of(context)
-        server, uri = self.locate_resource(client, params.uri)
-        caller = Caller(
-            context=context,
-            client=client,
-            check_before_sending=lambda: self.require_server(client, server, params.uri),
-        )
-        meta = forwarded_meta(params.meta, caller)
-
-        async def send(
-            answers: types.InputResponses | None, state: str | None
-        ) -> types.ReadResourceResult | types.InputRequiredResult:
-            server_params = types.ReadResourceRequestParams(
-                uri=uri, input_responses=answers, request_state=state, _meta=meta
-            )
-            upstream = self._fleet.upstreams[server]
-            request = types.ReadResourceRequest(params=server_params)
-            return await upstream.forward(request, _ANSWER_TYPE, caller)
-
-        result = await relay_request(
-            self._fleet, caller, params, server=server, subject=f"read {uri}", send=send
-        )
+        call = _ResourceCall(self, client, Caller(context, client), params)
+        result = await relay(self._fleet, call, params)
         if isinstance(result, types.InputRequiredResult):
             return result
         contents = [
             part.model_copy(
                 update={
-                    "uri": params.uri if part.uri == uri else public_uri(server, part.uri),
-                    "meta": public_meta(server, part.meta),
+                    "uri": params.uri
+                    if part.uri == call.uri
+                    else public_uri(call.server, part.uri),
+                    "meta": public_meta(call.server, part.meta),
                 }
             )
             for part in result.contents
         ]
         public = result.model_copy(
-            update={"contents": contents, "meta": public_meta(server, result.meta)}
+            update={"contents": contents, "meta": public_meta(call.server, result.meta)}
         )
         profile = client.profile
-        source = ResultSource(tool_ids=(), profile_fingerprint=profile.fingerprint, server=server)
+        source = ResultSource(
+            tool_ids=(), profile_fingerprint=profile.fingerprint, server=call.server
+        )
         shortened: types.ReadResourceResult = await anyio.to_thread.run_sync(
             client.stored_results.shorten_read, public, source, profile.result_limits()
         )
@@ -289,6 +269,54 @@ class Resources:
             any(resource.uri == uri for resource in lists.resources)
             or _matches_any(lists.templates, uri)
         )
+
+
+class _ResourceCall(Call[types.ReadResourceResult]):
+    """A client's request to read a resource.
+
+    Args:
+        resources: finds its server.
+        client: the client's session.
+        caller: who asks, and how the client is asked back.
+        params: parameters of the request.
+
+    Attributes:
+        uri: the server's address of the resource.
+
+    Raises:
+        RequestError: no permitted server has the resource, or several have it.
+    """
+
+    answer_type = TypeAdapter(types.ReadResourceResult | types.InputRequiredResult)
+
+    def __init__(
+        self,
+        resources: Resources,
+        client: ClientSession,
+        caller: Caller,
+        params: types.ReadResourceRequestParams,
+    ) -> None:
+        server, self.uri = resources.locate_resource(client, params.uri)
+        super().__init__(caller, server)
+        self.operation, self.subject = "read", f"read {self.uri}"
+        self.reads_only = True
+        self._resources = resources
+        self._client = client
+        self._params = params
+
+    def check_before_sending(self) -> None:
+        self._resources.require_server(self._client, self.server, self._params.uri)
+
+    def request(
+        self, answers: types.InputResponses | None, state: str | None
+    ) -> types.ClientRequest:
+        params = types.ReadResourceRequestParams(
+            uri=self.uri,
+            input_responses=answers,
+            request_state=state,
+            _meta=forwarded_meta(self._params.meta, self.caller),
+        )
+        return types.ReadResourceRequest(params=params)
 
 
 def _no_resource(uri: str) -> RequestError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import anyio
@@ -19,7 +20,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from ...errors import RequestError, ShortlistError
 from ..profiles.client_sessions import ClientSession, permitted_servers
-from ..upstream.caller import RequestContext, TimeLimit
+from ..upstream.call import RequestContext, TimeLimit
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import Upstream, UpstreamError
 from .forwarding import with_safe_errors
@@ -282,50 +283,48 @@ class Subscriptions:
         if upstream is None:
             # The server may be configured again while a client is subscribed.
             raise UpstreamError(f"server {server!r} was removed from the configuration")
-        await upstream.request(
-            self._subscribe_request(upstream, resource, subscription), lasting=True
-        )
+        await upstream.follow(partial(self._follow_resource, upstream, resource, subscription))
 
-    def _subscribe_request(
-        self, upstream: Upstream, resource: _ServerAndUri, subscription: _ServerSubscription
-    ) -> Callable[[Client, TimeLimit], Any]:
+    async def _follow_resource(
+        self,
+        upstream: Upstream,
+        resource: _ServerAndUri,
+        subscription: _ServerSubscription,
+        client: Client,
+        time_limit: TimeLimit,
+    ) -> None:
+        """Subscribe over this connection, and stay subscribed as long as it lasts."""
         server, uri = resource
-
-        async def subscribe(client: Client, time_limit: TimeLimit) -> None:
-            capability = client.server_capabilities.resources
-            if capability is None or not capability.subscribe:
-                raise UpstreamError(
-                    f"server {server!r} does not support subscriptions to resources"
-                )
-            # The permissions may have changed while the server started.
-            if not any(member.permits_server(server) for member in subscription.clients):
-                raise RequestError(f"uri: no resource {public_uri(server, uri)!r:.200}")
-            if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
-                try:
-                    async with client.listen(resource_subscriptions=[uri]) as changes:
-                        subscription.first_try_ended.set()
-                        with time_limit.paused():
-                            while self._fleet.upstreams.get(server) is upstream:
-                                if await _has_ended(changes):
-                                    break
-                except SubscriptionLost as error:
-                    raise UpstreamError(f"server {server!r}: {error}") from error
-                return
-            # The client of a closed connection no longer gives its session.
-            session = client.session
-            request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
-            await session.send_request(request, types.EmptyResult)
-            subscription.first_try_ended.set()
+        capability = client.server_capabilities.resources
+        if capability is None or not capability.subscribe:
+            raise UpstreamError(f"server {server!r} does not support subscriptions to resources")
+        # The permissions may have changed while the server started.
+        if not any(member.permits_server(server) for member in subscription.clients):
+            raise RequestError(f"uri: no resource {public_uri(server, uri)!r:.200}")
+        if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
             try:
-                with time_limit.paused():
-                    while self._fleet.upstreams.get(server) is upstream:
-                        await anyio.sleep(_CHECK_INTERVAL_S)
-                        await session.send_request(types.PingRequest(), types.EmptyResult)
-            finally:
-                with anyio.move_on_after(_UNSUBSCRIBE_TIMEOUT_S, shield=True):
-                    await _unsubscribe(session, uri)
-
-        return subscribe
+                async with client.listen(resource_subscriptions=[uri]) as changes:
+                    subscription.first_try_ended.set()
+                    with time_limit.paused():
+                        while self._fleet.upstreams.get(server) is upstream:
+                            if await _has_ended(changes):
+                                break
+            except SubscriptionLost as error:
+                raise UpstreamError(f"server {server!r}: {error}") from error
+            return
+        # The client of a closed connection no longer gives its session.
+        session = client.session
+        request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+        await session.send_request(request, types.EmptyResult)
+        subscription.first_try_ended.set()
+        try:
+            with time_limit.paused():
+                while self._fleet.upstreams.get(server) is upstream:
+                    await anyio.sleep(_CHECK_INTERVAL_S)
+                    await session.send_request(types.PingRequest(), types.EmptyResult)
+        finally:
+            with anyio.move_on_after(_UNSUBSCRIBE_TIMEOUT_S, shield=True):
+                await _unsubscribe(session, uri)
 
 
 async def _has_ended(changes: Subscription) -> bool:

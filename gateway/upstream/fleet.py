@@ -18,7 +18,7 @@ from ..connections.server_log import ServerLog, error_line, log_opener
 from ..connections.server_process import RunningProcesses
 from ..connections.server_spec import ServerSpec
 from ..connections.transport import Transport, transport_over
-from .caller import Caller
+from .call import Answer, Call
 from .first_use import FirstUsePins
 from .listed_tools import ListedTools
 from .pending_calls import PendingCalls
@@ -77,7 +77,7 @@ class Fleet:
         timeouts: glob over tool ids to the seconds that a call may take without progress. The first
             match replaces the server's limit.
         processes: file of the running processes. The next gateway ends them if this one was killed.
-        pins: file where new definitions are pinned; None to accept every change.
+        pins: folder where new definitions are pinned; None to accept every change.
         starts_unlisted: whether `run` starts the servers whose tools are not known yet. Otherwise
             a server starts when it is asked to.
 
@@ -206,10 +206,6 @@ class Fleet:
             if upstream.state is ServerState.CONFIGURED and name not in self._descriptions
         )
 
-    def is_started(self, server: str) -> bool:
-        """Whether a configured server runs now."""
-        return self.upstreams[server].state is ServerState.STARTED
-
     def saved_listing(self, server: str) -> Listing | None:
         """The last lists of a server as it sent them; None if none are saved."""
         upstream = self.upstreams.get(server)
@@ -234,54 +230,35 @@ class Fleet:
                 )
         return problems
 
-    async def call(
+    async def send(
         self,
-        tool: Tool,
-        arguments: Mapping[str, Any],
-        *,
-        meta: Any = None,
-        caller: Caller | None = None,
+        call: Call[Answer],
         answers: types.InputResponses | None = None,
         state: str | None = None,
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        """Call a tool. If the connection is lost, a read-only tool is called once more.
-
-        Args:
-            tool: a tool of one of the servers.
-            arguments: arguments of the call.
-            meta: `_meta` of the call.
-            caller: the client's request, which gets the server's messages; None if there is no
-                client.
-            answers: the client's answers to the questions in the server's last result.
-            state: the server's state from that result.
+    ) -> Answer | types.InputRequiredResult:
+        """Send a client's call to its server; see `Upstream.send`.
 
         Raises:
-            UpstreamError: the server is gone, does not answer in time, or refuses.
-            CatalogError: no server of the gateway has the tool.
+            CatalogError: the server is no longer in the configuration.
         """
-        upstream = self.upstreams.get(tool.server or "")
+        upstream = self.upstreams.get(call.server)
         if upstream is None:
-            raise CatalogError(f"tool {tool.id!r}: no server {tool.server!r} is configured")
-        name = self.listed_tools.name_at_server(tool)
-        if name is None:
-            if tool.name != START_TOOL_NAME:
-                raise CatalogError(
-                    f"tool {tool.id!r}: server {tool.server!r} no longer has this tool"
-                )
-            await upstream.connect()
-            return started_result(upstream.spec.name)
-        return await upstream.call(
-            name,
-            dict(arguments),
-            meta=meta,
-            caller=caller,
-            answers=answers,
-            state=state,
-            timeout_s=self._timeout_for(tool.id),
-            may_repeat=(tool.annotations or {}).get("readOnlyHint") is True,
-        )
+            raise CatalogError(f"no server {call.server!r} is configured")
+        return await upstream.send(call, answers, state)
 
-    def _timeout_for(self, tool_id: str) -> float | None:
+    async def start_by_call(self, tool: Tool) -> types.CallToolResult | None:
+        """Start the server whose placeholder is called; None for any other tool.
+
+        Raises:
+            UpstreamError: the server does not start.
+        """
+        if tool.name != START_TOOL_NAME or self.listed_tools.name_at_server(tool) is not None:
+            return None
+        await self.upstreams[tool.server or ""].connect()
+        return started_result(tool.server or "")
+
+    def timeout_for(self, tool_id: str) -> float | None:
+        """Seconds without progress that a call of a tool may take; None if only its server says."""
         matching_limits = (limit for pattern, limit in self._timeouts if pattern.matches(tool_id))
         return next(matching_limits, None)
 
@@ -390,6 +367,8 @@ class Fleet:
             if not has_changed:
                 return
             async with self._update_lock:
+                # Before the decision: pins that were deleted are there again.
+                await anyio.to_thread.run_sync(self._pins.pin, ())
                 await anyio.to_thread.run_sync(self.engine.reload_pins)
         except (PinsError, StoreError) as error:
             _LOG.warning("the pins cannot be read: %s", error)

@@ -23,6 +23,10 @@ from .server_lists import Listing, ResourcesAndPrompts
 _MAX_RESULT_CHARS = 500_000
 
 
+#: MCP Apps: what a client declares that shows user interfaces of tools.
+UI_EXTENSION = "io.modelcontextprotocol/ui"
+
+
 def shows_ui(meta: Mapping[str, Any]) -> bool:
     """Whether the tool has a user interface: a `ui://` resource in its `_meta`."""
     addresses = [meta.get("ui/resourceUri"), meta.get("openai/outputTemplate")]

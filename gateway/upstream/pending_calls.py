@@ -18,10 +18,10 @@ from anyio.abc import TaskGroup
 from pydantic import BaseModel
 
 from ...errors import RequestError
-from .caller import Caller, ClientAnswer, ServerQuestion
+from .call import Caller, ClientAnswer, ServerQuestion
 
 #: Prefix of the state of a request that waits here.
-PENDING_PREFIX = "held:"
+_PENDING_PREFIX = "held:"
 
 #: Seconds to wait for an answer.
 _ANSWER_TIMEOUT_S = 300.0
@@ -122,38 +122,44 @@ class PendingCalls:
     def __init__(self) -> None:
         self._waiting_calls: dict[str, PendingCall] = {}
 
-    async def begin(
+    async def answer(
         self,
         group: TaskGroup,
         caller: Caller,
         subject: str,
+        params: types.InputResponseRequestParams,
         send: Callable[[], Awaitable[BaseModel]],
     ) -> BaseModel:
-        """Start a request and return its outcome or a question to the client.
+        """Start a request, or continue the one that waits for these answers of its client.
 
         Args:
             group: task group that runs it.
             caller: the client's request.
             subject: the requested operation. The repeated request must be for the same.
+            params: parameters of the client's request, with its answers and state.
             send: function that sends it.
 
-        Raises:
-            Exception: the error of the request.
-        """
-        call = PendingCall(caller, subject)
-        caller.question_channel = call
-        group.start_soon(call.run, send)
-        return await self._wait_for_outcome(call)
-
-    async def resume(
-        self, caller: Caller, subject: str, token: str, answers: types.InputResponses | None
-    ) -> BaseModel:
-        """Continue a request whose client has answered.
+        Returns:
+            The outcome, or a question to the client.
 
         Raises:
             RequestError: no such request waits for this client, or the answer is missing.
             Exception: the error of the request.
         """
+        state = params.request_state
+        if state is not None and state.startswith(_PENDING_PREFIX):
+            token = state.removeprefix(_PENDING_PREFIX)
+            call = self._answered_call(caller, subject, token, params.input_responses)
+        else:
+            call = PendingCall(caller, subject)
+            caller.question_channel = call
+            group.start_soon(call.run, send)
+        return await self._wait_for_outcome(call)
+
+    def _answered_call(
+        self, caller: Caller, subject: str, token: str, answers: types.InputResponses | None
+    ) -> PendingCall:
+        """The request whose client has answered."""
         call = self._waiting_calls.get(token)
         if (
             call is None
@@ -169,7 +175,7 @@ class PendingCalls:
             raise RequestError(f"inputResponses: the answer {_ANSWER_KEY!r} is missing")
         del self._waiting_calls[token]
         call.answer(caller, answer)
-        return await self._wait_for_outcome(call)
+        return call
 
     async def _wait_for_outcome(self, call: PendingCall) -> BaseModel:
         outcome = await call.next_outcome()
@@ -191,5 +197,5 @@ class PendingCalls:
         self._waiting_calls[call.question_token] = call
         return types.InputRequiredResult(
             input_requests={_ANSWER_KEY: outcome.question},
-            request_state=PENDING_PREFIX + call.question_token,
+            request_state=_PENDING_PREFIX + call.question_token,
         )

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from enum import StrEnum
 from time import monotonic
-from typing import Any, TypeVar
 
 import anyio
 import mcp.types as types
 from mcp import Client, MCPError
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from ...catalog.text_cleaning import written_out
 from ..connections.connection_errors import (
@@ -29,7 +30,7 @@ from ..connections.masking import redacted
 from ..connections.server_log import ServerLog
 from ..connections.server_spec import ServerSpec
 from ..connections.transport import Transport
-from .caller import Caller, TimeLimit
+from .call import Answer, Call, Caller, TimeLimit
 from .server_lists import (
     LIST_CHANGE_NOTIFICATIONS,
     Listing,
@@ -47,15 +48,10 @@ _FIRST_RESTART_WAIT_S, _MAX_RESTART_WAIT_S = 0.5, 60.0
 _FAILURE_LIMIT = 3
 #: A flood counts as so many failures: the server rests for as long as possible.
 _FLOOD_FAILURE_COUNT = 8
+#: Seconds in which a server must answer after a call to it has timed out.
+_RETRY_LIMIT_S = 2.0
 #: Number of stored stdout lines that are not messages.
 _MAX_STRAY_LINES = 20
-
-_CALL_RESULT: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
-    types.CallToolResult | types.InputRequiredResult
-)
-
-Answer = TypeVar("Answer")
-R = TypeVar("R", bound=BaseModel)
 
 
 class UpstreamError(Exception):
@@ -64,6 +60,13 @@ class UpstreamError(Exception):
 
 class ConnectionLostError(UpstreamError):
     """The connection ended before the answer came."""
+
+
+def _advice(call: Call[Answer] | None) -> str:
+    """What a model can do about a call that got no answer."""
+    if call is None or not call.may_have_had_effect:
+        return "try again, or use another tool"
+    return "it is not known whether the call had an effect: check that before you call again"
 
 
 #: Most characters of a server's error message. The rest is left out.
@@ -164,6 +167,8 @@ class Upstream:
         self._schedule = RereadingSchedule(lambda: self._wakeup.set())
         self._failures = 0
         self._timeouts = 0
+        #: Operation whose last call timed out, to the limit of that call in seconds.
+        self._unanswered: dict[str, float] = {}
         self._failed_starts = 0
         self._retry_at = 0.0
         self._probe_lock = anyio.Lock()
@@ -226,134 +231,177 @@ class Upstream:
         if self._client is None:
             self._start_requested.set()
 
-    async def call(
+    async def send(
         self,
-        tool: str,
-        arguments: dict[str, Any],
-        *,
-        meta: Any = None,
-        caller: Caller | None = None,
+        call: Call[Answer],
         answers: types.InputResponses | None = None,
         state: str | None = None,
-        timeout_s: float | None = None,
-        may_repeat: bool = False,
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        """Call a tool.
+    ) -> Answer | types.InputRequiredResult:
+        """Send a client's call. If the connection is lost, a call that only reads is sent again.
 
         Args:
-            tool: the server's name of the tool.
-            arguments: arguments of the call.
-            meta: the client's `_meta`.
-            caller: the client's request, which gets the server's messages; None if there is no
-                client.
+            call: the call.
             answers: the client's answers to the questions in the server's last result.
             state: the server's state from that result.
-            timeout_s: seconds without a sign of progress; the server's own limit when absent.
-            may_repeat: whether the call may be repeated once after a lost connection.
-
-        Raises:
-            UpstreamError: the server is gone, does not answer in time, or refuses.
-        """
-        params = types.CallToolRequestParams(
-            name=tool,
-            arguments=arguments,
-            input_responses=answers,
-            request_state=state,
-            _meta=meta,
-        )
-        # Not `Client.call_tool`, which raises if a result does not match the output schema.
-        request = types.CallToolRequest(params=params)
-        try:
-            return await self.forward(request, _CALL_RESULT, caller, timeout_s)
-        except ConnectionLostError:
-            if not may_repeat:
-                raise
-            return await self.forward(request, _CALL_RESULT, caller, timeout_s)
-
-    async def forward(
-        self,
-        request: types.ClientRequest,
-        result_type: TypeAdapter[R],
-        caller: Caller | None,
-        timeout_s: float | None = None,
-    ) -> R:
-        """Send a client's request.
-
-        Args:
-            request: the request for the server.
-            result_type: type of the answer.
-            caller: the client's request, which gets the server's messages; None if there is no
-                client.
-            timeout_s: seconds without a sign of progress; the server's own limit when absent.
-
-        Raises:
-            UpstreamError: as `request` raises it.
-        """
-
-        async def send(client: Client, time_limit: TimeLimit) -> R:
-            return await self.requests.send(client, time_limit, request, result_type, caller)
-
-        return await self.request(send, timeout_s, caller=caller)
-
-    async def request(
-        self,
-        send: Callable[[Client, TimeLimit], Awaitable[Answer]],
-        timeout_s: float | None = None,
-        *,
-        caller: Caller | None = None,
-        lasting: bool = False,
-    ) -> Answer:
-        """Send one request over the connection, with the time limits of calls.
-
-        Args:
-            send: called with the connection and the time limit.
-            timeout_s: seconds without a sign of progress; the server's own limit when absent.
-            caller: the client's request; None if there is no client.
-            lasting: whether the request runs as long as the server does, beside others.
 
         Raises:
             ConnectionLostError: the connection ended before the answer came.
             UpstreamError: the server does not start or answer in time, refuses, or gives an invalid
                 answer.
+            ShortlistError: the call may not be sent any more.
         """
-        if self._failed_repeatedly and not lasting:
-            # After several failures, only one request at a time tries the server.
-            with anyio.move_on_after(self.spec.start_timeout_s) as wait:
-                await self._probe_lock.acquire()
-            if wait.cancelled_caught:
-                name = self.spec.name
-                raise UpstreamError(
-                    f"server {name!r} is not available: it failed several times, and another call "
-                    "tries it now"
-                )
-            try:
-                if self._failed_repeatedly:
-                    return await self._send_request(send, timeout_s, caller, lasting=False)
-            finally:
-                self._probe_lock.release()
-        return await self._send_request(send, timeout_s, caller, lasting=lasting)
-
-    async def _send_request(
-        self,
-        send: Callable[[Client, TimeLimit], Awaitable[Answer]],
-        timeout_s: float | None,
-        caller: Caller | None,
-        *,
-        lasting: bool,
-    ) -> Answer:
-        name, timeout_s = self.spec.name, timeout_s or self.spec.timeout_s
-        client = await self._connection_for(caller)
-        self._request_count += 1
-        self._lasting_count += lasting
         try:
-            with TimeLimit(timeout_s) as time_limit:
-                answer = await send(client, time_limit)
-        except TimeoutError as error:
+            return await self._send_once(call, answers, state)
+        except ConnectionLostError:
+            if not call.reads_only:
+                raise
+        return await self._send_once(call, answers, state)
+
+    async def _send_once(
+        self, call: Call[Answer], answers: types.InputResponses | None, state: str | None
+    ) -> Answer | types.InputRequiredResult:
+        async with self._place_for_call():
+            client = await self._connection_for(call.caller)
+            limit_s = self._usual_limit_of(call)
+            if self._unanswered:
+                limit_s = await self._limit_after_timeout(client, call, limit_s)
+            with self._answering(client, limit_s, call) as time_limit:
+                return await self.requests.send(client, time_limit, call, answers, state)
+
+    def _usual_limit_of(self, call: Call[Answer]) -> float:
+        """The time limit of a call in seconds."""
+        return call.timeout_s or self.spec.timeout_s
+
+    async def _limit_after_timeout(
+        self, client: Client, call: Call[Answer], limit_s: float
+    ) -> float:
+        """The time limit of a call after another one has timed out.
+
+        The same operation has a short limit once. For any other operation, the server must give a
+        sign of life first.
+
+        Args:
+            client: the connection.
+            call: the call.
+            limit_s: its usual limit in seconds.
+
+        Raises:
+            UpstreamError: the call should not be sent now.
+        """
+        name = self.spec.name
+        earlier_limit_s = self._unanswered.pop(call.operation, None)
+        if earlier_limit_s is None:
+            if self._timeouts:
+                await self._require_sign_of_life(client, max(self._unanswered.values()))
+            return limit_s
+        if call.reads_only:
+            return min(limit_s, _RETRY_LIMIT_S)
+        raise UpstreamError(
+            f"server {name!r} did not answer the last call of this tool within "
+            f"{earlier_limit_s:g} s, and it is not known whether that call had an effect; this "
+            "call was not sent: check the effect first, then call again, or use another tool"
+        )
+
+    async def _require_sign_of_life(self, client: Client, earlier_limit_s: float) -> None:
+        """Raise UpstreamError unless the server answers a ping.
+
+        Args:
+            client: the connection.
+            earlier_limit_s: time limit of the call that timed out, in seconds.
+        """
+        with (
+            anyio.move_on_after(_RETRY_LIMIT_S) as wait,
+            # An error is a sign of life too. If the connection has ended, the call says so.
+            suppress(MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError),
+        ):
+            if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                # This protocol has no ping.
+                await client.session.send_discover(client.protocol_version)
+            else:
+                await client.session.send_ping()
+        if not wait.cancelled_caught:
+            return
+        if self._request_count == self._lasting_count:
+            # A restart interrupts no other call.
             self._count_timeout()
-            reason = f"server {name!r} did not answer within {timeout_s:g} s"
+        raise UpstreamError(
+            f"server {self.spec.name!r} hangs: it did not answer the last call within "
+            f"{earlier_limit_s:g} s, nor a ping within {_RETRY_LIMIT_S:g} s; this call was not "
+            "sent: use another tool, or wait a minute and try again"
+        )
+
+    async def follow(self, follow_changes: Callable[[Client, TimeLimit], Awaitable[None]]) -> None:
+        """Run a request of the gateway that lasts as long as the server does, beside its calls.
+
+        Args:
+            follow_changes: called with the connection and the time limit of the request.
+
+        Raises:
+            ConnectionLostError, UpstreamError: as `send`.
+        """
+        client = await self.connect()
+        self._lasting_count += 1
+        try:
+            with self._answering(client, self.spec.timeout_s) as time_limit:
+                await follow_changes(client, time_limit)
+        finally:
+            self._lasting_count -= 1
+
+    @asynccontextmanager
+    async def _place_for_call(self) -> AsyncIterator[None]:
+        """A call at a server that failed several times: one at a time tries it.
+
+        Raises:
+            UpstreamError: another call tried it for too long.
+        """
+        if not self._failed_repeatedly:
+            yield
+            return
+        with anyio.move_on_after(self.spec.start_timeout_s) as wait:
+            await self._probe_lock.acquire()
+        if wait.cancelled_caught:
             raise UpstreamError(
-                f"{reason}; it is not known whether the call had an effect"
-            ) from error
+                f"server {self.spec.name!r} is not available: it failed several times, and another "
+                "call tries it now"
+            )
+        try:
+            if self._failed_repeatedly:
+                yield
+                return
+        finally:
+            self._probe_lock.release()
+        yield
+
+    @contextmanager
+    def _answering(
+        self, client: Client, limit_s: float, call: Call[Answer] | None = None
+    ) -> Iterator[TimeLimit]:
+        """The server answers a request in the block, within the time limit.
+
+        Args:
+            client: the connection.
+            limit_s: seconds without a sign of progress.
+            call: the call of a client; None for a request of the gateway.
+
+        Raises:
+            ConnectionLostError, UpstreamError: as `send`.
+        """
+        name = self.spec.name
+        self._request_count += 1
+        try:
+            with TimeLimit(limit_s) as time_limit:
+                yield time_limit
+        except TimeoutError as error:
+            reason = f"server {name!r} did not answer within {limit_s:g} s"
+            usual_limit_s = limit_s if call is None else self._usual_limit_of(call)
+            if limit_s < usual_limit_s:
+                # It says little about the server.
+                reason += f", the limit after a time-out; the next call has {usual_limit_s:g} s"
+            else:
+                self._count_timeout()
+                if call is not None and limit_s > _RETRY_LIMIT_S:
+                    self._unanswered[call.operation] = limit_s
+            raise UpstreamError(f"{reason}; {_advice(call)}") from error
         except ValidationError as error:
             raise UpstreamError(f"server {name!r} gave an answer that is not valid MCP") from error
         except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
@@ -363,18 +411,16 @@ class Upstream:
             if self._client is client:
                 self._mark_lost()
             reason = f"server {name!r} ended during the call; it starts again with the next one"
-            raise ConnectionLostError(reason) from error
+            raise ConnectionLostError(f"{reason}; {_advice(call)}") from error
         else:
             self._failures = self._timeouts = 0
-            return answer
         finally:
             self._request_count -= 1
-            self._lasting_count -= lasting
             self._last_use = monotonic()
             if self._is_removed and not self._request_count:
                 self._requests_ended.set()
 
-    async def _connection_for(self, caller: Caller | None) -> Client:
+    async def _connection_for(self, caller: Caller) -> Client:
         """The connection for a client's request.
 
         It is replaced first if only abandoned calls of other clients are left on it. Nobody could
@@ -384,7 +430,7 @@ class Upstream:
         while True:
             client = await self.connect()
             is_idle = self._request_count == self._lasting_count
-            if caller is None or not (is_idle and self._causes.must_reconnect(caller.client.id)):
+            if not (is_idle and self._causes.must_reconnect(caller.client.id)):
                 return client
             _LOG.info("server %r: connects again after abandoned calls", self.spec.name)
             self._client = None
@@ -403,7 +449,16 @@ class Upstream:
         if self.state is ServerState.AWAITING_CONSENT:
             return self.problem
         sentence = PROBLEM_SENTENCES[self.problem_code]
-        return f"{self.problem_code}: {sentence}; the operator sees why with shortlist doctor"
+        start = "; a call starts it again" if self.starts_with_next_call else ""
+        return (
+            f"{self.problem_code}: {sentence}{start}; the operator sees why with shortlist doctor"
+        )
+
+    @property
+    def starts_with_next_call(self) -> bool:
+        """Whether it ended by itself, and a call starts it again."""
+        was_started = self.last_start_ms is not None
+        return self.state is ServerState.FAILED and was_started and not self._is_paused
 
     @property
     def _is_connected(self) -> bool:
@@ -423,12 +478,13 @@ class Upstream:
         if reason is None:
             reason = f"it did not start within {self.spec.start_timeout_s:g} s"
         wait_s = self._retry_at - monotonic()
-        next_try = (
-            f"; it is tried again in {wait_s:.0f} s"
-            if self._failed_repeatedly and wait_s > 1
-            else ""
-        )
-        return UpstreamError(f"server {self.spec.name!r} is not available: {reason}{next_try}")
+        if self.state is ServerState.AWAITING_CONSENT:
+            advice = "use another tool until the operator has done that"
+        elif self._failed_repeatedly and wait_s > 1:
+            advice = f"it is tried again in {wait_s:.0f} s: wait, or use another tool"
+        else:
+            advice = "the next call tries it again; if that fails too, use another tool"
+        return UpstreamError(f"server {self.spec.name!r} is not available: {reason}; {advice}")
 
     def _count_timeout(self) -> None:
         """Restart the server after several calls in a row without an answer."""
@@ -484,6 +540,7 @@ class Upstream:
                 self.last_start_ms = (monotonic() - start_time) * 1e3
                 self.state, self.problem = ServerState.STARTED, None
                 self._client, self._causes = client, causes
+                self._unanswered = {}
                 self._last_use = monotonic()
                 await self._report_state()
                 group.start_soon(self._schedule.listen, client)

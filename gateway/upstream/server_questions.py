@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import anyio
 import mcp.types as types
@@ -26,10 +26,9 @@ from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 from mcp.shared.message import SessionMessage
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import BaseModel, TypeAdapter
 
 from ..connections.connection_errors import error_in_one_line, is_end_message
-from .caller import LOG_LEVELS, Caller, ClientAnswer, ServerQuestion, TimeLimit
+from .call import LOG_LEVELS, Answer, Call, Caller, ClientAnswer, ServerQuestion, TimeLimit
 from .safe_texts import safe_message
 from .server_lists import ToolPages
 from .shown_questions import named_question, written_out_prompt
@@ -211,8 +210,6 @@ def _is_answer(message: types.JSONRPCResponse | types.JSONRPCError) -> bool:
 
 _LOG = logging.getLogger("shortlist.gateway")
 
-R = TypeVar("R", bound=BaseModel)
-
 
 @dataclass(eq=False, slots=True)
 class MessageHandlers:
@@ -262,39 +259,39 @@ class ServerRequests:
         self,
         client: Client,
         time_limit: TimeLimit,
-        request: types.ClientRequest,
-        result_type: TypeAdapter[R],
-        caller: Caller | None,
-    ) -> R:
-        """Send a request. The server's messages during the request reach the client.
+        call: Call[Answer],
+        answers: types.InputResponses | None,
+        state: str | None,
+    ) -> Answer | types.InputRequiredResult:
+        """Send a call. The server's messages during the call reach the client.
 
         All requests of clients are sent here, so the last check of their permission is here too.
 
         Args:
             client: the connection.
-            time_limit: time limit of the request.
-            request: the request for the server.
-            result_type: type of the answer.
-            caller: the client's request; None for a request of the gateway itself.
+            time_limit: time limit of the call.
+            call: the call.
+            answers: the client's answers to the questions in the server's last result.
+            state: the server's state from that result.
         """
-        if caller is None:
-            return await client.session.send_request(
-                request, result_type, progress_callback=time_limit.with_progress(None)
-            )
+        caller = call.caller
         caller.time_limit = time_limit
         await self.lower_level(client, caller.requested_log_level)
 
         async def pass_progress_on(
             progress: float, total: float | None, message: str | None
         ) -> None:
+            time_limit.extend()
             safe = None if message is None else safe_message(self._server, message)
             await caller.progress(progress, total, safe)
 
         # There must be no wait between this check and the sending.
-        caller.check_before_sending()
+        call.check_before_sending()
+        request = call.request(answers, state)
+        call.was_sent = True
         with sent_as_call_of(caller):
-            answer = await client.session.send_request(
-                request, result_type, progress_callback=time_limit.with_progress(pass_progress_on)
+            answer: Answer | types.InputRequiredResult = await client.session.send_request(
+                request, call.answer_type, progress_callback=pass_progress_on
             )
         await caller.wait_until_sent()
         return answer

@@ -129,7 +129,7 @@ class RememberingEngine(Engine):
         """A view like that of an engine, with a cache of answers."""
         made = super().view(state, **options)
         memory = self.__dict__.setdefault("_memory", {})
-        return _RememberingView(made.admission, self._searcher, made.decider, memory)
+        return _RememberingView(made.admission, made._searcher, made.decider, memory)
 
 
 class _RememberingView(View):
@@ -151,12 +151,13 @@ class _RememberingView(View):
         *,
         tier: str | Strategy | None = None,
         k: int | None = None,
+        budget_ms: float | None = None,
     ) -> list[Selection]:
         """Search like a view, with the cache."""
         mask = None if self.admission.mask is None else self.admission.mask.tobytes()
         asked_for = self.catalog.fingerprint, tier, k, mask
         fresh = [one for one in dict.fromkeys(queries) if (one, asked_for) not in self._memory]
         if fresh:
-            found = super().search_many(fresh, tier=tier, k=k)
+            found = super().search_many(fresh, tier=tier, k=k, budget_ms=budget_ms)
             self._memory.update(zip(((one, asked_for) for one in fresh), found, strict=True))
         return [self._memory[one, asked_for] for one in queries]

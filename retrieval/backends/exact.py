@@ -23,10 +23,13 @@ class ExactIndex:
     error of such a score is at most the rounding errors of the row and of the query together. Rows
     more than twice that bound below the `depth`-th best approximate score cannot be in the result.
     All others are scored again in float32.
+
+    Args:
+        vectors: L2-normalised vectors, shape (n, dim), by row.
     """
 
     def __init__(self, vectors: NDArray[np.float32]) -> None:
-        self._vectors = vectors
+        self.vectors = vectors
         self._codes, self._steps, self._error = _quantise(vectors)
 
     @classmethod
@@ -46,18 +49,18 @@ class ExactIndex:
         self, vector: NDArray[np.float32], depth: int, allowed: NDArray[np.bool_] | None = None
     ) -> Ranking:
         """The `depth` rows inside the mask with the largest inner product."""
-        if depth < 1 or not len(self._vectors):
+        if depth < 1 or not len(self.vectors):
             return Ranking.empty()
         if allowed is not None:
             rows = np.flatnonzero(allowed)
-            if len(rows) * 4 < len(self._vectors):
+            if len(rows) * 4 < len(self.vectors):
                 return Ranking.best(rows, self._score(rows, vector), depth)
         rows = self._candidates(vector, depth, allowed)
         return Ranking.best(rows, self._score(rows, vector), depth)
 
     def _score(self, rows: NDArray[np.int64], vector: NDArray[np.float32]) -> NDArray[np.float32]:
         # Row by row: a matrix product may round equal rows differently, and ties must be ties.
-        scores: NDArray[np.float32] = np.einsum("ij,j->i", self._vectors[rows], vector)
+        scores: NDArray[np.float32] = np.einsum("ij,j->i", self.vectors[rows], vector)
         return scores
 
     def _candidates(

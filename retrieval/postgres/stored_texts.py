@@ -41,16 +41,29 @@ class StoredTexts:
         )
         return str(rows[0][0]) if rows else None
 
-    def stamp(self, kind: str, key: str) -> str:
-        """Another value after each change of a text; "" if there is none.
+    def read_all(self, kind: str) -> dict[str, str]:
+        """Key to text, for all texts of a kind.
 
         Raises:
             StoreError: the database cannot be reached.
         """
         rows = self._database.fetch(
-            f"SELECT written::text FROM shortlist.texts WHERE {_OWN}", self._place(kind, key)
+            f"SELECT key, value FROM shortlist.texts WHERE {_OWN_OF_KIND}", self._place(kind, "")
         )
-        return str(rows[0][0]) if rows else ""
+        return {str(key): str(value) for key, value in rows}
+
+    def stamp(self, kind: str) -> str:
+        """Another value after each change of a text of a kind; "" if there is none.
+
+        Raises:
+            StoreError: the database cannot be reached.
+        """
+        rows = self._database.fetch(
+            f"SELECT max(written)::text, count(*) FROM shortlist.texts WHERE {_OWN_OF_KIND}",
+            self._place(kind, ""),
+        )
+        last_written, count = rows[0]
+        return f"{last_written} {count}" if count else ""
 
     def change(
         self,
@@ -132,10 +145,11 @@ class StoredTexts:
 
 
 # By name, because row-level security does not hold for superusers.
-_OWN = (
+_OWN_OF_KIND = (
     "tenant = (SELECT tenant FROM shortlist.tenants WHERE name = %(name)s) "
-    "AND kind = %(kind)s AND key = %(key)s AND (ends IS NULL OR ends > clock_timestamp())"
+    "AND kind = %(kind)s AND (ends IS NULL OR ends > clock_timestamp())"
 )
+_OWN = f"{_OWN_OF_KIND} AND key = %(key)s"
 
 
 def _sweep(connection: Connection[Any], place: dict[str, Any]) -> None:

@@ -71,11 +71,14 @@ class QueryRun:
         extra_rows: rows beyond `k` that a tier with one retriever reads; see
             `twins.extra_row_count`.
         joint_search: searches several stages at once; None where each is searched alone.
+        reranks_whole: whether a reranker that has no time for all candidates scores none.
 
     Attributes:
         rankings: stage name to its ranking, for the stages that ran.
         timings: stage name to its milliseconds, in the order they ran.
         before_rerank: the ranking before the reranker; None if no reranker was asked.
+        partly_reranked: the number of candidates that the reranker scored, and of all candidates,
+            if it had no time for all; otherwise None.
     """
 
     query: Query
@@ -86,9 +89,11 @@ class QueryRun:
     missing_stages: Mapping[str, Exception] = field(default_factory=dict)
     extra_rows: int = 0
     joint_search: JointSearch | None = None
+    reranks_whole: bool = False
     rankings: dict[str, Ranking] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
     before_rerank: Ranking | None = None
+    partly_reranked: tuple[int, int] | None = None
     _depths: dict[str, int] = field(default_factory=dict)
 
     def retrieve(self, stage: str, depth: int) -> Ranking:
@@ -150,11 +155,14 @@ class QueryRun:
     def rerank(self, reranker: str, ranking: Ranking, candidates: int) -> Ranking:
         """The first `candidates` rows in the reranker's order, then the others unchanged.
 
-        With a deadline, only as many candidates are scored as the remaining time allows.
+        With a deadline, only as many candidates are scored as the remaining time allows. If these
+        are not all, the rows have the scores of the stage before, because scores of two models
+        cannot be compared: the scored rows share those of their places, in the reranker's order.
 
         Raises:
             ConfigError: there is no such reranker.
-            BudgetExceeded: the remaining time is too short for two candidates.
+            BudgetExceeded: the remaining time is too short for two candidates, or for one with
+                `reranks_whole`.
         """
         stage = self.rerankers.get(reranker)
         if stage is None:
@@ -163,15 +171,17 @@ class QueryRun:
         rows = ranking.rows[:candidates]
         try:
             with self._recorded("rerank"):
-                count = _at_least_two(stage.affordable_count(self, rows), len(rows))
+                least = len(rows) if self.reranks_whole else min(2, len(rows))
+                count = _at_least(least, stage.affordable_count(self, rows))
                 scored = stage.rank(self, rows[:count])
         except BudgetExceeded as error:
             raise BudgetExceeded(f"reranker {reranker!r}: {error}") from error
         self.rankings["rerank"] = scored
-        return Ranking(
-            np.concatenate([scored.rows, ranking.rows[count:]]),
-            np.concatenate([scored.scores, ranking.scores[count:]]),
-        )
+        reordered = np.concatenate([scored.rows, ranking.rows[count:]])
+        if count < len(rows):
+            self.partly_reranked = count, len(rows)
+            return Ranking(reordered, ranking.scores)
+        return Ranking(reordered, np.concatenate([scored.scores, ranking.scores[count:]]))
 
     def placements(self, rows: Sequence[int]) -> dict[int, dict[str, StageResult]]:
         """For each row, its rank and score in every stage that saw it."""
@@ -203,8 +213,8 @@ class QueryRun:
             self.timings[stage] = self.timings.get(stage, 0.0) + (perf_counter() - start) * 1e3
 
 
-def _at_least_two(affordable_count: int, candidates: int) -> int:
-    if affordable_count < min(2, candidates):
+def _at_least(least: int, affordable_count: int) -> int:
+    if affordable_count < least:
         raise BudgetExceeded("takes more than the time left")
     return affordable_count
 
@@ -213,7 +223,10 @@ class RerankStage(Protocol):
     """Reorders candidate rows, and measures the time of one."""
 
     def affordable_count(self, run: QueryRun, rows: NDArray[np.int64]) -> int:
-        """How many of the rows can be scored before the run's deadline."""
+        """How many of the rows can be scored before the run's deadline.
+
+        All or none if the run `reranks_whole`.
+        """
         ...
 
     def rank(self, run: QueryRun, rows: NDArray[np.int64]) -> Ranking:

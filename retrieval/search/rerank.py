@@ -72,7 +72,10 @@ class ModelRerank:
         return Ranking.best(rows, scores, len(rows))
 
     def affordable_count(self, run: QueryRun, rows: NDArray[np.int64]) -> int:
-        """How many of the rows can be scored before the run's deadline, by the measured cost."""
+        """How many of the rows can be scored before the run's deadline, by the measured cost.
+
+        All or none if the run `reranks_whole`, or the model reads all in one prompt.
+        """
         if run.deadline is None or not len(rows):
             return len(rows)
         if self._reads_all:
@@ -81,6 +84,8 @@ class ModelRerank:
         if self._time_each.ms is None:
             self.rank(run, rows[:_PROBE_COUNT])
         ms_left = _PLANNED_SHARE * (run.deadline - perf_counter()) * 1e3
+        if run.reranks_whole:
+            return len(rows) if self._time_each.allows(ms_left / len(rows)) else 0
         if not self._time_each.allows(ms_left / 2):
             return 0
         ms_each = self._time_each.ms or 1e-6

@@ -83,7 +83,7 @@ class Searcher:
         start: float | None = None,
         vector: NDArray[np.float32] | None = None,
     ) -> Selection:
-        """The tools a request needs, best first.
+        """The tools a request needs, best first. Whether any fits is not decided here.
 
         Args:
             admitted: the index, and the part of it that the request may use.
@@ -110,10 +110,6 @@ class Searcher:
         ranked = hits_of_ranking(index, run, ranking.head(run.k), rows_put_first)
         threshold = self._thresholds.get(tier_run)
         hits, dropped = split_at_threshold(threshold, ranked)
-        abstention_reason = None
-        if dropped and not hits:
-            best = below_threshold(dropped[0].score, threshold, tier_run)
-            abstention_reason = f"no tool fits: the best {best}"
         return Selection(
             query=run.query.text,
             hits=hits,
@@ -128,11 +124,13 @@ class Searcher:
             unmatched=admitted.unmatched,
             vector=run.query.vector,
             pending=index.pending_count,
-            abstained=abstention_reason is not None,
-            reason=abstention_reason,
             threshold=threshold,
             dropped=dropped,
         )
+
+    def tier_to_repeat(self, selection: Selection) -> str:
+        """The tier that ran, or the one that was asked for if only a part of its stages ran."""
+        return selection.tier if selection.tier in self._tiers.names else selection.tier_asked
 
     def search_many(
         self,
@@ -141,8 +139,9 @@ class Searcher:
         *,
         tier: str | Strategy | None = None,
         k: int | None = None,
+        budget_ms: float | None = None,
     ) -> list[Selection]:
-        """One selection per request; requests are encoded together.
+        """One selection per request; requests are encoded together, unless each has a budget.
 
         Raises:
             RequestError: as `search`.
@@ -154,13 +153,14 @@ class Searcher:
             raise RequestError(f"queries: a list of texts, not {type(queries).__name__}")
         texts = [bounded_query(query, f"queries[{index}]") for index, query in enumerate(queries)]
         _, strategy = self._tiers.find_tier(tier)
-        vectors = self._encoded(admitted.index, texts, strategy)
+        vectors = None if budget_ms is not None else self._encoded(admitted.index, texts, strategy)
         return [
             self.search(
                 admitted,
                 text,
                 tier=tier,
                 k=k,
+                budget_ms=budget_ms,
                 vector=None if vectors is None else vectors[row],
             )
             for row, text in enumerate(texts)

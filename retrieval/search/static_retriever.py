@@ -20,19 +20,16 @@ class StaticRetriever:
 
     Args:
         encoder: encodes requests.
-        values: unit vectors of the tools in its space, shape (n, dim), by row. None where a
-            database has them.
-        index: searches `values`.
+        index: searches the vectors of the tools in its space.
     """
 
     encoder: Encoder
-    values: NDArray[np.float32] | None
     index: DenseSearch
 
     @classmethod
     def of(cls, encoder: Encoder, values: NDArray[np.float32]) -> Self:
-        """The stage over vectors, see the class."""
-        return cls(encoder, values, ExactIndex.build(values))
+        """The stage over unit vectors of the tools, shape (n, dim), by row."""
+        return cls(encoder, ExactIndex.build(values))
 
     def prepare(self, query: Query) -> Query:
         """The query as it is: its vector takes no time worth telling apart."""

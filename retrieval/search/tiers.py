@@ -28,9 +28,8 @@ class Tiers:
         self._strategies = strategies
         self._default = default
         self._reranks = has_reranker
-        self._best = next(
-            (name for name in reversed([*BUILT_IN_TIERS]) if name in strategies), default
-        )
+        built_in = [name for name in reversed([*BUILT_IN_TIERS]) if name in strategies]
+        self._auto_tiers = built_in or [default]
         self._times: defaultdict[str, TimeEstimate] = defaultdict(TimeEstimate)
 
     @property
@@ -54,7 +53,7 @@ class Tiers:
                 )
             return type(tier).__name__, tier
         if tier == AUTO_TIER and tier not in self._strategies:
-            return AUTO_TIER, self._strategies[self._best]
+            return AUTO_TIER, self._strategies[self._auto_tiers[0]]
         if tier not in self._strategies:
             if tier == RERANK_TIER and not self._reranks:
                 raise RequestError(f"tier {tier!r}: {RERANKER_MISSING}")
@@ -69,9 +68,12 @@ class Tiers:
         """The ranking of the requested tier, or of its first fallback that can run.
 
         A tier is skipped if its encoder or its reranker fails, is missing or is not loaded yet, or
-        if its measured time is more than the time left. `auto` begins with the best tier. If a
-        reranker runs out of time, the results of the stages before it are used. They are reported
-        under the fallback, if that has exactly these stages, else as `TIER without reranker`.
+        if its measured time is more than the time left. If a reranker runs out of time, the results
+        of the stages before it are used. They are reported under the fallback, if that has exactly
+        these stages, else as `TIER without reranker`. If it scored some of the candidates, the
+        answer is reported as `TIER in part`: no threshold or calibration is for its scores.
+
+        `auto` tries the built-in tiers, the best first, and reranks all candidates or none.
 
         Returns:
             The ranking, the name of the tier that ran, and why it is not the requested one; None if
@@ -82,13 +84,15 @@ class Tiers:
 
         """
         name = requested
-        if requested == AUTO_TIER and AUTO_TIER not in self._strategies:
-            name = self._best
+        cheaper: list[str] = []
         reasons: list[str] = []
-        if name != requested:
+        if requested == AUTO_TIER and AUTO_TIER not in self._strategies:
+            name, *cheaper = self._auto_tiers
+            run.reranks_whole = True
             reasons.append(f"{AUTO_TIER} -> {name}: {self._describe_time(name, run)}")
         while True:
-            fallback = strategy.fallback
+            fallback = cheaper.pop(0) if cheaper else strategy.fallback
+            run.partly_reranked = None
             try:
                 ready = _ready(strategy, run)
                 if fallback is not None and not ready:
@@ -98,7 +102,6 @@ class Tiers:
                     ranking = strategy.rank(run)
                 else:
                     ranking = self._rank_measured(run, name, strategy)
-                return ranking, name, "; ".join(reasons) or None
             except (ModelError, MissingExtraError, BudgetExceeded) as error:
                 unreranked = run.before_rerank if isinstance(error, BudgetExceeded) else None
                 fallback_strategy = self._strategies.get(fallback or "")
@@ -109,6 +112,15 @@ class Tiers:
                     raise
                 reasons.append(f"{name} -> {fallback}: {error}")
                 name, strategy = fallback, self._strategies[fallback]
+            else:
+                if run.partly_reranked is not None:
+                    scored, candidates = run.partly_reranked
+                    reasons.append(
+                        f"{name}: the time left was for {scored} of {candidates} candidates of the "
+                        "reranker, so the scores are those before it"
+                    )
+                    name = f"{name} in part"
+                return ranking, name, "; ".join(reasons) or None
 
     def _describe_time(self, name: str, run: QueryRun) -> str:
         """Measured time of a tier, and the remaining time of a request."""

@@ -87,3 +87,23 @@ async def test_all_pages_of_a_client_are_read_and_a_loop_of_pages_ends():
     catalog = await Catalog.from_client(client)
     assert [tool.id for tool in catalog] == ["tool_None", "tool_again"]
     assert client.asked == 2
+
+
+@pytest.mark.anyio
+async def test_a_bad_definition_is_an_error_in_a_file_and_from_a_client_or_is_named():
+    listed = {"tools": [PLAIN, {"name": "bad", "inputSchema": "text"}]}
+
+    class Bad:
+        async def list_tools(self, *, cursor=None):
+            return listed
+
+    with pytest.raises(ToolError, match="input_schema"):
+        await Catalog.from_client(Bad())
+    with pytest.raises(ToolError, match="input_schema"):
+        Catalog.read(listed, format="mcp")
+    for catalog in (
+        await Catalog.from_client(Bad(), strict=False),
+        Catalog.read(listed, format="mcp", strict=False),
+    ):
+        assert [tool.name for tool in catalog] == [PLAIN["name"]]
+        assert [bad.name for bad in catalog.rejected] == ["bad"]

@@ -159,6 +159,7 @@ def test_search_says_that_the_gateway_finds_no_tool_to_fit(run, mcp_json):
     assert "no tool found: " in run("search", "zzz", "--config", path).stdout
     explained = run("explain", "zzz", "sums/add_numbers", "--config", path)
     assert "note: the gateway offers no tool for this query: " in explained.stderr
+    assert "no tool offered" in explained.stdout
 
 
 @pytest.mark.parametrize(

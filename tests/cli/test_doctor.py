@@ -12,6 +12,7 @@ ENVIRONMENT = [
     "onnxruntime",
     "extras",
     "gateways",
+    "secrets",
     "encoder",
     "vocabulary",
     "tiers",

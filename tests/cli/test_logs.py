@@ -47,6 +47,17 @@ def test_without_a_name_the_logs_are_listed(run, run_json, log):
     assert "linear.old" not in text
 
 
+def test_a_configuration_limits_the_logs_to_its_servers(run, run_json, log, tmp_path):
+    log("github", "x")
+    log("linear", "y")
+    config = tmp_path / "mcp.json"
+    config.write_text('{"mcpServers": {"github": {"command": "git"}, "new": {"command": "x"}}}')
+    assert [one["server"] for one in run_json("logs", "--config", config)] == ["github"]
+    assert run("logs", "github", "--config", config).stdout == "x\n"
+    refused = run("logs", "linear", "--config", config, code=1).stderr
+    assert "no server 'linear'; it has: github, new" in refused
+
+
 def test_a_server_with_an_odd_name_is_found(run, log):
     log("my server/1", "here")
     assert run("logs", "my server/1").stdout == "here\n"

@@ -15,7 +15,7 @@ from shortlist import Engine, demo
 from shortlist.errors import ModelError, RequestError
 from shortlist.evals.learning import learn
 from shortlist.indexing import stage_models
-from shortlist.indexing.build import Build
+from shortlist.indexing.memory_build import MemoryBuild
 from shortlist.retrieval.usage import UsageEvent
 
 from .fakes import make_tools
@@ -44,10 +44,10 @@ def test_a_failure_is_told_and_tried_again(
 def test_a_bug_is_told_and_the_tools_are_searched_on(
     other: HeldEncoder, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(build: Build) -> None:
+    def broken(build: MemoryBuild) -> None:
         raise ZeroDivisionError("by zero")
 
-    monkeypatch.setattr(Build, "index", broken)
+    monkeypatch.setattr(MemoryBuild, "index", broken)
     other.let.set()
     engine = Engine.from_tools(make_tools(), **OTHER, wait=False)
     assert engine.wait(60).error == "ZeroDivisionError: by zero"

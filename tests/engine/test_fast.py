@@ -47,19 +47,19 @@ def test_no_model_is_run(settings: str) -> None:
 
 
 def test_tools_have_the_encoders_vectors_projected(demo_engine: Engine) -> None:
-    index = demo_engine._index
+    index = demo_engine._version.index
     static, dense = index.static, index.dense
     assert static is not None
     assert dense is not None
     tables = load_encoder("static")
-    assert np.array_equal(static.values, tables.project(dense.values))  # type: ignore[attr-defined]
+    assert np.array_equal(static.index.vectors, tables.project(dense.index.vectors))  # type: ignore[attr-defined]
 
 
 def test_another_encoder_leaves_the_tables_own_vectors(make_engine: Callable[..., Engine]) -> None:
     engine = make_engine()
-    index = engine._index
+    index = engine._version.index
     assert index.static is not None
-    assert index.static.values.shape == (100, load_encoder("static").dim)
+    assert index.static.index.vectors.shape == (100, load_encoder("static").dim)
 
 
 def test_searches_encode_nothing(make_engine: Callable[..., Engine], models: Models) -> None:

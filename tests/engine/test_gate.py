@@ -166,7 +166,7 @@ def test_what_is_denied_takes_no_place_among_the_candidates(tier: str) -> None:
 
 def gated_over(engine: Engine, denied: set[str]) -> Engine:
     """The same index behind other rules."""
-    gated = Engine(engine._builder, engine._builder.begin(engine.catalog, engine._index))
+    gated = Engine(engine._builder, engine._builder.begin(engine.catalog, engine._version.index))
     gated._gatekeeper = type(engine._gatekeeper)(Gate(denying(denied)))
     return gated
 

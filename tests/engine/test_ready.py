@@ -9,9 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from shortlist import Engine, Tool, demo
+from shortlist import Engine, Gate, Rule, State, Tool, demo
+from shortlist.decision.classifier import Classifier
+from shortlist.decision.decider import Decider, TierModel
+from shortlist.gating import predicate
 
 from .conftest import Models
 from .fakes import make_tools
@@ -86,7 +90,7 @@ def test_updates_that_arrive_during_a_build_are_taken_together(held: HeldEncoder
     catalogs: list[int] = []
 
     def counted(build: Any) -> Any:
-        catalogs.append(len(build.catalog))
+        catalogs.append(len(build.version.catalog))
         return built(build)
 
     engine._builder.finish = counted  # type: ignore[method-assign]
@@ -142,6 +146,26 @@ def test_another_encoders_tools_are_compared_once_all_are_read(other: HeldEncode
     other.let.set()
     assert engine.wait(60).done
     same_answers(engine, Engine.from_tools(make_tools(), **OTHER))
+
+
+def test_a_view_has_one_version_though_another_is_built_meanwhile(
+    other: HeldEncoder, tmp_path: Path
+) -> None:
+    """The thresholds of an encoder are for its own index only."""
+    always = Classifier(np.zeros(1), np.ones(1), weights=np.zeros(1), offset=5.0)
+    model = TierModel(always, ("score",), 0.0, threshold=1000.0, dense=True)
+    path = tmp_path / "calibration.json"
+    Decider({"lexical": model}, encoder=other.fingerprint).save(path)
+    engine = Engine.from_tools(make_tools(), **OTHER, abstention=str(path), wait=False)
+
+    def wait_for_build(_: State) -> bool:
+        other.let.set()
+        return engine.wait(60).done
+
+    view = engine.view(rules=Gate([Rule(predicate(wait_for_build))]))
+    assert view.admission.index.is_provisional
+    assert view.search("create an issue", tier="lexical").threshold is None
+    assert engine.search("create an issue", tier="lexical").threshold == 1000.0
 
 
 def test_a_saved_index_keeps_what_is_done(other: HeldEncoder, tmp_path: Path) -> None:
@@ -225,14 +249,14 @@ def test_a_kill_loses_the_batch_in_work(models: Models, tmp_path: Path) -> None:
 def test_versions_change_nothing_but_stages(other: HeldEncoder) -> None:
     """Requests under way keep their version, and rules are neither judged nor told anew."""
     engine = Engine.from_tools(make_tools(200), **OTHER, wait=False)
-    first, view = engine._index, engine.view()
+    first, view = engine._version.index, engine.view()
     other.let.set()
     engine.wait(60)
-    assert engine._index is not first
+    assert engine._version.index is not first
     assert engine.catalog is first.catalog
-    assert engine._gatekeeper.compiled_gate(engine._index) is engine._gatekeeper.compiled_gate(
-        first
-    )
+    assert engine._gatekeeper.compiled_gate(
+        engine._version.index
+    ) is engine._gatekeeper.compiled_gate(first)
     assert first.dense is None
     assert view.search("create an issue").pending == 200
 

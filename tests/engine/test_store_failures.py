@@ -185,7 +185,7 @@ def test_a_graph_that_a_full_disk_cuts_short_is_an_error(
         def save_index(self, path: str) -> None:
             Path(path).write_bytes(b"half")
 
-    graph = engine._index.dense.index  # type: ignore[union-attr]
+    graph = engine._version.index.dense.index  # type: ignore[union-attr]
     monkeypatch.setattr(graph, "_graph", Cut(graph._graph))
     with pytest.raises(StoreError, match=r"4 of .* bytes written"):
         engine.save(tmp_path)

@@ -164,10 +164,27 @@ class TestBudget:
         engine = make_engine()
         engine.search(QUERY, tier="rerank")  # learns what a candidate costs
         answer = engine.search(QUERY, tier="rerank", budget_ms=150)
-        assert answer.tier == "rerank"
         assert slow.scored[0] == 40
         assert 2 <= slow.scored[-1] < 30
         assert len(answer) == 10
+        assert (answer.tier_asked, answer.tier) == ("rerank", "rerank in part")
+        assert f"for {slow.scored[-1]} of 40 candidates" in str(answer.tier_reason)
+
+    def test_what_is_not_reranked_whole_keeps_the_scores_of_the_stage_before(
+        self, make_engine: MakeEngine, models: Models
+    ) -> None:
+        models.rerankers["overlap"] = OverlapReranker(ms_each=5)
+        engine = make_engine(tiers={"rerank": {"threshold": 1000.0}})
+        fused = engine.search(QUERY, tier="hybrid")
+        engine.search(QUERY, tier="rerank")
+        view = engine.view()
+        answer = view.search(QUERY, tier="rerank", budget_ms=150, abstain=True)
+        assert [hit.score for hit in answer] == [hit.score for hit in fused]
+        assert any("rerank" in hit.stages for hit in answer)
+        assert (answer.threshold, answer.dropped, answer.abstained) == (None, (), False)
+        # Its query can be searched again, although no tier has that name.
+        assert view.search_among(fused.ids, answer, tier="hybrid").ids
+        assert view.search_among(fused.ids, answer).tier == "rerank"
 
     def test_too_short_a_budget_gives_the_cheaper_tier_with_the_reason(
         self, make_engine: MakeEngine, models: Models
@@ -379,16 +396,30 @@ class TestAuto:
 
     def test_with_a_budget_it_is_the_best_that_fits(self, make_engine: MakeEngine) -> None:
         engine = make_engine()
-        for tier, ms in (("rerank", 900_000.0), ("hybrid", 700_000.0), ("fast", 0.1)):
+        slow = {"rerank": 900_000.0, "hybrid": 700_000.0, "embed": 600_000.0}
+        for tier, ms in {**slow, "fast": 0.1}.items():
             engine._tiers._times[tier].record(ms)
         found = engine.search(QUERY, tier="auto", budget_ms=60_000)
         assert found.tier == "fast"
         reason = str(found.tier_reason)
         assert reason.startswith("auto -> rerank: 900000.0 ms here, ")
         assert "rerank -> hybrid: tier 'rerank' takes 900000.0 ms here" in reason
-        assert "hybrid -> fast: tier 'hybrid' takes 700000.0 ms here" in reason
+        assert "hybrid -> embed: tier 'hybrid' takes 700000.0 ms here" in reason
+        assert "embed -> fast: tier 'embed' takes 600000.0 ms here" in reason
+        engine._tiers._times["embed"] = TimeEstimate()
+        assert engine.search(QUERY, tier="auto", budget_ms=60_000).tier == "embed"
         engine._tiers._times["hybrid"] = TimeEstimate()
         assert engine.search(QUERY, tier="auto", budget_ms=60_000).tier == "hybrid"
+
+    def test_the_time_of_the_reranker_counts(self, make_engine: MakeEngine, models: Models) -> None:
+        slow = models.rerankers["overlap"] = OverlapReranker(ms_each=50)
+        engine = make_engine()
+        engine.search(QUERY, tier="rerank")  # learns what a candidate costs
+        answer = engine.search(QUERY, tier="auto", budget_ms=1_000)
+        assert answer.tier == "hybrid"
+        assert "rerank -> hybrid: reranker 'overlap': takes more" in str(answer.tier_reason)
+        assert slow.scored == [40]
+        assert not any("rerank" in hit.stages for hit in answer)
 
     def test_a_tier_that_is_too_slow_is_not_tried_often(
         self, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
@@ -447,7 +478,7 @@ class TestAuto:
         models.rerankers["overlap"] = OverlapReranker(ms_each=30)
         engine = make_engine()
         engine.search(QUERY, tier="rerank")
-        stage = engine._index.rerankers["overlap"]
+        stage = engine._version.index.rerankers["overlap"]
         measured = stage._time_each.ms
         for _ in range(100):
             assert engine.search(QUERY, tier="rerank", budget_ms=40).tier != "rerank"

@@ -35,7 +35,7 @@ def open_engine(folder: Path, tools: list[Tool] | None = None, **settings_: Any)
 
 
 def vectors_of(engine: Engine) -> Vectors:
-    vectors = engine._index.vectors
+    vectors = engine._version.index.vectors
     assert vectors is not None
     return vectors
 
@@ -59,7 +59,7 @@ def test_a_row_has_the_vector_of_its_tools_text(encoder: BagEncoder) -> None:
     engine = make_engine(make_tools(20))
     values = vectors_of(engine).values
     assert len(values) == 20
-    for row, tool in enumerate(engine._index.tools):
+    for row, tool in enumerate(engine._version.index.tools):
         np.testing.assert_array_equal(values[row], encoder.encode([embedding_text(tool)])[0])
 
 

@@ -344,10 +344,10 @@ class TestChange:
             fresh = Engine.from_tools(tools, index=settings)
             found = [one.search(ASKED, tier="embed").ids for one in (engine, fresh)]
             assert found[0] == found[1]
-            assert engine._index.example_queries == fresh._index.example_queries
+            assert engine._version.index.example_queries == fresh._version.index.example_queries
             assert np.allclose(
-                sorted(engine._index.dense.values.sum(axis=1)),  # type: ignore[union-attr]
-                sorted(fresh._index.dense.values.sum(axis=1)),  # type: ignore[union-attr]
+                sorted(engine._version.index.dense.index.vectors.sum(axis=1)),  # type: ignore[union-attr]
+                sorted(fresh._version.index.dense.index.vectors.sum(axis=1)),  # type: ignore[union-attr]
                 atol=1e-5,
             )
 

@@ -183,7 +183,7 @@ class TestSearch:
     def test_vectors_of_known_tools_are_shorter_in_the_static_stage_too(self) -> None:
         index = Engine.from_tools([ISSUE, *OTHERS]).view().admission.index
         assert index.static is not None
-        lengths = np.linalg.norm(index.static.values, axis=1)
+        lengths = np.linalg.norm(index.static.index.vectors, axis=1)
         row = index.rows["github/create_issue"]
         assert lengths[row] == pytest.approx(MOVED_LENGTH**2, abs=1e-4)
         np.testing.assert_allclose(np.delete(lengths, row), 1, atol=1e-4)
@@ -205,7 +205,7 @@ class TestSearch:
         monkeypatch.setattr(stage_models, "load_encoder", lambda *_, **__: Recorded())
         builder = Builder(Config(encoder=spec))
         builder.example_queries = ExampleQueryMatcher(library=small)
-        index = Engine(builder, builder.begin(Catalog([ISSUE, PAGE])))._index
+        index = Engine(builder, builder.begin(Catalog([ISSUE, PAGE])))._version.index
         queries = index.example_queries[ISSUE.id]
         assert index.vectors is not None
         return queries, index.vectors.values[index.vectors.rows[queries.key]]
@@ -262,7 +262,7 @@ class TestTheft:
         return Engine.from_tools(tools, tiers=["lexical"], trust={"pins": path})
 
     def with_queries(self, engine: Engine) -> set[str]:
-        return {tool_id for tool_id in engine._index.example_queries if "issue" in tool_id}
+        return {tool_id for tool_id in engine._version.index.example_queries if "issue" in tool_id}
 
     @pytest.mark.usefixtures("engines")
     def test_a_younger_copy_has_none_while_the_older_is_there(self, tmp_path: Path) -> None:

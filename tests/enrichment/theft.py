@@ -70,7 +70,7 @@ def main() -> None:
         with_queries = [
             tool.id
             for tool in everything
-            if tool.server == COPIES and tool.id in engine._index.example_queries
+            if tool.server == COPIES and tool.id in engine._version.index.example_queries
         ]
         sys.stdout.write(f"{title}: {len(with_queries)} of {len(originals)} copies have queries\n")
         for tier in TIERS:

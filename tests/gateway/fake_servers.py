@@ -106,13 +106,17 @@ async def fleet_of(folder: Path, *servers: FakeServer, **settings: Any):
 
 @asynccontextmanager
 async def gateway_of(
-    folder: Path, *servers: FakeServer, profile: Profile | None = None, **settings: Any
+    folder: Path,
+    *servers: FakeServer,
+    profile: Profile | None = None,
+    client: Mapping[str, Any] | None = None,
+    **settings: Any,
 ):
-    """A client of a gateway over fake servers, and the gateway."""
+    """A client of a gateway over fake servers, made with the arguments `client`; the gateway."""
     async with fleet_of(folder, *servers, **settings) as fleet:
         made = Gateway(fleet, profile or Profile(pass_through=0.0))
-        async with Client(made.server) as client:
-            yield client, made
+        async with Client(made.server, **(client or {})) as connected:
+            yield connected, made
 
 
 async def relisted(made: Gateway, server: FakeServer, *tools: types.Tool) -> None:

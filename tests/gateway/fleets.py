@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import anyio
+import mcp.types as types
+from pydantic import TypeAdapter
 
 from shortlist.gateway.connections.server_log import log_opener
 from shortlist.gateway.connections.server_process import RunningProcesses
 from shortlist.gateway.connections.server_spec import ServerSpec
+from shortlist.gateway.upstream.call import Call, Caller
 from shortlist.gateway.upstream.fleet import Fleet
 from shortlist.gateway.upstream.start_cache import ListingCache
 
@@ -65,9 +69,37 @@ async def until(true, seconds: float = 120.0) -> None:
             await anyio.sleep(0.02)
 
 
+class BareCall(Call[types.CallToolResult]):
+    """A call of a tool by nobody in particular, which is always permitted."""
+
+    answer_type = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
+
+    def __init__(self, server: str, name: str, arguments) -> None:
+        session = SimpleNamespace(report_progress=_ignored)
+        context = SimpleNamespace(protocol_version="2025-06-18", session=session)
+        client = SimpleNamespace(id="nobody", log_level=None, profile=None)
+        super().__init__(Caller(context, client), server)
+        self.params = {"name": name, "arguments": arguments}
+
+    def check_before_sending(self) -> None:
+        """It is permitted."""
+
+    def request(self, answers, state):
+        return types.CallToolRequest(params=types.CallToolRequestParams(**self.params))
+
+
+async def _ignored(*_) -> None:
+    """Progress that nobody waits for."""
+
+
 async def call(fleet: Fleet, tool_id: str, **arguments):
     """The result of a call."""
-    return await fleet.call(fleet.engine.catalog.get(tool_id), arguments)
+    tool = fleet.engine.catalog.get(tool_id)
+    name = fleet.listed_tools.name_at_server(tool)
+    bare = BareCall(tool.server, name, arguments)
+    bare.timeout_s = fleet.timeout_for(tool_id)
+    bare.reads_only = (tool.annotations or {}).get("readOnlyHint") is True
+    return await fleet.start_by_call(tool) or await fleet.send(bare)
 
 
 def text_of(result) -> str:

@@ -70,6 +70,24 @@ async def cut_emoji(request: Request) -> Response:
     return Response(rb'{"text": "cut \ud83d"}', media_type="application/json")
 
 
+async def semicolons(request: Request) -> Response:
+    # What follows the quotation mark is read again for each semicolon.
+    content_type = "text/plain" + ';a="' + ";" * 60_000
+    return Response("a text", headers={"content-type": content_type})
+
+
+async def halves(request: Request) -> Response:
+    return Response(b'{"text": "' + rb"\ud800" * 5_000_000 + b'"}', media_type="application/json")
+
+
+async def broken_utf16(request: Request) -> Response:
+    return Response(b"\x00\xd8" * 15_000_000, media_type="text/plain; charset=utf-16-le")
+
+
+async def as_mallory(request: Request) -> Response:
+    return RedirectResponse(f"http://mallory:pw@{request.url.netloc}/v1/echo/moved", 307)
+
+
 async def broken(request: Request) -> Response:
     secret = request.headers.get("authorization", "")
     return Response(f"you sent {secret} " + "x" * 1_000_000, 500, media_type="text/plain")
@@ -116,7 +134,8 @@ app = Starlette(
             for handler in (
                 *(elsewhere, moved, loop, bomb, broken),
                 *(slow, picture, archive, nested, nothing),
-                *(bomb_twice, odd_charset, cut_emoji),
+                *(bomb_twice, odd_charset, cut_emoji, semicolons),
+                *(halves, broken_utf16, as_mallory),
             )
         ),
         Route("/{rest:path}", echo, methods=verbs),

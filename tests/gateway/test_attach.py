@@ -323,7 +323,8 @@ def test_a_password_in_the_keyring_counts(identity_of, monkeypatch):
     keys = set()
     for value in (None, "1", "2", "2"):
         monkeypatch.setattr(
-            "shortlist.gateway.attach.identity.keyring_password", lambda *_, value=value: value
+            "shortlist.gateway.connections.secret_store.SystemKeyring.get",
+            lambda *_, value=value: value,
         )
         keys.add(identity_of(entry))
     assert len(keys) == 3

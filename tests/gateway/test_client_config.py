@@ -11,7 +11,7 @@ import pytest
 
 from shortlist.errors import ConfigError
 from shortlist.gateway.clients.client_config import ClientConfig, read_client_config
-from shortlist.gateway.connections.server_spec import ServerSpec
+from shortlist.gateway.connections.server_spec import LoginSettings, ServerSpec
 
 SAMPLES = Path(__file__).parent / "samples"
 HOME = Path("/home/ada")
@@ -197,6 +197,71 @@ def test_codex():
     assert chrome.tools.permits("open")
     assert not chrome.tools.permits("screenshot")
     assert config.gateway_settings == {"pinned": ["context7/*"]}
+
+
+@pytest.mark.parametrize(
+    ("entry", "login"),
+    [
+        # Claude Code
+        (
+            {"oauth": {"clientId": "app", "callbackPort": 3118, "scopes": "repo user"}},
+            {"client_id": "app", "callback_port": 3118, "scopes": ("repo", "user")},
+        ),
+        # VS Code
+        ({"oauth": {"clientId": "app"}}, {"client_id": "app"}),
+        # Codex
+        (
+            {
+                "scopes": ["repo"],
+                "auth": "oauth",
+                "oauth": {
+                    "client_id": "app",
+                    "callback_port": 5,
+                    "callback_url": "http://127.0.0.1/b",
+                },
+            },
+            {
+                "client_id": "app",
+                "scopes": ("repo",),
+                "callback_port": 5,
+                "redirect_uri": "http://127.0.0.1/b",
+            },
+        ),
+        # opencode
+        ({"oauth": False}, {}),
+        (
+            {"oauth": {"clientId": "app", "clientSecret": "${API_KEY}", "scope": "repo"}},
+            {"client_id": "app", "client_secret": "key-VALUE", "scopes": ("repo",)},
+        ),
+        (
+            {"oauth": {"clientMetadataUrl": "https://x.example/${API_KEY}.json"}},
+            {"client_metadata_url": "https://x.example/key-VALUE.json"},
+        ),
+    ],
+)
+def test_how_clients_write_a_login(write, entry, login):
+    config = servers(write, a={"url": "https://x.example/mcp", **entry})
+    assert config.problems == ()
+    assert config.servers[0].login == LoginSettings(**login)
+    assert "key-VALUE" not in repr(config.servers[0])
+
+
+@pytest.mark.parametrize(
+    ("oauth", "problem"),
+    [
+        ("app", "oauth: must be a table of settings"),
+        ({"clientId": ["a"]}, "oauth.clientId: must be a text"),
+        ({"callbackPort": "3118"}, "oauth.callbackPort: must be a port"),
+        ({"callbackPort": 70_000}, "oauth.callback_port: input should be less than"),
+        ({"clientSecret": "SECRET"}, "oauth: client_secret: belongs to a client id"),
+        ({"clientMetadataUrl": "http://x.example/a"}, "oauth.client_metadata_url: must be the"),
+        ({"scopes": ['a"b']}, "oauth.scopes: a scope is one word"),
+    ],
+)
+def test_a_login_that_cannot_be_is_named(write, oauth, problem):
+    config = servers(write, a={"url": "https://x.example/mcp", "oauth": oauth})
+    assert f"mcpServers.a.{problem}" in config.problems[0]
+    assert "SECRET" not in config.problems[0]
 
 
 def test_one_bad_server_never_takes_the_others_down(write):

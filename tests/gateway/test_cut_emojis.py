@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.gateway.connections.json_repair import JsonRepair, repaired_json
 from shortlist.gateway.upstream.server_connection import UpstreamError
 from shortlist.tests.gateway.fleets import HERE, call, rough, running, text_of
 from shortlist.tests.gateway.test_serve import _HELLO, _ask, serving
 from shortlist.tests.gateway.test_transports import listening, reached
+from shortlist.untrusted.json_bytes import JsonRepair, repaired_json
 
 PIECES = [rb"\ud83d", rb"\ude00", rb"\uD83D", rb"\\", rb"\"", rb"\u00e9", b"ud83d", b"d8", b"a"]
 PIECES += ["😀".encode(), b"\xf0\x9f", b"\xed\xa0\xbd", b"\xff"]

@@ -9,20 +9,51 @@ from typing import Any
 import pytest
 
 from shortlist import Engine, Tool, demo
-from shortlist.gateway.meta_tools import client_search as finding
-from shortlist.gateway.meta_tools.client_search import find_tools
-from shortlist.gateway.meta_tools.search_answer import tool_fields
+from shortlist.gateway.meta_tools import search_answer as finding
+from shortlist.gateway.meta_tools.search_answer import find_parts, tool_fields
 from shortlist.loaders import Level
 from shortlist.loaders.summaries import shared_summaries
 from shortlist.models.onnx_models import OnnxEncoder
+from shortlist.retrieval import Selection
+from shortlist.retrieval.search.searcher import Searcher
+from shortlist.view import View
 
 ASKED = "open an issue about the login bug"
+
+
+def search(view: View, query: str, k: int = 3, **instructions: str) -> Selection:
+    [part] = find_parts(view, {"query": query, "k": k}, instructions)
+    return part.selection
+
+
+def test_each_text_of_two_steps_is_encoded_and_searched_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    view = Engine.from_tools(demo.load_catalog()).view()
+    encoded: list[str] = []
+    searched: list[str] = []
+    encode, search_one = OnnxEncoder.encode, Searcher.search
+
+    def counted(self: OnnxEncoder, texts: Any, **options: Any) -> Any:
+        encoded.extend(texts)
+        return encode(self, texts, **options)
+
+    def noted(self: Searcher, admitted: Any, query: str, **options: Any) -> Any:
+        searched.append(query)
+        return search_one(self, admitted, query, **options)
+
+    monkeypatch.setattr(OnnxEncoder, "encode", counted)
+    monkeypatch.setattr(Searcher, "search", noted)
+    steps = (ASKED, "tell the team about it in the chat")
+    parts = find_parts(view, {"query": " and then ".join(steps)}, {})
+    assert [part.query for part in parts] == list(steps)
+    assert encoded == searched == [" and then ".join(steps), *steps]
 
 
 def test_a_slow_encoder_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     view = Engine.from_tools(demo.load_catalog()).view()
     monkeypatch.setattr(finding, "SEARCH_BUDGET_MS", 60_000.0)
-    assert find_tools(view, ASKED, {}, k=3).tier == "hybrid"
+    assert search(view, ASKED).tier == "hybrid"
     encode = OnnxEncoder.encode
 
     def slow(self: OnnxEncoder, *given: Any, **more: Any) -> Any:
@@ -31,9 +62,8 @@ def test_a_slow_encoder_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(OnnxEncoder, "encode", slow)
     monkeypatch.setattr(finding, "SEARCH_BUDGET_MS", 200.0)
-    # New queries, because the vector of an earlier one is kept. How many it takes until the
-    # estimate exceeds the limit depends on the first search.
-    searches = (find_tools(view, f"{ASKED} {number}", {}, k=3) for number in range(20))
+    # How many it takes until the estimate exceeds the limit depends on the first search.
+    searches = (search(view, f"{ASKED} {number}") for number in range(20))
     found = next(selection for selection in searches if selection.tier == "fast")
     assert found.ids[0] == "github/create_issue"
     assert "hybrid -> fast" in str(found.tier_reason)
@@ -43,8 +73,7 @@ def test_a_slow_encoder_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tools_of_a_server_with_fitting_instructions_never_replace_the_best_hit(k: int) -> None:
     other = [Tool("list_rows", "ledger", "List rows."), Tool("get_row", "ledger", "Get a row.")]
     view = Engine.from_tools([*demo.load_catalog(), *other]).view()
-    said = {"ledger": "Use it for zebra accounts."}
-    ids = find_tools(view, f"{ASKED} of the zebra", said, k=k).ids
+    ids = search(view, f"{ASKED} of the zebra", k, ledger="Use it for zebra accounts.").ids
     assert ids[0] == "github/create_issue"
     assert sum(tool_id.startswith("ledger/") for tool_id in ids) == 2
 

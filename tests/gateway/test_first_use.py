@@ -11,15 +11,16 @@ import anyio
 import pytest
 from typer.testing import CliRunner
 
-from shortlist import Tool
+from shortlist import Catalog, Tool
+from shortlist.catalog.text_file import MAX_FILE_BYTES
 from shortlist.cli.app import app
-from shortlist.errors import MissingExtraError, PinsError
+from shortlist.errors import MissingExtraError
 from shortlist.gateway.connections.server_log import log_path
 from shortlist.gateway.connections.user_folders import cache_folder, state_folder
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.upstream.first_use import FirstUsePins, default_pins
 from shortlist.gateway.upstream.start_cache import ListingCache
-from shortlist.trust import Pins
+from shortlist.trust import Pins, Trust, approve_definitions
 
 from .fake_servers import FakeServer, fleet_of, found_by, gateway_of, relisted, text_of, tool
 
@@ -78,7 +79,10 @@ async def test_a_deleted_file_of_pins_lets_no_changed_definition_pass(tmp_path):
     async with gateway_of(tmp_path, server, mail, pins=FirstUsePins(path)) as (_, made):
         await relisted(made, server, tool("read_file", "Read any file."), server.tools[1])
         assert set(made.fleet.engine.quarantined) == {"files/read_file"}
-        path.unlink()
+        for file in path.iterdir():
+            file.unlink()
+        await made.fleet.follow_changes()
+        assert set(made.fleet.engine.quarantined) == {"files/read_file"}
         # The list of one server has the file written again.
         await relisted(made, mail, tool("send_mail", "Send all mails."), tool("new_mail"))
         assert set(made.fleet.engine.quarantined) == {"files/read_file", "mail/send_mail"}
@@ -213,11 +217,84 @@ def test_processes_that_pin_at_once_lose_nothing(tmp_path):
     assert len(Pins.read(path)) == 12
 
 
-def test_a_damaged_file_is_refused_at_the_start(tmp_path):
+SEND = Tool("send_mail", "mail", "Send a mail.")
+READ = Tool("read_file", "files", "Read a file.")
+
+
+def test_a_file_that_cannot_be_read_quarantines_its_server_only(tmp_path):
     path = tmp_path / "pins.json"
-    path.write_text("{")
-    with pytest.raises(PinsError, match=r"pins\.json: no JSON"):
-        FirstUsePins(path)
+    FirstUsePins(path).pin([SEND, READ])
+    (mail,) = path.glob("mail-*.json")
+    mail.write_text("{")
+    more = Tool("list_mails", "mail", "List mails.")
+    new = Tool("write_file", "files", "Write a file.")
+    FirstUsePins(path).pin([SEND, READ, more, new])
+    catalog = Catalog([SEND, READ, more, new])
+    flags = Trust(pins=path).flags(catalog)
+    assert {id_: flag.code for id_, flag in flags.items()} == {
+        "mail/send_mail": "new_tool_waits",
+        "mail/list_mails": "new_tool_waits",
+    }
+    # An approval is for one tool; what could not be read is kept.
+    approve_definitions(path, [SEND])
+    FirstUsePins(path).pin(catalog)
+    assert set(Trust(pins=path).flags(catalog)) == {"mail/list_mails"}
+    assert mail.with_suffix(".damaged").read_text() == "{"
+
+
+def test_what_a_server_names_is_bounded_and_new_tools_wait_beyond_it(tmp_path, monkeypatch):
+    """A server lists 110 new names after each change; another one is not affected."""
+    path = tmp_path / "pins.json"
+    monkeypatch.setattr("shortlist.trust.pins.MAX_SERVER_PINS", 500)
+    pins = FirstUsePins(path)
+    pins.pin([READ])
+    for reading in range(8):
+        listed = [Tool(f"tool_{reading}_{n}", "mail", "x" * 50) for n in range(110)]
+        pins.pin(listed)
+    new = Tool("write_file", "files", "Write a file.")
+    pins.pin([new])
+    assert len(Pins.read(path)) == 502
+    size = sum(file.stat().st_size for file in path.iterdir())
+    flags = Trust(pins=path).flags(Catalog([*listed, READ, new]))
+    assert set(flags) == {tool.id for tool in listed}
+    approve_definitions(path, listed[:1])
+    assert set(Trust(pins=path).flags(Catalog([*listed, READ]))) == {tool.id for tool in listed[1:]}
+    pins.pin([Tool("tool_9", "mail", "x")])
+    assert sum(file.stat().st_size for file in path.iterdir()) < size + 1_000
+
+
+def test_the_bytes_of_a_servers_definitions_are_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr("shortlist.trust.pins.MAX_SERVER_PIN_BYTES", 20_000)
+    tools = [Tool(f"tool_{n}", "mail", "y" * 5_000) for n in range(6)]
+    FirstUsePins(tmp_path / "pins.json").pin(tools)
+    assert list(Pins.read(tmp_path / "pins.json")) == [tool.id for tool in tools[:3]]
+
+
+def test_the_one_file_of_an_earlier_version_is_taken_over_once(tmp_path):
+    path = tmp_path / "pins.json"
+    Pins().pin([READ], age=3).approve([SEND]).save(path)
+    before = Pins.read(path)
+    FirstUsePins(path)
+    assert Pins.read(path) == before
+    assert len(list(path.iterdir())) == 2
+    assert [file.name for file in tmp_path.iterdir() if file.is_file()] == ["pins.json.lock"]
+    # An interrupted attempt is begun again.
+    path.rename(tmp_path / "pins.json.partial")
+    before.save(tmp_path / "pins.json.before")
+    FirstUsePins(path)
+    assert Pins.read(path) == before
+
+
+def test_an_earlier_file_that_cannot_be_read_gives_no_trust_and_ends_no_gateway(tmp_path):
+    path = tmp_path / "pins.json"
+    with path.open("wb") as file:
+        file.truncate(MAX_FILE_BYTES + 1)
+    FirstUsePins(path).pin([READ, SEND])
+    assert set(Trust(pins=path).flags(Catalog([READ, SEND]))) == {READ.id, SEND.id}
+    approve_definitions(path, [SEND])
+    new = Tool("list_mails", "mail", "List mails.")
+    FirstUsePins(path).pin([READ, SEND, new])
+    assert set(Trust(pins=path).flags(Catalog([READ, SEND, new]))) == {READ.id, new.id}
 
 
 def test_a_file_that_another_process_wrote_is_noticed_once(tmp_path):

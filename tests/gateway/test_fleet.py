@@ -13,7 +13,16 @@ from shortlist.errors import CatalogError
 from shortlist.gateway.config_watch import reload_on_change
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
-from shortlist.tests.gateway.fleets import call, fleet_of, noted, rough, running, text_of, until
+from shortlist.tests.gateway.fleets import (
+    BareCall,
+    call,
+    fleet_of,
+    noted,
+    rough,
+    running,
+    text_of,
+    until,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -144,11 +153,10 @@ async def test_a_server_known_by_its_description_is_found_and_started_by_a_call(
 
 async def test_a_tool_of_no_server_is_an_error(tmp_path):
     async with running(tmp_path, rough(tmp_path, "one")) as fleet:
-        tool = fleet.engine.catalog.get("one/echo")
         await fleet.reload([])
         assert len(fleet.engine.catalog) == 0
         with pytest.raises(CatalogError, match="no server 'one'"):
-            await fleet.call(tool, {})
+            await fleet.send(BareCall("one", "echo", {}))
 
 
 async def test_the_index_is_kept_so_that_a_start_encodes_nothing(tmp_path):

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from shortlist.cli.app import app
 from shortlist.errors import ConfigError
 from shortlist.gateway.connections.login import log_in
-from shortlist.gateway.connections.oauth import LoginStorage
-from shortlist.gateway.connections.server_spec import ServerSpec
+from shortlist.gateway.connections.oauth import InteractiveLogin, LoginStorage
+from shortlist.gateway.connections.server_spec import LoginSettings, ServerSpec
 from shortlist.gateway.upstream.server_connection import ServerState, UpstreamError
 
 from .fleets import call, running, text_of, until
@@ -155,6 +155,93 @@ async def test_the_secrets_of_a_server_go_to_no_other_host(kept, hosts):
     assert "key-123456" not in repr(other.requests)
     calls = [headers for _, path, headers, _ in server.requests if path == "/mcp"]
     assert {headers["x-api-key"] for headers in calls} == {"key-123456"}
+
+
+APPLICATION = LoginSettings(client_id="app-1", client_secret="app-secret-VALUE")
+
+
+async def test_the_secret_of_an_application_goes_to_no_second_authorization_server(kept, hosts):
+    server, other = hosts
+    await log_in(reached(server, login=APPLICATION), browser)
+    server.token, count = "another", len(server.requests)
+    leads_to(server, other)
+    with pytest.raises(ConfigError, match=f"was {server.base}/? at the last login and is") as error:
+        await log_in(reached(server, login=APPLICATION), browser)
+    assert other.base in str(error.value)
+    assert "auth logout one" in str(error.value)
+    assert {path for path in other.paths() if not path.startswith("/.well-known")} == set()
+    assert set(server.paths()[count:]) & {"/token", "/authorization"} == set()
+
+
+async def test_the_secret_of_an_application_is_not_in_a_message(kept, hosts):
+    server, _ = hosts
+    server.pages["/token"] = (401, {}, b"unknown client app-1 with app-secret-VALUE")
+    with pytest.raises(ConfigError, match="unknown client app-1 with \\*\\*\\*"):
+        await log_in(reached(server, login=APPLICATION), browser)
+
+
+METADATA_CHANGES = {
+    "a script as page": {"authorization_endpoint": "javascript:alert(1)//%1b[2J"},
+    "a file as page": {"authorization_endpoint": "file:///etc/passwd"},
+    "no addresses": {"token_endpoint": None, "authorization_endpoint": ["\x1b[2J"]},
+    "an issuer of another": {"issuer": "https://evil.example/\x1b[2J\u202e"},
+    "much": {"scopes_supported": ["x" * 1_000] * 5_000},
+    "odd support": {"client_id_metadata_document_supported": {"\x1b[2J": []}},
+}
+
+
+@pytest.mark.parametrize("change", METADATA_CHANGES)
+async def test_odd_metadata_opens_no_odd_page_and_fails_in_one_line(kept, hosts, change):
+    server, _ = hosts
+    page = (200, JSON, server.metadata(**METADATA_CHANGES[change]))
+    server.pages[METADATA] = server.pages["/.well-known/openid-configuration"] = page
+    pages = []
+
+    async def show(page: str) -> None:
+        pages.append(page)
+        raise ConfigError("nobody looks at it")
+
+    settings = LoginSettings(client_id="app-1", client_metadata_url="https://x.example/a.json")
+    with pytest.raises(ConfigError) as error:
+        await log_in(reached(server, login=settings), show)
+    assert all(page.startswith(f"{server.base}/") and len(page) < 20_000 for page in pages)
+    assert len(str(error.value)) < 2_000
+    assert not re.search("[\x00-\x1f\x7f-\x9f\u202e]", str(error.value))
+    assert "/token" not in server.paths()
+
+
+@pytest.mark.parametrize("endpoint", ["authorization_endpoint", "token_endpoint"])
+async def test_a_login_over_https_does_not_go_on_in_plain_text(kept, endpoint):
+    server, auth = "https://plans.example/mcp", "https://auth.example"
+    resource = {"resource": server, "authorization_servers": [auth]}
+    metadata = {
+        "issuer": auth,
+        "authorization_endpoint": f"{auth}/authorize",
+        "token_endpoint": f"{auth}/token",
+        endpoint: "http://auth.example/plain",
+    }
+    pages = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        path = request.url.path
+        if path.startswith(PROTECTED):
+            return httpx2.Response(200, json=resource)
+        if path.startswith(METADATA):
+            return httpx2.Response(200, json=metadata)
+        return httpx2.Response(401)
+
+    async def show(page: str) -> None:
+        pages.append(page)
+
+    spec = ServerSpec(name="one", transport="http", url=server, login=APPLICATION)
+    auth_flow = InteractiveLogin(
+        spec, LoginStorage(spec), "http://localhost:1/callback", show, None
+    )
+    transport = httpx2.MockTransport(answer)
+    async with httpx2.AsyncClient(transport=transport, auth=auth_flow) as client:
+        with pytest.raises(ConfigError, match=r"plain http at auth\.example"):
+            await client.post(server, json={})
+    assert pages == []
 
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x9b2J\u202e"

@@ -11,7 +11,7 @@ from shortlist.gateway.clients.client_import import merge_servers
 from shortlist.gateway.clients.known_clients import CLIENTS
 from shortlist.gateway.clients.server_entry import mcp_servers_entry, read_entry
 from shortlist.gateway.connections.masking import is_harmless, masked_entry
-from shortlist.gateway.connections.server_spec import ServerSpec, ToolFilter
+from shortlist.gateway.connections.server_spec import LoginSettings, ServerSpec, ToolFilter
 
 from .test_install import OF_CLIENT, put, run
 
@@ -104,6 +104,15 @@ SPECS = st.builds(
     transport=st.sampled_from(["http", "sse"]),
     url=st.sampled_from(["https://x.example/mcp", "http://localhost:1/sse?k=v"]),
     headers=st.dictionaries(st.sampled_from(["A", "B"]), WORDS),
+    login=st.builds(
+        LoginSettings,
+        client_id=WORDS,
+        client_secret=st.none() | WORDS,
+        scopes=st.just(()) | st.just(("a", "b:c")),
+        callback_port=st.none() | st.integers(1, 65_535),
+        redirect_uri=st.none() | st.just("http://127.0.0.1/back"),
+        client_metadata_url=st.none() | st.just("https://x.example/a.json"),
+    ),
 )
 
 
@@ -121,7 +130,8 @@ def test_masking():
                      "/home/ada/x", "ghp_0123456789abcdef", "postgres://u:p@h/db", "${KEY}"],
             "env": {"type": "SECRET", "command": "SECRET", "A": "${KEY}", "N": 5},
             "url": "https://u:SECRET@x.example:8080/mcp",
-            "oauth": {"clientSecret": "SECRET", "url": "SECRET"},
+            "oauth": {"clientId": "app-1", "clientSecret": "SECRET", "callbackPort": 3118,
+                      "scopes": ["repo"], "clientMetadataUrl": "https://x.example/a?k=SECRET"},
             "timeout": 5,
             "tools": ["a"],
         }
@@ -132,7 +142,8 @@ def test_masking():
                  "***", "${KEY}"],
         "env": {"type": "***", "command": "***", "A": "${KEY}", "N": "***"},
         "url": "https://x.example:8080/***",
-        "oauth": {"clientSecret": "***", "url": "***"},
+        "oauth": {"clientId": "app-1", "clientSecret": "***", "callbackPort": 3118,
+                  "scopes": ["repo"], "clientMetadataUrl": "https://x.example/***"},
         "timeout": 5,
         "tools": ["a"],
     }  # fmt: skip

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.gateway.connections.value_limit import MAX_MESSAGE_VALUES, ValueLimit
 from shortlist.gateway.upstream.server_connection import UpstreamError
+from shortlist.untrusted import MAX_MESSAGE_VALUES
+from shortlist.untrusted.json_bytes import ValueLimit
 
 from .fleets import call, rough, running, text_of
 from .test_http_answers import peak_bytes

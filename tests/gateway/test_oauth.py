@@ -19,6 +19,7 @@ from shortlist.gateway.upstream.fleet import Fleet
 from shortlist.gateway.upstream.server_connection import ServerState, UpstreamError
 from shortlist.gateway.upstream.start_cache import ListingCache
 
+from .fleets import call
 from .oauth_server import protected_server
 
 pytestmark = pytest.mark.anyio
@@ -79,7 +80,7 @@ async def called(fleet: Fleet) -> str:
     with anyio.fail_after(30):
         while "plans/secret_plans" not in fleet.engine.catalog:
             await anyio.sleep(0.02)
-        result = await fleet.call(fleet.engine.catalog.get("plans/secret_plans"), {})
+        result = await call(fleet, "plans/secret_plans")
     return result.content[0].text
 
 
@@ -101,7 +102,7 @@ async def test_without_a_login_a_server_waits_for_consent(tmp_path, kept):
 async def test_after_a_login_calls_go_through_and_ended_tokens_are_renewed(tmp_path, kept):
     async with protected_server() as (url, authorization):
         authorization.lifetime_s = 2
-        assert await log_in(plans(url), browser) == 1
+        assert (await log_in(plans(url), browser)).tool_count == 1
         assert authorization.logins == 1
         assert [service for service, _ in kept] == ["shortlist-oauth"]
         # In another process: nothing but the keyring is left of the login.
@@ -172,7 +173,13 @@ def test_the_commands(tmp_path, kept, monkeypatch):
     config.write_text(json.dumps({"mcpServers": servers}))
     told = CliRunner().invoke(app, ["auth", "status", "--config", str(config), "--json"])
     assert json.loads(told.stdout) == [
-        {"server": "plans", "logged_in": False, "renewed": False, "expires_at": None}
+        {
+            "server": "plans",
+            "logged_in": False,
+            "renewed": False,
+            "expires_at": None,
+            "client": None,
+        }
     ]
     login = {"tokens": {"access_token": "a", "refresh_token": "r"}, "expires_at": time.time()}
     kept["shortlist-oauth", "plans http://127.0.0.1:1/mcp"] = json.dumps(login)

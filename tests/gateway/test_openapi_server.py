@@ -88,7 +88,8 @@ async def test_a_call_is_the_request_of_the_document(tmp_path, service):
     assert headers["content-type"] == "application/json"
     assert headers["x-request-id"] == "r-1"
     assert headers["cookie"] == "session=s%201%3Badmin=1"
-    assert headers["authorization"] == f"Bearer {SECRET}"
+    assert headers["authorization"] == "***"
+    assert SECRET not in text_of(made)
     assert headers["x-tenant"] == "acme"
     assert headers["user-agent"].startswith("shortlist/")
 
@@ -153,10 +154,31 @@ async def test_a_redirect_to_another_host_is_refused(tmp_path, service, other_ho
         assert await seen(other_host) == []
         followed = await call(fleet, "billing/moved")
         assert followed.structured_content["path"] == "/v1/echo/moved"
-        assert followed.structured_content["headers"]["authorization"] == f"Bearer {SECRET}"
+        assert followed.structured_content["headers"]["authorization"] == "***"
         assert "cookie" not in followed.structured_content["headers"]
         endless = await call(fleet, "billing/loop")
         assert text_of(endless) == "the server redirects more than 5 times"
+
+
+async def test_no_address_replaces_the_configured_credentials(tmp_path, service):
+    """Neither the document's nor a redirect's: user information in an address is a credential."""
+    address = service.replace("http://", "http://mallory:pw@")
+    document = tmp_path / "billing.yaml"
+    document.write_text(DOCUMENT.read_text().replace("url: /v2", f'url: "{address}/v2"'))
+    async with running(tmp_path, billing(service, document)) as fleet:
+        assert "billing/own" not in fleet.engine.catalog
+        (problem,) = [one for one in fleet.problems()["billing"] if "'own' is left out" in one]
+        assert "user information" in problem
+        refused = await call(fleet, "billing/as_mallory")
+        assert refused.is_error
+        assert "the address has user information" in text_of(refused)
+
+
+async def test_user_information_of_the_configuration_is_a_credential(tmp_path, service):
+    url = service.replace("http://", "http://ada:pass-word-1@")
+    async with running(tmp_path, billing(service, url=url, headers={})) as fleet:
+        sent = (await call(fleet, "billing/delete_invoices", id="a")).structured_content
+    assert sent["headers"]["authorization"] == "***"
 
 
 async def test_answers_are_bounded_once_decoded(tmp_path, service):
@@ -176,19 +198,30 @@ async def test_an_odd_answer_costs_other_calls_no_time(tmp_path, service):
     specs = billing(service), rough(tmp_path, "good")
     async with running(tmp_path, *specs) as fleet:
         await call(fleet, "good/echo")
-        answers, longest = {}, 0.0
+        answers, longest = {}, {"": 0.0}
 
         async def ask(name):
-            answers[name] = text_of(await call(fleet, f"billing/{name}"))
+            answers[name] = "" if not name else text_of(await call(fleet, f"billing/{name}"))
 
-        for name in ("bomb", "bomb_twice", "odd_charset"):
+        async def measure(name):
+            start = time.perf_counter()
+            await call(fleet, "good/echo")
+            longest[name] = max(longest.get(name, 0.0), time.perf_counter() - start)
+
+        for _ in range(20):
+            await measure("")
+        for name in (
+            *("bomb", "bomb_twice", "odd_charset"),
+            *("semicolons", "halves", "broken_utf16"),
+        ):
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, name)
                 while name not in answers:
-                    start = time.perf_counter()
-                    await call(fleet, "good/echo")
-                    longest = max(longest, time.perf_counter() - start)
-        assert longest < 1.0
+                    await measure(name)
+        assert max(longest.values()) < 0.3 + 5 * longest[""], longest
+        assert answers["semicolons"] == "a text"
+        assert "more than 500,000 damaged characters" in answers["halves"]
+        assert "more than 500,000 damaged characters" in answers["broken_utf16"]
         assert "more than one content coding" in answers["bomb_twice"]
         assert answers["odd_charset"].startswith("a-b9")
 
@@ -232,6 +265,28 @@ async def test_a_host_that_is_gone_is_an_error_that_says_whether_anything_was_se
             assert "effect" not in text_of(failed)
             server.start()
             assert not (await call(fleet, "billing/list_invoices")).is_error
+
+
+async def test_a_request_without_an_answer_may_have_had_an_effect_unless_it_reads(tmp_path):
+    async def close(stream):
+        async with stream:
+            await stream.receive()
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    address = f"http://127.0.0.1:{listener.extra(anyio.abc.SocketAttribute.local_port)}"
+    async with (
+        listener,
+        running(tmp_path, billing(address)) as fleet,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(listener.serve, close)
+        read = await call(fleet, "billing/list_invoices")
+        assert read.is_error
+        assert "try again, or use another tool" in text_of(read)
+        given = {"id_in_path": "7", "amount": 9.5}
+        with pytest.raises(UpstreamError, match="not known whether the call had an effect"):
+            await call(fleet, "billing/create_invoice", **given)
+        group.cancel_scope.cancel()
 
 
 async def test_content_of_other_types(tmp_path, service):
@@ -357,8 +412,8 @@ async def test_a_query_of_the_address_is_sent_with_every_request(tmp_path, servi
     async with running(tmp_path, spec) as fleet:
         sent = (await call(fleet, "billing/delete_invoices", id="a")).structured_content
         own = (await call(fleet, "billing/own")).structured_content
-    assert (sent["path"], sent["query"]) == ("/v1/echo/customers/a/invoices", "key=k-12345")
-    assert (own["path"], own["query"]) == ("/v2/echo/own", "key=k-12345")
+    assert (sent["path"], sent["query"]) == ("/v1/echo/customers/a/invoices", "key=***")
+    assert (own["path"], own["query"]) == ("/v2/echo/own", "key=***")
 
 
 async def test_a_document_that_cannot_be_read_is_its_servers_problem_only(tmp_path, service):
@@ -381,7 +436,7 @@ def test_doctor_knows_it(tmp_path, service, monkeypatch):
     path.write_text(json.dumps({"mcpServers": {"billing": mcp_servers_entry(billing(service))}}))
     answer = CliRunner().invoke(app, ["doctor", "--config", str(path), "--json"])
     (server,) = json.loads(answer.stdout)["servers"]
-    assert (server["name"], server["status"], server["tools"]) == ("billing", "warn", 17)
+    assert (server["name"], server["status"], server["tools"]) == ("billing", "warn", 21)
     assert any("'upload' is left out" in problem for problem in server["problems"])
     assert SECRET not in answer.output
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from shortlist.gateway.upstream.caller import TimeLimit
+from shortlist.gateway.upstream.call import TimeLimit
 
 pytestmark = pytest.mark.anyio
 

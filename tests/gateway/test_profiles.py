@@ -7,10 +7,12 @@ import json
 import mcp.types as types
 import pytest
 from mcp import Client
+from mcp.client.extension import advertise
 
 from shortlist.errors import ConfigError
 from shortlist.gateway.profiles.gateway_settings import GatewaySettings
 from shortlist.gateway.profiles.profile import PROFILE_WITHOUT_TOOLS, ClientProfiles, Profile
+from shortlist.gateway.upstream.listed_tools import UI_EXTENSION
 
 from .fake_servers import (
     DESTROY,
@@ -23,6 +25,9 @@ from .fake_servers import (
     tool,
     wait_for_votes,
 )
+
+#: A client that shows the user interfaces of tools.
+APPS = {"extensions": [advertise(UI_EXTENSION)]}
 
 pytestmark = pytest.mark.anyio
 
@@ -296,7 +301,7 @@ async def test_tools_with_an_interface_are_shown_directly_with_their_meta(tmp_pa
     public_meta = {"ui": {"resourceUri": "ui://board/view"}}
     long = "show_" + "very_" * 20 + "board"
     board = FakeServer("board", [tool("show_board", meta=meta), tool(long, meta=meta)])
-    async with gateway_of(tmp_path, board, files()) as (client, _):
+    async with gateway_of(tmp_path, board, files(), client=APPS) as (client, _):
         shown = (await client.list_tools()).tools[5:]
         assert [one.meta for one in shown] == [public_meta, public_meta]
         assert shown[0].name == "board__show_board"
@@ -306,10 +311,22 @@ async def test_tools_with_an_interface_are_shown_directly_with_their_meta(tmp_pa
             assert not (await client.call_tool(one.name, {})).is_error
             assert not (await called(client, one.name)).is_error
     # Another run gives the same names.
-    async with gateway_of(tmp_path, board, files()) as (client, _):
+    async with gateway_of(tmp_path, board, files(), client=APPS) as (client, _):
         assert [one.name for one in (await client.list_tools()).tools[5:]] == [
             one.name for one in shown
         ]
+
+
+@pytest.mark.parametrize(
+    ("client", "on", "shown"), [(APPS, True, 1), (APPS, False, 0), ({}, True, 0)]
+)
+async def test_only_a_client_that_shows_interfaces_gets_their_tools(tmp_path, client, on, shown):
+    meta = {"ui": {"resourceUri": "ui://view"}}
+    board = FakeServer("board", [tool("show_board", meta=meta)])
+    profile = Profile(pass_through=0.0, ui_tools=on)
+    async with gateway_of(tmp_path, board, profile=profile, client=client) as (connected, _):
+        assert len((await connected.list_tools()).tools[5:]) == shown
+        assert "board/show_board" in await found_by(connected, "show the board")
 
 
 async def test_a_tool_may_allow_longer_results(tmp_path):

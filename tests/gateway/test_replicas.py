@@ -20,10 +20,11 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
-from shortlist import Engine, Tool
+from shortlist import Catalog, Engine, Tool
+from shortlist.gateway.upstream.first_use import FirstUsePins
 from shortlist.retrieval.postgres.database import Database, single_connection
 from shortlist.retrieval.postgres.stored_texts import StoredTexts
-from shortlist.trust import Pins, change_pins
+from shortlist.trust import Pins, Trust, change_pins
 
 from .fake_servers import text_of
 from .real.gateway_process import Served, Setup, over_http
@@ -93,7 +94,7 @@ class Replicas:
         return served
 
     def pins(self, name: str) -> Path:
-        """The file of pins of a replica."""
+        """The folder of pins of a replica."""
         [path] = (self.folder / name / "s").rglob("pins/*.json")
         return path
 
@@ -249,7 +250,8 @@ async def test_a_replica_without_files_has_the_pins_of_the_others(replicas: Repl
         assert "quarantined" in await talking.run("desk/close_desk")
     # The file of the second replica has the pin that the first one wrote.
     approved = replicas.pins("second")
-    assert "Close the desk for today" in approved.read_text(encoding="utf-8")
+    [file] = approved.iterdir()
+    assert "Close the desk for today" in file.read_text(encoding="utf-8")
     new = Tool("close_desk", "desk", "Close the desk and sell it", {"type": "object"})
     change_pins(approved, lambda pins: pins.approve([new]))
     for place, address in enumerate(addresses):
@@ -277,14 +279,41 @@ async def test_a_gateway_shows_the_tools_of_its_own_servers(
             assert set(both.catalog.servers) == {"desk", "elsewhere"}
 
 
+def test_the_shared_pins_of_an_earlier_version_are_taken_over(
+    postgres_dsn: str, tmp_path: Path
+) -> None:
+    texts = StoredTexts(Database(postgres_dsn, "desk"))
+    send, read = Tool("send", "mail", "Send."), Tool("read", "files", "Read.")
+    earlier = Pins().pin([read]).approve([send])
+    texts.change("pins", "", lambda _: earlier.to_text())
+    replicas = [FirstUsePins(tmp_path / name, texts) for name in ("one", "two")]
+    assert set(texts.read_all("pins")) == {"mail", "files"}
+    replicas[0].pin([Tool("list", "mail", "List."), Tool("send", "mail", "Changed.")])
+    assert replicas[1].has_changed()
+    replicas[1].pin(())
+    for replica in replicas:
+        pins = Pins.read(replica.path)
+        assert pins.approves(send)
+        assert {tool_id: pins.age(tool_id) for tool_id in pins} == {
+            "files/read": 1,
+            "mail/list": 3,
+            "mail/send": 2,
+        }
+    # A damaged text waits for approval; the other server's pins stay.
+    texts.change("pins", "mail", lambda _: "{")
+    fresh = FirstUsePins(tmp_path / "three", texts)
+    fresh.pin([send, read])
+    assert set(Trust(pins=fresh.path).flags(Catalog([send, read]))) == {send.id}
+
+
 def test_texts_end_and_belong_to_one_tenant(postgres_dsn: str) -> None:
     texts = StoredTexts(Database(postgres_dsn, "first"))
     texts.change("pins", "", lambda _: "one")
     assert texts.read("pins", "") == "one"
     assert StoredTexts(Database(postgres_dsn, "second")).read("pins", "") is None
-    stamp = texts.stamp("pins", "")
+    stamp = texts.stamp("pins")
     texts.change("pins", "", lambda text: f"{text} two")
-    assert texts.stamp("pins", "") != stamp
+    assert texts.stamp("pins") != stamp
     with pytest.raises(ZeroDivisionError):
         texts.change("pins", "", lambda _: str(1 / 0))
     assert texts.read("pins", "") == "one two"
@@ -296,4 +325,4 @@ def test_texts_end_and_belong_to_one_tenant(postgres_dsn: str) -> None:
     texts.change("session", "a", lambda text: (seen.append(text), "new")[1], kept_s=60)
     assert seen == [None]
     texts.change("session", "a", lambda _: None)
-    assert texts.stamp("session", "a") == ""
+    assert texts.stamp("session") == ""

@@ -46,7 +46,7 @@ async def test_a_client_starts_it_and_calls_through(tmp_path):
         given = {"name": "sums/add_numbers", "arguments": {"first": 20, "second": 22}}
         assert (await client.call_tool("call_tool", given)).structured_content == {"result": 42}
     assert list((tmp_path / "c" / "shortlist" / "manifests").glob("*.json"))
-    (pins,) = (tmp_path / "s" / "shortlist" / "pins").glob("mcp-*.json")
+    (pins,) = (tmp_path / "s" / "shortlist" / "pins").glob("mcp-*.json/*.json")
     assert "sums/add_numbers" in json.loads(pins.read_text())["tools"]
     assert (tmp_path / "s" / "shortlist" / "logs" / "sums.log").exists()
     rows = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]

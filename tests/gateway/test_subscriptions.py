@@ -12,6 +12,7 @@ from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.relay import subscriptions
 
 from .fake_servers import FakeServer, fleet_of, tool
+from .fleets import BareCall
 from .talking import (
     SERVER,
     Heard,
@@ -166,10 +167,10 @@ async def test_a_subscription_lets_calls_of_a_failing_server_through(tmp_path):
         # As after three failures in a row.
         upstream._failures = 3
         async with anyio.create_task_group() as group:
-            group.start_soon(lambda: upstream.request(forever, lasting=True))
+            group.start_soon(lambda: upstream.follow(forever))
             await until(lambda: upstream._request_count == 1)
             with anyio.fail_after(5):
-                await upstream.call("echo", {})
+                await upstream.send(BareCall("one", "echo", {}))
             group.cancel_scope.cancel()
 
 

@@ -61,7 +61,7 @@ def admit() -> Callable[..., Admission]:
 
 @cache
 def _index() -> Index:
-    return Engine.from_tools(small_catalog(), tiers=["lexical"])._index
+    return Engine.from_tools(small_catalog(), tiers=["lexical"])._version.index
 
 
 def admission_of(*rules: Rule, state: State | None = None, allowed: Any = None) -> Admission:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from shortlist import Catalog, Engine, Gate, Rule, State, Tool
 from shortlist.gating import annotation
-from shortlist.indexing.build import Build
+from shortlist.indexing.memory_build import MemoryBuild
 
 from ..engine.conftest import cheap_models
 
@@ -46,14 +46,14 @@ class HeldBuilds:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.go = threading.Event()
         self.go.set()
-        encode_some: Callable[..., Any] = Build.encode_some
+        encode_some: Callable[..., Any] = MemoryBuild.encode_some
 
-        def held(build: Build, progress: Any = None) -> Any:
+        def held(build: MemoryBuild, progress: Any = None) -> Any:
             if threading.current_thread().name == "shortlist-build":
                 assert self.go.wait(60)
             return encode_some(build, progress)
 
-        monkeypatch.setattr(Build, "encode_some", held)
+        monkeypatch.setattr(MemoryBuild, "encode_some", held)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_each_request_follows_the_newest_decision(
                     assert view.check(tool_id).status != "passed"
             assert {tool.id for tool in view.catalog} <= {tool.id for tool in newest}
             # Who was found before the update and is still permitted is found during it.
-            if engine._index.dense is not None:
+            if engine._version.index.dense is not None:
                 still = {tool.id for tool in view.tools()}
                 assert set(view.search(QUERY, tier="embed", k=30).ids) == still
     finally:
@@ -114,11 +114,11 @@ def test_each_request_follows_the_newest_decision(
 
 def test_what_changes_no_text_builds_nothing(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine.from_tools(tools_of({0: 0, 1: 1}), encoder="other")
-    built = engine._index.lexical
-    monkeypatch.setattr(Build, "index", lambda build: pytest.fail("a build"))
+    built = engine._version.index.lexical
+    monkeypatch.setattr(MemoryBuild, "index", lambda build: pytest.fail("a build"))
     engine.replace(list(reversed(list(engine.catalog))))
     engine.replace(engine.catalog, quarantined={"files/copy_00": "wait"})
-    assert engine._index.lexical is built
+    assert engine._version.index.lexical is built
     assert [tool.id for tool in engine.catalog] == ["files/copy_01", "files/copy_00"]
     assert engine.view().refusal("files/copy_00").kind == "quarantined"
 

@@ -83,7 +83,7 @@ def test_the_operator_sees_clients_work_and_approves(tmp_path: Path) -> None:
         assert page.post("approve", approved).json()["quarantined"] == []
         found = page.answer("search", query="read a note", profile="reader")["tiers"][0]
         assert found["hits"][0]["id"] == "notes/read_note"
-        [pins] = (tmp_path / "s" / "shortlist" / "pins").glob("mcp-*.json")
+        [pins] = (tmp_path / "s" / "shortlist" / "pins").glob("mcp-*.json/*.json")
         assert json.loads(pins.read_text())["tools"]["notes/read_note"]["approved"] is True
 
 

@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -325,8 +326,8 @@ class _Decider:
 
 def _deciding(engine: Engine, decider: _Decider) -> Engine:
     """An engine over the same index with another decision."""
-    made = Engine(engine._builder, engine._builder.begin(engine.catalog, engine._index))
-    made._decider = decider
+    made = Engine(engine._builder, engine._builder.begin(engine.catalog, engine._version.index))
+    made._version = replace(made._version, decider=decider)
     return made
 
 

@@ -116,12 +116,13 @@ def cases(table: Iterable[Right | Wrong]) -> list[Any]:
 GATEWAYS = [pytest.param("small"), pytest.param("every", marks=pytest.mark.long)]
 
 
-def test_there_are_thirty_of_each_and_the_page_counts_them() -> None:
+def test_there_are_thirty_of_each_and_the_record_counts_them() -> None:
     assert len(RIGHT) >= 30
     assert len(WRONG) >= 30
-    page = (Path(shortlist.__file__).parent / "docs" / "code-mode.md").read_text(encoding="utf-8")
-    assert f"| {len(RIGHT)} scripts over six real servers" in page
-    assert f"| {len(WRONG)} wrong or hostile scripts" in page
+    record = Path(shortlist.__file__).parent / "docs" / "adr" / "0021-code-mode.md"
+    text = record.read_text(encoding="utf-8")
+    assert f"| {len(RIGHT)} scripts over six real servers" in text
+    assert f"| {len(WRONG)} wrong or hostile scripts" in text
 
 
 @pytest.mark.parametrize(("script", "gateway"), cases(RIGHT))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from time import monotonic
 
-from .connection_errors import FloodError
-
 _COUNTING_PERIOD_S = 60.0
+
+
+class FloodError(Exception):
+    """A server sent too much that answers no request. The connection ends."""
 
 
 class FloodLimit:

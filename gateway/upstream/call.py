@@ -1,25 +1,26 @@
-"""A client's request in work at a server.
+"""A client's call of a server: who asks, what is asked, and when it ends.
 
-It receives the server's messages and questions, within a time limit.
+Every request that a server gets for a client is a `Call`: of a tool, a resource, a prompt, a
+completion or a vote. `ServerRequests.send` checks it once more and sends it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
 from types import TracebackType
-from typing import Any, Protocol, Self, get_args
+from typing import Any, Generic, Protocol, Self, TypeVar, get_args
 
 import anyio
 import mcp.types as types
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
-from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.message import ServerMessageMetadata
 from mcp.types import LOG_LEVEL_META_KEY
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from .shown_questions import unreadable_reason
 
@@ -62,35 +63,22 @@ class QuestionChannel(Protocol):
         """The client's answer."""
 
 
-def _refuse_unchecked() -> None:
-    raise RuntimeError("a request of a client needs a check before it is sent to a server")
-
-
 class Caller:
-    """A client's request that a server works on.
+    """The sender of a client's request. It gets the messages and questions of servers.
 
     Args:
         context: context of the request.
         client: the session that it belongs to.
-        check_before_sending: raises the error of a request that may not be sent. It is called each
-            time that the request is sent, after all waiting. Without it, nothing can be sent.
 
     Attributes:
-        check_before_sending: the argument of this name.
         question_channel: asks a client of the newer protocol, which gets no requests; None for
             other clients.
         time_limit: time limit of the request at the server. It pauses during questions.
     """
 
-    def __init__(
-        self,
-        context: RequestContext,
-        client: CallingClient,
-        check_before_sending: Callable[[], None] = _refuse_unchecked,
-    ) -> None:
+    def __init__(self, context: RequestContext, client: CallingClient) -> None:
         self.context = context
         self.client = client
-        self.check_before_sending = check_before_sending
         self.question_channel: QuestionChannel | None = None
         self.time_limit: TimeLimit | None = None
         self._send_lock = anyio.Lock()
@@ -178,6 +166,65 @@ class Caller:
                 return
 
 
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class Call(ABC, Generic[Answer]):
+    """One request of a client to one server, from its arrival until its answer.
+
+    Args:
+        caller: who asks, and how the client is asked back.
+        server: name of the server; empty until the call's name is resolved.
+
+    Attributes:
+        caller, server: the arguments.
+        answer_type: reads the server's answer, which can also be a question to the client.
+        operation: what the server is asked for, without arguments, such as the id of a tool.
+        subject: the operation with its arguments. A client that repeats a request with its answers
+            must ask for the same one.
+        timeout_s: seconds without progress until it ends; the server's own limit when None.
+        reads_only: whether it changes nothing. Then it is sent again once if the connection is
+            lost.
+        was_sent: whether the server got it.
+    """
+
+    answer_type: TypeAdapter[Any]
+
+    def __init__(self, caller: Caller, server: str = "") -> None:
+        self.caller = caller
+        self.server = server
+        self.operation = self.subject = ""
+        self.timeout_s: float | None = None
+        self.reads_only = False
+        self.was_sent = False
+
+    @property
+    def may_have_had_effect(self) -> bool:
+        """Whether a call without an answer may have changed something: nobody knows."""
+        return self.was_sent and not self.reads_only
+
+    @abstractmethod
+    def check_before_sending(self) -> None:
+        """Check again that it may be sent, as of now.
+
+        It is called before each sending, after all waiting.
+
+        Raises:
+            ShortlistError: it may not be sent any more.
+        """
+
+    @abstractmethod
+    def request(
+        self, answers: types.InputResponses | None, state: str | None
+    ) -> types.ClientRequest:
+        """The request for the server. It is called directly after `check_before_sending`.
+
+        Args:
+            answers: the client's answers to the questions in the server's last result.
+            state: the server's state from that result.
+        """
+
+
 def unsupported_reason(
     question: ServerQuestion, capabilities: types.ClientCapabilities | None
 ) -> str | None:
@@ -257,22 +304,6 @@ class TimeLimit:
         """Restart the time limit."""
         if not self._running_pauses:
             self._scope.deadline = min(anyio.current_time() + self._seconds, self._last_deadline)
-
-    def with_progress(self, callback: ProgressFnT | None) -> ProgressFnT:
-        """A progress callback that restarts the time limit.
-
-        Args:
-            callback: also called with the progress.
-        """
-
-        async def report_progress(
-            progress: float, total: float | None, message: str | None
-        ) -> None:
-            self.extend()
-            if callback is not None:
-                await callback(progress, total, message)
-
-        return report_progress
 
     @contextmanager
     def paused(self) -> Iterator[None]:

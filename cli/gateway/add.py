@@ -1,0 +1,50 @@
+"""`shortlist add`: look a server up in a registry, and write its entry."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...errors import ConfigError
+from ..console import note, visible
+
+
+def add(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="Name in the registry, as io.github.owner/weather."),
+    ],
+    registry: Annotated[
+        str,
+        typer.Option("--registry", metavar="URL", help="A registry with the official one's API."),
+    ],
+    config: Annotated[
+        Path, typer.Option("--config", metavar="FILE", help="The gateway's file with MCP servers.")
+    ] = Path("mcp.json"),
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
+) -> None:
+    """Add a server to the gateway's file, as a registry describes it.
+
+    The command shows the entry, with the program that it starts, and asks. A running gateway uses
+    the file at once.
+    """
+    from ...gateway.clients.config_file import ConfigFile
+    from ...gateway.clients.registry_entry import entry_of, find_registered
+
+    server = find_registered(registry, name)
+    made = entry_of(server)
+    file = ConfigFile.read(config, may_be_missing=True)
+    if made.name in (file.values.get("mcpServers") or {}):
+        raise ConfigError(f"{config}: has a server {made.name!r:.100} already; rename it there")
+    data = file.with_servers(("mcpServers",), (), {made.name: made.entry})
+    typer.echo(f"{visible(server.name)} {visible(server.version)}")
+    typer.echo(visible(json.dumps({made.name: made.entry}, indent=2, ensure_ascii=False)))
+    if not yes:
+        typer.confirm(f"Add this to {config}?", abort=True)
+    file.replace(data)
+    typer.echo(f"{config}: added {visible(made.name)}")
+    if made.variables:
+        note(f"set {', '.join(made.variables)}, or store them with: shortlist secret set NAME")
