@@ -12,6 +12,7 @@ from ..catalog import Tool
 from ..catalog.pattern import Pattern
 from ..catalog.python_function import is_async_function
 from ..errors import ConfigError, RequestError
+from ..view import View
 
 #: `allow`: call it. `ask`: ask a person first. `deny`: do not call it.
 Decision = Literal["allow", "ask", "deny"]
@@ -164,6 +165,21 @@ def deciding_grant(tool: Tool, grants: tuple[Grant, ...], call_count: int) -> Gr
             used_up = grant.count is not None and call_count >= grant.count
             return Grant(grant.tools, "ask") if used_up else grant
     return Grant(tool.id, "ask" if is_destructive(tool) else "allow")
+
+
+def always_needs_approval(view: View, tool: Tool, grants: tuple[Grant, ...]) -> bool:
+    """Whether every call of a tool by a script needs a person's approval.
+
+    Args:
+        view: the tools that may be used now, with the rules.
+        tool: one of them.
+        grants: grants of the script, in order.
+    """
+    grant = deciding_grant(tool, grants, 0)
+    rules = view.admission.call_rules(tool.id)
+    return grant.decision == "ask" or (
+        grant.decision == "allow" and any(rule.approval and not rule.when for rule in rules)
+    )
 
 
 def _check_glob(label: str, glob: str) -> None:

@@ -251,6 +251,7 @@ def code_tools(
     """
     from ..codemode import MontySandbox, Stubs, ToolNames, run_code
     from ..codemode.description import run_code_description
+    from ..codemode.grants import always_needs_approval
 
     MontySandbox()  # raises where the extra is missing
     by_name = _tools_by_name(tools)
@@ -273,7 +274,11 @@ def code_tools(
             return "The query is empty: say what the functions are needed for."
         view = session_of(runtime).view()
         functions = [view.catalog.get(tool_id) for tool_id in view.search(query, k=k).ids]
-        return Stubs(functions, ToolNames(view.catalog)).for_model() or "No function fits."
+        asking_ids = [
+            tool.id for tool in functions if always_needs_approval(view, tool, options["grants"])
+        ]
+        stubs = Stubs(functions, ToolNames(view.catalog), asking_ids=asking_ids)
+        return stubs.for_model() or "No function fits."
 
     async def arun_code(code: str, runtime: ToolRuntime[Any, Any]) -> str:
         async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:

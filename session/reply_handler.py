@@ -38,6 +38,9 @@ _LISTED_NAMES = 20
 _FAILED_MESSAGE = (
     "The tool failed and gave no message. Try other arguments or another tool, or tell the user."
 )
+_NO_FUNCTION_MESSAGE = (
+    "The program has no function for this tool: use another tool, or tell the user."
+)
 _UNKNOWN_OUTCOME_MESSAGE = (
     "The program stopped while this call ran: it may have happened. Find out before you call it "
     "again, or tell the user."
@@ -427,7 +430,10 @@ class ReplyHandler:
         tool, arguments = passed.tool, dict(passed.verdict.arguments)
         if not isinstance(self._run, Mapping):
             return self._run(tool, arguments)
-        return call_function(_function_of(self._run, tool), arguments)
+        function = _function_of(self._run, tool)
+        if function is None:
+            raise ToolCallError(_NO_FUNCTION_MESSAGE)
+        return call_function(function, arguments)
 
     def _may_run(self, passed: PassedCall) -> bool:
         """Whether the call is still permitted: other calls of the batch may have taken long."""
