@@ -20,7 +20,7 @@ from ..text import identifiers_as_words, lower_words, query_terms, search_terms
 _NAME_MARK = "\n"
 # A query spells a name out if it has all terms of the name, at least two, and if these and the
 # server's are two thirds of its terms. Of 0.4 to 0.75 this share alone cost no query of the
-# development sets in `hybrid` and `embed` (ADR 30). Longer queries are no commands.
+# development sets in `hybrid` and `embed` (ADR 33). Longer queries are no commands.
 _MIN_NAME_TERMS, _MIN_COVERED_SHARE, _MAX_COMMAND_TERMS = 2, 0.66, 12
 # Share of a name's words in the query in the same form: "which contexts have we saved for project
 # atlas?" does not spell `save_project_context` out.

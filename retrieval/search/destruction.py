@@ -15,7 +15,7 @@ from ..id_lookup import terms_of_name
 from ..query import Ranking
 
 # A tool takes the place of one that destroys if its score is at least this share of the best. With
-# 0.9, no query of the development sets lost its tool in `hybrid` (ADR 30).
+# 0.9, no query of the development sets lost its tool in `hybrid` (ADR 33).
 _MIN_SCORE_SHARE = 0.9
 # Verbs of names. An annotation says no more than that something is changed.
 _DESTRUCTIVE_VERBS = (

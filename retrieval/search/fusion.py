@@ -79,7 +79,7 @@ class LinearFusion:
         weights: stage name to its weight; 1 when absent. By default one point of BM25 counts as
             much as 0.006 of cosine, and up to 0.015 if the best row by words has all terms of the
             query. If it has half of them, it also stays among the first five. These numbers were
-            chosen on development sets of queries for real servers (ADR 30).
+            chosen on development sets of queries for real servers (ADR 33).
 
     Attributes:
         reads_coverage: whether it reads `Ranking.best_covers`.
