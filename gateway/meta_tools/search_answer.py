@@ -10,7 +10,7 @@ from typing import Any
 from ...catalog import Tool
 from ...errors import RequestError
 from ...loaders.levels import Level, compact_signature, definition_text, signature
-from ...loaders.summaries import Summaries, shared_summaries
+from ...loaders.summaries import Summaries, no_tool_text, shared_summaries
 from ...retrieval import Hit, Selection
 from ...session.conversation_search import search_intents
 from ...text import lower_words, search_terms
@@ -33,7 +33,6 @@ _MAX_UNMATCHED_WORDS = 8
 #: Time limit of a search in milliseconds, a hundred times what it takes on an idle machine. Where
 #: the encoder takes longer, the tier `fast` answers.
 SEARCH_BUDGET_MS = 500.0
-_NO_TOOL_NOTE = "No tool fits: answer without a tool, or search again in other words."
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +137,15 @@ def search_content(view: View, parts: Sequence[RequestPart], detail: str | None)
     notes: list[str] = []
     for number, part in enumerate(parts, 1):
         label = {"part": number} if len(parts) > 1 else {}
-        near_ids = _near_ids(
-            part.hits, _MAX_NEAR_HITS if len(parts) == 1 else _MAX_NEAR_HITS_OF_PART
-        )
+        near = near_ids(part.hits, _MAX_NEAR_HITS if len(parts) == 1 else _MAX_NEAR_HITS_OF_PART)
         for hit in part.hits:
-            level = level_shown or (Level.SIGNATURE if hit.id in near_ids else Level.ARGUMENTS)
+            level = level_shown or (Level.SIGNATURE if hit.id in near else Level.ARGUMENTS)
             fields = tool_fields(hit.tool, level, summaries, is_short=detail is None)
             rows.append({"name": hit.id, **label, **fields})
         if not part.selection.hits:
-            notes.append(f"No tool fits: {part.query}" if len(parts) > 1 else _NO_TOOL_NOTE)
+            nearest = [hit.tool for hit in part.selection.nearest]
+            query = part.query if len(parts) > 1 else None
+            notes.append(no_tool_text(nearest, summaries, query))
         if part.hits and (unmatched := unmatched_words(part.query, part.hits)):
             notes.append(f"No tool above has these words: {', '.join(unmatched)}.")
     notes += _other_tools(view, parts)
@@ -227,7 +226,7 @@ def _short_arguments(tool: Tool) -> str:
     return text if len(text) <= _MAX_ARGUMENT_CHARS else ""
 
 
-def _near_ids(hits: Sequence[Hit], max_hits: int) -> frozenset[str]:
+def near_ids(hits: Sequence[Hit], max_hits: int) -> frozenset[str]:
     """Ids of those of the first `max_hits` hits whose scores are near the best one."""
     limit = _NEAR_SCORE_SHARE * max((hit.score for hit in hits), default=0.0)
     return frozenset(hit.id for hit in hits[:max_hits] if hit is hits[0] or hit.score >= limit)
@@ -277,8 +276,8 @@ def _fitting_server(hits: Sequence[Hit]) -> str:
     if not hits:
         return ""
     server = hits[0].tool.server
-    near_ids = _near_ids(hits, _MAX_NEAR_HITS)
-    near_servers = {hit.tool.server for hit in hits if hit.id in near_ids}
+    near = near_ids(hits, _MAX_NEAR_HITS)
+    near_servers = {hit.tool.server for hit in hits if hit.id in near}
     hit_count = sum(hit.tool.server == server for hit in hits)
     return (server or "") if len(near_servers) == 1 or 2 * hit_count > len(hits) else ""
 
