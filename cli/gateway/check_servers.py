@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...errors import ConfigError, EventError
+from ...errors import ConfigError, EventError, install_command
 from ..console import counted, note, plain_table, show
 from ..trust import change_lines
 from .configured_servers import logs_silenced, read_gateway_files, unstarted_fleet
@@ -317,8 +317,8 @@ def show_servers(report: ServersReport) -> None:
     if report.other_language_queries:
         advice = (
             f"recorded queries that are not English: {report.other_language_queries:,}. The "
-            "encoder `multilingual` finds more tools for them: pip install "
-            "'shortlist[multilingual]', and set engine.encoder to \"multilingual\""
+            "encoder `multilingual` finds more tools for them: "
+            f'{install_command("multilingual")}, and set engine.encoder to "multilingual"'
         )
         parts.append(Text(advice, style="cyan"))
     for grants in report.script_grants:
