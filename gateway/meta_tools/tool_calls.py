@@ -186,7 +186,7 @@ async def answer_call(
     """
     if (server := named_unready_server(fleet, client, call.name)) is not None:
         # Waits for a start. If it fails, the error says so.
-        await fleet.upstreams[server].connect()
+        await fleet.upstream(server).connect()
     verdict = await client.run_step(call.decide)
     call_recorder.record_check(verdict)
     if verdict.tool is None or not verdict.passed:
