@@ -8,13 +8,16 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ..catalog import Tool
 from ..catalog.pattern import any_denies
 from ..errors import RequestError, ToolCallError
 from ..gating.verdict import CallRefusedError, Verdict
+from ..untrusted import MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES
+from ..untrusted.value_count import is_small
 from ..view import View
 from .diagnostics import name_hint
 from .grants import ApprovalRequest, Approve, Flow, Grant, deciding_grant
@@ -23,6 +26,7 @@ from .script_names import EXTRACT_NAME, NAMESPACE_WITHOUT_SERVER, ToolNames, nea
 from .stubs import argument_names
 
 _LOG = logging.getLogger("shortlist.codemode")
+Result = TypeVar("Result")
 #: Most characters of a tool's error message in a script.
 _MAX_ERROR_CHARACTERS = 4_000
 
@@ -156,17 +160,17 @@ class Broker:
         schema_names = {
             python_name: schema_name for schema_name, python_name in argument_names(tool).items()
         }
+        given = {schema_names.get(key, key): argument for key, argument in kwargs.items()}
         try:
-            arguments = {
-                schema_names.get(key, key): as_json(argument, strict=True)
-                for key, argument in kwargs.items()
-            }
+            arguments = await _apart_if_large(given, partial(as_json, given, strict=True))
         except NotJsonError as error:
             running_call.status = "invalid"
             raise ValueError(f"{name}: an argument cannot be sent: {error}") from None
         running_call.arguments = arguments
-        # A thread would take longer than the check.
-        verdict = self._checks.check(tool.id, arguments, by_script=True)
+        # For small arguments, a thread would take longer than the check.
+        verdict = await _apart_if_large(
+            arguments, partial(self._checks.check, tool.id, arguments, by_script=True)
+        )
         if verdict.tool is None or not verdict.passed:
             running_call.status = verdict.status
             error_type: type[Exception] = (
@@ -191,7 +195,7 @@ class Broker:
             # Each call that passed the check is reported, with any outcome.
             recorded = asyncio.to_thread(self._checks.record_call, tool.id, ok=ok)
             await asyncio.shield(asyncio.ensure_future(recorded))
-        running_call.result_chars = len(json.dumps(value, ensure_ascii=False, default=str))
+        running_call.result_chars = await _apart_if_large(value, partial(_json_chars, value))
         running_call.status, running_call.ok = "ok", True
         return value
 
@@ -255,7 +259,17 @@ class Broker:
     ) -> Any:
         running_call.status = "server_error"
         try:
-            return as_json(await self._call(tool, arguments), strict=False)
+            result = await self._call(tool, arguments)
+            return await _apart_if_large(
+                result,
+                partial(
+                    as_json,
+                    result,
+                    strict=False,
+                    max_values=MAX_MESSAGE_VALUES,
+                    max_chars=MAX_MESSAGE_BYTES,
+                ),
+            )
         except CallRefusedError as error:
             running_call.may_have_changed = False
             raise self._refused(running_call, name, error.verdict) from None
@@ -307,6 +321,15 @@ class Broker:
             f"; did you mean {namespace}.{similar}?" if similar else "; search for a tool that fits"
         )
         return f"{namespace} has no function {function!r:.60}{hint}"
+
+
+async def _apart_if_large(value: object, work: Callable[[], Result]) -> Result:
+    """The result of work on a value, in a thread if the value is large."""
+    return work() if is_small(value) else await asyncio.to_thread(work)
+
+
+def _json_chars(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False, default=str))
 
 
 def _unknown_argument_message(function: str, argument: str, parameters: Iterable[str]) -> str:

@@ -14,6 +14,8 @@ from ..catalog.tool_document import embedding_text
 from ..errors import SummaryError
 from ..language_model import LanguageModel, ModelUnusable, UnusableAnswer, ask_each
 from ..models import Encoder
+from ..untrusted import MAX_ANSWER_CHARS
+from ..untrusted.json_bytes import read_json
 from .example_file import QUERIES_KEY, ExampleQueryRow, is_hostile
 
 #: Tools of one prompt, and tokens that a model writes for one, as a rule.
@@ -163,8 +165,9 @@ def _objects(answer: str) -> list[dict[str, Any]]:
     """The objects of the JSON array in an answer."""
     start, end = answer.find("["), answer.rfind("]")
     try:
-        values = json.loads(answer[start : end + 1]) if 0 <= start < end else []
-    except (ValueError, RecursionError):
+        text = answer[start : end + 1] if 0 <= start < end else "[]"
+        values = read_json(text, max_chars=MAX_ANSWER_CHARS)
+    except ValueError:
         return []
     return [value for value in values if isinstance(value, dict)]
 
