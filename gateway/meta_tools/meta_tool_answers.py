@@ -130,6 +130,12 @@ def unready_servers(fleet: Fleet, client: ClientSession, view: View) -> dict[str
     }
 
 
+def unready_reasons(fleet: Fleet, client: ClientSession, view: View) -> dict[str, str]:
+    """Each server of `unready_servers` to its state with the reason, in texts for models."""
+    unready = unready_servers(fleet, client, view)
+    return {name: _state_and_reason(fleet, name, state) for name, state in unready.items()}
+
+
 def _failed_servers(fleet: Fleet) -> dict[str, str]:
     """Server that does not run because of a problem, to a fixed text with the problem's code."""
     failed: dict[str, str] = {}
