@@ -269,7 +269,8 @@ class Gateway:
         if name == SEARCH_TOOLS:
             return await self._search(context, client, params, arguments, call_recorder)
         if name == GET_TOOL_DETAILS:
-            stubs = self.code_mode.stubs if client.profile.has_run_code else None
+            profile = client.profile
+            stubs = partial(self.code_mode.stubs, profile.grants) if profile.has_run_code else None
             return await anyio.to_thread.run_sync(
                 answers.answer_details, self.fleet, client, arguments, stubs
             )

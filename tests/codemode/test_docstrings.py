@@ -84,7 +84,7 @@ def test_a_text_is_cut_between_words():
 
 def test_what_a_description_says_about_how_to_call_stays():
     """Seen in use: paths must be absolute, said the description, and the stub did not."""
-    about = "Reads a sheet and gives its rows as lists of values, with the formulas and the styles. "
+    about = "Reads a sheet and gives its rows as lists of values, with formulas and styles. "
     description = (
         f"{about * 2}The path must be absolute. Rows are numbered from the top. "
         "Give sheet_name as it is written on the tab.\n\nArgs:\n"

@@ -408,5 +408,6 @@ def test_a_value_that_is_huge_as_a_copy_is_refused_before_it_is_copied(huge, nam
 
 def test_huge_values_of_scripts_block_nobody_and_need_no_memory(huge):
     _, longest, growth = huge
-    assert longest < 0.5
+    # One of them alone blocked it for 48 s. The machine may be busy.
+    assert longest < 2.0
     assert growth < 50_000_000
