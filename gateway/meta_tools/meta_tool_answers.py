@@ -428,9 +428,9 @@ def servers_digest(fleet: Fleet, client: ClientSession, view: View) -> str:
         if count("\n".join(topic_lines)) + 1 <= remaining:
             break
     sentences = (
-        f"{row['name']} says: {first_sentence(row['instructions'])}"
+        f"{row['name']} says: {sentence}"
         for row in rows
-        if "instructions" in row
+        if (sentence := first_sentence(row.get("instructions", "")))
     )
     for line in (*topic_lines, *sentences):
         cost = count(line) + 1

@@ -389,7 +389,9 @@ async def test_split_call_tools_take_their_own_kind_only(tmp_path):
 
 async def test_instructions_are_shown_and_found_unless_they_are_hostile(tmp_path):
     good = FakeServer(
-        "hr", [tool("list_entries", "List entries.")], instructions="For PeopleHub absences."
+        "hr",
+        [tool("list_entries", "List entries.")],
+        instructions="## Server\n\nFor PeopleHub absences.",
     )
     bad = FakeServer(
         "bad",
