@@ -284,10 +284,14 @@ def _misnamed_arguments(errors: Iterable[ValidationError]) -> Iterator[ArgumentP
                 yield _unknown_argument(error, unknown)
 
 
+def _object_of(error: ValidationError) -> Mapping[str, Any]:
+    return error.instance if isinstance(error.instance, Mapping) else {}
+
+
 def _unknown_names(error: ValidationError) -> list[str]:
     """The names in an object that its schema does not list."""
     declared = set(_declared_names(error))
-    return [str(key) for key in error.instance if key not in declared]
+    return [str(key) for key in _object_of(error) if key not in declared]
 
 
 def _declared_names(error: ValidationError) -> list[str]:
@@ -300,7 +304,7 @@ def _unknown_argument(error: ValidationError, unknown: Sequence[str]) -> Argumen
     name, names = unknown[0], _declared_names(error)
     required = error.schema.get("required") if isinstance(error.schema, dict) else None
     required = required if isinstance(required, list) else []
-    missing = [key for key in names if key in required and key not in error.instance]
+    missing = [key for key in names if key in required and key not in _object_of(error)]
     # Comparing takes the product of the lengths, for every name.
     short = [key for key in names[:_MAX_NAMES_COMPARED] if len(key) <= _MAX_NAME_CHARS]
     meant = get_close_matches(name, short, n=1) if len(name) <= _MAX_NAME_CHARS else []
