@@ -263,7 +263,12 @@ class Gateway:
             return await answer_call(self.fleet, client, call, params, call_recorder)
         if name == READ_RESULT:
             first, last = (*arguments.get("range", ()), None, None)[:2]
-            read = partial(client.stored_results.read, may_read=client.may_read)
+            read = partial(
+                client.stored_results.read,
+                text_to_find=arguments.get("find"),
+                max_chars=client.profile.result_limits().part_chars,
+                may_read=client.may_read,
+            )
             text = await anyio.to_thread.run_sync(read, arguments["id"], first, last)
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
         if name == SEARCH_TOOLS:
