@@ -94,7 +94,7 @@ def answer_search(
     selection = parts[0].selection
     if arguments.get("explain"):
         content["tier"], content["tier_reason"] = selection.tier, selection.tier_reason
-        content["pending"] = selection.pending
+        content["pending"], content["fits"] = selection.pending, selection.fits
     outcome = SearchOutcome(
         tier=selection.tier,
         found=tuple((hit.id, round(hit.score, 4)) for hit in hits),
