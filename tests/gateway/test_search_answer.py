@@ -222,6 +222,15 @@ class TestParts:
             assert found == {f"one/step_{number}" for number in range(16)}
 
     @pytest.mark.anyio
+    async def test_a_repeated_search_answers_as_much_as_the_first(self, tmp_path):
+        steps = [tool(f"step_{number}", f"Do step {number}.") for number in range(4)]
+        async with gateway_of(tmp_path, FakeServer("one", steps)) as (client, _):
+            answers = [
+                await client.call_tool("search_tools", {"query": "do step 2"}) for _ in range(3)
+            ]
+            assert len({text_of(answer) for answer in answers}) == 1
+
+    @pytest.mark.anyio
     async def test_a_query_or_queries_must_be_given(self, tmp_path):
         async with gateway_of(tmp_path, FakeServer("one", [tool("read")])) as (client, _):
             missing = await client.call_tool("search_tools", {"queries": None})
