@@ -269,7 +269,7 @@ WRONG = {
     "inheritance": ("class A(dict):\n    pass", "syntax", "lacks class inheritance"),
     "an uncaught error": ("x = 1\n\n[][3]", "runtime", "IndexError"),
     "a long script": ("x = 1\n" * 20_000, "limit", "at most 50,000"),
-    "a destructive tool": ("await issues.delete(number=1)", "runtime", "needs a person's approval"),
+    "a destructive tool": ("await issues.delete(number=1)", "type", "needs a person's approval"),
 }
 
 
