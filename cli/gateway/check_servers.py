@@ -286,13 +286,8 @@ def _server_checks(
             problems=problems,
             library_servers=library_servers.get(spec.name, {}),
         )
-    for name in client_config.unusable_servers:
-        problems = tuple(
-            text
-            for problem in client_config.problems
-            if (text := _problem_of_server(problem, name))
-        )
-        yield ServerCheck(name=name, status="fail", problems=problems)
+    for name, problem in client_config.unusable_servers.items():
+        yield ServerCheck(name=name, status="fail", problems=(problem,))
 
 
 def _problem_of_server(problem: str, server: str) -> str:

@@ -63,6 +63,17 @@ def test_the_doctor_of_sound_servers_reports_tools_tokens_and_milliseconds(run_j
     assert (off["name"], off["status"], off["ms"]) == ("off", "off", None)
 
 
+def test_a_search_names_a_server_whose_variable_is_not_set(run, mcp_json):
+    """Seen in use: such a server was neither found nor named."""
+    path = mcp_json({"sums": SUMS, "time": python("-c", "", env={"ZONE": "${NOPE_VAR}"})})
+    run("doctor", "--config", path, code=1)
+    found = run("search", "add two numbers", "--config", path)
+    assert "sums/add_numbers" in found.stdout
+    assert "server 'time' is left out: env.ZONE: the variable NOPE_VAR" in " ".join(
+        found.stderr.split()
+    )
+
+
 def test_the_doctor_says_what_scripts_of_each_profile_may_call(run, run_json, mcp_json):
     code = {"deny": ["sums/add_numbers"], "allow": ["sums/nothing"]}
     profiles = {"all": {}, "asked": {"code": {"ask": ["sums/*"]}}, "off": {"code": False}}
