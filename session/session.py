@@ -964,6 +964,9 @@ class Session:
         admission, tool = self._tool_of_call(name, arguments)
         return tool is not None and admission.waits_for_calls(tool.id)
 
+    def _shares_name(self, tool: Tool) -> bool:
+        return len(self.view().catalog.named(tool.name)) > 1
+
     def _tool_to_run(self, name: str, arguments: object = None) -> Tool | None:
         """The tool that a call of the model may run, now or after other calls of the same reply.
 
