@@ -153,7 +153,7 @@ class Resources:
             "resources/templates/list", paged, with_safe_errors(self._templates)
         )
         server.add_request_handler(
-            "resources/read", types.ReadResourceRequestParams, with_safe_errors(self._read)
+            "resources/read", types.ReadResourceRequestParams, with_safe_errors(self.read)
         )
 
     async def _list(
@@ -196,9 +196,15 @@ class Resources:
             ]
         )
 
-    async def _read(
+    async def read(
         self, context: RequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
+        """The content of a resource from its server, within the client's limits.
+
+        Args:
+            context: context of the client's request.
+            params: address as clients see it.
+        """
         client = self._client_of(context)
         call = _ResourceCall(self, client, Caller(context, client), params)
         result = await relay(self._fleet, call, params)
