@@ -123,8 +123,8 @@ def answer_search(
         if unready:
             named = _names_in(unready, " ".join(queries))
             reasons = {name: _state_and_reason(fleet, name, unready[name]) for name in named}
-            others = {name: state for name, state in unready.items() if name not in reasons}
-            content["notes"].append(unready_line(reasons | others))
+            states = {name: state for name, state in unready.items() if name not in reasons}
+            content["notes"].append(unready_line(reasons | states))
     quarantined = client.profile_views.quarantined_count(permitted)
     if quarantined:
         waiting = "1 tool waits" if quarantined == 1 else f"{quarantined} tools wait"

@@ -301,7 +301,8 @@ def _rows_of_servers(servers: set[str], index: Index) -> Mask:
 
 def _entries_of(server: str, lists: ResourcesAndPrompts) -> Iterator[Entry]:
     """The entries of a server. One that cannot be searched is logged and left out."""
-    for definition in (*lists.prompts, *lists.resources, *lists.templates):
+    definitions: list[Definition] = [*lists.prompts, *lists.resources, *lists.templates]
+    for definition in definitions:
         try:
             yield entry_of(server, definition)
         except ToolError as error:

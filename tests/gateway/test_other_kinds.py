@@ -192,7 +192,7 @@ def searched_form(row):
 
 @pytest.mark.long
 def test_requests_written_from_names_find_it_in_the_first_five():
-    """36 of 43 are wanted; the requests and definitions of 15 servers are in `lab/queries`."""
+    """At least 36 of 43 (43 when it was written, 42 of them first); the requests and definitions of 15 servers are in `lab/queries`."""
     kind_and_name, tools = {}, {}
     for row in json.loads((QUERIES / "kinds_definitions.json").read_text()):
         kind, tool = searched_form(row)
@@ -211,7 +211,6 @@ def test_requests_written_from_names_find_it_in_the_first_five():
         ranks = [hit.rank for hit in found[kind] if (kind, hit.id) in wanted]
         hits.append(min(ranks, default=0))
     assert len(hits) == 43
-    print(f"first: {hits.count(1)}, in the first five: {sum(0 < rank <= 5 for rank in hits)}")
     assert sum(0 < rank <= 5 for rank in hits) >= 36
 
 
