@@ -182,6 +182,11 @@ class IndexConfig(Section):
             raise ValueError('dsn and tenant need the backend "postgres"')
         return self
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other engines may read and change the same catalog."""
+        return self.backend != "memory"
+
 
 class TrustConfig(Section):
     """Which definitions wait for an operator's approval; see `docs/trust.md`.

@@ -103,6 +103,19 @@ class UnknownToolError(CatalogError):
         super().__init__(f"no tool {tool_id!r} in the catalog{hint}")
 
 
+INSTALL_SOURCE = "."
+"""What pip installs this package from: the checkout, in its folder.
+
+The package is not on an index. Anybody could take its name there, so no message may say that name.
+Its owner changes this line when it is published.
+"""
+
+
+def install_command(extra: str) -> str:
+    """The command that installs an extra of this package, and where to run it."""
+    return f"pip install '{INSTALL_SOURCE}[{extra}]' (in the folder of the checkout)"
+
+
 class ConfigError(ShortlistError):
     """A setting is unknown, contradictory or out of range."""
 
@@ -117,9 +130,7 @@ class MissingExtraError(ConfigError):
 
     def __init__(self, feature: str, extra: str) -> None:
         self.extra = extra
-        super().__init__(
-            f"{feature} needs an optional dependency: pip install 'shortlist[{extra}]'"
-        )
+        super().__init__(f"{feature} needs an optional dependency: {install_command(extra)}")
 
 
 class ModelError(ShortlistError):

@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails
 
 from . import registry
-from .errors import ConfigError
+from .errors import ConfigError, install_command
 from .settings import setting_error, setting_errors
 
 DEFAULT_RERANKER = "default"
@@ -33,7 +33,7 @@ RERANK_TIER = "rerank"
 RERANKER_MISSING = (
     "no reranker is set; none is bundled. Add the line "
     '`reranker = "mixedbread-ai/mxbai-rerank-xsmall-v1"`, or another cross-encoder, to the '
-    "configuration. A model on the Hugging Face hub needs: pip install 'shortlist[hub]'"
+    "configuration. A model on the Hugging Face hub needs: " + install_command("hub")
 )
 """What is wrong and what to do where a tier needs the top-level `reranker`."""
 

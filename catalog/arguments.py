@@ -22,6 +22,8 @@ from jsonschema import validators
 from jsonschema.exceptions import ValidationError, best_match
 from referencing import Registry
 
+from ..untrusted.json_bytes import read_json
+
 #: Maximum number of problems in one answer.
 MAX_PROBLEMS = 5
 #: Maximum number of values in one call's arguments.
@@ -111,7 +113,7 @@ def read_arguments(arguments: object) -> tuple[object, ArgumentProblem | None]:
         return arguments, None
     try:
         # Models write line breaks into texts as they are.
-        value = json.loads(arguments, strict=False, parse_constant=_refuse_constant)
+        value = read_json(arguments, strict=False, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         is_cut = error.pos >= len(arguments.rstrip()) or error.msg.startswith("Unterminated string")
         if is_cut:
@@ -119,7 +121,7 @@ def read_arguments(arguments: object) -> tuple[object, ArgumentProblem | None]:
             return arguments, ArgumentProblem("", _COMPLETE_JSON, f"text cut off after {shown}")
         reason = f"text that is not JSON at character {error.pos + 1:,}: {error.msg}"
         return arguments, ArgumentProblem("", "a JSON object", reason)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         reason = f"text that cannot be read as JSON: {error!s:.{_SHOWN_CHARS}}"
         return arguments, ArgumentProblem("", "a JSON object", reason)
     return ({} if value is None else value), None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 from ..errors import CatalogError, ToolError
+from ..untrusted.json_bytes import read_json
 from .mcp_listing import PydanticModel, is_pydantic_model, plain_json
 from .readers import READERS, Document, Reader
 from .readers.reader import folded_server_name
@@ -319,16 +320,14 @@ def parse_json(text: str) -> Any:
         ValueError: not JSON, or nested too deep; says where.
     """
     try:
-        return json.loads(text)
+        return read_json(text)
     except json.JSONDecodeError as error:
         raise ValueError(
             f"line {error.lineno}, column {error.colno}: is not JSON: {error.msg}"
         ) from None
-    except RecursionError:
-        raise ValueError("is nested too deep to be read as JSON") from None
     except ValueError:
         # An integer too long for Python: only the definition that holds it is bad.
-        return json.loads(text, parse_int=bounded_integer)
+        return read_json(text, parse_int=bounded_integer)
 
 
 def _parse_lines(text: str) -> tuple[list[Any], tuple[int, ...], tuple[tuple[int, str], ...]]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 
-from ..errors import ShortlistError
+from ..errors import ShortlistError, install_command
 from .check import Check
 
 _REQUIREMENT = re.compile(
@@ -101,7 +101,7 @@ def _extras() -> Check:
     details = []
     for extra in metadata(_OWN_PACKAGE).get_all("Provides-Extra") or ():
         missing = [package for package in _requirements(extra) if _installed(package) is None]
-        state = f"pip install 'shortlist[{extra}]'" if missing else "installed"
+        state = install_command(extra) if missing else "installed"
         details.append(f"{extra}: {state}")
     installed = [line.partition(":")[0] for line in details if line.endswith("installed")]
     return Check("extras", "ok", f"installed: {', '.join(installed) or 'none'}", tuple(details))

@@ -137,6 +137,7 @@ def _of_config(
         profiles=lambda: clients.for_operators(),
         pins=pins,
         examples=example_file(fleet.engine.config),
+        follow_lists=fleet.follow_saved_lists,
     )
 
 

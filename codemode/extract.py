@@ -14,6 +14,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from ..errors import RequestError
+from ..untrusted import MAX_ANSWER_CHARS
+from ..untrusted.json_bytes import read_json
 from .sandbox import NotJsonError, as_json
 
 _LOG = logging.getLogger("shortlist.codemode")
@@ -231,7 +233,7 @@ def _parse_answer(answer: str, schema: dict[str, Any]) -> Any:
     if text.startswith("```"):
         text = text.strip("`").removeprefix("json").strip()
     try:
-        value = json.loads(text)
+        value = read_json(text, max_chars=MAX_ANSWER_CHARS)
     except ValueError:
         if schema != {"type": "string"} or not text:
             raise ValueError("the answer is not JSON") from None

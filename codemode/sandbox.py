@@ -10,6 +10,8 @@ from pathlib import PurePath
 from typing import Any, Literal, Protocol
 
 from ..errors import RequestError
+from ..untrusted import MAX_SCRIPT_CHARS, MAX_SCRIPT_VALUES
+from ..untrusted.value_count import TooLargeError, size_of_value
 
 #: `syntax`: not Python, or a part of Python that the sandbox does not have. `type`: the script does
 #: not match the stubs, and nothing has run. `runtime`: an exception that the script did not catch.
@@ -23,7 +25,6 @@ HostFunction = Callable[[tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
 #: Returns the message for an unknown name: namespace, function, and the function's argument or "".
 ExplainUnknown = Callable[[str, str, str], str]
 
-_MAX_DEPTH = 100
 #: Types without a JSON form. Their text is used.
 _TEXT_TYPES = (Decimal, PurePath, time, timedelta, timezone, Exception)
 #: Most bits of an integer. Python can write some 14,000 bits as text; no JSON reader needs as many.
@@ -112,19 +113,36 @@ class NotJsonError(ValueError):
     """A value that JSON cannot represent."""
 
 
-def as_json(value: object, *, strict: bool, depth: int = 0) -> Any:
-    """A value of a script as JSON.
+def as_json(
+    value: object,
+    *,
+    strict: bool,
+    max_values: int = MAX_SCRIPT_VALUES,
+    max_chars: int = MAX_SCRIPT_CHARS,
+) -> Any:
+    """A value of a script as JSON. It is counted before it is copied.
 
     Args:
         value: value from the script.
         strict: whether dates, sets and bytes are refused. Otherwise they become texts and lists.
-        depth: nesting depth of the value.
+        max_values: most values, shared parts as often as they occur.
+        max_chars: most characters.
 
     Raises:
-        NotJsonError: it is nested too deeply, or JSON has no such type.
+        NotJsonError: it is too large or nested too deeply, or JSON has no such type.
+
+    Example:
+        >>> as_json((1, {"a": 2}), strict=True)
+        [1, {'a': 2}]
     """
-    if depth > _MAX_DEPTH:
-        raise NotJsonError(f"nested deeper than {_MAX_DEPTH} levels")
+    try:
+        size_of_value(value, max_values=max_values, max_chars=max_chars)
+    except TooLargeError as error:
+        raise NotJsonError(str(error)) from None
+    return _json_form(value, strict=strict)
+
+
+def _json_form(value: object, *, strict: bool) -> Any:
     if isinstance(value, int) and value.bit_length() > _MAX_BITS:
         raise NotJsonError(f"an integer of more than {_MAX_BITS:,} bits")
     if isinstance(value, str) and not strict and not value.isascii():
@@ -138,14 +156,13 @@ def as_json(value: object, *, strict: bool, depth: int = 0) -> Any:
             return value if finite else str(value)
         raise NotJsonError("nan and infinite numbers are not JSON")
     if isinstance(value, list | tuple):
-        return [as_json(item, strict=strict, depth=depth + 1) for item in value]
+        return [_json_form(item, strict=strict) for item in value]
     if isinstance(value, Mapping):
         return {
-            _key(key, strict=strict): as_json(item, strict=strict, depth=depth + 1)
-            for key, item in value.items()
+            _key(key, strict=strict): _json_form(item, strict=strict) for key, item in value.items()
         }
     if not strict and isinstance(value, set | frozenset):
-        return [as_json(item, strict=strict, depth=depth + 1) for item in value]
+        return [_json_form(item, strict=strict) for item in value]
     if not strict and isinstance(value, datetime | date):
         return value.isoformat()
     if not strict and isinstance(value, bytes):

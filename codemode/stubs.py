@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +21,7 @@ STUB_IMPORTS = (
 #: Most arguments of one function. Further ones become `**more: Any`.
 _MAX_ARGUMENTS = 150
 _RESERVED_ARGUMENT_NAMES = frozenset({"self"})
+_ASKS_LINE = "Each call needs a person's approval."
 #: Before the arguments that several functions of a server describe alike.
 _SHARED_ARGUMENTS_LINE = "Arguments, unless a function says otherwise:"
 
@@ -32,6 +33,7 @@ class Stubs:
         tools: the tools.
         names: their names in scripts.
         namespaces: further servers to declare, without tools.
+        asking_ids: ids of the tools of which each call needs a person's approval.
     """
 
     def __init__(
@@ -40,10 +42,12 @@ class Stubs:
         names: ToolNames,
         *,
         namespaces: Iterable[str] = (),
+        asking_ids: Collection[str] = (),
     ) -> None:
         self._names = names
         self._namespaces = tuple(namespaces)
         self._tools = tuple(tools)
+        self._asking_ids = frozenset(asking_ids)
 
     def text(self) -> str:
         """The stubs as the text of a `.pyi` file; empty if there are no tools."""
@@ -68,6 +72,7 @@ class Stubs:
                             tool,
                             "" if hyphens and _with_hyphens(function) == tool.name else function,
                         ),
+                        *([_ASKS_LINE] if tool.id in self._asking_ids else []),
                         *(note for note in notes[tool.id].values() if note and note not in shared),
                     ],
                 )

@@ -14,6 +14,8 @@ from ..catalog.tool_document import embedding_text
 from ..errors import SummaryError
 from ..language_model import LanguageModel, ModelUnusable, UnusableAnswer, ask_each
 from ..models import Encoder
+from ..untrusted import MAX_ANSWER_CHARS
+from ..untrusted.json_bytes import read_json
 from .example_file import QUERIES_KEY, ExampleQueryRow, is_hostile
 
 #: Tools of one prompt, and tokens that a model writes for one, as a rule.
@@ -85,6 +87,10 @@ def rows_of_answer(tools: Sequence[Tool], answer: str) -> list[ExampleQueryRow]:
             continue
         tool = tools[number - 1]
         texts = {name: written.get(name) or default for name, default in _DEFAULT_TEXTS.items()}
+        if written.get(QUERIES_KEY):
+            texts[QUERIES_KEY] = _usable_queries(tool, written[QUERIES_KEY])
+            if not texts[QUERIES_KEY]:
+                continue
         try:
             row = ExampleQueryRow.model_validate(
                 {
@@ -102,6 +108,19 @@ def rows_of_answer(tools: Sequence[Tool], answer: str) -> list[ExampleQueryRow]:
     if not rows:
         raise UnusableAnswer("the answer has no usable JSON array of example queries")
     return list(rows.values())
+
+
+def _usable_queries(tool: Tool, written: object) -> tuple[str, ...]:
+    """The queries of an answer that a row takes. A bad one costs only itself."""
+    usable = []
+    for query in written if isinstance(written, list) else ():
+        try:
+            row = ExampleQueryRow.model_validate({"tool": tool.id, QUERIES_KEY: (query,)})
+        except ValidationError:
+            continue
+        if not is_hostile(row.text):
+            usable.append(query)
+    return tuple(usable)
 
 
 #: What a model writes about a tool, by key of the row, and the value where it is missing.
@@ -163,8 +182,9 @@ def _objects(answer: str) -> list[dict[str, Any]]:
     """The objects of the JSON array in an answer."""
     start, end = answer.find("["), answer.rfind("]")
     try:
-        values = json.loads(answer[start : end + 1]) if 0 <= start < end else []
-    except (ValueError, RecursionError):
+        text = answer[start : end + 1] if 0 <= start < end else "[]"
+        values = read_json(text, max_chars=MAX_ANSWER_CHARS)
+    except ValueError:
         return []
     return [value for value in values if isinstance(value, dict)]
 

@@ -252,7 +252,7 @@ def learn(engine: Engine, events: Iterable[UsageEvent]) -> LearningReport:
         (False, 1)
     """
     given = checked_events(events)
-    if engine.config.index.backend == "postgres":
+    if engine.config.index.is_shared:
         raise RequestError(
             "learning measures with an index in this process, and the catalog is in PostgreSQL; "
             "run it with the same tools and the setting index.backend = 'memory'"

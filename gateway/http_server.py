@@ -19,6 +19,7 @@ import anyio
 import uvicorn
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
+from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -26,6 +27,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from ..errors import ConfigError
 from ..untrusted.json_bytes import JsonRepair
 from .http_connections import LISTEN_BACKLOG, ClientConnections, connection_limit
+from .request_origin import LocalRequests
 
 if TYPE_CHECKING:
     from .observe.gateway_metrics import Metrics
@@ -111,31 +113,59 @@ async def serve_http(
     if page is not None:
         routes.append(Mount(PAGE_PATH, page))
     app = gateway.server.streamable_http_app(
-        host=host, custom_starlette_routes=cast("list[Route]", routes)
+        host=host,
+        custom_starlette_routes=cast("list[Route]", routes),
+        # `listen` compares hosts and origins, for all paths; the SDK compares texts.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     reporting = SessionEnd(RepairedBodies(app), gateway.sessions.end)
     guarded = BearerTokens(reporting, tokens or {}, frozenset({"/healthz", "/metrics"}))
+    async with anyio.create_task_group() as group:
+        await group.start(gateway.fleet.run)
+        await listen(guarded, host, port, on_start, has_lifespan=True)
+        group.cancel_scope.cancel()
+
+
+async def listen(
+    app: Any,
+    host: str,
+    port: int,
+    on_start: Callable[[int], Any] | None,
+    *,
+    has_lifespan: bool = False,
+) -> None:
+    """Serve an application over HTTP until cancelled; the only listener of this package.
+
+    Connections are limited, and bad requests are counted in the log, see `ClientConnections`. At an
+    address of this machine, requests for other hosts and from other origins are refused.
+
+    Args:
+        app: the ASGI application.
+        host: address to listen on.
+        port: port to listen on, 0 for a free one.
+        on_start: called with the port when requests are accepted.
+        has_lifespan: whether the application has work at its start and end.
+    """
     connections = ClientConnections(connection_limit())
     config = uvicorn.Config(
-        guarded,
+        LocalRequests(app) if host in LOOPBACK_HOSTS else app,
         host=host,
         port=port,
         http=cast("type[asyncio.Protocol]", connections.connection),
         backlog=LISTEN_BACKLOG,
         log_level="warning",
-        lifespan="on",
+        lifespan="on" if has_lifespan else "off",
+        # Nothing here depends on what a proxy says of the client.
+        proxy_headers=False,
     )
     http_server = PortReportingServer(config, on_start)
     with connections.counted_not_logged():
-        async with anyio.create_task_group() as group:
-            await group.start(gateway.fleet.run)
-            try:
-                await http_server.serve()
-            finally:
-                with anyio.CancelScope(shield=True):
-                    if http_server.started:
-                        await http_server.shutdown()
-            group.cancel_scope.cancel()
+        try:
+            await http_server.serve()
+        finally:
+            with anyio.CancelScope(shield=True):
+                if http_server.started:
+                    await http_server.shutdown()
 
 
 class PortReportingServer(uvicorn.Server):
@@ -163,7 +193,7 @@ class MetricsRoute:
     Args:
         metrics: the metrics to show.
         token: the bearer token; None if there is none.
-        is_open: whether, without a token, requests addressed to this machine are answered.
+        is_open: whether requests are answered without a token; `LocalRequests` has checked them.
     """
 
     def __init__(self, metrics: Metrics, token: str | None, *, is_open: bool) -> None:
@@ -189,8 +219,7 @@ class MetricsRoute:
     def _permits(self, request: Request) -> bool:
         if self._token is not None:
             return compare_digest(_bearer_token(request.scope).encode(), self._token.encode())
-        # A web page whose host name points to this machine must not read it.
-        return self._is_open and request.url.hostname in LOOPBACK_HOSTS
+        return self._is_open
 
 
 class BearerTokens:

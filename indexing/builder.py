@@ -344,8 +344,8 @@ class Builder:
 
 
 def _backend(config: Config, stages: Stages) -> Backend:
-    """The class of the setting `index.backend`; the packages of a database are imported for it."""
-    if config.index.backend == "memory":
+    """The class of the setting `index.backend`. Its packages are imported only if it is used."""
+    if not config.index.is_shared:
         return MemoryBackend(stages)
     from .stored_build import StoredBackend
 

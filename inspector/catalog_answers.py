@@ -16,7 +16,7 @@ from ..enrichment.library import Library
 from ..loaders.levels import definition_text
 from ..loaders.token_tax import TokenTax, token_tax
 from ..retrieval.search.twins import Twins, near_twins
-from ..trust import Flag, Pins
+from ..trust import LOOK_CODES, Flag, Pins, needs_look
 from ..trust.plain_form import plain_form, sentences, without_disguises
 from ..trust.scan import texts_of_tool
 from .subject import Subject
@@ -197,6 +197,11 @@ class CatalogAnswers:
         changes = {change.tool_id: change for change in pins.changes(catalog)}
         ids = [tool.id for tool in catalog if tool.id in subject.engine.quarantined]
         warned = [tool.id for tool in catalog if tool.id in flags and tool.id not in ids]
+        looks = {
+            tool_id: findings
+            for tool_id, findings in needs_look(catalog, pins).items()
+            if tool_id not in flags and tool_id not in subject.engine.quarantined
+        }
         return {
             "pins": None if subject.pins is None else str(subject.pins),
             "pinned": len(pins),
@@ -215,6 +220,14 @@ class CatalogAnswers:
                 for tool_id in warned[:MAX_PAGE_ROWS]
             ],
             "warnings": len(warned),
+            "needs_look": [
+                {
+                    "id": id_,
+                    "reasons": [f"{LOOK_CODES[each.code]}: {each.text}" for each in looks[id_]],
+                }
+                for id_ in islice(looks, MAX_PAGE_ROWS)
+            ],
+            "looks": len(looks),
         }
 
     def review(self, tool_id: str) -> dict[str, Any]:
@@ -232,6 +245,7 @@ class CatalogAnswers:
         return {
             "id": tool.id,
             "fingerprint": tool.fingerprint,
+            "pinned": pins.fingerprint(tool.id) or "",
             "flag": _flag_answer(flag),
             "reason": subject.engine.quarantined.get(tool.id),
             "fields": _marked_fields(tool, flag),

@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from hmac import compare_digest
 from importlib.resources import files
 from typing import Any
-from urllib.parse import urlsplit
 
 import anyio
 from starlette.applications import Starlette
@@ -24,6 +23,7 @@ from starlette.routing import Route
 
 from ..catalog.text_cleaning import written_out
 from ..errors import RequestError, ShortlistError, UnknownToolError
+from ..gateway.request_origin import host_address, is_same_host, origin_address
 from ..view import View
 from .catalog_answers import CatalogAnswers
 from .conversation_answers import conversations_answer, overview_answer, timeline_answer
@@ -32,8 +32,6 @@ from .search_answers import explain_tool, search_tiers
 from .subject import Subject
 
 _LOG = logging.getLogger("shortlist.inspector")
-#: Names of this machine in the `Host` of a request.
-_LOCAL_NAMES = frozenset(("127.0.0.1", "localhost", "[::1]"))
 _MAX_SHOWN_CHARS = 20_000
 _MAX_BODY_BYTES = 65_536
 _PAGE_FILES = {
@@ -57,13 +55,12 @@ _RESPONSE_HEADERS = {
 AnswerRequest = Callable[[Request], Awaitable[Any]]
 
 
-def page_app(subject: Subject, token: str, *, only_local: bool = True) -> RequestGuard:
-    """The page about a subject.
+def page_app(subject: Subject, token: str) -> RequestGuard:
+    """The page about a subject, for `listen`.
 
     Args:
         subject: what the page shows.
         token: bearer token of the operator.
-        only_local: whether only requests addressed to this machine are answered.
     """
     answers = _Answers(subject)
     routes = [
@@ -74,23 +71,20 @@ def page_app(subject: Subject, token: str, *, only_local: bool = True) -> Reques
         Route(f"/api/{name}", _json_route(answer), methods=["POST"])
         for name, answer in answers.write_answers().items()
     ]
-    return RequestGuard(Starlette(routes=routes), token, only_local=only_local)
+    return RequestGuard(Starlette(routes=routes), token)
 
 
 class RequestGuard:
-    """ASGI middleware: refuses requests to other hosts, from other origins, or without the token.
+    """ASGI middleware: refuses requests from other origins, or without the token. It cannot raise.
 
     Args:
         app: the application to protect.
         token: the bearer token that every path under `/api/` needs.
-        only_local: whether the `Host` must name this machine. A web page whose own name points to
-            this machine is refused by that.
     """
 
-    def __init__(self, app: Any, token: str, *, only_local: bool) -> None:
+    def __init__(self, app: Any, token: str) -> None:
         self._app = app
         self._token = token
-        self._only_local = only_local
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass a request on, or refuse it."""
@@ -106,20 +100,17 @@ class RequestGuard:
     def _refusal(self, scope: Any) -> tuple[int, str] | None:
         """The status and the reason of a refusal; None if the request passes."""
         headers = Headers(scope=scope)
-        host = headers.get("host", "")
-        if (
-            self._only_local
-            and host.rpartition(":")[0 if _has_port(host) else 2] not in _LOCAL_NAMES
-        ):
-            return 421, "the page answers at 127.0.0.1 and localhost only"
-        origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        host = host_address(headers.get("host", ""))
+        if host is None:
+            return 400, "a request without a valid host"
+        origins = [origin_address(origin) for origin in headers.getlist("origin")]
+        if any(origin is None or not is_same_host(origin, host) for origin in origins):
             return 403, "a request from another origin"
         is_answer = "/api/" in scope["path"]
         if is_answer and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             return 403, "a request from another site"
         if scope["method"] not in ("GET", "HEAD"):
-            if origin is None:
+            if not origins:
                 return 403, "a request that changes something needs an origin"
             if headers.get("content-type", "").partition(";")[0] != "application/json":
                 return 415, "a request that changes something is JSON"
@@ -219,7 +210,9 @@ class _Answers:
 
     async def _approve(self, request: Request) -> Any:
         body = await _json_texts(request, "tool", "fingerprint")
-        await self._subject.approve(body["tool"], body["fingerprint"])
+        if "pinned" not in body:
+            raise RequestError("lacks pinned")
+        await self._subject.approve(body["tool"], body["fingerprint"], body["pinned"])
         return await anyio.to_thread.run_sync(self._catalog_answers.trust)
 
     async def _add_example(self, request: Request) -> Any:
@@ -246,11 +239,6 @@ def _first_row(text: str) -> int:
     if not text.isdecimal() or len(text) > 12:
         raise RequestError(f"start: {text!r:.40}; a whole number from 0")
     return int(text)
-
-
-def _has_port(host: str) -> bool:
-    name, colon, port = host.rpartition(":")
-    return bool(colon) and port.isdecimal() and bool(name)
 
 
 async def _json_texts(request: Request, *required: str) -> dict[str, str]:

@@ -6,11 +6,10 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from ..gateway.http_server import PAGE_PATH, PortReportingServer
+from ..gateway.http_server import PAGE_PATH, listen
 from .page_app import page_app
 from .subject import Subject
 
@@ -28,10 +27,12 @@ async def serve_page(subject: Subject, port: int, announce: Callable[[str], Any]
     """
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     app = Starlette(routes=[Mount(PAGE_PATH, page_app(subject, token))])
-    config = uvicorn.Config(app, "127.0.0.1", port, log_level="warning", lifespan="off")
     try:
-        await PortReportingServer(
-            config, lambda at: announce(f"http://127.0.0.1:{at}{PAGE_PATH}/#{token}")
-        ).serve()
+        await listen(
+            app,
+            "127.0.0.1",
+            port,
+            lambda at: announce(f"http://127.0.0.1:{at}{PAGE_PATH}/#{token}"),
+        )
     finally:
         subject.engine.close()

@@ -41,6 +41,7 @@ class Subject:
         pins: file of accepted definitions; None if none is used.
         examples: file that gets new example queries; None if none is used.
         follow_pins: applies pins that another process changed.
+        follow_lists: applies lists of servers that another process saved.
     """
 
     engine: Engine
@@ -51,6 +52,7 @@ class Subject:
     pins: Path | None = None
     examples: Path | None = None
     follow_pins: Callable[[], Awaitable[None]] | None = None
+    follow_lists: Callable[[], Awaitable[None]] | None = None
     _last_pins_stamp: tuple[tuple[str, int], ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +91,9 @@ class Subject:
         )
 
     async def refresh(self) -> None:
-        """Apply pins that another process changed, and read new events."""
+        """Apply lists and pins that another process changed, and read new events."""
+        if self.follow_lists is not None:
+            await self.follow_lists()
         if self.follow_pins is not None:
             await self.follow_pins()
         elif self.pins is not None:
@@ -99,23 +103,28 @@ class Subject:
                 self._last_pins_stamp = stamp
         await anyio.to_thread.run_sync(self.history.read_new)
 
-    async def approve(self, tool_id: str, fingerprint: str) -> None:
+    async def approve(self, tool_id: str, fingerprint: str, pinned: str) -> None:
         """Approve the definition that the operator has read.
 
         Args:
             tool_id: id of the tool.
             fingerprint: fingerprint of that definition.
+            pinned: fingerprint of the pin that it was compared with; "" if there was none.
 
         Raises:
             UnknownToolError: no such tool.
-            PinsError: no file of pins is used, or the definition changed meanwhile.
+            PinsError: no file of pins is used, or the definition or its pin changed meanwhile.
         """
         if self.pins is None:
             raise PinsError("no file of pins: start with --pins FILE to approve definitions")
+        await self.refresh()
         tool = self.engine.catalog.get(tool_id)
         if tool.fingerprint != fingerprint:
             raise PinsError(f"{tool.id}: its definition changed since you saw it; read it again")
-        await anyio.to_thread.run_sync(approve_definitions, self.pins, [tool])
+        path = self.pins
+        await anyio.to_thread.run_sync(
+            lambda: approve_definitions(path, [tool], pinned={tool.id: pinned})
+        )
         await self.refresh()
 
     def add_example(self, tool_id: str, query: str) -> None:

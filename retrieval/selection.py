@@ -104,7 +104,8 @@ class Selection:
     Args:
         query: the query, cut to the length that was searched.
         hits: best first.
-        tier: the tier that ran.
+        tier: the tier that ran; with `in part` or `without reranker` if its reranker had no time
+            for all candidates, or for any.
         tier_asked: the requested tier.
         tier_reason: why another tier ran; None if the requested one ran.
         timings: milliseconds per stage, in the order they ran.

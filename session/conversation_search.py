@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,16 +87,14 @@ def search_message(
         context_weight: weight of the search with context; computed from both searches when absent.
         called_ids: ids of recently called tools.
     """
-    depth = max(k, HITS_PER_SEARCH)
-    parts = _parts_to_search(request)
-    queries = [request, *([] if in_context == request else [in_context]), *parts]
-    first_part = len(queries) - len(parts)
     start = perf_counter()
-    selections = view.search_many(queries, tier=tier, k=depth)
+    queries, selections, parts, depth = _search_texts(
+        view, [request] if in_context == request else [request, in_context], tier=tier, k=k
+    )
     search_ms = (perf_counter() - start) * 1e3
     board = ScoreBoard(selections, depth)
     message_scores, weight = board.scores[0], 0.0
-    if first_part > 1:
+    if in_context != request:
         scores_alone, scores_in_context = board.scores[0], board.scores[1]
         weight = (
             weigh_context(request, scores_alone.max(initial=0), scores_in_context.max(initial=0))
@@ -106,7 +104,7 @@ def search_message(
         message_scores = (1 - weight) * scores_alone + weight * scores_in_context
         if called_ids:
             message_scores = board.with_server_bonus(message_scores, called_ids, weight)
-    intents = board.intents(message_scores, range(first_part, len(queries)))
+    intents = board.intents(message_scores, parts)
     ranking = (
         board.credit_for_intents(message_scores, intents)
         if intents
@@ -146,21 +144,55 @@ def search_intents(
         k: number of hits needed.
         budget_ms: time limit of each search in milliseconds.
     """
-    depth = max(k, HITS_PER_SEARCH)
-    queries = [request, *_parts_to_search(request)]
-    selections = view.search_many(queries, tier=tier, k=depth, budget_ms=budget_ms)
+    queries, selections, parts, depth = _search_texts(
+        view, [request], tier=tier, k=k, budget_ms=budget_ms
+    )
     intents: list[int] = []
     # Scores of two tiers cannot be compared.
-    if len(queries) > 1 and len({selection.tier for selection in selections}) == 1:
+    if parts and len({selection.tier for selection in selections}) == 1:
         board = ScoreBoard(selections, depth)
-        intents = board.intents(board.scores[0], range(1, len(queries)))
+        intents = board.intents(board.scores[0], parts)
     return [(queries[row], selections[row]) for row in intents or [0]]
 
 
-def _parts_to_search(request: str) -> tuple[str, ...]:
-    """The parts of a request; none if it has only one, which is the request itself."""
-    parts = parts_of_message(request)
-    return parts if len(parts) > 1 else ()
+class _Searches(NamedTuple):
+    """The searches for a message.
+
+    Args:
+        queries: the texts, the message first.
+        selections: one result per query.
+        parts: places of the parts of the message; none if it has only one, the message itself.
+        depth: number of hits asked for.
+    """
+
+    queries: list[str]
+    selections: list[Selection]
+    parts: range
+    depth: int
+
+
+def _search_texts(
+    view: View,
+    messages: Sequence[str],
+    *,
+    tier: str | Strategy | None,
+    k: int,
+    budget_ms: float | None = None,
+) -> _Searches:
+    """Search once for a message, for its other forms, and for each of its parts.
+
+    Args:
+        view: the tools that may be found.
+        messages: the message, then other forms of it, such as with its context.
+        tier: the tier or its name; None for the engine's default.
+        k: number of hits needed.
+        budget_ms: time limit of each search in milliseconds.
+    """
+    parts = parts_of_message(messages[0])
+    queries = [*messages, *(parts if len(parts) > 1 else ())]
+    depth = max(k, HITS_PER_SEARCH)
+    selections = view.search_many(queries, tier=tier, k=depth, budget_ms=budget_ms)
+    return _Searches(queries, selections, range(len(messages), len(queries)), depth)
 
 
 def _drop_below_threshold(

@@ -176,11 +176,13 @@ class JsonLines:
     """A sink that appends each event to a file as one line of JSON.
 
     Each line is one write to a file opened for appending, so lines of several threads, or of
-    processes on a local disk, are not mixed. The file is never rotated or cut.
+    processes on a local disk, are not mixed.
 
     Args:
         path: the file. If it does not exist, one is created that only its owner may read. Its
             folder must exist.
+        max_bytes: size at which the file becomes `NAME.old`, in place of the one before, and a new
+            one begins; None for a file that is never cut. For one writer only.
 
     Raises:
         EventError: the file cannot be opened.
@@ -195,11 +197,12 @@ class JsonLines:
         ['call']
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, max_bytes: int | None = None) -> None:
         self.path = Path(path)
+        self._max_bytes = max_bytes
         self._lock = Lock()
         try:
-            self._file = os.open(self.path, os.O_APPEND | os.O_CREAT | os.O_RDWR, OWNER_ONLY_MODE)
+            self._file = self._opened()
             self._end_last_line()
         except (OSError, ValueError) as error:
             raise EventError(f"{self.path}: cannot be opened for events: {error}") from error
@@ -216,6 +219,9 @@ class JsonLines:
         with self._lock:
             if not self._open:
                 raise EventError(f"{self.path}: the log is closed")
+            size = os.fstat(self._file).st_size
+            if self._max_bytes is not None and size and size + len(data) > self._max_bytes:
+                self._begin_new_file()
             written_bytes = os.write(self._file, data)
         if written_bytes != len(data):
             raise EventError(
@@ -238,6 +244,20 @@ class JsonLines:
             if self._open:
                 self._open = False
                 os.close(self._file)
+
+    def _opened(self) -> int:
+        return os.open(self.path, os.O_APPEND | os.O_CREAT | os.O_RDWR, OWNER_ONLY_MODE)
+
+    def _begin_new_file(self) -> None:
+        old_path = self.path.with_name(f"{self.path.name}.old")
+        try:
+            self.path.replace(old_path)
+            new_file = self._opened()
+        except OSError as error:
+            raise EventError(f"{self.path}: a new file cannot be begun: {error}") from error
+        os.close(self._file)
+        self._file = new_file
+        _LOG.warning("%s was full: its events are in %s now", self.path, old_path)
 
     def _end_last_line(self) -> None:
         """End a line that a crash cut off, so that the next event starts on a new line."""

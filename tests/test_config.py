@@ -20,7 +20,7 @@ from shortlist.gating import Rule, milestone
 BUILT_IN = ["lexical", "fast", "embed", "hybrid", "rerank"]
 #: Without a reranker.
 OFFERED = BUILT_IN[:-1]
-NO_RERANKER = r'no reranker is set.*`reranker = "mixedbread-ai/.*shortlist\[hub\]'
+NO_RERANKER = r'no reranker is set.*`reranker = "mixedbread-ai/.*\.\[hub\]'
 TOML = """
 encoder = "bundled"
 reranker = "some/model"
@@ -280,7 +280,7 @@ class TestRefused:
 
     def test_a_missing_extra_names_its_install_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "hnswlib", None)
-        with pytest.raises(MissingExtraError, match=r"pip install 'shortlist\[hnsw\]'"):
+        with pytest.raises(MissingExtraError, match=r"pip install '\.\[hnsw\]'"):
             Engine.from_tools([Tool("a")], dense={"backend": "hnswlib"})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -102,3 +103,23 @@ def test_errors_share_one_root() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     assert len(kinds) > 5
     assert all(issubclass(kind, shortlist.ShortlistError) for kind in kinds)
+
+
+def test_nothing_installs_this_package_by_a_name_that_anybody_could_take() -> None:
+    """It is on no index: what users read says where they have it from, by one constant."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    files = [path for path in pages if path.name != "releasing.md"]  # for its owner
+    files += [
+        path
+        for path in ROOT.rglob("*.py")
+        if not {"tests", "packaging"} & set(path.relative_to(ROOT).parts[:-1])
+    ]
+    by_name = re.compile(
+        r"shortlist\[[a-z]|(?:pipx? install|uvx|uv tool (?:run|install)) [^\n]*\bshortlist\b"
+    )
+    named = {
+        str(path.relative_to(ROOT)): found
+        for path in files
+        if (found := by_name.findall(path.read_text(encoding="utf-8")))
+    }
+    assert named == {}

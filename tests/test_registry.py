@@ -59,4 +59,4 @@ def test_nothing_of_another_package_is_imported_before_it_is_asked_for(packages:
 def test_a_missing_extra_is_a_config_error_with_its_install_line() -> None:
     error = MissingExtraError("the hnswlib dense index", "hnsw")
     assert isinstance(error, ConfigError)
-    assert "pip install 'shortlist[hnsw]'" in str(error)
+    assert "pip install '.[hnsw]'" in str(error)

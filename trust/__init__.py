@@ -2,11 +2,13 @@
 
 from .change import DefinitionChange, PartChange
 from .flag import Finding, Flag, quarantined
+from .needs_look import LOOK_CODES, needs_look
 from .pins import Pin, Pins, approve_definitions, change_pins, make_pins_folder, pins_stamp
 from .policy import Trust
 from .scan import scan
 
 __all__ = [
+    "LOOK_CODES",
     "DefinitionChange",
     "Finding",
     "Flag",
@@ -17,6 +19,7 @@ __all__ = [
     "approve_definitions",
     "change_pins",
     "make_pins_folder",
+    "needs_look",
     "pins_stamp",
     "quarantined",
     "scan",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-Level = Literal["quarantine", "warn"]
+Level = Literal["quarantine", "warn", "look"]
 
 HIDDEN_INSTRUCTION: Final = "hidden_instruction"
 DEFINITION_CHANGED: Final = "definition_changed"
@@ -37,7 +37,7 @@ class Finding:
 
     Args:
         code: the rule, such as `moves_secrets`.
-        level: `quarantine` or `warn`.
+        level: `quarantine` or `warn`; `look` for a definition that a person should read.
         where: the field, such as `description` or `input_schema.properties.note`.
         text: the sentence that matched, cut to one line.
     """

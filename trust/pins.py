@@ -276,6 +276,18 @@ class Pins:
         """A number higher than the age of every pin."""
         return 1 + max((pin.age for pin in self._pins.values()), default=0)
 
+    def first_ages(self) -> dict[str, int]:
+        """Server to the age of its oldest pin, of tools that it no longer lists too."""
+        ages: dict[str, int] = {}
+        for pin in self._pins.values():
+            ages[pin.server] = min(pin.age, ages.get(pin.server, pin.age))
+        return ages
+
+    def fingerprint(self, tool_id: str) -> str | None:
+        """The fingerprint of a tool's pin; None if it has no pin."""
+        pin = self._pins.get(tool_id)
+        return None if pin is None else pin.fingerprint
+
     def age(self, tool_id: str) -> int | None:
         """The age of a tool's pin; None if it has no pin."""
         pin = self._pins.get(tool_id)
@@ -455,18 +467,31 @@ def pins_stamp(path: str | Path) -> tuple[tuple[str, int], ...]:
         return ()
 
 
-def approve_definitions(path: str | Path, tools: Iterable[Tool]) -> Pins:
+def approve_definitions(
+    path: str | Path, tools: Iterable[Tool], *, pinned: Mapping[str, str] | None = None
+) -> Pins:
     """Approve the present definitions of these tools in a file of pins; returns the new pins.
 
     Args:
         path: the file; created if it does not exist.
         tools: the tools, each with the definition that somebody read.
+        pinned: tool id to the fingerprint of the pin that somebody compared it with, "" for none;
+            None to replace any pin.
 
     Raises:
-        PinsError: as for `change_pins`.
+        PinsError: as for `change_pins`, or a tool has another pin by now.
     """
     approved = list(tools)
-    return change_pins(path, lambda before: before.approve(approved))
+
+    def approve(before: Pins) -> Pins:
+        for tool_id, fingerprint in (pinned or {}).items():
+            if (before.fingerprint(tool_id) or "") != fingerprint:
+                raise PinsError(
+                    f"{tool_id}: its accepted definition changed since you saw it; read it again"
+                )
+        return before.approve(approved)
+
+    return change_pins(path, approve)
 
 
 @contextmanager

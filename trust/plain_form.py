@@ -32,6 +32,10 @@ _BLANKS: Final = re.compile(r"\s(?:(?<! )|\s)\s*")
 _LIST_MARK: Final = re.compile(r"[-*+•#] |\d{1,3}[.)] ")
 # Encoded text may continue on the next lines.
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{16,}(?:\n[A-Za-z0-9+/_-]{4,})*={0,2}")
+_NAME: Final = re.compile(r"[A-Za-z_-]+")
+_WORD_OF_NAME: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+#: Least number of characters of a word of a name, on average.
+_MIN_WORD_CHARS: Final = 4
 _HEX: Final = re.compile(r"(?:\b|0x)[0-9a-fA-F]{16,}(?:\n[0-9a-fA-F]{4,})*\b")
 _WORDS: Final = re.compile(r"[a-zA-Z]{2,30}(?:[ ,.'\n]{1,3}[a-zA-Z~/.]{1,30}){2}")
 _COMMAND: Final = re.compile(r"\b\w{2,12} (?:-\w|[~/$]|https?:)|[|(] ?\w|/\w+/\w+")
@@ -72,10 +76,22 @@ def plain_form(text: str) -> str:
 def decoded_passages(text: str) -> Iterator[str]:
     """Decoded passages of base64 or hexadecimal that contain words or a shell command."""
     for stretch in _BASE64.finditer(text):
+        if _is_identifier(stretch[0]):
+            continue
         yield from _words(_from_base64(stretch[0].replace("\n", "")))
     for stretch in _HEX.finditer(text):
         digits = stretch[0].removeprefix("0x").replace("\n", "")[: 2 * _MAX_DECODED_BYTES]
         yield from _words(bytes.fromhex(digits[: len(digits) // 2 * 2]))
+
+
+def _is_identifier(stretch: str) -> bool:
+    """Whether it is a name, such as the title `searchDocumentsArguments` that pydantic makes.
+
+    Base64 of words has digits, and a change of letter case after two letters.
+    """
+    return _NAME.fullmatch(stretch) is not None and len(stretch) >= _MIN_WORD_CHARS * len(
+        _WORD_OF_NAME.findall(stretch)
+    )
 
 
 def _one_blank(blanks: re.Match[str]) -> str:

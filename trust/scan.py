@@ -47,27 +47,9 @@ def scan(tool: Tool) -> tuple[Finding, ...]:
         tool: the definition; all its text that a model may read is scanned.
     """
     findings = list(_invisible_characters(tool))
-    scanned_texts: list[Text] = []
-    characters_left = MAX_SCANNED_CHARACTERS
-    for text_field in texts_of_tool(tool):
-        if len(text_field.text) > characters_left or len(scanned_texts) == MAX_SCANNED_STRINGS:
-            findings.append(
-                Finding("too_long", "warn", text_field.where, "not all of it was scanned")
-            )
-        if characters_left <= 0 or len(scanned_texts) == MAX_SCANNED_STRINGS:
-            break
-        text = without_disguises(
-            text_field.text[:characters_left], is_identifier=text_field.is_name
-        )
-        text = text[:MAX_SCANNED_CHARACTERS]
-        scanned_texts.append(text_field._replace(text=text))
-        if not text.isascii() and _PRIVATE_USE.search(text):
-            findings.append(
-                Finding("hidden_text", "quarantine", text_field.where, "private-use characters")
-            )
-        characters_left -= max(len(text_field.text), len(text))
-    findings += _rule_findings(scanned_texts)
-    for text_field in scanned_texts:
+    texts = scanned_texts(tool, findings)
+    findings += _rule_findings(texts)
+    for text_field in texts:
         for hidden in decoded_passages(text_field.text):
             where = f"{text_field.where} (encoded)"
             hidden_findings = _rule_findings(
@@ -91,6 +73,46 @@ def scan(tool: Tool) -> tuple[Finding, ...]:
         unique.values(), key=lambda finding: (finding.level != "quarantine", finding.code)
     )
     return tuple(first[:_MAX_FINDINGS])
+
+
+def scanned_texts(tool: Tool, findings: list[Finding] | None = None) -> list[Text]:
+    """The texts that a model may read, without disguises, up to the limits.
+
+    Args:
+        tool: the definition.
+        findings: gets what is wrong with the texts themselves.
+    """
+    findings = [] if findings is None else findings
+    texts: list[Text] = []
+    characters_left = MAX_SCANNED_CHARACTERS
+    for text_field in texts_of_tool(tool):
+        if len(text_field.text) > characters_left or len(texts) == MAX_SCANNED_STRINGS:
+            findings.append(
+                Finding("too_long", "warn", text_field.where, "not all of it was scanned")
+            )
+        if characters_left <= 0 or len(texts) == MAX_SCANNED_STRINGS:
+            break
+        text = without_disguises(
+            text_field.text[:characters_left], is_identifier=text_field.is_name
+        )
+        text = text[:MAX_SCANNED_CHARACTERS]
+        texts.append(text_field._replace(text=text))
+        if not text.isascii() and _PRIVATE_USE.search(text):
+            findings.append(
+                Finding("hidden_text", "quarantine", text_field.where, "private-use characters")
+            )
+        characters_left -= max(len(text_field.text), len(text))
+    return texts
+
+
+def sentences_with(tool: Tool, rules: Iterable[ScanRule]) -> list[Finding]:
+    """The sentences of a definition at which rules match, in order of the rules."""
+    passages = _Passages(scanned_texts(tool))
+    return [
+        Finding(rule.code, rule.level, *passages.quoted(number))
+        for rule in rules
+        for number in passages.matches(rule)
+    ]
 
 
 def _invisible_characters(tool: Tool) -> Iterator[Finding]:

@@ -58,6 +58,19 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
         r"\b(?:previous|prior|earlier|last|past|recent|all|user's) (?:\w+ ){0,2}messages?\b|"
         r"\bsystem (?:prompt|message)s?\b|\bmessage history\b",
     ),
+    # For `needs_look`: a secret or the conversation itself, not what tools count or authorize with.
+    "secret_value": (
+        "password|credential|secret|api key|private key|seed phrase|card number|cookie|environment",
+        r"\b(?:passwords?|credentials?|api keys?|private keys?|seed phrases?|secret keys?|"
+        r"(?:credit |debit )?card numbers?|session cookies?|environment variables)\b",
+    ),
+    "whole_chat": (
+        "conversation|chat|dialogue|transcript|message|prompt|instructions",
+        r"\b(?:conversation|chat|dialogue) (?:history|log|so far|context|transcript|up to)\b|"
+        r"\b(?:the|this|whole|entire|full|current) (?:conversation|dialogue)\b|"
+        r"\b(?:system|user's|previous|prior|earlier) (?:prompt|messages?)\b|"
+        r"\byour (?:instructions|context)\b",
+    ),
     "give": ("", rf"\b{_GIVE}\b"),
     "hand_over": (
         "",
@@ -323,6 +336,8 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
     # Honest definitions often have these concepts, so their rules only warn.
     "use_me": (
         "this tool|this function|first|other|prefer|must",
+        # What a person has to do is no order to the model.
+        r"(?<!\buser )(?<!\*user\* )(?<!\bperson )(?<!\boperator )(?<!\bcaller )"
         r"\b(?:always|must|mandatory to|required to) (?:\w+ )?(?:use|call|prefer|choose|invoke|"
         r"select) (?:this|it)\b|\b(?:must|should|shall|has to|needs to) (?:always )?be (?:called|"
         r"used|invoked|run) (?:first|before)\b|\bcall this (?:tool |function )?(?:first|before)\b|"
@@ -388,7 +403,7 @@ class ScanRule:
 
     Args:
         code: short, stable name.
-        level: `quarantine` or `warn`.
+        level: `quarantine`, `warn` or `look`.
         needs: concepts that must all occur within `sentence_count` sentences.
         unless: concepts that make the passage harmless.
         sentence_count: number of sentences that count as close together.
@@ -485,6 +500,14 @@ RULES: Final = (
     ScanRule("urges", "warn", ("urgent",)),
     ScanRule("skips_consent", "warn", ("no_consent",)),
 )
+
+
+LOOK_RULES: Final = (
+    ScanRule("names_secret", "look", ("key_file",)),
+    ScanRule("names_secret", "look", ("secret_value",)),
+    ScanRule("names_conversation", "look", ("whole_chat",)),
+)
+"""Rules for what a person should read, see `needs_look`; the scan does not use them."""
 
 
 CONCEPTS: Final = {

@@ -126,16 +126,21 @@ class JsonRepair:
         return text
 
 
-def repaired_json(text: bytes) -> bytes:
+def repaired_json(text: bytes, damage: DamageLimit | None = None) -> bytes:
     """A whole JSON text, repaired as by `JsonRepair`, in parts: other threads run in between.
 
+    Args:
+        text: the JSON text.
+        damage: counts the halves of surrogate pairs; None for any number.
+
     Raises:
-        DamagedTextError: it has more halves of surrogate pairs than a text may have.
+        DamagedTextError: there are too many of them.
     """
-    repair, parts, damage = JsonRepair(), [], DamageLimit()
+    repair, parts = JsonRepair(), []
     for start in range(0, len(text), MAX_LOOP_CHARS):
         parts.append(repair.feed(text[start : start + MAX_LOOP_CHARS]))
-        damage.count(repair.take_damaged_count())
+        if damage is not None:
+            damage.count(repair.take_damaged_count())
     return b"".join([*parts, repair.end()])
 
 
@@ -167,6 +172,8 @@ def read_json(
     if max_chars is not None and len(text) > max_chars:
         raise ValueError(f"more than {max_chars:,} characters")
     try:
+        if strict and parse_int is None and parse_constant is None:
+            return json.loads(text)  # other arguments make a new decoder each time
         return json.loads(text, strict=strict, parse_int=parse_int, parse_constant=parse_constant)
     except RecursionError:
         raise ValueError("is nested too deep to be read as JSON") from None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from ...errors import CatalogError, ToolError
+from ...untrusted.json_bytes import read_json
 from ..schema import canonical_bytes
 from ..text_cleaning import CleaningNotes
 from ..tool import Tool
@@ -77,8 +77,8 @@ def _functions(row: Any) -> list[Any] | ToolError:
     tools = row["tools"]
     if isinstance(tools, str):
         try:
-            tools = json.loads(tools)
-        except (ValueError, RecursionError) as error:
+            tools = read_json(tools)
+        except ValueError as error:
             return ToolError(field="tools", reason=f"is not JSON: {error}")
     if not isinstance(tools, list):
         return ToolError(field="tools", reason="must be a list, or the JSON text of one")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...gateway.connections.server_log import LogTail
     from ...gateway.observe.server_inspection import ServerReport
     from ...gateway.profiles.profile import ScriptGrants
-    from ...trust import DefinitionChange, Flag, Pins
+    from ...trust import DefinitionChange, Finding, Flag, Pins
 
 Status = Literal["ok", "warn", "fail", "off"]
 _STYLE_BY_STATUS = {"ok": "green", "warn": "yellow", "fail": "bold red", "off": "dim"}
@@ -82,6 +82,7 @@ class ServersReport:
         problems: problems of the file itself.
         flags: tool id to what trust found.
         changes: definitions that differ from their pin.
+        needs_look: tool id to why a person should read its definition; it is offered.
         script_grants: grants of the scripts of each profile.
         unused_ids_by_file: file of example queries to the ids in it that no server has.
     """
@@ -92,6 +93,7 @@ class ServersReport:
     problems: tuple[str, ...]
     flags: Mapping[str, Flag]
     changes: tuple[DefinitionChange, ...] = ()
+    needs_look: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
     script_grants: tuple[ScriptGrants, ...] = ()
     unused_ids_by_file: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -113,6 +115,10 @@ class ServersReport:
             "servers": [server.to_dict() for server in self.servers],
             "problems": list(self.problems),
             "changed": [change.to_dict() for change in self.changes],
+            "needs_look": {
+                tool_id: [finding.to_dict() for finding in findings]
+                for tool_id, findings in self.needs_look.items()
+            },
             "scripts": [grants.to_dict() for grants in self.script_grants],
             "unused_examples": {path: list(ids) for path, ids in self.unused_ids_by_file.items()},
             "flagged": [
@@ -153,7 +159,7 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     from ...gateway.connections.server_log import LogTail
     from ...gateway.observe.server_inspection import MAX_PARALLEL_STARTS, inspect_servers
     from ...gateway.profiles.profile import script_grants
-    from ...trust import Pins, quarantined
+    from ...trust import Pins, needs_look, quarantined
 
     # A gateway creates the file when it first runs.
     pins = files.pins if files.pins.exists() else None
@@ -204,6 +210,11 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         problems=tuple(file_problems),
         flags=flags,
         changes=accepted.changes(catalog),
+        needs_look={
+            tool_id: findings
+            for tool_id, findings in needs_look(catalog, accepted).items()
+            if tool_id not in flags
+        },
         script_grants=tuple(script_grants(files.settings, catalog, quarantined(flags))),
         unused_ids_by_file=unused_ids_by_file,
     )
@@ -294,6 +305,7 @@ def show_servers(report: ServersReport) -> None:
     parts += _flagged_parts(
         report, "warn", "worded strongly: offered; approve them to end the warning"
     )
+    parts += _look_parts(report)
     servers_with_stderr = [
         server.name
         for server in report.servers
@@ -367,6 +379,22 @@ def _flag_counts(check: ServerCheck, report: ServersReport) -> Iterator[str]:
     for level, words in (("quarantine", "quarantined"), ("warn", "worded strongly")):
         if count := sum(flag.level == level for flag in flags):
             yield f"{counted(count, 'tool')} {words}"
+
+
+def _look_parts(report: ServersReport) -> Iterator[Any]:
+    from rich.text import Text
+
+    from ...trust import LOOK_CODES
+
+    if not report.needs_look:
+        return
+    yield ""
+    yield Text("needs a look: offered; read these definitions once", style="bold")
+    for tool_id, findings in list(report.needs_look.items())[:_MAX_TOOLS_SHOWN]:
+        reasons = "; ".join(f"{LOOK_CODES[each.code]}: {each.text!r:.60}" for each in findings)
+        yield Text(f"  {tool_id}: {reasons}", style="dim")
+    if (more := len(report.needs_look) - _MAX_TOOLS_SHOWN) > 0:
+        yield Text(f"  and {more:,} more: --json", style="dim")
 
 
 def _flagged_parts(report: ServersReport, level: str, title: str) -> Iterator[Any]:

@@ -19,6 +19,8 @@ from .attaching import note_own_gateway, run_attached
 
 DEFAULT_PROFILE_NAME = "default"
 _MAX_PORT = 65535
+#: Bytes of the file of events at which a new one begins: clients decide how many events there are.
+_MAX_EVENT_BYTES = 256_000_000
 #: Variable with the seconds after which a gateway without clients ends; tests use it.
 _IDLE_VARIABLE = "SHORTLIST_IDLE_END_S"
 
@@ -140,7 +142,8 @@ def _serve_here(
     clients = ClientProfiles.of(gateway_settings, profile, over_http=over_http, attached=attached)
     sinks: list[EventSink] = [GatewaySpans()]
     if gateway_settings.events is not None:
-        sinks.append(JsonLines(config.parent / Path(gateway_settings.events).expanduser()))
+        events_path = config.parent / Path(gateway_settings.events).expanduser()
+        sinks.append(JsonLines(events_path, max_bytes=_MAX_EVENT_BYTES))
     shared = shared_state(gateway_settings.engine)
     fleet = Fleet(
         client_config.servers,
@@ -216,8 +219,7 @@ def _serve_here(
                 examples=example_file(fleet.engine.config),
                 follow_pins=fleet.follow_pins,
             )
-            is_local = address in LOOPBACK_HOSTS
-            page = page_app(subject, operator_token.get_secret_value(), only_local=is_local)
+            page = page_app(subject, operator_token.get_secret_value())
         serving = partial(
             serve_http,
             gateway,

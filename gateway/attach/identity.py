@@ -1,8 +1,9 @@
 """Which clients may share a gateway: those with the same configuration, values and version.
 
 This runs in every process that attaches. So it reads the file without the readers of `ServerSpec`,
-whose imports take longer than everything else here. It includes too much rather than too little:
-the value of each environment variable whose name occurs anywhere in the configuration.
+whose imports take longer than everything else here. References are resolved by the reader that the
+gateway uses. It includes too much rather than too little: the environment that servers get, and the
+value of each variable whose name occurs anywhere in the configuration.
 """
 
 from __future__ import annotations
@@ -11,29 +12,29 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ...errors import ConfigError
+from ...errors import ShortlistError
 from ..clients.config_file import ConfigFile
-from ..connections.secret_store import DEFAULT_SERVICE, secret_store
+from ..clients.config_references import References, with_standard_references
 
 _PACKAGE_FOLDER = Path(__file__).parents[2]
 #: Folders of a checkout that no gateway runs.
 _FOLDERS_NOT_RUN = frozenset({"tests", "docs", "evals", "build", "__pycache__"})
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_FILE_REFERENCE = re.compile(r"\{file:([^{}]*)\}")
-_KEYRING_REFERENCE = re.compile(r"\$\{keyring:([^{}]*)\}")
+_REFERENCE = re.compile(r"\$\{[^{}]*\}")
 _ENV_FILE_KEYS = frozenset({"envFile", "env_file"})
 _RELATIVE_PATH = re.compile(r"(?:^|[=\s])\.{1,2}(?:[/\\]|$)")
-#: Variables that the gateway or the servers' libraries read without being named in a file.
+#: Variables that the servers get, and others that the gateway or the servers' libraries read,
+#: without being named in a file. The same program finds other programs on another PATH.
 _IMPLICIT_VARIABLES = frozenset(
-    "HOME USER LOGNAME PYTHONPATH PYTHON_KEYRING_BACKEND SSL_CERT_FILE SSL_CERT_DIR "
+    "HOME USER LOGNAME PATH SHELL TERM PYTHONPATH "
+    "PYTHON_KEYRING_BACKEND SSL_CERT_FILE SSL_CERT_DIR "
     "XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME "
     "HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy".split()
 )
@@ -90,11 +91,7 @@ class Identity:
             "folder": str(folder),
             "own": [values.get("shortlist"), *documents[1:]],
             "variables": _relevant_variables(texts),
-            "files": [_file_hash(path) for path in _file_paths(documents, texts, config.parent)],
-            "passwords": [
-                _password_hash(name) for text in texts for name in _KEYRING_REFERENCE.findall(text)
-            ],
-            "programs": sorted({shutil.which(name) or name for name in _programs(values)}),
+            "references": _resolved_references(documents, config),
         }
         text = json.dumps(parts, sort_keys=True, default=str)
         key = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:24]
@@ -137,7 +134,7 @@ def _all_tables(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _relevant_variables(texts: list[str]) -> dict[str, str]:
-    """Environment variables that can change what the gateway does."""
+    """Environment variables that can change what the gateway does, or that its servers get."""
     named = {name for text in texts for name in _VARIABLE_NAME.findall(text)} | _IMPLICIT_VARIABLES
     return {
         name: value
@@ -146,46 +143,42 @@ def _relevant_variables(texts: list[str]) -> dict[str, str]:
     }
 
 
-def _file_paths(documents: list[Any], texts: list[str], folder: Path) -> Iterator[Path]:
-    """Files whose content the configuration uses."""
-    for text in texts:
-        for path in _FILE_REFERENCE.findall(text):
-            yield Path(path).expanduser()
-            yield folder / Path(path).expanduser()
-    for document in documents:
+def _resolved_references(documents: list[Any], file: Path) -> dict[str, str]:
+    """Each reference to its value, and each env file to its content, as the gateway reads them."""
+    home = Path.home()
+    references = References(os.environ, home)
+    tables = [table for document in documents for table in _all_tables(document)]
+    inputs = [row for table in tables for row in _list(table.get("inputs"))]
+    resolved: dict[str, str] = {}
+    # `{env:NAME}` counts in every file, though it is a reference in those of one client only.
+    for document in with_standard_references(documents, file, home, inputs, is_opencode=True):
+        for text in _all_texts(document):
+            for reference in _REFERENCE.findall(text):
+                resolved[reference] = _value(references.expand, reference)
         for table in _all_tables(document):
             for key in _ENV_FILE_KEYS & table.keys():
-                yield folder / Path(str(table[key])).expanduser()
+                path = _value(references.expand_path, str(table[key]))
+                resolved[f"{key} {path}"] = _file_hash(file.parent / path)
+    return resolved
 
 
-def _file_hash(path: Path) -> list[str]:
+def _value(expand: Callable[[str], str], text: str) -> str:
     try:
-        content = path.read_bytes()
-    except (OSError, ValueError) as error:
-        return [str(path), type(error).__name__]
-    return [str(path), hashlib.sha256(content).hexdigest()]
-
-
-def _password_hash(content: str) -> str:
-    service, _, user = content.rpartition("/")
-    try:
-        password = secret_store().get(service or DEFAULT_SERVICE, user)
-    except ConfigError as error:
-        # The gateway says which server has no password. It may have one at the next start.
+        return expand(text)
+    except ShortlistError as error:
+        # The gateway says which server has no value. It may have one at the next start.
         return str(error)
-    return hashlib.sha256(repr(password).encode()).hexdigest()
 
 
-def _programs(values: Any) -> Iterator[str]:
-    """Programs that servers start. The same name can be another program on another PATH."""
-    for table in _all_tables(values):
-        command = table.get("command")
-        if isinstance(command, Mapping):
-            command = command.get("path")
-        if isinstance(command, list):
-            command = command[0] if command else None
-        if isinstance(command, str) and command:
-            yield str(Path(command).expanduser())
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _file_hash(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except (OSError, ValueError) as error:
+        return type(error).__name__
 
 
 def _source_files_hash() -> str:

@@ -33,6 +33,7 @@ from ...untrusted import MAX_LOOP_CHARS, MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES
 from ...untrusted.json_bytes import ValueLimit, parsed_json, repaired_json
 from ...untrusted.text_bytes import (
     DamagedTextError,
+    DamageLimit,
     charset,
     decoded_text,
     is_utf8,
@@ -383,7 +384,7 @@ def _success_result(
         return _text_result(f"HTTP {status} {_status_phrase(status)}")
     if is_json(kind):
         text = _text(body, content_type)
-        json_text = repaired_json(text.encode())
+        json_text = repaired_json(text.encode(), DamageLimit())
         try:
             value = parsed_json(json_text)
         except ValueError:

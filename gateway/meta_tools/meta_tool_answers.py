@@ -354,7 +354,8 @@ def answer_servers(
         raise RequestError(f"server: no {name!r:.80}; use one of: {names}")
     tool_names = [tool.name for tool in view.tools(name)]
     row = {**named[0], "tool_names": tool_names[:_MAX_TOOL_NAMES]}
-    lines = [_server_line(row), row.get("instructions", ""), ", ".join(row["tool_names"])]
+    said = f"{name} says: {row['instructions']}" if "instructions" in row else ""
+    lines = [_server_line(row), said, ", ".join(row["tool_names"])]
     return _answer("\n".join(filter(None, lines)), {"servers": [row]})
 
 

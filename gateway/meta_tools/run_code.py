@@ -16,7 +16,7 @@ import mcp.types as types
 from ...catalog import Tool
 from ...catalog.text_cleaning import written_out
 from ...codemode import ApprovalRequest, CodeResult, CodeRunner
-from ...codemode.grants import is_destructive
+from ...codemode.grants import Grant, is_destructive
 from ...codemode.monty import MAX_RUNNING_SCRIPTS
 from ...errors import RequestError, ShortlistError, ToolCallError
 from ...gating.verdict import CallRefusedError, Verdict
@@ -124,14 +124,15 @@ class CodeMode:
             raise
         return await anyio.to_thread.run_sync(_code_answer, client, result)
 
-    def stubs(self, view: View, tools: Iterable[Tool]) -> str:
+    def stubs(self, grants: Iterable[Grant], view: View, tools: Iterable[Tool]) -> str:
         """The stubs of permitted tools, for scripts.
 
         Args:
+            grants: what scripts of the client may call.
             view: the view that the tools come from.
             tools: permitted tools.
         """
-        return self._runner.stubs(view, tools)
+        return self._runner.stubs(view, tools, grants)
 
     async def aclose(self) -> None:
         """End the sandbox's processes."""

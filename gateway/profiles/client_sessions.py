@@ -25,7 +25,7 @@ from .long_results import ResultMemory, ResultSource, SessionResults, SharedResu
 from .profile import PROFILE_WITHOUT_TOOLS, Profile, ProfileViews
 
 if TYPE_CHECKING:
-    from ...retrieval.postgres.stored_texts import StoredTexts
+    from ..upstream.shared_state import SharedTexts
 
 Result = TypeVar("Result")
 
@@ -80,7 +80,7 @@ class SharedRecord:
             continues a conversation with what is in the database.
     """
 
-    state: StoredTexts
+    state: SharedTexts
     key: str
 
     def read(self) -> str | None:
@@ -312,7 +312,7 @@ class ClientSessions:
         make_session: Callable[[ProfileViews, SessionData | None], Session],
         default: Profile,
         profiles: Mapping[str, Profile] | None = None,
-        shared: StoredTexts | None = None,
+        shared: SharedTexts | None = None,
     ) -> None:
         self._fleet = fleet
         self._make_session = make_session
@@ -380,7 +380,7 @@ class ClientSessions:
             await anyio.to_thread.run_sync(self.session_of(request).read_record)
 
     def _shared_session(
-        self, shared: StoredTexts, request: Any, name: str | None, conversation: str
+        self, shared: SharedTexts, request: Any, name: str | None, conversation: str
     ) -> ClientSession:
         """The session of a request of the stateless protocol, as all replicas have it."""
         owner = request.scope.get("shortlist.owner", "")

@@ -21,7 +21,7 @@ from ...errors import RequestError
 from ...loaders.counting import bundled_counter
 
 if TYPE_CHECKING:
-    from ...retrieval.postgres.stored_texts import StoredTexts
+    from ..upstream.shared_state import SharedTexts
 
 #: Seconds after which a stored result is deleted.
 STORED_SECONDS = 3_600.0
@@ -167,7 +167,7 @@ class SharedResults(ResultStore):
         state: texts that all replicas share.
     """
 
-    def __init__(self, state: StoredTexts) -> None:
+    def __init__(self, state: SharedTexts) -> None:
         self._state = state
 
     def add(self, owner: object, result: StoredResult) -> str:

@@ -124,6 +124,8 @@ class Fleet:
         self.on_state: Callable[[Upstream], None] | None = None
         self.on_change: Callable[[str], None] | None = None
         self.upstreams: dict[str, Upstream] = {}
+        #: Server to the stamp of its saved lists when they were read.
+        self._listing_stamps: dict[str, str] = {}
         self.listed_tools = ListedTools()
         tools = [tool for spec in specs if not spec.disabled for tool in self._add_server(spec)]
         settings = dict(engine_settings or {})
@@ -277,6 +279,7 @@ class Fleet:
         )
         # A copy, because other threads iterate over the servers.
         self.upstreams = {**self.upstreams, name: upstream}
+        self._listing_stamps[name] = self._listing_cache.stamp(spec)
         listing = self._listing_cache.read(spec)
         if listing is not None:
             upstream.state = ServerState.KNOWN
@@ -372,6 +375,23 @@ class Fleet:
                 await anyio.to_thread.run_sync(self.engine.reload_pins)
         except (PinsError, StoreError) as error:
             _LOG.warning("the pins cannot be read: %s", error)
+
+    async def follow_saved_lists(self) -> None:
+        """Index the lists that another process has saved since they were read.
+
+        For a page beside a running gateway, which starts no server itself.
+        """
+        async with self._update_lock:
+            await anyio.to_thread.run_sync(self._read_changed_lists)
+
+    def _read_changed_lists(self) -> None:
+        for name, upstream in self.upstreams.items():
+            stamp = self._listing_cache.stamp(upstream.spec)
+            if stamp == self._listing_stamps[name]:
+                continue
+            if (listing := self._listing_cache.read(upstream.spec)) is not None:
+                self._index_tools(name, self.listed_tools.use_listing(upstream.spec, listing))
+            self._listing_stamps[name] = stamp
 
     @property
     def hidden_ids(self) -> frozenset[str]:

@@ -23,7 +23,7 @@ from ..connections.user_folders import cache_folder, own_folder
 from .server_lists import Listing, ResourcesAndPrompts
 
 if TYPE_CHECKING:
-    from ...retrieval.postgres.stored_texts import StoredTexts
+    from .shared_state import SharedTexts
 
 _FILE_FORMAT = 3
 _MAX_LISTING_CHARS = 64_000_000
@@ -37,12 +37,12 @@ class ListingCache:
         shared: state that all replicas of the gateway share; None if there is only this one.
     """
 
-    def __init__(self, folder: Path, shared: StoredTexts | None = None) -> None:
+    def __init__(self, folder: Path, shared: SharedTexts | None = None) -> None:
         self.folder = folder
         self._shared = shared
 
     @classmethod
-    def default(cls, shared: StoredTexts | None = None) -> ListingCache:
+    def default(cls, shared: SharedTexts | None = None) -> ListingCache:
         """ListingCache in the user's cache folder, or in the state of all replicas."""
         return cls(cache_folder() / "manifests", shared)
 
@@ -64,6 +64,19 @@ class ListingCache:
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
+
+    def stamp(self, spec: ServerSpec) -> str:
+        """Another value after each change of a server's lists; "" if there are none.
+
+        Raises:
+            StoreError: the shared state cannot be read.
+        """
+        if self._shared is not None:
+            return self._shared.stamp("listing")
+        try:
+            return str(self._path(spec).stat().st_mtime_ns)
+        except OSError:
+            return ""
 
     def write(self, spec: ServerSpec, listing: Listing) -> None:
         """Save the lists of a server, unless they are very long.
@@ -134,18 +147,18 @@ class SavedIndex:
         key = json.dumps([sorted(servers), settings], sort_keys=True, default=str)
         self._folder = folder / hashlib.sha256(key.encode()).hexdigest()[:24]
         self._settings = dict(settings)
-        self._in_database = Config(**self._settings).index.backend == "postgres"
+        self._is_shared = Config(**self._settings).index.is_shared
 
     def engine(self, tools: Iterable[Tool]) -> Engine:
         """An engine with these tools, from the saved index if there is one.
 
-        A catalog in a database is used as it is, with the tools of servers that differ there. It
-        may have servers of other gateways.
+        A shared catalog is used as it is, with the tools of servers that differ there. It may have
+        servers of other gateways.
 
         Args:
             tools: all tools. New and changed ones are encoded in the background, after this call.
         """
-        if self._in_database:
+        if self._is_shared:
             engine = Engine.connect(wait=False, **self._settings)
             for server, own_tools in groupby(tools, lambda tool: tool.server or ""):
                 own_catalog = Catalog(own_tools)
@@ -163,7 +176,7 @@ class SavedIndex:
 
     def save(self, engine: Engine) -> None:
         """Save an engine's index. If that fails, the next start encodes more tools."""
-        if self._in_database:
+        if self._is_shared:
             return
         try:
             # The files of an index are as private as its folder.

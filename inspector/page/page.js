@@ -498,10 +498,16 @@ function trustView(main) {
     const warned = answer.warned.map((tool) => element("li", {},
       element("button", { class: "plain", onclick: () => review(tool.id) }, toolId(tool.id)),
       tool.reasons.slice(0, 2).map((text) => element("div", { class: "muted small text", text }))));
+    const looks = answer.needs_look.map((tool) => element("li", {},
+      element("button", { class: "plain", onclick: () => review(tool.id) }, toolId(tool.id)),
+      tool.reasons.map((text) => element("div", { class: "muted small text", text }))));
     replaceContent(list,
       waiting.length ? card(element("h2", { text: `${counted(waiting.length, "definition")} quarantined` }), element("ul", {}, waiting))
         : emptyNotice("Nothing waits", "No definition is quarantined: none changed, and the scan found no hidden instruction."),
       warned.length ? card(element("h2", { text: `Offered with a warning: ${number(answer.warnings)}` }), element("ul", { class: "list small" }, warned)) : null,
+      looks.length ? card(element("h2", { text: `Needs a look: ${number(answer.looks)}` }),
+        muted("Offered. They name what an attack needs; most are honest. The scan misses most new attacks, so read these once."),
+        element("ul", { class: "list small" }, looks)) : null,
       element("p", { class: "muted small text" }, answer.pins ? `Pins: ${answer.pins}, ${counted(answer.pinned, "definition")}${answer.new ? `, ${number(answer.new)} without a pin` : ""}` : "No file of pins: start with --pins FILE to approve definitions."));
   }
 
@@ -516,7 +522,7 @@ function trustView(main) {
       approve.addEventListener("click", async () => {
         approve.disabled = true;
         try {
-          overviewOf(await write("approve", { tool: tool.id, fingerprint: tool.fingerprint }));
+          overviewOf(await write("approve", { tool: tool.id, fingerprint: tool.fingerprint, pinned: tool.pinned }));
           replaceContent(detail, notice(`${tool.id} is approved as you read it. It is offered from the next request on.`, "good"));
         } catch (error) {
           showStatus(error.message, "bad");

@@ -345,7 +345,16 @@ def _forget(dsn: str, tenant: str) -> None:
             "SELECT tenant FROM shortlist.tenants WHERE name = %s", [tenant]
         ).fetchone()
         assert row is not None
-        for table in ("tool_vectors", "postings", "terms", "lengths", "tools", "tenants"):
+        for table in (
+            "tool_vectors",
+            "vectors",
+            "unencoded",
+            "postings",
+            "terms",
+            "lengths",
+            "tools",
+            "tenants",
+        ):
             statement = f"DELETE FROM shortlist.{table} WHERE tenant = %s"  # noqa: S608
             connection.execute(statement.encode(), row)
 

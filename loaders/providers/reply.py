@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 from ...catalog.mcp_listing import is_pydantic_model
 from ...errors import RequestError
+from ...untrusted import MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES
+from ...untrusted.value_count import size_of_value
 
 Messages: TypeAlias = list[dict[str, Any]]
 CallKind: TypeAlias = Literal["function", "custom", "search"]
@@ -66,14 +68,29 @@ class Reply:
 
 
 def plain_json(reply: object) -> object:
-    """A provider's object as JSON values, without fields that are null."""
-    if is_pydantic_model(reply):
-        return reply.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
-    if isinstance(reply, Mapping):
-        return {name: plain_json(value) for name, value in reply.items()}
-    if isinstance(reply, list | tuple):
-        return [plain_json(value) for value in reply]
-    return reply
+    """A provider's object as JSON values, without fields that are null.
+
+    Raises:
+        RequestError: it is too large, nested too deep, or contains itself.
+    """
+    try:
+        size_of_value(reply, max_values=MAX_MESSAGE_VALUES, max_chars=MAX_MESSAGE_BYTES)
+        plain = _plain_value(reply)
+        # The dumped objects of a package were one value each.
+        size_of_value(plain, max_values=MAX_MESSAGE_VALUES, max_chars=MAX_MESSAGE_BYTES)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"reply: {str(error)[:200]}; give the reply of a model") from None
+    return plain
+
+
+def _plain_value(value: object) -> object:
+    if is_pydantic_model(value):
+        return value.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
+    if isinstance(value, Mapping):
+        return {name: _plain_value(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain_value(item) for item in value]
+    return value
 
 
 def without_fields(value: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:

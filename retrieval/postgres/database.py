@@ -147,6 +147,20 @@ class Database:
         connection.execute("SELECT set_config('shortlist.tenant', %s, false)", [self.tenant])
 
 
+def tenant_number(connection: Connection[Any], name: str) -> int:
+    """The number of a tenant, which is added if there is none of its name."""
+    # By name, because row-level security does not hold for superusers.
+    number = "SELECT tenant FROM shortlist.tenants WHERE name = %s"
+    row = connection.execute(number, [name]).fetchone()
+    if row is None:
+        connection.execute(
+            "INSERT INTO shortlist.tenants (name) VALUES (%s) ON CONFLICT DO NOTHING", [name]
+        )
+        row = connection.execute(number, [name]).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def _close_all(idle: LifoQueue[Connection[Any]]) -> None:
     with suppress(Empty):
         while True:

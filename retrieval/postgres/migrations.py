@@ -1,8 +1,8 @@
 """The schema `shortlist` of a database, in versions that `migrate` applies in order.
 
-Tables of one tenant's catalog have the column `tenant`; row-level security hides other tenants from
-a connection whose setting `shortlist.tenant` is another name. Vectors belong to nobody: they are
-found by the hash of the text that they were made from, and copied to the tools that have it.
+All tables of a catalog have the column `tenant`; row-level security hides other tenants from a
+connection whose setting `shortlist.tenant` is another name. A connection can change that setting. A
+role in the table `tenant_roles` sees its tenants only, whatever the setting is.
 """
 
 from __future__ import annotations
@@ -214,10 +214,70 @@ CREATE POLICY own_tenant ON shortlist.tool_vectors
 """
 
 
+_TENANT_ROLES = """
+-- A role that has rows here may use these tenants only. A role without rows may use every tenant.
+-- The table has no grants: only its owner reads and writes it.
+CREATE TABLE shortlist.tenant_roles (
+    role name NOT NULL,
+    tenant_name text NOT NULL,
+    PRIMARY KEY (role, tenant_name)
+);
+
+-- By the role that logged in, which a connection cannot change.
+CREATE FUNCTION shortlist.may_use(wanted text) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = shortlist, pg_temp AS $$
+    SELECT NOT EXISTS (SELECT FROM shortlist.tenant_roles WHERE role = session_user)
+        OR EXISTS (SELECT FROM shortlist.tenant_roles
+            WHERE role = session_user AND tenant_name = wanted)
+$$;
+ALTER POLICY own_tenant ON shortlist.tenants
+    USING (name = current_setting('shortlist.tenant', true) AND shortlist.may_use(name));
+"""
+
+
+_OWN_VECTORS = """
+-- Vectors of one tenant: shared ones let a tenant decide what the searches of others find.
+DROP TRIGGER copy_vector ON shortlist.vectors;
+CREATE TEMPORARY TABLE own_vectors ON COMMIT DROP AS
+    SELECT DISTINCT ON (tenant, model, key) tenant, model, key, values
+    FROM shortlist.tool_vectors WHERE values IS NOT NULL;
+TRUNCATE shortlist.vectors;
+ALTER TABLE shortlist.vectors DROP CONSTRAINT vectors_pkey,
+    ADD COLUMN tenant integer NOT NULL REFERENCES shortlist.tenants,
+    ADD PRIMARY KEY (tenant, model, key);
+INSERT INTO shortlist.vectors (tenant, model, key, values)
+    SELECT tenant, model, key, values FROM own_vectors;
+
+CREATE TEMPORARY TABLE own_unencoded ON COMMIT DROP AS
+    SELECT DISTINCT ON (c.tenant, u.model, u.key) c.tenant, u.model, u.key, u.text, u.queries
+    FROM shortlist.tool_vectors c
+    JOIN shortlist.unencoded u ON u.model = c.model AND u.key = c.key WHERE c.values IS NULL;
+TRUNCATE shortlist.unencoded;
+ALTER TABLE shortlist.unencoded DROP CONSTRAINT unencoded_pkey,
+    ADD COLUMN tenant integer NOT NULL REFERENCES shortlist.tenants,
+    ADD PRIMARY KEY (tenant, model, key);
+INSERT INTO shortlist.unencoded (tenant, model, key, text, queries)
+    SELECT tenant, model, key, text, queries FROM own_unencoded;
+
+DROP INDEX shortlist.tool_vectors_key;
+CREATE INDEX tool_vectors_key ON shortlist.tool_vectors (tenant, model, key);
+CREATE OR REPLACE FUNCTION shortlist.copy_vector() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = shortlist, public, pg_temp AS $$
+BEGIN
+    UPDATE shortlist.tool_vectors SET values = NEW.values
+        WHERE tenant = NEW.tenant AND model = NEW.model AND key = NEW.key;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER copy_vector AFTER INSERT OR UPDATE OF values ON shortlist.vectors
+    FOR EACH ROW EXECUTE FUNCTION shortlist.copy_vector();
+"""
+
+
 MIGRATIONS = (
     _FIRST + "".join(map(_own_rows_only, _TENANT_TABLES)),
     _TEXTS + _own_rows_only("texts"),
     _TOOL_VECTORS,
+    _TENANT_ROLES + _OWN_VECTORS + "".join(map(_own_rows_only, ("vectors", "unencoded"))),
 )
 """What makes each version of the schema of the one before; the first of an empty database."""
 
@@ -252,6 +312,21 @@ def migrate(connection: Connection[Any]) -> int:
                 "INSERT INTO shortlist.schema_versions (version) VALUES (%s)", [version]
             )
     return len(MIGRATIONS) - present
+
+
+def limit_role(connection: Connection[Any], role: str, tenant: str) -> None:
+    """Let a role use a tenant, and no other tenant that it has not been given too.
+
+    Args:
+        connection: in autocommit mode, of the owner of the schema.
+        role: role of PostgreSQL that logs in.
+        tenant: name of the tenant, which need not exist yet.
+    """
+    connection.execute(
+        "INSERT INTO shortlist.tenant_roles (role, tenant_name) VALUES (%s, %s) "
+        "ON CONFLICT DO NOTHING",
+        [role, tenant],
+    )
 
 
 def check_version(connection: Connection[Any]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...catalog.tool_document import LEXICAL_FIELDS
 from ...text import search_terms
-from .database import Database
+from .database import Database, tenant_number
 from .stored_vectors import COPY_LOCK
 
 if TYPE_CHECKING:
@@ -194,20 +194,6 @@ class StoredCatalog:
             return Written(version + 1, numbers, changed=True)
 
 
-def tenant_number(connection: Connection[Any], name: str) -> int:
-    """The number of a tenant, which is added if there is none of its name."""
-    # By name, because row-level security does not hold for superusers.
-    number = "SELECT tenant FROM shortlist.tenants WHERE name = %s"
-    row = connection.execute(number, [name]).fetchone()
-    if row is None:
-        connection.execute(
-            "INSERT INTO shortlist.tenants (name) VALUES (%s) ON CONFLICT DO NOTHING", [name]
-        )
-        row = connection.execute(number, [name]).fetchone()
-    assert row is not None
-    return int(row[0])
-
-
 class _Change:
     """The statements of one transaction that changes a catalog."""
 
@@ -250,7 +236,8 @@ class _Change:
             "SELECT t.tenant, m.model, t.number, t.vector_key, v.values "
             "FROM unnest(%s::integer[]) AS m(model) "
             "JOIN shortlist.tools t ON t.tenant = %s AND t.number = ANY(%s) "
-            "LEFT JOIN shortlist.vectors v ON v.model = m.model AND v.key = t.vector_key "
+            "LEFT JOIN shortlist.vectors v "
+            "ON v.tenant = t.tenant AND v.model = m.model AND v.key = t.vector_key "
             "ON CONFLICT DO NOTHING",
             [list(models), self._tenant, sorted(numbers)],
         )

@@ -155,7 +155,7 @@ class VectorSearch:
                 SELECT near.number, (-(near.values <#> %({name}_vector)s))::real AS score
                 FROM (
                     SELECT t.number, v.values FROM shortlist.vectors v
-                    JOIN shortlist.tools t ON t.vector_key = v.key
+                    JOIN shortlist.tools t ON t.vector_key = v.key AND t.tenant = v.tenant
                     WHERE v.model = {self.model} AND t.tenant = %(tenant)s
                         AND shortlist.is_permitted(%(mask)s, t.number)
                     ORDER BY v.values::halfvec({dim}) <#> %({name}_vector)s::halfvec({dim})

@@ -7,8 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from ...errors import StoreError
-from .database import Database
-from .stored_catalog import tenant_number
+from .database import Database, tenant_number
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -1,4 +1,4 @@
-"""Vectors of texts in PostgreSQL, shared by all tenants, and the texts that wait for one."""
+"""Vectors of one tenant's texts in PostgreSQL, and the texts that wait for one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .database import Database
+from .database import Database, tenant_number
 
 Floats = NDArray[np.float32]
 
 COPY_LOCK = 7_365_202
 """Key of the advisory lock that keeps vectors from changing while they are copied to tools."""
+
+#: By name, because row-level security does not hold for superusers.
+_OWN = "tenant = (SELECT tenant FROM shortlist.tenants WHERE name = %s)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class StoredVectors:
     """Vectors by model and key.
 
     Args:
-        database: connections of any tenant.
+        database: connections of the tenant.
     """
 
     def __init__(self, database: Database) -> None:
@@ -67,27 +70,29 @@ class StoredVectors:
         with self._database.connection() as connection:
             rows = connection.execute(
                 "SELECT k FROM unnest(%s::bytea[]) AS k WHERE NOT EXISTS "
-                "(SELECT FROM shortlist.vectors WHERE model = %s AND key = k)",
-                [list(keys), model],
+                f"(SELECT FROM shortlist.vectors WHERE {_OWN} AND model = %s AND key = k)".encode(),
+                [list(keys), self._database.tenant, model],
             )
             return {key for (key,) in rows}
 
     def put(self, model: int, values: Mapping[bytes, Floats]) -> None:
         """Store vectors; those that are there already stay as they are."""
         with self._database.connection() as connection, connection.cursor() as cursor:
+            tenant = tenant_number(connection, self._database.tenant)
             cursor.executemany(
-                "INSERT INTO shortlist.vectors (model, key, values) VALUES (%s, %s, %s) "
-                "ON CONFLICT DO NOTHING",
-                [(model, key, vector) for key, vector in values.items()],
+                "INSERT INTO shortlist.vectors (tenant, model, key, values) "
+                "VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
+                [(tenant, model, key, vector) for key, vector in values.items()],
             )
 
     def add_waiting(self, model: int, texts: Sequence[WaitingText]) -> None:
         """Add texts for workers to encode."""
         with self._database.connection() as connection, connection.cursor() as cursor:
+            tenant = tenant_number(connection, self._database.tenant)
             cursor.executemany(
-                "INSERT INTO shortlist.unencoded (model, key, text, queries) "
-                "VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
-                [(model, text.key, text.text, list(text.queries)) for text in texts],
+                "INSERT INTO shortlist.unencoded (tenant, model, key, text, queries) "
+                "VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+                [(tenant, model, text.key, text.text, list(text.queries)) for text in texts],
             )
 
     def count(self, model: int) -> int:
@@ -100,12 +105,13 @@ class StoredVectors:
         return 0 if row is None else max(0, int(row[0]))
 
     def waiting(self, model: int) -> int:
-        """How many texts wait for a worker, of all tenants; 0 for a role that may only read."""
+        """How many texts wait for a worker; 0 for a role that may only read."""
         if not self.may_encode:
             return 0
         with self._database.connection() as connection:
             row = connection.execute(
-                "SELECT count(*) FROM shortlist.unencoded WHERE model = %s", [model]
+                f"SELECT count(*) FROM shortlist.unencoded WHERE {_OWN} AND model = %s".encode(),
+                [self._database.tenant, model],
             ).fetchone()
         assert row is not None
         return int(row[0])
@@ -122,7 +128,8 @@ class StoredVectors:
     def waiting_of(self, model: int, tenant: int) -> int:
         """How many texts of a tenant's tools no worker has encoded yet."""
         rows = self._database.fetch(
-            "SELECT count(*) FROM shortlist.unencoded u WHERE u.model = %(model)s AND EXISTS "
+            "SELECT count(*) FROM shortlist.unencoded u "
+            "WHERE u.tenant = %(tenant)s AND u.model = %(model)s AND EXISTS "
             "(SELECT FROM shortlist.tools t WHERE t.vector_key = u.key AND t.tenant = %(tenant)s)",
             {"model": model, "tenant": tenant},
         )
@@ -144,11 +151,13 @@ class StoredVectors:
             encode: gives the vectors of the texts for each of one or more models, shape (n, dim).
         """
         with self._database.connection() as connection, connection.transaction():
+            tenant = tenant_number(connection, self._database.tenant)
             rows = connection.execute(
-                "DELETE FROM shortlist.unencoded WHERE (model, key) IN (SELECT model, key "
-                "FROM shortlist.unencoded WHERE model = %s ORDER BY key LIMIT %s "
+                "DELETE FROM shortlist.unencoded WHERE (tenant, model, key) IN "
+                "(SELECT tenant, model, key FROM shortlist.unencoded "
+                "WHERE tenant = %s AND model = %s ORDER BY key LIMIT %s "
                 "FOR UPDATE SKIP LOCKED) RETURNING key, text, queries",
-                [model, count],
+                [tenant, model, count],
             ).fetchall()
             if not rows:
                 return 0
@@ -159,10 +168,11 @@ class StoredVectors:
             with connection.cursor() as cursor:
                 for target, values in encoded.items():
                     cursor.executemany(
-                        "INSERT INTO shortlist.vectors (model, key, values) VALUES (%s, %s, %s) "
-                        "ON CONFLICT (model, key) DO UPDATE SET values = excluded.values",
+                        "INSERT INTO shortlist.vectors (tenant, model, key, values) "
+                        "VALUES (%s, %s, %s, %s) "
+                        "ON CONFLICT (tenant, model, key) DO UPDATE SET values = excluded.values",
                         [
-                            (target, text.key, vector)
+                            (tenant, target, text.key, vector)
                             for text, vector in zip(texts, values, strict=True)
                         ],
                     )

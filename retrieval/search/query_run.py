@@ -114,7 +114,7 @@ class QueryRun:
     def retrieve_all(self, stages: Sequence[str], depth: int) -> dict[str, Ranking]:
         """The best `depth` rows of several retrievers, by stage.
 
-        A database searches them all in one statement, whose time is that of the stage `joint`.
+        An index with a joint search answers for all at once, in the time of the stage `joint`.
 
         Raises:
             ConfigError, ModelError: as `retrieve`.

@@ -343,7 +343,7 @@ def test_a_request_is_one_of_httpx2_or_its_extra_is_named(monkeypatch):
         return real_import(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without_httpx2)
-    with pytest.raises(MissingExtraError, match=r"pip install 'shortlist\[openapi\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[openapi\]'"):
         tool.operation.request({"q": "x"}, base_url=BASE)
 
 

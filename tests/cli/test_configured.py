@@ -13,6 +13,7 @@ import pytest
 
 from shortlist import Tool
 from shortlist.cli.gateway.configured_servers import gateway_catalog
+from shortlist.errors import install_command
 from shortlist.gateway.upstream.first_use import FirstUsePins
 
 SERVERS = Path(__file__).parent.parent / "gateway"
@@ -208,7 +209,7 @@ def test_without_the_extra_gateway_the_error_names_it(mcp_json):
         failed = subprocess.run(command, capture_output=True, text=True)
         assert failed.returncode == 1
         assert failed.stderr == (
-            "error: the gateway needs an optional dependency: pip install 'shortlist[gateway]'\n"
+            f"error: the gateway needs an optional dependency: {install_command('gateway')}\n"
         )
 
 

@@ -95,7 +95,7 @@ def test_without_a_reranker_the_tier_rerank_says_what_line_to_add(
         arguments = ("search", QUERY, *source, "--tier", "rerank")
         refused = " ".join(run(*arguments, code=2).stderr.split())
         assert 'reranker = "mixedbread-ai/mxbai-rerank-xsmall-v1"' in refused
-        assert "pip install 'shortlist[hub]'" in refused
+        assert "pip install '.[hub]'" in refused
         found = run_json(*arguments, "--engine-settings", reranking)
         assert (found["tier"], found["tier_reason"]) == ("rerank", None)
         assert all("rerank" in hit["stages"] for hit in found["hits"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import resource
+import time
 
 import pytest
 
@@ -328,3 +330,80 @@ def test_nothing_has_run_when_the_type_check_fails(wrong):
 
 def test_what_was_printed_is_kept(right):
     assert right["printing only"][0].output == "a 1\n"
+
+
+def grown(start, step, times=22):
+    """A value that holds itself twice, a number of times over: small here, huge as a copy."""
+    return f"a = {start}\nfor _ in range({times}):\n    a = {step}\n"
+
+
+HUGE = {
+    "a list": (grown("[0]", "[a, a]") + "a", "more than 200,000 values"),
+    "a list without end": (grown("[0]", "[a, a]", 60) + "a", "more than 200,000 values"),
+    "a dict": (grown("{}", "{'a': a, 'b': a}") + "a", "more than 200,000 values"),
+    "objects": (
+        "class Pair:\n    def __init__(self, a):\n        self.a = a\n        self.b = a\n"
+        + grown("1", "Pair(a)", 60)
+        + "a",
+        "more than 200,000 values",
+    ),
+    "a text many times": ("s = 'x' * 1_000_000\n[s] * 100_000", "more than 8,000,000 characters"),
+    "a key": (grown("(0,)", "(a, a)", 60) + "{a: 1}", "takes too long to be read"),
+    "a part of a set": (grown("(0,)", "(a, a)", 60) + "{a}", "takes too long to be read"),
+    "keys of one hash": (
+        "d = {}\nfor i in range(60_000):\n    d[i * (2 ** 61 - 1)] = 1\nd",
+        "takes too long to be read",
+    ),
+    "an argument": (
+        "from typing import Any\n"
+        + grown("[0]", "[a, a]", 60)
+        + "value: Any = a\nawait web.post(text=value)",
+        "web.post: an argument cannot be sent: more than 200,000 values",
+    ),
+    "a key of an argument": (
+        "from typing import Any\n"
+        + grown("(0,)", "(a, a)", 60)
+        + "value: Any = {a: 1}\nawait web.post(text=value)",
+        "takes too long to be read",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def huge():
+    """The result of each, the longest block of the event loop in s, and the growth in bytes."""
+
+    async def main():
+        longest, last = 0.0, time.perf_counter()
+
+        async def watch():
+            nonlocal longest, last
+            while True:
+                await asyncio.sleep(0.01)
+                longest, last = max(longest, time.perf_counter() - last), time.perf_counter()
+
+        async with CodeRunner(limits=LIMITS) as runner:
+            await runner.run(new_session(), "1", Servers().call)
+            watching = asyncio.ensure_future(watch())
+            runs = [runner.run(new_session(), code, Servers().call) for code, _ in HUGE.values()]
+            results = await asyncio.gather(*runs)
+            watching.cancel()
+        return dict(zip(HUGE, results, strict=True)), longest
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    results, longest = asyncio.run(main())
+    return results, longest, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_a_value_that_is_huge_as_a_copy_is_refused_before_it_is_copied(huge, name):
+    result = huge[0][name]
+    assert result.error is not None
+    assert HUGE[name][1] in result.error.message
+
+
+def test_huge_values_of_scripts_block_nobody_and_need_no_memory(huge):
+    _, longest, growth = huge
+    # One of them alone blocked it for 48 s. The machine may be busy.
+    assert longest < 2.0
+    assert growth < 50_000_000

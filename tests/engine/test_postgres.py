@@ -24,13 +24,16 @@ from shortlist.errors import ConfigError, MissingExtraError, RequestError, Store
 from shortlist.gating import Rule, requires_scope
 from shortlist.models import Encoder
 from shortlist.retrieval.postgres import migrations
-from shortlist.retrieval.postgres.database import single_connection
-from shortlist.retrieval.postgres.migrations import MIGRATIONS, migrate
+from shortlist.retrieval.postgres.database import Database, single_connection
+from shortlist.retrieval.postgres.migrations import MIGRATIONS, limit_role, migrate
 from shortlist.retrieval.postgres.stored_catalog import rounded_length
+from shortlist.retrieval.postgres.stored_texts import StoredTexts
+from shortlist.retrieval.postgres.stored_vectors import StoredVectors, WaitingText
 
 from ..postgres import PostgresServer
 
 psycopg = pytest.importorskip("psycopg", reason="PostgreSQL: psycopg is not installed")
+InsufficientPrivilege = psycopg.errors.InsufficientPrivilege
 
 PAGE = (Path(shortlist.__file__).parent / "docs" / "scale.md").read_text(encoding="utf-8")
 QUERIES = (
@@ -313,9 +316,10 @@ def encoder_of(encode: CountingEncoder) -> Any:
     return Encoder.of(encode, dim=encode.dim, name="counting", embed_query=queries)
 
 
-def test_a_tenant_with_known_tools_encodes_nothing(postgres_dsn: str) -> None:
+def test_known_texts_of_a_tenant_are_not_encoded_again(postgres_dsn: str) -> None:
+    """Another tenant encodes its own: it trusts no vector that others could have written."""
     tools = [tool(f"act_{number}", "crm") for number in range(40)]
-    for tenant, expected in (("first", 40), ("second", 0)):
+    for tenant, expected in (("first", 40), ("first", 0), ("second", 40)):
         encode = CountingEncoder()
         with Engine.from_tools(
             tools, in_postgres(postgres_dsn, tenant, encoder=encoder_of(encode))
@@ -331,14 +335,11 @@ def test_two_workers_share_the_texts(postgres_dsn: str) -> None:
     encoders = [CountingEncoder(barrier) for _ in range(2)]
     engines: list[Engine] = []
 
-    def work(tenant: str, encode: CountingEncoder) -> None:
-        config = in_postgres(postgres_dsn, tenant, encoder=encoder_of(encode))
+    def work(encode: CountingEncoder) -> None:
+        config = in_postgres(postgres_dsn, encoder=encoder_of(encode))
         engines.append(Engine.from_tools(tools, config))
 
-    threads = [
-        Thread(target=work, args=(tenant, encode))
-        for tenant, encode in zip(("first", "second"), encoders, strict=True)
-    ]
+    threads = [Thread(target=work, args=(encode,)) for encode in encoders]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -422,6 +423,100 @@ def test_a_reader_sees_its_own_tenant_only(postgres_dsn: str) -> None:
             engine.replace([tool("of_acme", "crm")])
 
 
+#: What each role may read and change of its own tenant, and of another one.
+ALL_TABLES = "tenants tools postings terms lengths vectors tool_vectors unencoded texts".split()
+READ_BY_READERS = set(ALL_TABLES) - {"unencoded", "texts"}
+
+
+@pytest.fixture
+def leaking(postgres_dsn: str) -> str:
+    """A database with two tenants that have the same tools, vectors, a waiting text and pins."""
+    tools = [tool("send_mail", "mail"), tool("pay_invoice", "billing")]
+    for tenant in ("acme", "umbrella"):
+        encode = encoder_of(CountingEncoder())
+        with Engine.from_tools(tools, in_postgres(postgres_dsn, tenant, encoder=encode)):
+            pass
+        database = Database(postgres_dsn, tenant)
+        StoredVectors(database).add_waiting(1, [WaitingText(b"waiting", "text")])
+        StoredTexts(database).change("pins", "mail", lambda _: "{}")
+    return postgres_dsn
+
+
+def _rows_of_others(connection: Any, table: str, tenant: str) -> int:
+    """Rows of other tenants that a connection sees when it asks for a tenant."""
+    connection.execute("SELECT set_config('shortlist.tenant', %s, false)", [tenant])
+    row = connection.execute(
+        f"SELECT count(*) FROM shortlist.{table} WHERE tenant <> 1".encode()
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+@pytest.mark.parametrize("kind", ["reader", "writer"])
+def test_a_leaked_dsn_of_a_limited_role_is_the_key_to_its_tenant_only(
+    leaking: str, kind: str
+) -> None:
+    leaked = _role(leaking, kind)
+    role = f"{kind}_{leaking.partition('test_')[2].partition('?')[0]}"
+    with single_connection(leaking) as owner:
+        limit_role(owner, role, "acme")
+    with single_connection(leaked) as connection:
+        for table in sorted(READ_BY_READERS if kind == "reader" else ALL_TABLES):
+            assert _rows_of_others(connection, table, "umbrella") == 0, table
+            connection.execute("SELECT set_config('shortlist.tenant', 'acme', false)")
+            count = f"SELECT count(*) FROM shortlist.{table} WHERE tenant = 1".encode()
+            assert connection.execute(count).fetchone() != (0,), table
+            assert _rows_of_others(connection, table, "acme") == 0, table
+            if kind == "writer" and table != "tenants":
+                connection.execute("SELECT set_config('shortlist.tenant', 'umbrella', false)")
+                assert (
+                    connection.execute(
+                        f"DELETE FROM shortlist.{table} WHERE tenant = 2".encode()
+                    ).rowcount
+                    == 0
+                ), table
+        # The limit is no row that the role can see or change.
+        for statement in ("SELECT * FROM", "DELETE FROM"):
+            with pytest.raises(InsufficientPrivilege):
+                connection.execute(f"{statement} shortlist.tenant_roles".encode())
+        if kind == "reader":
+            for table in sorted(set(ALL_TABLES) - READ_BY_READERS):
+                with pytest.raises(InsufficientPrivilege):
+                    connection.execute(f"SELECT * FROM shortlist.{table}".encode())
+            with pytest.raises(InsufficientPrivilege):
+                connection.execute("UPDATE shortlist.tools SET definition = ''")
+
+
+def test_one_tenants_writer_does_not_change_what_another_finds(leaking: str) -> None:
+    """A vector and a waiting text in the name of another tenant are refused."""
+    leaked = _role(leaking, "writer")
+    role = f"writer_{leaking.partition('test_')[2].partition('?')[0]}"
+    with single_connection(leaking) as owner:
+        limit_role(owner, role, "acme")
+    with single_connection(leaked) as connection:
+        for tenant in ("acme", "umbrella"):
+            connection.execute("SELECT set_config('shortlist.tenant', %s, false)", [tenant])
+            for insert in (
+                "INSERT INTO shortlist.vectors (tenant, model, key, values) "
+                "SELECT 2, 1, 'x', values FROM (SELECT '[1,0]'::vector AS values) AS v",
+                "INSERT INTO shortlist.unencoded (tenant, model, key, text, queries) "
+                "VALUES (2, 1, 'x', 'y', '{}')",
+            ):
+                with pytest.raises(InsufficientPrivilege, match="row-level security"):
+                    connection.execute(insert.encode())
+        connection.execute("SELECT set_config('shortlist.tenant', 'acme', false)")
+        assert connection.execute("DELETE FROM shortlist.vectors").rowcount > 0
+    with single_connection(leaking) as owner:
+        left = "SELECT DISTINCT tenant FROM shortlist.vectors"
+        assert owner.execute(left).fetchall() == [(2,)]
+
+
+@pytest.mark.parametrize("kind", ["reader", "writer"])
+def test_a_leaked_dsn_without_a_limit_is_the_key_to_all_tenants(leaking: str, kind: str) -> None:
+    with single_connection(_role(leaking, kind)) as connection:
+        assert _rows_of_others(connection, "tools", "umbrella") == 2
+
+
 def test_migrating_again_changes_nothing(postgres_server: PostgresServer) -> None:
     dsn = postgres_server.new_database(migrated=False)
     with pytest.raises(StoreError, match="no schema; run: shortlist migrate"):
@@ -460,7 +555,14 @@ def test_a_schema_without_copies_of_vectors_gets_them(
                 "(1, 6, 'b', '', 0, 1, '', 'waiting', '{}', '{}', '{}', '{}')"
             )
         assert migrate(owner) == len(MIGRATIONS) - 2
-        owner.execute("INSERT INTO shortlist.vectors VALUES (1, 'waiting', '[0,1]')")
+        insert = "INSERT INTO shortlist.vectors (tenant, model, key, values) "
+        with single_connection(dsn) as connection:
+            assert connection.execute("SELECT key FROM shortlist.vectors").fetchall() == [
+                (b"known",)
+            ]
+            waiting = connection.execute("SELECT tenant, key FROM shortlist.unencoded").fetchall()
+            assert waiting == [(1, b"waiting")]
+            connection.execute(f"{insert} VALUES (1, 1, 'waiting', '[0,1]')".encode())
         rows = "SELECT number, values::text FROM shortlist.tool_vectors ORDER BY number"
         assert owner.execute(rows).fetchall() == [(5, "[1,0]"), (6, "[0,1]")]
         assert owner.execute("SELECT count(*) FROM shortlist.tools").fetchone() == (0,)
@@ -488,7 +590,7 @@ def test_settings_that_do_not_go_together_are_refused(monkeypatch: pytest.Monkey
     with pytest.raises(ConfigError, match="must be"):
         Engine.connect()
     monkeypatch.setitem(sys.modules, "pgvector.psycopg", None)
-    with pytest.raises(MissingExtraError, match=r"shortlist\[postgres\]"):
+    with pytest.raises(MissingExtraError, match=r"\.\[postgres\]"):
         Engine.connect(in_postgres("postgresql:///x"))
 
 

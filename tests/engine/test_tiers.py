@@ -59,7 +59,7 @@ class TestRerank:
     def test_without_a_reranker_the_tier_says_what_line_to_add(self) -> None:
         engine = Engine.from_tools(make_tools(3))
         assert engine.tiers == TIERS[:-1]
-        line = r'tier \'rerank\': .*`reranker = "mixedbread-ai/.*pip install \'shortlist\[hub\]'
+        line = r'tier \'rerank\': .*`reranker = "mixedbread-ai/.*pip install \'\.\[hub\]'
         for search in (engine.search, engine.view().search):
             with pytest.raises(RequestError, match=line):
                 search(QUERY, tier="rerank")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS
 
 from shortlist.gateway.attach import socket_folder
 from shortlist.gateway.attach.identity import Identity
@@ -305,17 +306,28 @@ def test_every_way_to_name_a_variable_counts(identity_of, monkeypatch, entry):
         {"env": {"A": "${file:{path}}"}},
         {"args": ["{file:{path}}"]},
         {"envFile": "{path}"},
+        {"envFile": "${FOLDER_OF_TEST}/{name}"},
+        {"envFile": "~/{name}"},
         {"env_file": "../{name}"},
     ],
 )
-def test_the_content_of_a_file_counts(identity_of, tmp_path, entry):
+def test_the_content_of_a_file_counts(identity_of, tmp_path, monkeypatch, entry):
     path = tmp_path / "secret"
+    monkeypatch.setenv("FOLDER_OF_TEST", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
     entry = json.loads(json.dumps(entry).replace("{path}", str(path)).replace("{name}", path.name))
     keys = {identity_of(entry)}
     for value in ("1", "2"):
         path.write_text(value)
         keys.add(identity_of(entry))
     assert len(keys) == 3
+
+
+@pytest.mark.parametrize("name", DEFAULT_INHERITED_ENV_VARS)
+def test_the_environment_that_servers_get_counts(identity_of, monkeypatch, name):
+    first = identity_of({})
+    monkeypatch.setenv(name, "/changed")
+    assert identity_of({}) != first
 
 
 def test_a_password_in_the_keyring_counts(identity_of, monkeypatch):
@@ -330,20 +342,11 @@ def test_a_password_in_the_keyring_counts(identity_of, monkeypatch):
     assert len(keys) == 3
 
 
-def test_settings_programs_and_code_count_but_not_the_list_of_servers(
-    identity_of, tmp_path, monkeypatch
-):
+def test_settings_and_code_count_but_not_the_list_of_servers(identity_of, monkeypatch):
     first = identity_of({"args": ["first"]})
     # A running gateway follows this change.
     assert identity_of({"args": ["second"]}) == first
     assert identity_of({"args": ["first"]}, {"pinned": ["x/*"]}) != first
-    program = tmp_path / "bin" / "tool-of-test"
-    program.parent.mkdir()
-    named = identity_of({"command": program.name})
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
-    assert identity_of({"command": program.name}) != named
     monkeypatch.setattr("shortlist.gateway.attach.identity._source_files_hash", lambda: "changed")
     assert identity_of({"args": ["first"]}) != first
 

@@ -83,4 +83,4 @@ def test_a_profile_with_scripts_needs_the_extra_at_the_start(tmp_path):
         command, env={**environment, "PYTHONPATH": path}, input=b"", capture_output=True, timeout=60
     )
     assert done.returncode != 0
-    assert b"shortlist[code]" in done.stderr
+    assert b"pip install '.[code]'" in done.stderr

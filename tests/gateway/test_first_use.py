@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import threading
+from pathlib import Path
 
 import anyio
 import pytest
 from typer.testing import CliRunner
 
+import shortlist
 from shortlist import Catalog, Tool
 from shortlist.catalog.text_file import MAX_FILE_BYTES
 from shortlist.cli.app import app
 from shortlist.errors import MissingExtraError
-from shortlist.gateway.connections.server_log import log_path
+from shortlist.gateway.connections.server_log import MAX_LOG_BYTES, log_path
 from shortlist.gateway.connections.user_folders import cache_folder, state_folder
 from shortlist.gateway.profiles.profile import Profile
+from shortlist.gateway.upstream import server_lists
 from shortlist.gateway.upstream.first_use import FirstUsePins, default_pins
 from shortlist.gateway.upstream.start_cache import ListingCache
+from shortlist.gating.votes import _EXTRA_VOTES_READ
 from shortlist.trust import Pins, Trust, approve_definitions
+from shortlist.trust.pins import MAX_SERVER_PIN_BYTES, MAX_SERVER_PINS
 
 from .fake_servers import FakeServer, fleet_of, found_by, gateway_of, relisted, text_of, tool
 
@@ -305,3 +311,17 @@ def test_a_file_that_another_process_wrote_is_noticed_once(tmp_path):
     os.utime(path, ns=(1, 1))
     assert pins.has_changed()
     assert not pins.has_changed()
+
+
+def test_the_page_names_the_quotas_of_the_code():
+    page = (Path(shortlist.__file__).parent / "docs" / "gateway-servers.md").read_text("utf-8")
+    quotas = re.search(r"- \*\*What a server may name\*\*.*?\n- ", page, re.DOTALL)[0]
+    for count, size in (
+        (server_lists._MAX_TOOLS, server_lists._MAX_TOOL_LIST_BYTES),
+        (server_lists._MAX_ENTRIES, server_lists._MAX_OTHER_LIST_BYTES),
+        (MAX_SERVER_PINS, MAX_SERVER_PIN_BYTES),
+    ):
+        assert f"{count:,} " in quotas
+        assert f"({size // 10**6} MB" in quotas
+    assert f"{2 * MAX_LOG_BYTES // 10**6} MB of stderr" in quotas
+    assert f"and {_EXTRA_VOTES_READ} more" in quotas

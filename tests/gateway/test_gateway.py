@@ -232,6 +232,12 @@ async def test_the_results_of_an_http_session_go_with_it(tmp_path):
             while not ports or fleet.unlisted_servers:
                 await anyio.sleep(0.05)
         url = f"http://127.0.0.1:{ports[0]}/mcp"
+        async with httpx2.AsyncClient() as browser:
+            host = f"127.0.0.1:{ports[0]}"
+            for header in ({"host": f"{host}.evil.example"}, {"host": "evil.example:localhost"}):
+                assert (await browser.post(url, headers=header)).status_code == 421
+            header = {"origin": f"http://{host}.evil.example"}
+            assert (await browser.post(url, headers=header)).status_code == 403
         transport = streamable_http_client(url)
         async with Client(transport, mode="legacy") as client:
             given = {"name": "one/repeat_text", "arguments": {"text": "word and ", "times": 3_000}}

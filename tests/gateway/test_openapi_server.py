@@ -218,7 +218,7 @@ async def test_an_odd_answer_costs_other_calls_no_time(tmp_path, service):
                 group.start_soon(ask, name)
                 while name not in answers:
                     await measure(name)
-        assert max(longest.values()) < 0.3 + 5 * longest[""], longest
+        assert max(longest.values()) < 1.0 + 5 * longest[""], longest
         assert answers["semicolons"] == "a text"
         assert "more than 500,000 damaged characters" in answers["halves"]
         assert "more than 500,000 damaged characters" in answers["broken_utf16"]

@@ -408,6 +408,9 @@ async def test_instructions_are_shown_and_found_unless_they_are_hostile(tmp_path
             answer = await client.call_tool("list_servers", {"server": name})
             (row,) = answer.structured_content["servers"]
             said[name] = row.get("instructions")
+            # A text of a server is marked as its word.
+            marked = f"{name} says: {said[name]}" in text_of(answer)
+            assert marked == (said[name] is not None)
         assert said == {"hr": "For PeopleHub absences.", "bad": None, "files": None}
         all_servers = await client.call_tool("list_servers", {})
         assert "PeopleHub" not in all_servers.model_dump_json()

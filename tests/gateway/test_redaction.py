@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.gateway.connections.masking import redacted
+from shortlist.gateway.connections.masking import CredentialMask, redacted
 from shortlist.gateway.connections.server_spec import ServerSpec
 
 _SECRETS = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=6, max_size=40)
@@ -52,3 +52,37 @@ def test_no_message_holds_a_secret(secrets, text, data):
     parts = data.draw(st.lists(st.sampled_from([*secrets, text, " "]), max_size=8))
     message = redacted("".join(parts), spec)
     assert not any(secret in message for secret in secrets)
+
+
+@pytest.mark.parametrize(
+    ("entry", "answer", "expected"),
+    [
+        ({"env": {"API_TOKEN": "abc-123"}}, "you sent abc-123", "you sent ***"),
+        ({"env": {"API_TOKEN": 'a"b-1234'}}, r'{"token": "a\"b-1234"}', '{"token": "***"}'),
+        ({"env": {"DB": "postgres://u:pw-of-db@h/d"}}, "pw-of-db", "***"),
+        ({"args": ("--api-key", "tiger77")}, "tiger77", "***"),
+        ({"args": ("--password=tiger77",)}, "tiger77", "***"),
+        # What belongs in answers stays.
+        ({"env": {"ROOT": "/home/ada/project"}}, "/home/ada/project/a.py", None),
+        ({"env": {"NODE_ENV": "production"}}, "in production", None),
+        ({"env": {"SSH_KEY": "/home/ada/.ssh/key"}}, "/home/ada/.ssh/key.pub", None),
+        ({"env": {"AUTH_MODE": "interactive"}}, "interactive", None),
+        ({"args": ("/home/ada/project",)}, "/home/ada/project/a.py", None),
+        ({"env": {"PAGE_TOKEN": "page"}}, "the next page", None),
+    ],
+)
+def test_credentials_are_masked_in_answers_and_nothing_else(entry, answer, expected):
+    mask = CredentialMask(ServerSpec(name="a", transport="stdio", command="x", **entry))
+    assert mask.value({answer: [answer]}) == {expected or answer: [expected or answer]}
+
+
+def test_credentials_of_headers_and_addresses_are_masked_in_answers():
+    headers = {"Authorization": "Basic YWRhOnBhc3N3b3JkLTE=", "x-tenant": "acme-corp"}
+    spec = ServerSpec(
+        name="a", transport="http", url="https://u:pw-of-url@host/v1?key=k-1234567", headers=headers
+    )
+    mask = CredentialMask(spec)
+    assert mask.text("Basic YWRhOnBhc3N3b3JkLTE= or password-1") == "*** or ***"
+    assert mask.text("pw-of-url k-1234567 acme-corp /v1") == "*** *** acme-corp /v1"
+    mask.add_header("Bearer of-a-login")
+    assert mask.text("it was of-a-login") == "it was ***"

@@ -54,7 +54,7 @@ def test_a_keyring_that_fails_is_named_without_its_message(keyring):
 
 def test_without_the_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "keyring", None)
-    with pytest.raises(ConfigError, match=r"pip install 'shortlist\[gateway\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '\.\[gateway\]'"):
         References({}, HOME).expand("${keyring:s/u}")
 
 
@@ -111,5 +111,5 @@ def test_a_wrong_line_of_an_env_file_is_named_without_its_text(tmp_path, line):
 def test_an_env_file_without_the_library(tmp_path, monkeypatch):
     (tmp_path / ".env").write_text("A=1")
     monkeypatch.setitem(sys.modules, "dotenv.parser", None)
-    with pytest.raises(ConfigError, match=r"env file.*pip install 'shortlist\[gateway\]'"):
+    with pytest.raises(ConfigError, match=r"env file.*pip install '\.\[gateway\]'"):
         References({}, tmp_path).env_file("~/.env")

@@ -26,9 +26,17 @@ class Page:
 
     Args:
         address: as the command printed it, with the token.
+        process: the command, where a test may end it.
     """
 
     address: str
+    process: subprocess.Popen[str] | None = None
+
+    def stop(self) -> str:
+        """End the page; what it wrote to stderr."""
+        assert self.process is not None
+        self.process.kill()
+        return self.process.communicate()[1]
 
     @property
     def base(self) -> str:
@@ -76,11 +84,23 @@ def save_index(folder: Path, tools: Sequence[Tool], **settings: Any) -> Path:
 
 
 @contextmanager
-def inspecting(folder: Path, *options: str) -> Iterator[Page]:
-    """`shortlist inspect` with these options, until the end of the block."""
+def inspecting(folder: Path, *options: str, max_descriptors: int = 0) -> Iterator[Page]:
+    """`shortlist inspect` with these options, until the end of the block.
+
+    Args:
+        folder: place of its state.
+        options: options of the command.
+        max_descriptors: most files and connections that it may have open; 0 for the usual number.
+    """
+    program = _PROGRAM
+    if max_descriptors:
+        limits = f"({max_descriptors}, {max_descriptors})"
+        program = (
+            f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, {limits}); {program}"
+        )
     home = {"XDG_CACHE_HOME": str(folder / "c"), "XDG_STATE_HOME": str(folder / "s")}
     with subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, "inspect", *options],
+        [sys.executable, "-c", program, "inspect", *options],
         env={**os.environ, **home, "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -92,6 +112,6 @@ def inspecting(folder: Path, *options: str) -> Iterator[Page]:
             if not re.fullmatch(r"http://127\.0\.0\.1:\d+/inspect/#\S{43}", address):
                 process.kill()
                 raise AssertionError(f"{address!r}: {process.communicate()[1]}")
-            yield Page(address)
+            yield Page(address, process)
         finally:
             process.kill()

@@ -80,6 +80,7 @@ def test_the_operator_sees_clients_work_and_approves(tmp_path: Path) -> None:
         assert [miss["query"] for miss in page.answer("conversations")["missed"]] == ["add a note"]
         review = page.answer("review", id="notes/read_note")
         approved = {"tool": "notes/read_note", "fingerprint": review["fingerprint"]}
+        approved["pinned"] = review["pinned"]
         assert page.post("approve", approved).json()["quarantined"] == []
         found = page.answer("search", query="read a note", profile="reader")["tiers"][0]
         assert found["hits"][0]["id"] == "notes/read_note"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx2
@@ -30,7 +32,7 @@ READING = {
     "overview": {},
 }
 WRITING = {
-    "approve": {"tool": "math/add", "fingerprint": "0"},
+    "approve": {"tool": "math/add", "fingerprint": "0", "pinned": ""},
     "examples": {"tool": "math/add", "query": "sum up"},
 }
 
@@ -121,6 +123,42 @@ def test_strangers_get_no_answer(page: Page, name: str) -> None:
     assert status({"origin": "null"}) == 403
     assert status({"origin": f"http://localhost:{int(port) + 1}"}) == 403
     assert status({"sec-fetch-site": "cross-site"}) == 403
+
+
+@pytest.mark.parametrize(
+    ("header", "values", "status"),
+    [
+        (
+            "origin",
+            ["http://[", "http://[::1", "http://{host}.evil.example", "//{host}", "\xff"],
+            403,
+        ),
+        ("host", ["[", "evil.example:localhost", "{host}.evil.example", "localhost:", "a b"], 421),
+    ],
+)
+def test_hosts_and_origins_are_parsed_and_then_compared(
+    page: Page, header: str, values: list[str], status: int
+) -> None:
+    for value in values:
+        text = value.replace("{host}", page.origin.removeprefix("http://"))
+        response = page.get("api/start", {header: text.encode("latin-1")})
+        assert (response.status_code, len(response.content) < 200) == (status, True), value
+
+
+def test_half_sent_requests_leave_the_operator_a_place_and_the_log_short(folder: Path) -> None:
+    """A process with few descriptors, and more open connections than it may have."""
+    paths = ("--index", str(folder / "index"))
+    with inspecting(folder, *paths, max_descriptors=160) as page, ExitStack() as stack:
+        port = int(page.origin.rpartition(":")[2])
+        for _ in range(200):
+            half_open = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            half_open.sendall(b"GET /inspect/ HTTP/1.1\r\nHost: ")
+        for _ in range(50):
+            with socket.create_connection(("127.0.0.1", port)) as bad:
+                bad.sendall(b"\x00\r\n\r\n")
+        assert page.answer("start")["tiers"] == ["lexical"]
+        assert page.get("api/start", {"origin": "http://["}).status_code == 403
+        assert len(page.stop()) < 1_000
 
 
 def test_another_name_of_this_machine_gets_no_page(page: Page) -> None:

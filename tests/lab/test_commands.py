@@ -183,4 +183,4 @@ def test_a_program_without_its_libraries_names_the_extra(monkeypatch: pytest.Mon
     result = run("average", "one", "--share", "1", "--out", "two")
     assert result.exit_code == 1
     assert "shortlist lab average needs an optional dependency" in result.stderr
-    assert "shortlist[lab]" in result.stderr
+    assert ".[lab]" in result.stderr

@@ -40,9 +40,12 @@ class StoredBackend:
         return StoredCatalog(Database(self._dsn, tenant))
 
     def _written(
-        self, rows: Sequence[Mapping[str, str]], keys: Sequence[bytes], models: Sequence[int] = ()
-    ) -> str:
-        tenant = f"tenant-{next(_NUMBERS)}"
+        self,
+        tenant: str,
+        rows: Sequence[Mapping[str, str]],
+        keys: Sequence[bytes],
+        models: Sequence[int] = (),
+    ) -> None:
         self._catalog(tenant).write(
             [
                 StoredDocument(
@@ -52,7 +55,6 @@ class StoredBackend:
             ],
             models=models,
         )
-        return tenant
 
     def _opened(self, folder: Path) -> str:
         try:
@@ -96,7 +98,8 @@ class StoredLexicalBackend(StoredBackend):
             {field: text for field, text in document.items() if field in positive}
             for document in documents
         ]
-        tenant = self._written(rows, [b""] * len(rows))
+        tenant = f"tenant-{next(_NUMBERS)}"
+        self._written(tenant, rows, [b""] * len(rows))
         return _Lexical(self._catalog(tenant), positive)
 
     def load(self, folder: Path, boosts: Mapping[str, float]) -> _Lexical:
@@ -115,10 +118,11 @@ class _Dense(_StoredIndex):
 class StoredDenseBackend(StoredBackend):
     def build(self, vectors: Floats) -> _Dense:
         keys = [f"{next(_NUMBERS)}".encode() for _ in vectors]
-        shared = StoredVectors(Database(self._dsn, ""))
-        model = shared.model(f"dim {vectors.shape[1]}", vectors.shape[1])
-        shared.put(model, dict(zip(keys, vectors, strict=True)))
-        tenant = self._written([{}] * len(vectors), keys, [model])
+        tenant = f"tenant-{next(_NUMBERS)}"
+        stored = StoredVectors(Database(self._dsn, tenant))
+        model = stored.model(f"dim {vectors.shape[1]}", vectors.shape[1])
+        stored.put(model, dict(zip(keys, vectors, strict=True)))
+        self._written(tenant, [{}] * len(vectors), keys, [model])
         return _Dense(self._catalog(tenant), model)
 
     def load(self, folder: Path, vectors: Floats) -> _Dense:

@@ -72,7 +72,7 @@ def test_searches_of_many_depths_at_once(graph: HnswIndex) -> None:
 
 def test_a_missing_extra_names_its_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "hnswlib", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'shortlist\[hnsw\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[hnsw\]'"):
         HnswIndex.build(VECTORS[:10])
 
 

@@ -76,24 +76,35 @@ def test_fewer_permitted_vectors_are_all_compared(
         assert ranking.rows.tolist() == brute_force(VECTORS, vector, 10, mask).rows.tolist()
 
 
-def test_a_text_that_one_tenant_encodes_is_found_by_all(shared_dsn: str) -> None:
-    vectors = StoredVectors(Database(shared_dsn, ""))
-    model = vectors.model("encoded later", 3)
+def test_a_text_that_one_tenant_encodes_changes_nothing_for_another(shared_dsn: str) -> None:
     document = StoredDocument("a", "", 0, 0, b"", b"later", "{}", dict)
-    searches = []
+    stored, searches = [], []
     for tenant in ("first", "second"):
         catalog = StoredCatalog(Database(shared_dsn, tenant))
+        vectors = StoredVectors(catalog.database)
+        model = vectors.model("encoded later", 3)
         written = catalog.write([document], models=[model])
         rows = StoredRows(np.array(list(written.numbers.values()), np.int32))
         searches.append(StoredSearch(catalog.database, catalog.tenant_number(), rows))
-    query = [VectorSearch(np.array([1, 0, 0], np.float32), model)]
-    assert [len(search.rankings(query, 5, None)[0]) for search in searches] == [0, 0]
-    for score in (0.5, 0.25):
-        value = np.array([[score, 0, 0]], np.float32)
         vectors.add_waiting(model, [WaitingText(b"later", "text")])
-        assert vectors.encode_waiting(model, 5, lambda _, value=value: {model: value}) == 1
-        for search in searches:
-            assert search.rankings(query, 5, None)[0].scores.tolist() == [score]
+        stored.append(vectors)
+    query = [VectorSearch(np.array([1, 0, 0], np.float32), model)]
+
+    def scores() -> list[list[float]]:
+        return [search.rankings(query, 5, None)[0].scores.tolist() for search in searches]
+
+    def encode(vectors: StoredVectors, score: float) -> None:
+        value = np.array([[score, 0, 0]], np.float32)
+        assert vectors.encode_waiting(model, 5, lambda _: {model: value}) == 1
+
+    assert scores() == [[], []]
+    encode(stored[0], 0.5)
+    assert scores() == [[0.5], []]
+    assert [vectors.waiting(model) for vectors in stored] == [0, 1]
+    encode(stored[1], 0.25)
+    stored[0].add_waiting(model, [WaitingText(b"later", "text")])
+    encode(stored[0], 0.75)
+    assert scores() == [[0.75], [0.25]]
 
 
 def test_a_closed_connection_is_replaced_once(shared_dsn: str) -> None:

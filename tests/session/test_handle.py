@@ -478,3 +478,34 @@ def test_a_call_is_checked_again_directly_before_it_runs(engine: Engine) -> None
     assert ran == ["7"]
     answers = answers_by_call(added)
     assert json.loads(answers["call_1"])["status"] == "denied"
+
+
+def test_a_function_that_the_program_lacks_is_named_to_the_model(engine: Engine) -> None:
+    functions: dict[str, Any] = {"get_invoice": lambda number: functions.pop("list_invoices")()}
+    functions["list_invoices"] = lambda: "none"
+    session = engine.session("openai", must_offer=False)
+    reply = chat([("billing__get_invoice", SEVEN), ("billing__list_invoices", {})])
+    answers = answers_by_call(session.handle(reply, functions, parallel=False))
+    assert "The program has no function for this tool" in answers["call_1"]
+
+
+@pytest.mark.parametrize("levels", [500, 5_000])
+def test_a_reply_that_is_nested_deep_is_a_bad_reply(engine: Engine, levels: int) -> None:
+    session = engine.session("anthropic")
+    value: object = 1
+    for _ in range(levels):
+        value = {"a": value}
+    call = {"type": "tool_use", "id": "1", "name": "call_tool", "input": value}
+    for reply in (value, {"role": "assistant", "content": [call]}):
+        with pytest.raises(RequestError, match="reply: nested deeper than 100 levels"):
+            session.handle(reply, done)
+
+
+def test_a_reply_that_shares_its_parts_is_counted_before_it_is_copied(engine: Engine) -> None:
+    session = engine.session("anthropic")
+    value: object = [0]
+    for _ in range(60):
+        value = [value, value]
+    call = {"type": "tool_use", "id": "1", "name": "call_tool", "input": value}
+    with pytest.raises(RequestError, match="reply: more than 1,000,000 values"):
+        session.handle({"role": "assistant", "content": [call]}, done)

@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from shortlist.errors import EventError
+from shortlist.gating.verdict import Verdict
+from shortlist.inspector.event_history import EventHistory
 from shortlist.session.recorder import JsonLines, Recorder, read_events
 
 
@@ -111,3 +113,20 @@ def test_a_file_that_is_not_there(tmp_path):
         list(read_events(tmp_path / "none.jsonl"))
     with pytest.raises(EventError, match="cannot be opened"):
         JsonLines(tmp_path / "none" / "events.jsonl")
+
+
+def test_a_full_file_becomes_the_old_one_and_a_page_reads_on(tmp_path):
+    path = tmp_path / "events.jsonl"
+    history = EventHistory(path)
+    with JsonLines(path, max_bytes=2_000) as log:
+        recorder = Recorder(log)
+        for number in range(60):
+            recorder.call(str(number), 1, Verdict("unknown", "list_invoice"), ms=0.1)
+            history.read_new()
+    old_path = tmp_path / "events.jsonl.old"
+    assert {path.name for path in tmp_path.iterdir()} == {path.name, old_path.name}
+    assert max(path.stat().st_size, old_path.stat().st_size) <= 2_000
+    kept = [*read_events(old_path), *read_events(path)]
+    sessions = [event["session"] for event in kept if not isinstance(event, EventError)]
+    assert sessions == [str(number) for number in range(60 - len(kept), 60)]
+    assert list(history.sessions()) == [str(number) for number in range(60)]

@@ -37,12 +37,15 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from shortlist.tests.gateway.openapi_service import SECRET
+
 from .gateway_process import Served, Setup, over_http
 from .processes import descendants, open_files, resident
 
 pytestmark = pytest.mark.long
 
 _TESTS = Path(__file__).parents[1]
+_API, _API_DOCUMENT = _TESTS / "openapi_service.py", _TESTS / "billing.yaml"
 _LOAD, _ATTACK = (Path(__file__).with_name(f"{name}_server.py") for name in ("load", "attack"))
 #: Seconds of a run: long, and while you work on one family.
 _LONG_S, _SHORT_S = 600.0, 25.0
@@ -72,7 +75,7 @@ _HALF_SENT, _DESCRIPTORS = 1_100, 1_024
 _OWN_SERVERS = {"left": "left_own", "right": "right_own"}
 _SHARED = (
     *("calm", "rough", "talking", "poisoned", "grows", "turns"),
-    *("wild", "floods", "halves", "long", "zip"),
+    *("wild", "floods", "halves", "long", "zip", "api"),
 )
 #: The server that neither attacks nor is attacked: its calls always succeed.
 _CALM = "calm"
@@ -403,6 +406,40 @@ async def scripts(run: Run, guest: Guest) -> None:
     await anyio.sleep(0.5)
 
 
+#: Scripts whose values are small where they are made and huge as a copy, or as a key of a dict.
+_HUGE_VALUES = (
+    "a = [0]\nfor _ in range({times}):\n    a = [a, a]\na",
+    "a = (0,)\nfor _ in range({times}):\n    a = (a, a)\n{{a: 1}}",
+    "d = {{}}\nfor i in range(60_000):\n    d[i * (2 ** {times} - 1)] = 1\nd",
+    "s = 'x' * 1_000_000\n[s] * 100_000  # {times}",
+    "from typing import Any\na = [0]\nfor _ in range({times}):\n    a = [a, a]\n"
+    "value: Any = a\nawait calm.say(text=value)",
+)
+
+
+@family("left", "right")
+async def huge_values(run: Run, guest: Guest) -> None:
+    """Values of scripts that would block the interpreter or fill the memory."""
+    code = guest.chance.choice(_HUGE_VALUES).format(times=61)
+    failed, said = await guest.ask("run_code", code=code)
+    guest.check(failed, f"run_code {code!r}: {said[:200]}")
+    await anyio.sleep(1)
+
+
+@family("left", "right")
+async def odd_answers(run: Run, guest: Guest) -> None:
+    """An HTTP API with endless headers, damaged text, packed answers and own addresses."""
+    name = guest.chance.choice(
+        "semicolons halves broken_utf16 bomb bomb_twice odd_charset as_mallory".split()
+    )
+    failed, said = await guest.call(f"api/{name}")
+    guest.check(failed == (name not in ("semicolons", "odd_charset")), f"api/{name}: {said[:200]}")
+    _, said = await guest.call("api/delete_invoices", id="7")
+    guest.check("/v1/echo/customers/7" in said, f"api/delete_invoices: {said[:200]}")
+    guest.check(SECRET not in said, f"api/delete_invoices shows the credential: {said[:400]}")
+    await anyio.sleep(1)
+
+
 @family("left", "right")
 async def hidden(run: Run, guest: Guest) -> None:
     """Names of hidden tools: each is answered like one that no server has."""
@@ -716,11 +753,16 @@ async def _watch(run: Run) -> None:
         await anyio.sleep(1)
 
 
-@pytest.fixture
-def run(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Run]:
+def _free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        port: int = free.getsockname()[1]
+    return port
+
+
+@pytest.fixture
+def run(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Run]:
+    port = _free_port()
     notes = tmp_path / "rough"
     notes.mkdir()
     secrets = tmp_path / _HIDDEN
@@ -764,11 +806,18 @@ def run(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Run]:
         command=stdio.command[0], args=stdio.command[1:], env=stdio.environment
     )
     entries["zip"] = {"url": f"http://127.0.0.1:{port}/mcp"}
-    setup = Setup.write(tmp_path / "http", entries, {**own, "profiles": profiles})
     zip_folder = str(tmp_path / "zip")
+    api_port = _free_port()
+    entries["api"] = {
+        "openapi": str(_API_DOCUMENT),
+        "url": f"http://127.0.0.1:{api_port}/v1",
+        "headers": {"Authorization": f"Bearer {SECRET}"},
+    }
+    api_server = [sys.executable, str(_API), "http://unused", str(api_port)]
+    setup = Setup.write(tmp_path / "http", entries, {**own, "profiles": profiles})
     zip_server = [sys.executable, str(_ATTACK), "zip", "plain", zip_folder, str(port)]
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with subprocess.Popen(zip_server) as bombing:
+    with subprocess.Popen(zip_server) as bombing, subprocess.Popen(api_server) as api:
         try:
             # A user's gateway has this limit; the clients here need more.
             resource.setrlimit(resource.RLIMIT_NOFILE, (_DESCRIPTORS, limits[1]))
@@ -779,6 +828,7 @@ def run(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Run]:
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
             bombing.terminate()
+            api.terminate()
 
 
 @pytest.mark.parametrize("run", [_SHORT_S, _LONG_S], indirect=True, ids=["short", "long"])

@@ -118,7 +118,7 @@ def test_what_did_not_run_says_why(catalog: Catalog) -> None:
         ("offline", None),
     ]
     assert found[0].reason == "RuntimeError: out of ideas"
-    assert "shortlist[lab]" in str(found[1].reason)
+    assert ".[lab]" in str(found[1].reason)
     assert found[2].reason == NOT_OFFLINE[offline]
 
 

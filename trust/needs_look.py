@@ -1,0 +1,74 @@
+"""Definitions that a person should read: they name what an attack needs, and most are honest.
+
+Nothing is quarantined for it, and no model sees it. Patterns of attacks do not generalise, so this
+looks for the subject of a definition and not for its wording.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from ..catalog import Catalog, Tool
+from .flag import Finding
+from .pins import Pins
+from .scan import scanned_texts, sentences_with
+from .scan_rules import LOOK_RULES
+
+LOOK_CODES: Final[Mapping[str, str]] = {
+    "names_other_tool": "names a tool of another server",
+    "names_secret": "names a credential, a file of secrets or a card number",
+    "names_conversation": "names the conversation or the system prompt",
+    "new_tool": "is newer than the other tools of its server",
+}
+"""Code of a finding to what the definition does."""
+#: A name of several words, which a text has only if it means the tool.
+_TOOL_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)+|[a-z]+(?:[A-Z][a-z]+)+")
+
+
+def needs_look(catalog: Catalog, pins: Pins | None = None) -> dict[str, tuple[Finding, ...]]:
+    """Tool id to why a person should read its definition, in order of the catalog.
+
+    A definition that somebody approved is left out.
+
+    Args:
+        catalog: the tools; about 0.2 ms each.
+        pins: the accepted definitions, with their ages; None if there are none.
+    """
+    pins = pins or Pins()
+    servers_by_name: dict[str, set[str]] = {}
+    first_ages = pins.first_ages()
+    for tool in catalog:
+        if _TOOL_NAME.fullmatch(tool.name):
+            servers_by_name.setdefault(tool.name, set()).add(tool.server or "")
+    looks: dict[str, tuple[Finding, ...]] = {}
+    for tool in catalog:
+        if pins.approves(tool):
+            continue
+        findings = [
+            *_named_tools(tool, servers_by_name),
+            *sentences_with(tool, LOOK_RULES),
+            *_newness(tool, pins, first_ages),
+        ]
+        if findings:
+            first = {finding.code: finding for finding in reversed(findings)}
+            looks[tool.id] = tuple(first[code] for code in LOOK_CODES if code in first)
+    return looks
+
+
+def _named_tools(tool: Tool, servers_by_name: Mapping[str, set[str]]) -> Iterator[Finding]:
+    """Tools of other servers that the texts for models name."""
+    for field in scanned_texts(tool):
+        if field.is_name:
+            continue
+        for name in _TOOL_NAME.findall(field.text):
+            servers = servers_by_name.get(name)
+            if servers and (tool.server or "") not in servers:
+                yield Finding("names_other_tool", "look", field.where, name)
+
+
+def _newness(tool: Tool, pins: Pins, first_ages: Mapping[str, int]) -> Iterator[Finding]:
+    age, first_age = pins.age(tool.id), first_ages.get(tool.server or "")
+    if first_age is not None and (age is None or age > first_age):
+        yield Finding("new_tool", "look", "name", tool.name)
