@@ -192,7 +192,7 @@ def searched_form(row):
 
 @pytest.mark.long
 def test_requests_written_from_names_find_it_in_the_first_five():
-    """At least 36 of 43 (43 when it was written, 42 of them first); the requests and definitions of 15 servers are in `lab/queries`."""
+    """At least 36 of 43 (43 when it was written, 42 of them first), over 15 servers."""
     kind_and_name, tools = {}, {}
     for row in json.loads((QUERIES / "kinds_definitions.json").read_text()):
         kind, tool = searched_form(row)
