@@ -5,7 +5,6 @@ Each connection is a session of its own, with the profile that the client names 
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,15 +21,17 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from ..errors import ConfigError
 from ..untrusted import MAX_MESSAGE_BYTES
+from ..untrusted.json_bytes import read_json
 from .attach.running_gateway import greeting_line
 from .attach.socket_folder import AttachError, check_peer
 from .client_protocol import serve_connection
+from .meta_tools.prompt_tools import prompt_tools
 from .server import Gateway
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds in which a client must name its profile.
 _GREETING_TIMEOUT_S = 10.0
-_MAX_GREETING_BYTES = 10_000
+_MAX_GREETING_BYTES = 1_000_000
 _CANCEL_METHOD = "notifications/cancelled"
 _CONNECTION_ENDED_ERRORS = (
     anyio.EndOfStream,
@@ -146,7 +147,10 @@ class SocketServer:
         check_peer(stream.extra(SocketAttribute.raw_socket))  # noqa: S610
         lines = BufferedByteReceiveStream(stream)
         with suppress(*_CONNECTION_ENDED_ERRORS, anyio.DelimiterNotFound):
-            profile = await self._greet(lines, stream)
+            profile, prompt = await self._greet(lines, stream)
+            if prompt is not None:
+                await self._answer_prompt(stream, profile, prompt)
+                return
             session_id = uuid4().hex
             request = AttachedRequest(
                 {"shortlist.profile": profile}, {"mcp-session-id": session_id}
@@ -156,17 +160,28 @@ class SocketServer:
             finally:
                 self._gateway.sessions.end(profile, session_id)
 
-    async def _greet(self, lines: BufferedByteReceiveStream, stream: ByteStream) -> str | None:
-        """The key of the profile that the client names."""
+    async def _answer_prompt(self, stream: ByteStream, profile: str | None, prompt: str) -> None:
+        """Answer a hook that asks for the tools that fit a user's message."""
+        views = self._gateway.sessions.views(profile)
+        found = await anyio.to_thread.run_sync(prompt_tools, views, prompt)
+        await stream.send(greeting_line(tools=found))
+
+    async def _greet(
+        self, lines: BufferedByteReceiveStream, stream: ByteStream
+    ) -> tuple[str | None, str | None]:
+        """The key of the profile that the client names, and the message that a hook asks about."""
         with anyio.move_on_after(_GREETING_TIMEOUT_S):
             line = await lines.receive_until(b"\n", _MAX_GREETING_BYTES)
             try:
-                profile = self._choose_profile(json.loads(line)["profile"])
-            except (ConfigError, ValueError, TypeError, KeyError) as error:
+                greeting = read_json(line)
+                profile, prompt = self._choose_profile(greeting["profile"]), greeting.get("prompt")
+            except (ConfigError, ValueError, TypeError, KeyError, AttributeError) as error:
                 await stream.send(greeting_line(error=str(error)))
             else:
+                if isinstance(prompt, str):
+                    return profile, prompt
                 await stream.send(greeting_line(problems=self._problems))
-                return profile
+                return profile, None
         raise anyio.EndOfStream
 
     async def _serve_messages(

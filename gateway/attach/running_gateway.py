@@ -27,6 +27,8 @@ from .socket_folder import AttachError, connect, socket_folder, socket_path
 _START_TIMEOUT_S = 120.0
 #: Seconds that a running gateway may take to greet a client.
 _GREETING_TIMEOUT_S = 30.0
+#: Seconds that a running gateway may take to answer a question.
+_QUESTION_TIMEOUT_S = 1.0
 _POLL_S = 0.01
 #: Seconds that a gateway has to stop its servers.
 _STOP_TIMEOUT_S = 20.0
@@ -94,6 +96,32 @@ def attach(identity: Identity, profile: str) -> Attachment:
             time.sleep(_POLL_S)
     except OSError as error:
         raise AttachError(f"{error.filename or path}: {error.strerror or error}") from None
+
+
+def ask_running(config: Path, *, profile: str, prompt: object) -> Mapping[str, Any]:
+    """The answer of a running gateway to a question that needs no session; empty without one.
+
+    Args:
+        config: the gateway's file with the servers.
+        profile: profile of the client.
+        prompt: the user's message for which tools are looked for.
+
+    Raises:
+        AttachError: other users have access to the folder of the sockets.
+        OSError: the gateway does not answer in time.
+        ValueError: it answers something else.
+    """
+    for gateway in running_gateways():
+        if gateway.config != config.resolve():
+            continue
+        with connect(gateway.log.with_suffix(".sock")) as connection:
+            connection.settimeout(_QUESTION_TIMEOUT_S)
+            connection.sendall(greeting_line(profile=profile, prompt=prompt))
+            with connection.makefile("rb") as lines:
+                answer = json.loads(lines.readline(_MAX_GREETING_BYTES))
+            if isinstance(answer, dict) and "error" not in answer:
+                return answer
+    return {}
 
 
 def greeting_line(**values: Any) -> bytes:

@@ -138,11 +138,9 @@ def search_content(view: View, parts: Sequence[RequestPart], detail: str | None)
     notes: list[str] = []
     for number, part in enumerate(parts, 1):
         label = {"part": number} if len(parts) > 1 else {}
-        near_ids = _near_ids(
-            part.hits, _MAX_NEAR_HITS if len(parts) == 1 else _MAX_NEAR_HITS_OF_PART
-        )
+        near = near_ids(part.hits, _MAX_NEAR_HITS if len(parts) == 1 else _MAX_NEAR_HITS_OF_PART)
         for hit in part.hits:
-            level = level_shown or (Level.SIGNATURE if hit.id in near_ids else Level.ARGUMENTS)
+            level = level_shown or (Level.SIGNATURE if hit.id in near else Level.ARGUMENTS)
             fields = tool_fields(hit.tool, level, summaries, is_short=detail is None)
             rows.append({"name": hit.id, **label, **fields})
         if not part.selection.hits:
@@ -232,7 +230,7 @@ def _short_arguments(tool: Tool) -> str:
     return text if len(text) <= _MAX_ARGUMENT_CHARS else ""
 
 
-def _near_ids(hits: Sequence[Hit], max_hits: int) -> frozenset[str]:
+def near_ids(hits: Sequence[Hit], max_hits: int) -> frozenset[str]:
     """Ids of those of the first `max_hits` hits whose scores are near the best one."""
     limit = _NEAR_SCORE_SHARE * max((hit.score for hit in hits), default=0.0)
     return frozenset(hit.id for hit in hits[:max_hits] if hit is hits[0] or hit.score >= limit)
@@ -282,8 +280,8 @@ def _fitting_server(hits: Sequence[Hit]) -> str:
     if not hits:
         return ""
     server = hits[0].tool.server
-    near_ids = _near_ids(hits, _MAX_NEAR_HITS)
-    near_servers = {hit.tool.server for hit in hits if hit.id in near_ids}
+    near = near_ids(hits, _MAX_NEAR_HITS)
+    near_servers = {hit.tool.server for hit in hits if hit.id in near}
     hit_count = sum(hit.tool.server == server for hit in hits)
     return (server or "") if len(near_servers) == 1 or 2 * hit_count > len(hits) else ""
 
