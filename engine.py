@@ -274,15 +274,16 @@ class Engine:
             wait=wait,
         )
 
-    def sibling(self, tools: Tools) -> Engine:
+    def sibling(self, tools: Tools, *, pins: Path | None = None) -> Engine:
         """An engine over other tools, in memory, that searches as this one does.
 
         It has the same tiers and shares the models, so it needs no memory for them. A search of
         this engine can be repeated there with `View.search_among` and is not encoded again. It has
-        no rules, pins or example queries. It returns at once, and a thread encodes the tools.
+        no rules or example queries. It returns at once, and a thread encodes the tools.
 
         Args:
             tools: as for `from_tools`.
+            pins: file of accepted definitions; None if there are none.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -294,7 +295,7 @@ class Engine:
         settings = {
             "index": {"example_queries": []},
             "gate": Gate(),
-            "trust": {"scan": self.config.trust.scan},
+            "trust": {"scan": self.config.trust.scan, "pins": pins},
         }
         builder = self._builder.sharing_models(Config.of(self.config, settings))
         return type(self)(builder, builder.begin(_as_catalog(tools)), wait=False)

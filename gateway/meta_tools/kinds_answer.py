@@ -1,4 +1,4 @@
-"""Prompts and resources in the answer of `search_tools`."""
+"""Prompts, resources and skills in the answer of `search_tools`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENTRIES_OF_KIND = 5
 #: `lab/queries/kinds_requests.jsonl`, against requests that no tool serves.
 _SIMILARITY_LEAD, _LEAST_SIMILARITY = 0.05, 0.3
 #: What a model does with entries of a kind.
-_USES = {Kind.PROMPT: "gets", Kind.RESOURCE: "reads"}
+_USES = {Kind.PROMPT: "gets", Kind.RESOURCE: "reads", Kind.SKILL: "reads"}
 
 
 @dataclass(frozen=True, slots=True)

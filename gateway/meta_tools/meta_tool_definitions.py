@@ -41,7 +41,7 @@ META_TOOL_NAMES = (SEARCH_TOOLS, GET_TOOL_DETAILS, CALL_TOOL, LIST_SERVERS, READ
 #: Names that never mean a tool of a server.
 RESERVED_NAMES = frozenset((*META_TOOL_NAMES, *CALL_TOOL_BY_EFFECT.values(), RUN_CODE))
 #: Most tokens of the definitions of all meta-tools, and of the digest of servers in them.
-MAX_DEFINITION_TOKENS, MAX_DIGEST_TOKENS = 916, 250
+MAX_DEFINITION_TOKENS, MAX_DIGEST_TOKENS = 919, 250
 #: `_meta` that tells clients that load tools on demand to keep the meta-tools loaded.
 ALWAYS_LOADED_META: Mapping[str, Any] = {"anthropic/alwaysLoad": True}
 DETAIL_LEVELS = ("name", "summary", "signature", "full")

@@ -1,4 +1,4 @@
-"""Prompts and resources of all servers, searched and used by models as tools are.
+"""Prompts, resources and skills of all servers, searched and used by models as tools are.
 
 Each kind has an index of its own, with the searcher of the tools. Entries in the index of the tools
 would change the scores of every tool.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from threading import Lock
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import mcp.types as types
 import numpy as np
@@ -31,14 +31,15 @@ from ..profiles.client_sessions import ClientSession, permitted_servers
 from ..upstream.call import RequestContext
 from ..upstream.fleet import Fleet
 from ..upstream.server_lists import ResourcesAndPrompts
+from ..upstream.skills import SKILL_SCHEME, Skill, skill_name, skill_tool
 from .mcp_prompts import Prompts, public_name
-from .resources import Resources, public_uri
+from .resources import Resources, public_uri, server_and_uri
 
 _LOG = logging.getLogger("shortlist.gateway")
 _PROMPT_SCHEME = "prompt://"
 #: Beginnings of the names of all entries. No id of a tool begins so, unless an operator gives a
 #: server such a name.
-_NAME_BEGINNINGS = (_PROMPT_SCHEME, "shortlist://", "ui://")
+_NAME_BEGINNINGS = (_PROMPT_SCHEME, SKILL_SCHEME, "shortlist://", "ui://")
 
 
 class Kind(StrEnum):
@@ -46,15 +47,16 @@ class Kind(StrEnum):
 
     PROMPT = "prompt"
     RESOURCE = "resource"
+    SKILL = "skill"
 
 
 #: A server's definition of an entry.
-Definition = types.Prompt | types.Resource | types.ResourceTemplate
+Definition = types.Prompt | types.Resource | types.ResourceTemplate | Skill
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A prompt, a resource or a resource template of a server.
+    """A prompt, a resource, a resource template or a skill of a server.
 
     Args:
         kind: what it is.
@@ -77,18 +79,23 @@ class _Version:
         lists: server to its lists.
         engines: kind to the engine over its entries. A kind without entries has none.
         entries: name for models to entry.
+        skill_files: server and address of a file to the skill that it belongs to.
+        pins_reload_count: how often the pins had changed.
     """
 
     lists: Mapping[str, ResourcesAndPrompts]
     engines: Mapping[Kind, Engine]
     entries: Mapping[str, Entry]
+    skill_files: Mapping[tuple[str, str], Entry]
+    pins_reload_count: int
 
 
 class OtherKinds:
-    """Finds, describes and uses prompts and resources for models.
+    """Finds, describes and uses prompts, resources and skills for models.
 
     Only what the servers list is used, and of that only what the scan does not flag. The client
-    must be permitted to use the server.
+    must be permitted to use the server. A skill that changed or that the scan flags is quarantined
+    as a tool is. Its files are read with their accepted digests only.
 
     Args:
         fleet: the servers.
@@ -101,7 +108,7 @@ class OtherKinds:
         self._prompts = prompts
         self._resources = resources
         self._lock = Lock()
-        self._version = _Version({}, {}, {})
+        self._version = _Version({}, {}, {}, {}, 0)
 
     def close(self) -> None:
         """Stop encoding."""
@@ -115,7 +122,8 @@ class OtherKinds:
             client: session with the permissions.
             server: name of the only server that is wanted; all servers when None.
         """
-        return self._views(self._present_version(), client, server)
+        views = self._views(self._present_version(), client, server)
+        return {kind: view for kind, view in views.items() if view.tools()}
 
     def is_name(self, name: str) -> bool:
         """Whether a name is that of an entry, and not of a tool."""
@@ -151,7 +159,11 @@ class OtherKinds:
         view = self._views(version, client).get(_kind_of_name(name))
         if view is None:
             return Verdict("unknown", name), None
-        entry = version.entries.get(name) or _template_for(name, version.entries.values(), view)
+        entry = (
+            version.entries.get(name)
+            or _skill_with_file(name, version)
+            or _template_for(name, version.entries.values(), view)
+        )
         verdict = view.check(name if entry is None else entry.tool.id, arguments)
         if verdict.passed and entry is None:
             verdict = Verdict("unknown", name)
@@ -165,7 +177,7 @@ class OtherKinds:
         verdict: Verdict,
         params: types.CallToolRequestParams,
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Get a prompt or read a resource, as the result of a tool.
+        """Get a prompt, or read a resource or a file of a skill, as the result of a tool.
 
         Args:
             context: context of the client's request.
@@ -195,13 +207,15 @@ class OtherKinds:
             if isinstance(prompt, types.InputRequiredResult):
                 return prompt
             return _prompt_result(prompt)
-        uri = name
-        if isinstance(definition, types.ResourceTemplate) and name == entry.tool.id:
-            uri = public_uri(entry.server, _expanded(definition, verdict.arguments))
-        elif isinstance(definition, types.Resource):
-            uri = public_uri(entry.server, definition.uri)
+        uri, digest = _server_uri(name, entry, verdict.arguments), None
+        if isinstance(definition, Skill):
+            digest = definition.digest_of(uri)
+        elif (skill := self._version.skill_files.get((entry.server, uri))) is not None:
+            raise RequestError(f"name: it is a file of the skill {skill.tool.id}; call that")
         resource = await self._resources.read(
-            context, types.ReadResourceRequestParams(uri=uri, **rounds)
+            context,
+            types.ReadResourceRequestParams(uri=public_uri(entry.server, uri), **rounds),
+            digest,
         )
         if isinstance(resource, types.InputRequiredResult):
             return resource
@@ -216,23 +230,41 @@ class OtherKinds:
                 lists[server] is not version.lists[server] for server in lists
             ):
                 self._version = self._indexed(lists, version.engines)
+            elif version.pins_reload_count != self._fleet.pins_reload_count:
+                reload_count = self._fleet.pins_reload_count
+                if Kind.SKILL in version.engines:
+                    version.engines[Kind.SKILL].reload_pins()
+                self._version = replace(version, pins_reload_count=reload_count)
             return self._version
 
     def _indexed(
         self, lists: Mapping[str, ResourcesAndPrompts], engines: Mapping[Kind, Engine]
     ) -> _Version:
+        # Before the pins are read: a later change is read again.
+        reload_count = self._fleet.pins_reload_count
         entries: dict[str, Entry] = {}
+        skill_files: dict[tuple[str, str], Entry] = {}
         for server, server_lists in lists.items():
             for entry in _entries_of(server, server_lists):
-                entries.setdefault(entry.tool.id, entry)
+                first_entry = entries.setdefault(entry.tool.id, entry)
+                if first_entry is entry and isinstance(entry.definition, Skill):
+                    for file in entry.definition.files:
+                        skill_files.setdefault((server, file.uri), entry)
+        entries = {
+            name: entry
+            for name, entry in entries.items()
+            if not isinstance(entry.definition, types.Resource)
+            or (entry.server, entry.definition.uri) not in skill_files
+        }
         engines = dict(engines)
         for kind in Kind:
             tools = [entry.tool for entry in entries.values() if entry.kind is kind]
             if kind in engines:
                 engines[kind].replace(tools, wait=False)
             elif tools:
-                engines[kind] = self._fleet.engine.sibling(tools)
-        return _Version(lists, engines, entries)
+                pins = self._fleet.pins_path if kind is Kind.SKILL else None
+                engines[kind] = self._fleet.engine.sibling(tools, pins=pins)
+        return _Version(lists, engines, entries, skill_files, reload_count)
 
     def _views(
         self, version: _Version, client: ClientSession, server: str | None = None
@@ -242,21 +274,23 @@ class OtherKinds:
         servers = set(permitted_servers(self._fleet, client))
         if server is not None:
             servers &= {server}
-        views = {
+        return {
             kind: engine.view(visible=partial(_rows_of_servers, servers))
             for kind, engine in version.engines.items()
         }
-        return {kind: view for kind, view in views.items() if view.tools()}
 
 
 def entry_fields(entry: Entry) -> dict[str, Any]:
     """The description of an entry as an object, without its name."""
     definition = entry.definition
-    fields: dict[str, Any] = {
-        "kind": str(entry.kind),
-        "title": definition.title,
-        "description": definition.description,
-    }
+    fields: dict[str, Any] = {"kind": str(entry.kind), "description": definition.description}
+    if isinstance(definition, Skill):
+        fields["files"] = [
+            {"name": skill_name(entry.server, file.uri), "digest": file.digest}
+            for file in definition.files
+        ]
+        return fields
+    fields["title"] = definition.title
     if isinstance(definition, types.Prompt):
         fields["arguments"] = [
             argument.model_dump(exclude_none=True, include=_ARGUMENT_FIELDS)
@@ -269,6 +303,37 @@ def entry_fields(entry: Entry) -> dict[str, Any]:
     if isinstance(definition, types.ResourceTemplate):
         fields["arguments"] = [{"name": name} for name in _variables(definition)]
     return {key: value for key, value in fields.items() if value}
+
+
+def _server_uri(name: str, entry: Entry, arguments: Mapping[str, Any]) -> str:
+    """The server's address of what a model reads.
+
+    Args:
+        name: name that the model gave.
+        entry: what it names.
+        arguments: arguments of a template.
+
+    Raises:
+        RequestError: an argument of a template is missing.
+    """
+    definition = entry.definition
+    if isinstance(definition, Skill):
+        return name.removeprefix(skill_name(entry.server, ""))
+    if isinstance(definition, types.ResourceTemplate):
+        if name == entry.tool.id:
+            return _expanded(definition, arguments)
+        located = server_and_uri(name)
+        return name if located is None else located[1]
+    assert isinstance(definition, types.Resource)
+    return definition.uri
+
+
+def _skill_with_file(name: str, version: _Version) -> Entry | None:
+    """The skill that has the file with a name; None if none has."""
+    if not name.startswith(SKILL_SCHEME):
+        return None
+    server, _, uri = name.removeprefix(SKILL_SCHEME).partition("/")
+    return version.skill_files.get((unquote(server, errors="surrogatepass"), uri))
 
 
 def _template_for(name: str, entries: Iterable[Entry], view: View) -> Entry | None:
@@ -292,6 +357,8 @@ _ARGUMENT_FIELDS = {"name", "description", "required"}
 
 
 def _kind_of_name(name: str) -> Kind:
+    if name.startswith(SKILL_SCHEME):
+        return Kind.SKILL
     return Kind.PROMPT if name.startswith(_PROMPT_SCHEME) else Kind.RESOURCE
 
 
@@ -301,7 +368,12 @@ def _rows_of_servers(servers: set[str], index: Index) -> Mask:
 
 def _entries_of(server: str, lists: ResourcesAndPrompts) -> Iterator[Entry]:
     """The entries of a server. One that cannot be searched is logged and left out."""
-    definitions: list[Definition] = [*lists.prompts, *lists.resources, *lists.templates]
+    definitions: list[Definition] = [
+        *lists.prompts,
+        *lists.resources,
+        *lists.templates,
+        *lists.skills,
+    ]
     for definition in definitions:
         try:
             yield entry_of(server, definition)
@@ -310,7 +382,7 @@ def _entries_of(server: str, lists: ResourcesAndPrompts) -> Iterator[Entry]:
 
 
 def entry_of(server: str, definition: Definition) -> Entry:
-    """The form in which a server's prompt, resource or template is searched.
+    """The form in which a server's prompt, resource, template or skill is searched.
 
     Args:
         server: name of the server.
@@ -319,6 +391,8 @@ def entry_of(server: str, definition: Definition) -> Entry:
     Raises:
         ToolError: a text of it is too long.
     """
+    if isinstance(definition, Skill):
+        return Entry(Kind.SKILL, server, definition, skill_tool(server, definition))
     properties: dict[str, Any] = {}
     required: list[str] = []
     if isinstance(definition, types.Prompt):

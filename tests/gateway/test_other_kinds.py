@@ -14,6 +14,7 @@ from shortlist import Engine, Tool
 from shortlist.gateway.meta_tools.kinds_answer import better_kinds_note, find_entries
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.relay.other_kinds import Kind, entry_of
+from shortlist.gateway.upstream.skills import Skill
 
 from .talking import both, made_gateway, running, scripted, talking, text_of
 
@@ -178,13 +179,19 @@ DEFINITION_TYPES = {
     "prompt": types.Prompt,
     "resource": types.Resource,
     "resource_template": types.ResourceTemplate,
+    "skill": Skill,
 }
 
 
 def searched_form(row):
     """The kind of a row of the definitions, and what is searched of it."""
     if row["kind"] == "skill":
-        return "skill", Tool(row["name"], row["server"], row["description"], id=row["id"])
+        row = {
+            **row,
+            "uri": f"skill://{row['name']}/SKILL.md",
+            "files": [],
+            "text": row["front_matter"],
+        }
     definition = DEFINITION_TYPES[row["kind"]].model_validate(row)
     entry = entry_of(row["server"], definition)
     return str(entry.kind), entry.tool
