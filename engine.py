@@ -974,7 +974,7 @@ class Engine:
         if present is not None and present.encoder == encoder:
             return replace(present, index=index, quarantine=quarantine)
         config = self.config
-        decider = decider_for(config.abstention, encoder, rerankers(config))
+        decider = decider_for(config.abstention, encoder, rerankers(config), config.abstention_loss)
         searcher = Searcher(self._tiers, config.k, thresholds(config, decider))
         return EngineVersion(index, quarantine, encoder, searcher, decider)
 

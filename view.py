@@ -21,6 +21,7 @@ from .processes import ProcessGuard
 from .retrieval import Selection, Strategy
 from .retrieval.search.explanation import Explanation
 from .retrieval.search.searcher import Searcher
+from .retrieval.selection import NEAREST_HITS
 
 if TYPE_CHECKING:
     from .decision import Decider
@@ -206,7 +207,7 @@ class View:
                 process. If time is short, the reranker scores fewer candidates, a cheaper tier
                 runs, or an unfinished stage is left out. `tier_reason` explains it.
             abstain: whether to abstain if no tool fits. The answer then has no hits, and
-                `abstained` and `reason` are set. If False, the hits are only ranked.
+                `abstained`, `reason` and `nearest` are set. If False, the hits are only ranked.
 
         Raises:
             RequestError: the query is empty, an argument is of the wrong type or out of range, or
@@ -264,6 +265,7 @@ class View:
         return replace(
             selection,
             hits=() if decision.abstained else selection.hits[:limit],
+            nearest=selection.hits_and_dropped[:NEAREST_HITS] if decision.abstained else (),
             dropped=selection.dropped[: max(0, limit - len(selection.hits))],
             abstained=decision.abstained,
             reason=decision.reason,

@@ -23,6 +23,7 @@ from ..loaders.providers import provider_and_way, read_reply
 from ..loaders.providers.reply import CallAnswer, ModelCall
 from ..loaders.record import Changes, ReadRecord
 from ..loaders.schemas import SchemaLoader
+from ..loaders.summaries import no_tool_text, shared_summaries
 from ..processes import GuardedLock
 from ..retrieval.query import bounded_query
 from ..sections import AUTO_TIER
@@ -50,9 +51,6 @@ _DEFINITIONS_BESIDE_LINES = 3
 LINE_CANDIDATES = 250
 #: Tools that a search of the model finds at most, without the setting `k`.
 SEARCH_HITS = 5
-_NOTHING_FITS = (
-    "No tool fits. Search once more in other words, or tell the user that you have no tool for it."
-)
 #: Weight of the search that reads a tool's answer, beside the one for the request alone.
 _RESULT_WEIGHT = 0.5
 
@@ -1332,7 +1330,9 @@ class Session:
         new_pinned = [tool for tool in pinned if tool.id not in offered_before]
         found = [hit.tool for hit in offer.hits]
         if asked_by_model:
-            shown = record.answer_search(view.admission, found, _NOTHING_FITS)
+            summaries = shared_summaries(view.admission.index.summaries)
+            nothing = no_tool_text([hit.tool for hit in offer.nearest], summaries)
+            shown = record.answer_search(view.admission, found, nothing)
         else:
             also_found = () if results is None or offer.abstained else results.merged_selection.hits
             shown = record.show(

@@ -132,7 +132,7 @@ def answer_search(
     selection = parts[0].selection
     if arguments.get("explain"):
         content["tier"], content["tier_reason"] = selection.tier, selection.tier_reason
-        content["pending"] = selection.pending
+        content["pending"], content["fits"] = selection.pending, selection.fits
     if "kinds" not in arguments and (
         note := better_kinds_note(entry_views, [part.selection for part in parts])
     ):

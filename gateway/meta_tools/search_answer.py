@@ -10,7 +10,7 @@ from typing import Any
 from ...catalog import Tool
 from ...errors import RequestError
 from ...loaders.levels import Level, compact_signature, definition_text, signature
-from ...loaders.summaries import Summaries, shared_summaries
+from ...loaders.summaries import Summaries, no_tool_text, shared_summaries
 from ...retrieval import Hit, Selection
 from ...session.conversation_search import search_intents
 from ...text import lower_words, search_terms
@@ -33,7 +33,6 @@ _MAX_UNMATCHED_WORDS = 8
 #: Time limit of a search in milliseconds, a hundred times what it takes on an idle machine. Where
 #: the encoder takes longer, the tier `fast` answers.
 SEARCH_BUDGET_MS = 500.0
-_NO_TOOL_NOTE = "No tool fits: answer without a tool, or search again in other words."
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +143,9 @@ def search_content(view: View, parts: Sequence[RequestPart], detail: str | None)
             fields = tool_fields(hit.tool, level, summaries, is_short=detail is None)
             rows.append({"name": hit.id, **label, **fields})
         if not part.selection.hits:
-            notes.append(f"No tool fits: {part.query}" if len(parts) > 1 else _NO_TOOL_NOTE)
+            nearest = [hit.tool for hit in part.selection.nearest]
+            query = part.query if len(parts) > 1 else None
+            notes.append(no_tool_text(nearest, summaries, query))
         if part.hits and (unmatched := unmatched_words(part.query, part.hits)):
             notes.append(f"No tool above has these words: {', '.join(unmatched)}.")
     notes += _other_tools(view, parts)

@@ -154,7 +154,12 @@ class TestParts:
         content = answer_of(view, queries=queries)
         assert content["parts"] == queries
         assert {row["part"] for row in content["tools"]} == {1}
-        assert "No tool fits: xylophone zebra quartet" in content["notes"]
+        head, *nearest, last = content["notes"][0].splitlines()
+        assert head == "No tool seems to fit for 'xylophone zebra quartet'. Nearest:"
+        permitted = [tool.id for tool in view.tools()]
+        assert len(nearest) == 3
+        assert all(line.split(": ")[0] in permitted for line in nearest)
+        assert last.startswith("To use one, search for its name.")
 
     def test_each_of_many_queries_has_three_tools_or_as_many_as_asked_for(self, view):
         """Seen in use: of eight queries with `k` 4 each had one tool, often not the right one."""
@@ -216,7 +221,7 @@ class TestWords:
     async def test_an_answer_without_a_tool_is_one_sentence(self, tmp_path):
         async with gateway_of(tmp_path, FakeServer("one", [tool("read", "Read.")])) as (client, _):
             answer = await client.call_tool("search_tools", {"query": "xylophone zebra"})
-            sentence = "No tool fits: answer without a tool, or search again in other words."
+            sentence = "No tool fits. Search in other words, or answer without a tool."
             assert text_of(answer) == sentence
 
 
