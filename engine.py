@@ -295,7 +295,7 @@ class Engine:
         settings = {
             "index": {"example_queries": []},
             "gate": Gate(),
-            "trust": {"scan": self.config.trust.scan, "pins": pins},
+            "trust": {**dict(self.config.trust), "pins": pins},
         }
         builder = self._builder.sharing_models(Config.of(self.config, settings))
         return type(self)(builder, builder.begin(_as_catalog(tools)), wait=False)

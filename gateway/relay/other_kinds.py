@@ -187,7 +187,7 @@ class OtherKinds:
             params: parameters of the client's request, with its answers and state.
 
         Raises:
-            RequestError: an argument of a template is missing.
+            RequestError: an argument of a template is missing, or a file is not the accepted one.
             UpstreamError: the server does not answer, or refuses.
         """
         rounds: dict[str, Any] = {
@@ -209,7 +209,8 @@ class OtherKinds:
             return _prompt_result(prompt)
         uri, digest = _server_uri(name, entry, verdict.arguments), None
         if isinstance(definition, Skill):
-            digest = definition.digest_of(uri)
+            if (digest := definition.digest_of(uri)) is None:
+                raise RequestError(f"name: the skill {entry.tool.id} has no file {uri!r:.200}")
         elif (skill := self._version.skill_files.get((entry.server, uri))) is not None:
             raise RequestError(f"name: it is a file of the skill {skill.tool.id}; call that")
         resource = await self._resources.read(

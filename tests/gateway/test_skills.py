@@ -73,6 +73,8 @@ async def test_a_skill_is_found_described_and_read(tmp_path):
         assert text_of(await read(client, file_names[1])) == "Dear"
         # Its files are found as the skill alone, and cannot be read around its quarantine.
         assert (await found(client, "refunds SKILL letter", "resource"))[0] == []
+        unlisted = await read(client, file_names[1].replace("//work", "//%77ork"))
+        assert "has no file" in text_of(unlisted)
         (skills / "refunds/letter.md").write_text("Changed since")
         answer = await read(client, file_names[1])
         assert answer.is_error
