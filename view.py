@@ -428,8 +428,8 @@ class View:
     def check(self, name: str, arguments: object = None, *, approved: bool = False) -> Verdict:
         """Whether a call is permitted and its arguments fit. Nothing is recorded.
 
-        A `null` that the schema does not allow means absent: the verdict's arguments are without
-        it.
+        A `null` that the schema does not allow means absent, and a text such as `"2"` is a number
+        where only a number fits: the verdict's arguments are corrected so.
 
         Args:
             name: id of a tool, or a name that one permitted tool has.
@@ -446,7 +446,7 @@ class View:
             >>> view.check("billing/get_invoice", {}).status
             'passed'
         """
-        from .catalog.arguments import argument_problems, read_arguments, without_refused_nulls
+        from .catalog.arguments import ArgumentCheck, read_arguments
 
         self._guard.check()
         resolved = self.admission.resolve(name)
@@ -462,9 +462,7 @@ class View:
         values, problem = read_arguments(arguments)
         schema = resolved.input_schema or {}
         if problem is None:
-            if isinstance(values, Mapping):
-                values = without_refused_nulls(schema, values)
-            problems = argument_problems(schema, values)
+            values, problems = ArgumentCheck(schema).read(values)
         else:
             problems = (problem,)
         if not problems and resolved.operation is not None and isinstance(values, Mapping):

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 from ..catalog import Tool
@@ -22,7 +23,7 @@ from ..view import View
 from .diagnostics import name_hint
 from .grants import ApprovalRequest, Approve, Flow, Grant, ask, deciding_grant
 from .sandbox import NotJsonError, as_json
-from .script_names import EXTRACT_NAME, NAMESPACE_WITHOUT_SERVER, ToolNames, nearest
+from .script_names import EXTRACT_NAME, NAMESPACE_WITHOUT_SERVER, ToolNames, identifier, nearest
 from .stubs import argument_names
 
 _LOG = logging.getLogger("shortlist.codemode")
@@ -103,6 +104,7 @@ class Broker:
         flows: pairs of servers between which the script must not pass data.
         approve: function that asks a person; None if nobody can be asked.
         call_limit: most calls.
+        missing_servers: server whose tools are not known, to the reason, for models.
 
     Attributes:
         calls: the calls that have ended, in the order of their end.
@@ -119,6 +121,7 @@ class Broker:
         flows: tuple[Flow, ...] = (),
         approve: Approve | None = None,
         call_limit: int,
+        missing_servers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._checks = checks
         self._names = names
@@ -128,6 +131,7 @@ class Broker:
         self._flows = flows
         self._approve = approve
         self._call_limit = call_limit
+        self._missing_servers = missing_servers
         self._calls_by_tool: Counter[str] = Counter()
         self._servers_with_data_read: set[str] = set()
         self._call_count = 0
@@ -342,6 +346,9 @@ class Broker:
         }
         spaces = sorted({space for space, _ in permitted})
         if namespace not in spaces:
+            for server, reason in self._missing_servers.items():
+                if namespace in (server, identifier(server)):
+                    return f"{namespace} has no functions now: the server {server!r} is {reason}"
             similar = nearest(namespace, spaces)
             hint = f"; did you mean {similar}?" if similar else name_hint(namespace)
             return f"no server or variable {namespace!r:.60}{hint}"

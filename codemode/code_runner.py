@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import asyncio
 import re
-from collections.abc import Iterable
-from types import TracebackType
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from ..catalog import Catalog, Tool
@@ -85,6 +85,7 @@ class CodeRunner:
         flows: Iterable[Flow] = (),
         approve: Approve | None = None,
         extract: ExtractModel | None = None,
+        missing_servers: Mapping[str, str] = MappingProxyType({}),
     ) -> CodeResult:
         """Run a script. Its errors are in the result. Cancelling stops it.
 
@@ -101,6 +102,8 @@ class CodeRunner:
                 approval are refused.
             extract: a small model for `extract(value, kind)`: a command that reads a prompt on
                 stdin and answers on stdout, or a function. Without it there is no `extract`.
+            missing_servers: server whose tools are not known now, to the reason that a script which
+                calls them is told, such as `failed: its program is not installed`.
 
         Raises:
             RequestError: `code` is not a text, or `extract` is neither a command nor a function.
@@ -119,6 +122,7 @@ class CodeRunner:
             flows=tuple(flows),
             approve=approve,
             call_limit=self._limits.calls,
+            missing_servers=missing_servers,
         )
         script_tools, servers = await asyncio.to_thread(_tools_in_script, view.tools(), names, code)
         if approve is None and (error := _unapprovable(view, script_tools, names, code, grants)):

@@ -53,4 +53,4 @@ async def reload_on_change(
             _LOG.warning("%s: %s", path, problem)
         names = [name for name in config.unusable_servers if name in fleet.upstreams]
         unchanged = [fleet.upstreams[name].spec for name in names]
-        await fleet.reload([*config.servers, *unchanged])
+        await fleet.reload([*config.servers, *unchanged], config.unusable_servers)

@@ -66,6 +66,9 @@ class SocketServer:
             such profile.
         problems: problems of the configuration that each client is told.
         idle_end_s: seconds without a client after which the gateway ends.
+
+    Attributes:
+        problems: the argument; replaced when the configuration changes.
     """
 
     def __init__(
@@ -77,7 +80,7 @@ class SocketServer:
     ) -> None:
         self._gateway = gateway
         self._choose_profile = choose_profile
-        self._problems = problems
+        self.problems = problems
         self._idle_end_s = idle_end_s
         self._client_count = 0
         self._idle_since = 0.0
@@ -180,7 +183,7 @@ class SocketServer:
             else:
                 if isinstance(prompt, str):
                     return profile, prompt
-                await stream.send(greeting_line(problems=self._problems))
+                await stream.send(greeting_line(problems=self.problems))
                 return profile, None
         raise anyio.EndOfStream
 

@@ -95,6 +95,10 @@ class CallSession(Protocol):
         """Whether the outcome of other calls may change whether this call is permitted."""
         ...
 
+    def _shares_name(self, tool: Tool) -> bool:
+        """Whether another tool of the catalog has the same name."""
+        ...
+
 
 @dataclass(slots=True)
 class PassedCall:
@@ -411,6 +415,12 @@ class ReplyHandler:
             if tool is None:
                 continue
             function = _function_of(functions, tool)
+            is_by_name = tool.id not in functions and tool.name in functions
+            if is_by_name and self._session._shares_name(tool):
+                raise RequestError(
+                    f"run: several tools are named {tool.name!r}; give each function under its "
+                    f"tool's id, such as {tool.id!r}"
+                )
             if function is None:
                 names = ", ".join(map(str, list(functions)[:_LISTED_NAMES])) or "none"
                 more = ", ..." if len(functions) > _LISTED_NAMES else ""

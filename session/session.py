@@ -459,10 +459,10 @@ class Session:
     ) -> Verdict:
         """Whether a call by the model may run, and if not, what the model should change.
 
-        The check records no call; `result` does. Arguments are not changed, but a `null` that the
-        schema does not allow means absent. A call that passed and has no result yet may succeed: a
-        rule that its success would break, such as "only once", denies further calls until the
-        result is recorded.
+        The check records no call; `result` does. Arguments are changed only where the schema allows
+        one reading: a `null` that it refuses means absent, and `"2"` may be a number. A call that
+        passed and has no result yet may succeed: a rule that its success would break, such as "only
+        once", denies further calls until the result is recorded.
 
         Args:
             name: the name in the model's call: an id, a provider's name, or a name that only one
@@ -963,6 +963,9 @@ class Session:
         """
         admission, tool = self._tool_of_call(name, arguments)
         return tool is not None and admission.waits_for_calls(tool.id)
+
+    def _shares_name(self, tool: Tool) -> bool:
+        return len(self.view().catalog.named(tool.name)) > 1
 
     def _tool_to_run(self, name: str, arguments: object = None) -> Tool | None:
         """The tool that a call of the model may run, now or after other calls of the same reply.

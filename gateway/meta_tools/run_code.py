@@ -31,6 +31,7 @@ from ..upstream.call import Caller, RequestContext
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import UpstreamError
 from ..upstream.shown_questions import MAX_QUESTION_CHARS
+from .meta_tool_answers import unready_reasons
 from .tool_calls import ToolCall
 
 #: Most characters of a call's arguments and the script in a question to the user. The question has
@@ -113,6 +114,7 @@ class CodeMode:
                 flows=profile.flows,
                 extract=profile.extract_command,
                 approve=calls.approve if can_ask else None,
+                missing_servers=unready_reasons(self._fleet, client, client.view()),
             )
         )
         try:

@@ -215,7 +215,7 @@ async def answer_call(
     """
     if (server := named_unready_server(fleet, client, call.name)) is not None:
         # Waits for a start. If it fails, the error says so.
-        await fleet.upstreams[server].connect()
+        await fleet.upstream(server).connect()
     verdict = await client.run_step(call.decide)
     if verdict.status == "unapproved" and await call.ask_user():
         # The same call that the user saw: its definition may have changed meanwhile.

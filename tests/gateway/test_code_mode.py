@@ -467,6 +467,20 @@ async def test_sleeping_scripts_of_one_client_leave_places_for_others(tmp_path, 
 
 
 @pytest.mark.anyio
+async def test_a_script_that_calls_a_missing_server_reads_why_it_is_missing(tmp_path):
+    """Seen in use: "no server or variable 'mail'", and the model wrote the mail itself."""
+    async with gateway_of(tmp_path, shop()) as (client, made):
+        await made.fleet.reload(
+            [one.spec for one in made.fleet.upstreams.values()],
+            {"mail-box": "env.KEY: the variable MAIL_KEY is not set; set it"},
+        )
+        result = await ran(client, "await mail_box.send(text='a')")
+    message = result["error"]["message"]
+    assert "the server 'mail-box' is not usable" in message
+    assert "the variable MAIL_KEY is not set" in message
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("mode", "action", "calls"),
     [("legacy", "accept", 2), ("legacy", "decline", 1), ("auto", "accept", 1)],
