@@ -62,7 +62,7 @@ def put_named_first(
 ) -> tuple[Ranking, RowsPutFirst]:
     """The ranking with these first: the tool with this id, those with this name, claimed ones.
 
-    If none has this name, those whose name is spelled out in the query come first.
+    If none has this name, those whose name is spelled out in the query follow.
     """
     named = [
         row for row in index.rows_named(query.text) if query.allowed is None or query.allowed[row]
@@ -75,7 +75,7 @@ def put_named_first(
     named.sort(
         key=lambda row: (row != row_of_id, places.get(row, len(places)), index.tools[row].id)
     )
-    first_rows = list(dict.fromkeys([*named, *spelled_out, *claimed_rows]))
+    first_rows = list(dict.fromkeys([*named, *claimed_rows, *spelled_out]))
     is_other = ~np.isin(ranking.rows, first_rows)
     top = max(float(ranking.scores[0]) if len(ranking) else 0.0, 0.0)
     return (
