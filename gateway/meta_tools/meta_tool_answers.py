@@ -111,10 +111,9 @@ def answer_search(
     down = _down_servers(fleet)
     parts = find_parts(view, arguments, permitted_instructions(fleet, view), down)
     content = search_content(view, parts, arguments.get("detail"), down)
-    for row in content["tools"]:
-        if "shown_in_part" not in row:
-            tool = view.catalog.get(row["name"])
-            client.session.note_read([tool], level_read(tool, row))
+    shown = [row for row in content["tools"] if "shown_in_part" not in row]
+    tools = [view.catalog.get(row["name"]) for row in shown]
+    client.note_read((tool, level_read(tool, row)) for tool, row in zip(tools, shown, strict=True))
     hits = list({hit.id: hit for part in parts for hit in part.hits}.values())
     content["notes"] += _server_notes(fleet, unready if server is None else {}, parts)
     quarantined = client.profile_views.quarantined_count(permitted)
@@ -285,6 +284,7 @@ def answer_details(
     if stubs is not None and detail == "signature":
         return _stubs(view, outcomes, stubs)
     remaining, rows = MAX_DETAILS_TOKENS, []
+    read: list[tuple[Tool, Level]] = []
     for name, outcome in outcomes:
         if isinstance(outcome, Refusal | UnknownToolError):
             row = _error_row(name, outcome)
@@ -314,7 +314,8 @@ def answer_details(
             cost = _json_tokens(row)
         remaining -= cost
         rows.append(row)
-        client.session.note_read([tool], level_read(tool, row))
+        read.append((tool, level_read(tool, row)))
+    client.note_read(read)
     content = {"tools": rows}
     return _answer(json.dumps(content, ensure_ascii=False), content)
 

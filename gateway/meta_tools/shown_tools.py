@@ -59,13 +59,13 @@ def shown_tools(
         )
         client.use_listing(listing)
     if listing.all_direct:
-        client.session.note_read(view.tools(), Level.FULL)
+        client.note_read((tool, Level.FULL) for tool in view.tools())
         return [*(_direct_tool(fleet, tool) for tool in view.tools()), *_script_tools(profile)]
     extensions = (capabilities and capabilities.extensions) or {}
     direct = directly_shown(
         fleet, client, view, with_ui=profile.ui_tools and UI_EXTENSION in extensions
     )
-    client.session.note_read(direct, Level.FULL)
+    client.note_read((tool, Level.FULL) for tool in direct)
     ids = {tool.id for tool in direct}
     hidden = [tool for tool in view.tools() if tool.id not in ids]
     if not listing.meta_tools or _understates_danger(listing.meta_tools, hidden):

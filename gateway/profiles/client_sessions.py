@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -17,6 +17,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from ...catalog import Tool
 from ...gating import Votes
 from ...gating.verdict import Verdict
+from ...loaders.levels import Level
 from ...session import Session
 from ...session.session_data import SessionData
 from ...view import View
@@ -182,6 +183,16 @@ class ClientSession:
     def tool_id(self, name: str, view: View) -> str:
         """The id of the tool with a name of the client. An unknown name is returned unchanged."""
         return self.profile_views.call_names(view.catalog).resolve(name, view)
+
+    def note_read(self, levels: Iterable[tuple[Tool, Level]]) -> None:
+        """Note how much the model has read of these tools, for all replicas."""
+        levels = list(levels)
+        if levels:
+            self._change(self._note_read, levels)
+
+    def _note_read(self, levels: list[tuple[Tool, Level]]) -> None:
+        for tool, level in levels:
+            self.session.note_read([tool], level)
 
     def record_call(self, tool_id: str, *, ok: bool | None) -> None:
         """Record the outcome of a call that passed `check`; None for an unknown one."""
