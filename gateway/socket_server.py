@@ -20,7 +20,7 @@ from anyio.abc import ByteStream, Listener, SocketAttribute
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
-from ..errors import ConfigError
+from ..errors import ShortlistError
 from ..untrusted import MAX_MESSAGE_BYTES
 from .attach.running_gateway import greeting_line
 from .attach.socket_folder import AttachError, check_peer
@@ -157,17 +157,34 @@ class SocketServer:
                 self._gateway.sessions.end(profile, session_id)
 
     async def _greet(self, lines: BufferedByteReceiveStream, stream: ByteStream) -> str | None:
-        """The key of the profile that the client names."""
+        """The key of the profile that the client names; an operator's page is answered instead.
+
+        Raises:
+            EndOfStream: there is no client to serve.
+        """
+        line = b""
         with anyio.move_on_after(_GREETING_TIMEOUT_S):
             line = await lines.receive_until(b"\n", _MAX_GREETING_BYTES)
-            try:
-                profile = self._choose_profile(json.loads(line)["profile"])
-            except (ConfigError, ValueError, TypeError, KeyError) as error:
-                await stream.send(greeting_line(error=str(error)))
-            else:
-                await stream.send(greeting_line(problems=self._problems))
-                return profile
-        raise anyio.EndOfStream
+        if not line:
+            raise anyio.EndOfStream
+        try:
+            greeting = json.loads(line)
+            if "action" in greeting:
+                await stream.send(greeting_line(servers=await self._servers_after(greeting)))
+                raise anyio.EndOfStream
+            profile = self._choose_profile(greeting["profile"])
+        except (ShortlistError, ValueError, TypeError, KeyError) as error:
+            await stream.send(greeting_line(error=str(error)))
+            raise anyio.EndOfStream from None
+        await stream.send(greeting_line(problems=self._problems))
+        return profile
+
+    async def _servers_after(self, greeting: Mapping[str, Any]) -> dict[str, Any]:
+        """The states of all servers, after one was started or stopped if the operator asks."""
+        fleet = self._gateway.fleet
+        if greeting["action"] != "show":
+            await fleet.start_or_stop(str(greeting["server"]), str(greeting["action"]))
+        return fleet.states()
 
     async def _serve_messages(
         self,

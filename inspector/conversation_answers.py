@@ -213,7 +213,7 @@ def overview_answer(subject: Subject, servers: Mapping[str, Any]) -> dict[str, A
         "name": subject.name,
         "tools": servers["tools"],
         "tokens": servers["tokens"],
-        "servers": servers["servers"],
+        **{name: servers[name] for name in ("servers", "states_from", "note", "config_problem")},
         "quarantined": len(subject.engine.quarantined),
         "encoded": progress.fraction,
         "tiers": list(subject.engine.tiers),

@@ -163,8 +163,12 @@ class _Answers:
         }
 
     def write_answers(self) -> Mapping[str, AnswerRequest]:
-        """Answers that change a file: the pins, or the example queries."""
-        return {"approve": self._approve, "examples": self._add_example}
+        """Answers that change a file (pins, example queries, servers), or a server's state."""
+        return {
+            "approve": self._approve,
+            "examples": self._add_example,
+            "server": self._act_on_server,
+        }
 
     def _in_thread(self, answer: Callable[[Mapping[str, str]], Any]) -> AnswerRequest:
         async def run(request: Request) -> Any:
@@ -220,6 +224,12 @@ class _Answers:
         add = self._subject.add_example
         await anyio.to_thread.run_sync(add, body["tool"], body["query"])
         return await anyio.to_thread.run_sync(self._explanation, body)
+
+    async def _act_on_server(self, request: Request) -> Any:
+        body = await _json_texts(request, "name", "action")
+        await self._subject.act_on_server(body["name"], body["action"])
+        await self._subject.refresh()
+        return await anyio.to_thread.run_sync(self._catalog_answers.servers)
 
     def _view(self, query: Mapping[str, str]) -> View:
         return self._subject.view(

@@ -218,6 +218,8 @@ def _serve_here(
                 pins=gateway_settings.pins or default_pins(config),
                 examples=example_file(fleet.engine.config),
                 follow_pins=fleet.follow_pins,
+                client_config=lambda: client_config,
+                serves_clients=True,
             )
             page = page_app(subject, operator_token.get_secret_value())
         serving = partial(
@@ -239,7 +241,8 @@ def _serve_here(
             new_settings, profile, over_http=over_http, attached=attached
         )
         gateway.sessions.replace_profiles(new_clients.default, new_clients.profiles)
-        nonlocal gateway_settings, clients
+        nonlocal gateway_settings, clients, client_config
+        client_config = changed
         gateway_settings, clients = new_settings, new_clients
 
     async def run() -> None:

@@ -110,14 +110,10 @@ def _connect_with_profile(path: Path, profile: str) -> Attachment | None:
     try:
         connection.settimeout(_GREETING_TIMEOUT_S)
         connection.sendall(greeting_line(profile=profile))
-        line = b""
         # Byte by byte, so that nothing after the line is read here.
-        while not line.endswith(b"\n") and len(line) < _MAX_GREETING_BYTES:
-            if not (byte := connection.recv(1)):
-                connection.close()
-                return None
-            line += byte
-        answer: Mapping[str, Any] = json.loads(line)
+        if (answer := _read_answer(connection, at_once=1)) is None:
+            connection.close()
+            return None
         connection.settimeout(None)
     except ConnectionError:
         connection.close()
@@ -129,6 +125,46 @@ def _connect_with_profile(path: Path, profile: str) -> Attachment | None:
         connection.close()
         raise ConfigError(str(answer["error"]))
     return Attachment(connection=connection, problems=tuple(answer.get("problems", ())))
+
+
+def _read_answer(connection: socket.socket, *, at_once: int) -> Mapping[str, Any] | None:
+    """The first line of a gateway; None if it ends before."""
+    line = b""
+    while not line.endswith(b"\n") and len(line) < _MAX_GREETING_BYTES:
+        if not (data := connection.recv(at_once)):
+            return None
+        line += data
+    answer: Mapping[str, Any] = json.loads(line)
+    return answer
+
+
+def ask_servers(
+    gateway: RunningGateway, action: str = "show", server: str = ""
+) -> Mapping[str, Any] | None:
+    """The servers of a background gateway, after one of them was started or stopped.
+
+    Args:
+        gateway: the gateway.
+        action: `show`, `start` or `stop`.
+        server: the server to start or to stop.
+
+    Returns:
+        What `Fleet.states` returns; None if the gateway does not answer.
+
+    Raises:
+        ConfigError: it has no such server.
+    """
+    try:
+        with connect(gateway.log.with_suffix(".sock")) as connection:
+            connection.settimeout(_START_TIMEOUT_S if action == "start" else _GREETING_TIMEOUT_S)
+            connection.sendall(greeting_line(action=action, server=server))
+            answer = _read_answer(connection, at_once=65_536)
+    except (OSError, ValueError, AttachError):
+        return None
+    if answer is not None and action != "show" and "error" in answer:
+        raise ConfigError(str(answer["error"]))
+    servers = None if answer is None else answer.get("servers")
+    return servers if isinstance(servers, Mapping) else None
 
 
 def _start_gateway(identity: Identity, path: Path, lock: int) -> subprocess.Popen[bytes]:

@@ -79,7 +79,7 @@ function emptyNotice(title, ...text) {
 
 function table(columns, rows, label) {
   const header = columns.map((column) =>
-    element("th", { scope: "col", class: column.number ? "number" : null, text: column.title }));
+    element("th", { scope: "col", class: `${column.number ? "number" : ""} ${column.wide ? "wide" : ""}`.trim() || null, text: column.title }));
   const body = element("table", {}, element("thead", {}, element("tr", {}, header)), element("tbody", {}, rows));
   return label ? element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, body) : body;
 }
@@ -88,6 +88,8 @@ const box = (label, ...children) => element("div", { class: "box", tabindex: "0"
 
 const cell = (...children) => element("td", {}, ...children);
 const numberCell = (value) => element("td", { class: "number" }, value);
+// A cell of a column that a narrow window leaves out, so that the others stay whole.
+const wideCell = (value) => element("td", { class: "number wide" }, value);
 const number = (value) => (value === null || value === undefined ? "–" : Number(value).toLocaleString("en"));
 const counted = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : noun.endsWith("ch") ? "es" : "s"}`;
 const brief = (value) => (value < 1e6 ? number(value) : new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }).format(value));
@@ -332,7 +334,7 @@ function searchView(main) {
         element("span", { class: "rank", text: rank(explanation) })),
       stages.map((name) => {
         const stage = explanation.stages[name];
-        return numberCell(stage ? `${score(stage.score)} · #${stage.rank}` : name in explanation.stages ? "no match" : "–");
+        return wideCell(stage ? `${score(stage.score)} · #${stage.rank}` : name in explanation.stages ? "no match" : "–");
       }),
       cell(element("span", { class: "text", text: explanation.reason }))));
     const add = element("button", { class: "primary", text: "Add this query as an example query", disabled: !answer.can_add });
@@ -357,7 +359,7 @@ function searchView(main) {
     const parts = (match) => (match.parts.length ? match.parts.join(", ") : "nowhere");
     replaceContent(panel,
       element("h2", { tabindex: "-1" }, toolId(answer.tool)),
-      table([{ title: "tier" }, { title: "rank" }, ...stages.map((title) => ({ title, number: true })), { title: "why" }], rows, "Ranks of the tool"),
+      table([{ title: "tier" }, { title: "rank" }, ...stages.map((title) => ({ title, number: true, wide: true })), { title: "why" }], rows, "Ranks of the tool"),
       element("h3", { text: "Words of the query, and where the tool has them" }),
       answer.words.length ? element("div", { class: "words" }, answer.words.map((match) =>
         element("span", { class: `word${match.parts.length ? "" : " missing"}` }, element("span", { class: "text", text: match.word }), " ", element("small", { text: parts(match) }))))
@@ -391,8 +393,9 @@ function searchView(main) {
 function catalogView(main) {
   const list = element("div", { class: "stack" }, muted("Counting tokens…"));
   append(main, [viewHead("Catalog", "What each server brings, what it costs, and what cannot be told apart."), list]);
-  load(list, async () => {
-    const answer = await request("servers");
+  load(list, async () => draw(await request("servers")));
+
+  function draw(answer) {
     if (!answer.tools && !answer.servers.length) {
       replaceContent(list, emptyNotice("No tools yet", "No server of this configuration has run here. Start the gateway once, then reload."));
       return;
@@ -402,14 +405,13 @@ function catalogView(main) {
     const detail = element("div", { class: "stack" });
     const rows = answer.servers.map((server) => {
       const row = element("tr", {},
-        cell(element("button", { class: "plain text", onclick: () => open(server.name, row) }, element("strong", { text: server.name || "no server" })),
-          Object.entries(server.known_as).map(([name, count]) => element("div", { class: "muted small text", text: `${counted(count, "tool")} known as ${name}` })),
-          server.problems.map((problem) => element("div", { class: "small text", text: problem }))),
+        cell(element("button", { class: "plain text", onclick: () => open(server.name, row) }, element("strong", {}, breakable(server.name || "no server"))),
+          Object.entries(server.known_as).map(([name, count]) => element("div", { class: "muted small text", text: `${counted(count, "tool")} known as ${name}` }))),
         cell(stateOf(server)),
         numberCell(number(server.tools)),
         element("td", { class: "number" }, number(server.tokens), bar(server.tokens / largest)),
-        cell(server.quarantined ? [pill(`${number(server.quarantined)} quarantined`, "bad"), " "] : null,
-          server.warned ? pill(`${number(server.warned)} with a warning`, "warn") : server.quarantined ? null : muted("none")));
+        cell(server.quarantined ? [trustLink(`${number(server.quarantined)} quarantined`, "bad"), " "] : null,
+          server.warned ? trustLink(`${number(server.warned)} with a warning`, "warn") : server.quarantined ? null : muted("none")));
       return row;
     });
 
@@ -418,20 +420,68 @@ function catalogView(main) {
       toolList(tools, detail, name);
     }
 
-    replaceContent(list,
+    replaceContent(list, configNotices(answer),
       element("p", { class: "muted" }, `${counted(answer.tools, "tool")} of ${counted(answer.servers.length, "server")}; all definitions take `,
         element("strong", { text: `${number(answer.tokens)} tokens` }), ` (${answer.encoding})`),
-      card(table([{ title: "server" }, { title: "state" }, { title: "tools", number: true }, { title: "tokens", number: true }, { title: "warnings" }], rows, "Servers")),
+      card(table([{ title: "server" }, { title: "state" }, { title: "tools", number: true }, { title: "tokens", number: true }, { title: "warnings" }], rows.map((row, place) => [row, troubleRow(answer.servers[place], 5, draw)]), "Servers"),
+        answer.commands.length ? element("p", { class: "muted small text" }, "Add a server: ", answer.commands.map((text) => element("code", { text }))) : null),
       element("div", { class: "split" }, tools, detail), groupsCard("Near twins", "Tools with almost the same text: a search cannot tell them apart.", answer.twins.map((ids) => ids.map(toolId))),
       groupsCard("Collisions", "Definitions that claimed the id of another one.", answer.collisions.map((clash) => [toolId(clash.id), muted(clash.identical ? "repeated word for word" : `held as ${clash.kept_as}`)])));
     if (rows.length === 1) open(answer.servers[0].name, rows[0]);
-  });
+  }
 }
+
+const trustLink = (text, tone) => element("a", { class: `pill ${tone}`, href: "#trust", text });
+
+function configNotices(answer) {
+  return [answer.config_problem ? notice(answer.config_problem, "bad") : null, answer.note ? notice(answer.note) : null];
+}
+
+// The row below a server's: what is wrong, what mends it, and its buttons.
+function troubleRow(server, columns, redraw) {
+  if (!server.actions.length && !server.problems.length) return null;
+  return element("tr", { class: "trouble" }, element("td", { colspan: columns },
+    server.problems.map((text) => element("div", { class: "small text", text })),
+    server.repair ? element("div", { class: "muted small text", text: server.repair }) : null, serverButtons(server, redraw)));
+}
+
+const ACTION_EFFECTS = { start: "Start it now", stop: "Running calls end; the next call starts it again", disable: "In the configuration file: the gateway leaves it out", enable: "In the configuration file" };
+
+// The actions that work now. `redraw` gets the servers afterwards.
+function serverButtons(server, redraw) {
+  if (!server.actions.length) return null;
+  const row = element("div", { class: "row actions" });
+  for (const action of server.actions) {
+    const verb = action[0].toUpperCase() + action.slice(1);
+    row.append(element("button", { class: "small", text: verb, title: ACTION_EFFECTS[action], "aria-label": `${verb} ${server.name}`, "data-server": server.name, onclick: act(action) }));
+  }
+  function act(action) {
+    return async () => {
+      for (const button of row.children) button.disabled = true;
+      try {
+        const answer = await write("server", { name: server.name, action });
+        if (!row.isConnected) return;
+        redraw(answer);
+        const after = answer.servers.find((other) => other.name === server.name);
+        showStatus(`${server.name}: ${after ? stateText(after) : "removed"}`, after && after.state === "failed" ? "bad" : "good");
+        const next = [...document.querySelectorAll(".actions button")].find((button) => button.dataset.server === server.name);
+        if (next) next.focus();
+      } catch (error) {
+        showStatus(error.message, "bad");
+        for (const button of row.children) button.disabled = false;
+      }
+    };
+  }
+  return row;
+}
+
+const STATE_TEXTS = { known: "not running", configured: "never started", "awaiting consent": "wants a login" };
+const stateText = (server) => STATE_TEXTS[server.state] || server.state;
 
 function stateOf(server) {
   if (server.state === null) return muted("saved");
-  const tones = { started: "good", failed: "bad", "awaiting consent": "warn" };
-  return pill(server.state === "known" ? "not started" : server.state, tones[server.state] || "");
+  const tones = { started: "good", failed: "bad", "not usable": "bad", "awaiting consent": "warn" };
+  return [pill(stateText(server), tones[server.state] || ""), server.state_at ? element("div", { class: "muted small", text: moment(server.state_at) }) : null];
 }
 
 function groupsCard(title, text, groups) {
@@ -677,35 +727,45 @@ function conversationsView(main, shownVisit) {
 function overviewView(main) {
   const place = element("div", { class: "stack" }, muted("Counting…"));
   append(main, [viewHead("Overview", "Is it up, is it used, and what does it save?"), place]);
-  load(place, async () => {
+  load(place, refill);
+
+  async function refill() {
     const answer = await request("overview");
     const stats = answer.stats;
-    const failed = answer.servers.filter((server) => server.state === "failed").length;
-    const tile = (name, value, more) => element("div", { class: "card tile" }, element("span", { class: "muted small", text: name }), element("strong", { text: value }), muted(more));
+    const tile = (name, value, more) => element("div", { class: "card tile" }, element("span", { class: "muted small", text: name }), element("strong", { text: value }), more instanceof Node ? more : muted(more));
     const share = stats.tokens.definitions ? `${Math.round(100 * stats.tokens.saved / stats.tokens.definitions)} % of ${brief(stats.tokens.definitions)}` : "no events yet";
     replaceContent(place,
       element("div", { class: "tiles" },
-        tile("Servers", number(answer.servers.length), failed ? `${failed} failed` : "none failed"),
-        tile("Tools", number(answer.tools), answer.quarantined ? `${number(answer.quarantined)} quarantined` : "none quarantined"),
+        tile("Servers", number(answer.servers.length), serverSummary(answer)),
+        tile("Tools", number(answer.tools), answer.quarantined ? trustLink(`${number(answer.quarantined)} quarantined`, "bad") : "none quarantined"),
         tile("All definitions", number(answer.tokens), "tokens, in every turn"),
         tile("Tokens saved", brief(stats.tokens.saved), share),
         tile("Searches", number(stats.searches.total), `${number(stats.searches.misses)} led to no call`),
         tile("Search, p95", ms(stats.searches.p95_ms), `p50 ${ms(stats.searches.p50_ms)}`)),
+      configNotices(answer),
       answer.encoded < 1 ? notice(`The index is being built: ${Math.round(100 * answer.encoded)} % encoded.`, "warn") : null,
       answer.hours.length ? card(element("div", { class: "spread" }, element("h2", { text: "Searches and calls an hour" }),
         element("div", { class: "legend" }, element("span", { class: "searches", text: "searches" }), element("span", { text: "calls" }))), hourChart(answer.hours, Math.max(280, place.clientWidth - 40)))
         : emptyNotice("No events yet", "Searches, calls and latencies appear once a gateway records events: ", element("code", { text: '"events": "events.jsonl"' }), "."),
-      card(element("h2", { text: "Servers" }), serverTable(answer)));
-  });
+      card(element("h2", { text: "Servers" }), serverTable(answer, refill)));
+  }
 }
 
-function serverTable(answer) {
+function serverSummary(answer) {
+  const count = (...states) => answer.servers.filter((server) => states.includes(server.state)).length;
+  const failed = count("failed", "not usable"), logins = count("awaiting consent");
+  if (!failed && !logins) return answer.states_from || !answer.note ? "none failed" : "no gateway answers";
+  return element("a", { class: `pill ${failed ? "bad" : "warn"}`, href: "#catalog", text: [failed ? `${failed} failed` : "", logins ? `${logins} want${logins === 1 ? "s" : ""} a login` : ""].filter(Boolean).join(", ") });
+}
+
+function serverTable(answer, redraw) {
   const rows = answer.servers.map((server) => {
     const stats = answer.stats.servers[server.name] || {};
-    return element("tr", {}, cell(element("strong", { class: "text", text: server.name || "no server" }), server.problems.slice(0, 1).map((text) => element("div", { class: "small text muted", text }))),
-      cell(stateOf(server)), numberCell(number(server.tools)), numberCell(number(server.tokens)), numberCell(number(stats.calls)), numberCell(number(stats.failed_calls)), numberCell(ms(stats.p50_ms)), numberCell(ms(stats.p95_ms)));
+    return [element("tr", {}, cell(element("strong", { class: "text" }, breakable(server.name || "no server"))),
+      cell(stateOf(server)), numberCell(number(server.tools)), wideCell(number(server.tokens)), numberCell(number(stats.calls)), numberCell(number(stats.failed_calls)), wideCell(ms(stats.p50_ms)), wideCell(ms(stats.p95_ms))),
+    server.problems.length ? troubleRow(server, 8, redraw) : null];
   });
-  const columns = ["tools", "tokens", "calls", "no answer", "p50", "p95"].map((title) => ({ title, number: true }));
+  const columns = ["tools", "tokens", "calls", "no answer", "p50", "p95"].map((title) => ({ title, number: true, wide: ["tokens", "p50", "p95"].includes(title) }));
   return table([{ title: "server" }, { title: "state" }, ...columns], rows, "Servers");
 }
 

@@ -329,3 +329,22 @@ def test_a_configuration_is_shown_without_starting_its_servers(tmp_path: Path) -
         assert (server["name"], server["state"], server["tools"]) == ("sums", "configured", 0)
         assert page.answer("search", query="add", profile="reader")["tools"] == 0
     assert not marker.exists()
+
+
+def test_the_servers_agree_with_the_events(tmp_path: Path) -> None:
+    config, events = tmp_path / "mcp.json", tmp_path / "events.jsonl"
+    servers = {name: {"command": "none"} for name in ("sums", "mail")}
+    own = {"engine": {"tiers": ["lexical"]}, "events": "events.jsonl"}
+    config.write_text(json.dumps({"mcpServers": servers, "shortlist": own}))
+    started = {"kind": "server", "server": "sums", "state": "started", "tools": 2, "ms": 3.0}
+    failed = started | {"state": "failed", "problem": "it broke", "ms": None}
+    mended = failed | {"server": "mail"}
+    events.write_text(_rows("gateway", started, failed, mended, mended | {"state": "started"}))
+    with inspecting(tmp_path, "--config", str(config)) as page:
+        answer = page.answer("overview")
+        rows = {row["name"]: row for row in answer["servers"]}
+        assert (rows["sums"]["state"], rows["sums"]["problems"]) == ("failed", ["it broke"])
+        assert rows["sums"]["state_at"] == "2026-11-22T20:01:00.000+00:00"
+        assert "shortlist logs sums" in rows["sums"]["repair"]
+        assert rows["mail"]["state"] == "started"
+        assert "last recorded event" in answer["note"]
