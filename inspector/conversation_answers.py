@@ -216,7 +216,6 @@ def overview_answer(subject: Subject, servers: Mapping[str, Any]) -> dict[str, A
         **{name: servers[name] for name in ("servers", "states_from", "note", "config_problem")},
         "quarantined": len(subject.engine.quarantined),
         "encoded": progress.fraction,
-        "tiers": list(subject.engine.tiers),
         "stats": stats.to_dict(),
         "search_p95": percentile(stats.search_ms, 95),
         "hours": [

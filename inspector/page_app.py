@@ -181,8 +181,7 @@ class _Answers:
         subject = self._subject
         return {
             "name": subject.name,
-            "tiers": list(subject.engine.tiers),
-            "tier": subject.engine.config.default_tier,
+            "tiers": subject.tiers,
             "profiles": {
                 name: sorted(profile.scopes) for name, profile in subject.profiles().items()
             },

@@ -105,6 +105,14 @@ class Subject:
             State(), allowed=allowed
         )
 
+    @property
+    def tiers(self) -> list[str]:
+        """The tiers, the one that answers by default first."""
+        tiers = list(self.engine.tiers)
+        default = self.engine.config.default_tier
+        first = default if default in tiers else tiers[-1]
+        return sorted(tiers, key=lambda tier: tier != first)
+
     async def refresh(self) -> None:
         """Apply what another process changed, and read new events."""
         if self.follow_gateway is not None:

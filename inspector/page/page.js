@@ -188,6 +188,7 @@ async function begin() {
   }
   try {
     startAnswer = await request("start");
+    searchInput.profile = Object.keys(startAnswer.profiles)[0] || "";
   } catch (error) {
     if (token) replaceContent(document.getElementById("main"), notice(error.message, "bad"));
     return;
@@ -241,12 +242,13 @@ function searchView(main) {
       replaceContent(why);
       return;
     }
+    filters.querySelector("summary").textContent = filtersText();
     await load(results, async () => {
       const began = performance.now();
       const answer = await request("search", parameters());
       if (searchNumber !== latestSearch) return;
       results.dataset.ms = (performance.now() - began).toFixed(1);
-      const tiers = element("div", { class: "tiers" }, answer.tiers.map(tierCard));
+      const tiers = element("div", { class: "tiers" }, answer.gateway ? gatewayCard(answer.gateway) : null, answer.tiers.map(tierCard));
       const all = element("button", { text: "Show all hits", onclick: () => { tiers.toggleAttribute("data-all"); all.textContent = tiers.hasAttribute("data-all") ? `Show the first ${HITS_SHOWN_FIRST} hits` : "Show all hits"; } });
       const isLong = answer.tiers.some((tier) => tier.hits.length > HITS_SHOWN_FIRST);
       replaceContent(results, summary(answer), tiers, isLong ? element("div", {}, all) : null);
@@ -261,6 +263,17 @@ function searchView(main) {
     const unmatched = answer.unmatched.length ? notice(`Not in the catalog: ${answer.unmatched.join(", ")}`, "warn") : null;
     return [element("p", { class: "muted small" }, `${number(answer.permitted)} of ${counted(answer.tools, "tool")} permitted`,
       answer.denied.quarantined ? `, ${number(answer.denied.quarantined)} quarantined` : ""), unmatched];
+  }
+
+  // What a model reads, after the decision whether any tool fits.
+  function gatewayCard(gateway) {
+    const hits = gateway.parts.flatMap((part) => [
+      gateway.parts.length > 1 ? element("li", { class: "hit part" }, element("strong", { class: "text", text: part.query })) : null,
+      part.hits.map((entry) => hit({ ...entry, offered: true, stages: [] }, false))]);
+    return element("section", { class: "card tier gateway", "aria-label": "As the gateway answers" },
+      element("div", { class: "spread" }, element("h2", { text: "As the gateway answers" }), element("span", { class: "muted small", text: gateway.tier })),
+      gateway.abstained ? notice(`No tool is offered: ${gateway.reason || "no tool fits"}`, "warn") : element("ol", {}, hits),
+      element("details", {}, element("summary", { text: "The text that the model reads" }), element("pre", { tabindex: "0", text: gateway.text })));
   }
 
   function tierCard(tier) {
@@ -373,12 +386,14 @@ function searchView(main) {
       element("div", { class: "row" }, add, answer.can_add ? null : muted("No file for example queries is set.")));
   }
 
-  const form = element("form", { class: "stack", role: "search" }, query,
+  const filtersText = () => `Filters: ${[profile.value || "no profile", scopes.value, allowed.value, options.value || "all tiers"].filter(Boolean).join(", ")}`;
+  const filters = element("details", { class: "filters", open: !matchMedia("(max-width: 560px)").matches }, element("summary", { text: filtersText() }),
     element("div", { class: "row" },
       profiles.length ? element("label", {}, "Profile", profile) : null,
       element("label", { class: "wide" }, "Scopes", scopes),
       element("label", { class: "wide" }, "Limited to", allowed),
       element("label", {}, "Tiers", options)));
+  const form = element("form", { class: "stack", role: "search" }, query, filters);
   form.addEventListener("submit", (event) => { event.preventDefault(); search(); });
   profile.addEventListener("change", () => { scopes.value = (startAnswer.profiles[profile.value] || []).join(", "); search(); });
   options.addEventListener("change", search);
@@ -683,12 +698,12 @@ function conversationsView(main, shownVisit) {
     replaceContent(talks, card(element("h2", { text: `${counted(answer.conversations.length, "conversation")}` }),
       box("Conversations", element("ul", {}, element("li", {}, element("button", { class: "talk", "data-session": "", "aria-pressed": String(session === null), onclick: () => choose(null) }, element("strong", { text: "All events" }))), buttons))));
     const rows = answer.missed.map((search) => element("tr", {},
-      cell(search.query ? element("button", { class: "plain text", onclick: () => { searchInput.query = search.query; searchInput.tool = ""; location.hash = "search"; }, text: search.query.slice(0, 300) })
-        : element("span", { class: "muted mono", text: `query ${search.hash.slice(0, 12)}` })),
-      numberCell(number(search.count)), cell(search.found.length ? element("div", { class: "row" }, search.found.map(toolId)) : muted("nothing")), cell(element("span", { class: "muted small", text: moment(search.at) }))));
+      cell(search.query ? element("span", { class: "text", text: search.query.slice(0, 300) }) : element("span", { class: "muted mono", text: `query ${search.hash.slice(0, 12)}` })),
+      numberCell(number(search.count)), cell(search.found.length ? element("div", { class: "row" }, search.found.map(toolId)) : muted("nothing")), element("td", { class: "wide" }, element("span", { class: "muted small", text: moment(search.at) })),
+      cell(search.query ? element("button", { class: "small", text: "Find its tool", "aria-label": `Find the tool for: ${search.query.slice(0, 100)}`, onclick: () => { searchInput.query = search.query; searchInput.tool = ""; location.hash = "search"; } }) : null)));
     replaceContent(missed, rows.length ? card(element("div", {}, element("h2", { text: "Searches that led to no call" }),
-      element("p", { class: "muted small", text: "What to enrich next: open one in Search, pick the tool that was meant, and add the query as an example. Queries are recorded with the setting event_content." })),
-      table([{ title: "query" }, { title: "times", number: true }, { title: "offered" }, { title: "last" }], rows.slice(0, 12), "Searches that led to no call")) : null);
+      element("p", { class: "muted small", text: `What to enrich next: find the tool that was meant, and add the query as an example. ${answer.missed.some((search) => !search.query) ? "Queries without a text were recorded as hashes: see the setting event_content." : ""}` })),
+      table([{ title: "query" }, { title: "times", number: true }, { title: "offered" }, { title: "last", wide: true }, { title: "" }], rows.slice(0, 12), "Searches that led to no call")) : null);
   }
 
   async function poll() {
@@ -772,7 +787,7 @@ function serverTable(answer, redraw) {
 function turnChart(turns, width) {
   const height = 110, floor = 96, largest = Math.max(1, ...turns.map((turn) => Math.max(turn.tokens, turn.definitions)));
   const last = turns[turns.length - 1] || { tokens: 0, definitions: 0 };
-  const chart = svgElement("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${counted(turns.length, "turn")}; in the last one ${number(last.tokens)} tokens were sent, and all definitions take ${number(last.definitions)}` });
+  const chart = svgElement("svg", { class: "chart", width, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${counted(turns.length, "turn")}; in the last one ${number(last.tokens)} tokens were sent, and all definitions take ${number(last.definitions)}` });
   chart.append(svgElement("line", { x1: 52, x2: width, y1: floor, y2: floor }), svgElement("text", { x: 46, y: 16, "text-anchor": "end" }, brief(largest)), svgElement("text", { x: 46, y: floor, "text-anchor": "end" }, "0"));
   const step = (width - 56) / Math.max(turns.length, 8);
   const tall = (tokens) => (floor - 10) * tokens / largest;
@@ -787,7 +802,7 @@ function turnChart(turns, width) {
 function hourChart(hours, width) {
   const height = 150, floor = 124, largest = Math.max(1, ...hours.map((hour) => Math.max(hour.searches, hour.calls)));
   const step = (width - 40) / Math.max(hours.length, 6);
-  const chart = svgElement("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Searches and calls an hour, at most ${largest}` });
+  const chart = svgElement("svg", { class: "chart", width, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Searches and calls an hour, at most ${largest}` });
   chart.append(svgElement("line", { x1: 36, x2: width, y1: floor, y2: floor }), svgElement("text", { x: 30, y: 20, "text-anchor": "end" }, number(largest)), svgElement("text", { x: 30, y: floor, "text-anchor": "end" }, "0"));
   const wide = Math.min(22, step / 2 - 1);
   hours.forEach((hour, place) => {

@@ -60,8 +60,7 @@ async def _use(address: str) -> None:
 
 def test_the_operator_sees_clients_work_and_approves(tmp_path: Path) -> None:
     profiles = {"reader": {"token": CLIENT, "scopes": ["notes:read"]}}
-    events = {"event_content": True}
-    with _gateway(tmp_path, operator_token=OPERATOR, profiles=profiles, **events) as page:
+    with _gateway(tmp_path, operator_token=OPERATOR, profiles=profiles) as page:
         assert httpx2.get(page.base).status_code == 200
         assert httpx2.get(f"{page.origin}/mcp").status_code == 401
         for token in (CLIENT, "wrong"):
@@ -84,8 +83,15 @@ def test_the_operator_sees_clients_work_and_approves(tmp_path: Path) -> None:
         approved = {"tool": "notes/read_note", "fingerprint": review["fingerprint"]}
         approved["pinned"] = review["pinned"]
         assert page.post("approve", approved).json()["quarantined"] == []
-        found = page.answer("search", query="read a note", profile="reader")["tiers"][0]
-        assert found["hits"][0]["id"] == "notes/read_note"
+        found = page.answer("search", query="read a note", profile="reader")
+        assert found["tiers"][0]["hits"][0]["id"] == "notes/read_note"
+        # The first answer is the one that a model gets: with the decision, and as its text.
+        [part] = found["gateway"]["parts"]
+        assert part["hits"][0]["id"] == "notes/read_note"
+        assert found["gateway"]["text"].startswith("1. notes/read_note(")
+        nothing = page.answer("search", query="book a flight to Oslo", profile="reader")["gateway"]
+        assert (nothing["abstained"], nothing["parts"][0]["hits"]) == (True, [])
+        assert nothing["text"].startswith("No tool fits")
         [pins] = (tmp_path / "s" / "shortlist" / "pins").glob("mcp-*.json/*.json")
         assert json.loads(pins.read_text())["tools"]["notes/read_note"]["approved"] is True
 
