@@ -306,6 +306,8 @@ class Config(Section):
         gate: permission rules: a `Gate`, or its table.
         trust: which definitions are quarantined.
         abstention: when to abstain: `bundled`, `off`, or a file that `shortlist calibrate` wrote.
+        abstention_loss: share of the queries with a right tool that may get none, 0 to 1: the more,
+            the more of the other queries get none. None for the limit of the calibration.
         session: how sessions find and show tools.
 
     Example:
@@ -328,6 +330,7 @@ class Config(Section):
     gate: GateSetting = Gate()
     trust: TrustConfig = TrustConfig()
     abstention: Annotated[str, BeforeValidator(_text_of_path)] = "bundled"
+    abstention_loss: float | None = Field(default=None, ge=0, le=1)
     session: SessionConfig = SessionConfig()
 
     _given: dict[str, Any] = PrivateAttr(default_factory=dict)

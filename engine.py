@@ -704,7 +704,7 @@ class Engine:
         self,
         saved: Mapping[str, Any],
         *,
-        state: State,
+        state: State | None = None,
         allowed: Iterable[str] | EllipsisType | None = ...,
         schemas: DefinitionSource | None = None,
         **settings: Unpack[SessionSettings],
@@ -714,7 +714,8 @@ class Engine:
         Args:
             saved: the result of `Session.save`.
             state: scopes and facts of the agent as they are now, so that nothing is restored that
-                was revoked since. The calls and milestones of the session are added.
+                was revoked since; none when absent. The calls and milestones of the session are
+                added.
             allowed: ids or globs the session is limited to now; as saved when absent.
             schemas: as for `session`.
             settings: as for `session`, in place of the saved ones. `events` is never saved: give it
@@ -735,6 +736,7 @@ class Engine:
         from .session import Session
 
         self._version_lock.check()
+        state = State() if state is None else state
         return Session.resumed(self, saved, settings, schemas, state=state, allowed=allowed)
 
     def search(
@@ -948,7 +950,7 @@ class Engine:
         if present is not None and present.encoder == encoder:
             return replace(present, index=index, quarantine=quarantine)
         config = self.config
-        decider = decider_for(config.abstention, encoder, rerankers(config))
+        decider = decider_for(config.abstention, encoder, rerankers(config), config.abstention_loss)
         searcher = Searcher(self._tiers, config.k, thresholds(config, decider))
         return EngineVersion(index, quarantine, encoder, searcher, decider)
 

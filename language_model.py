@@ -24,6 +24,8 @@ _ANSWER_TIMEOUT_S = 120.0
 _MAX_OUTPUT_BYTES = 1_000_000
 #: Failures in a row, from the start, after which the model is taken to be unusable.
 _FAILURE_LIMIT = 3
+#: The same for answers that cannot be used: a model that answers may do better on the next tools.
+_UNUSABLE_ANSWER_LIMIT = 10
 
 
 class UnusableAnswer(ValueError):
@@ -143,7 +145,7 @@ def ask_each(
         ModelUnusable: the first calls all failed. The others are not tried.
     """
     waiting = iter(items)
-    succeeded = failed = 0
+    succeeded = failed = broken = 0
     with ThreadPoolExecutor(workers) as pool:
         pending: dict[Future[Answer], Item] = {}
 
@@ -161,10 +163,12 @@ def ask_each(
                 item = pending.pop(future)
                 if error := future.exception():
                     failed += 1
-                    reason = str(error)
-                    if not isinstance(error, UnusableAnswer):
-                        reason = f"{type(error).__name__}: {reason}"
-                    if not succeeded and failed == _FAILURE_LIMIT:
+                    is_answer = isinstance(error, UnusableAnswer)
+                    broken += not is_answer
+                    reason = str(error) if is_answer else f"{type(error).__name__}: {error}"
+                    if not succeeded and (
+                        broken == _FAILURE_LIMIT or failed == _UNUSABLE_ANSWER_LIMIT
+                    ):
                         for unfinished in pending:
                             unfinished.cancel()
                         raise ModelUnusable(f"the first {failed} prompts failed; {reason}")

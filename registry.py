@@ -112,6 +112,10 @@ BUILT_IN: Mapping[str, Mapping[str, Part]] = {
             "shortlist.models.loading:bundled_encoder",
             "shortlist.models.model_settings:ThreadSettings",
         ),
+        "multilingual": Part(
+            "shortlist.models.loading:multilingual_encoder",
+            "shortlist.models.model_settings:ThreadSettings",
+        ),
         "static": Part("shortlist.models.loading:static_encoder", _NO_SETTINGS),
         "onnx": Part("shortlist.models.loading:onnx_encoder", _MODEL_SETTINGS),
         "sentence-transformers": Part(

@@ -75,4 +75,5 @@ class ConfigSettings(TypedDict, total=False):
     gate: Gate | Mapping[str, Any]
     trust: Section | TrustSettings
     abstention: str | Path
+    abstention_loss: float | None
     session: Section | SessionSettings

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tantivy import TextAnalyzer
+
+_CACHED_QUERIES = 64
 
 #: Name the analyzer is registered under; part of a saved index.
 ANALYZER = "shortlist_english_1"
@@ -128,3 +130,9 @@ def analyzer() -> TextAnalyzer:
 def search_terms(text: str) -> list[str]:
     """Search terms of `text`, in order, with repetitions."""
     return analyzer().analyze(" ".join(lower_words(text)))
+
+
+@lru_cache(_CACHED_QUERIES)
+def query_terms(text: str) -> tuple[str, ...]:
+    """The distinct search terms of a query, in order. Several stages of one search read them."""
+    return tuple(dict.fromkeys(search_terms(text)))

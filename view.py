@@ -21,6 +21,7 @@ from .processes import ProcessGuard
 from .retrieval import Selection, Strategy
 from .retrieval.search.explanation import Explanation
 from .retrieval.search.searcher import Searcher
+from .retrieval.selection import NEAREST_HITS
 
 if TYPE_CHECKING:
     from .decision import Decider
@@ -206,7 +207,7 @@ class View:
                 process. If time is short, the reranker scores fewer candidates, a cheaper tier
                 runs, or an unfinished stage is left out. `tier_reason` explains it.
             abstain: whether to abstain if no tool fits. The answer then has no hits, and
-                `abstained` and `reason` are set. If False, the hits are only ranked.
+                `abstained`, `reason` and `nearest` are set. If False, the hits are only ranked.
 
         Raises:
             RequestError: the query is empty, an argument is of the wrong type or out of range, or
@@ -264,6 +265,7 @@ class View:
         return replace(
             selection,
             hits=() if decision.abstained else selection.hits[:limit],
+            nearest=selection.hits_and_dropped[:NEAREST_HITS] if decision.abstained else (),
             dropped=selection.dropped[: max(0, limit - len(selection.hits))],
             abstained=decision.abstained,
             reason=decision.reason,
@@ -426,8 +428,8 @@ class View:
     def check(self, name: str, arguments: object = None, *, approved: bool = False) -> Verdict:
         """Whether a call is permitted and its arguments fit. Nothing is recorded.
 
-        A `null` that the schema does not allow means absent: the verdict's arguments are without
-        it.
+        A `null` that the schema does not allow means absent, and a text such as `"2"` is a number
+        where only a number fits: the verdict's arguments are corrected so.
 
         Args:
             name: id of a tool, or a name that one permitted tool has.
@@ -444,7 +446,7 @@ class View:
             >>> view.check("billing/get_invoice", {}).status
             'passed'
         """
-        from .catalog.arguments import argument_problems, read_arguments, without_refused_nulls
+        from .catalog.arguments import ArgumentCheck, read_arguments
 
         self._guard.check()
         resolved = self.admission.resolve(name)
@@ -460,9 +462,7 @@ class View:
         values, problem = read_arguments(arguments)
         schema = resolved.input_schema or {}
         if problem is None:
-            if isinstance(values, Mapping):
-                values = without_refused_nulls(schema, values)
-            problems = argument_problems(schema, values)
+            values, problems = ArgumentCheck(schema).read(values)
         else:
             problems = (problem,)
         if not problems and resolved.operation is not None and isinstance(values, Mapping):

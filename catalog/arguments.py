@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -28,8 +28,10 @@ from ..untrusted.json_bytes import read_json
 MAX_PROBLEMS = 5
 #: Maximum number of values in one call's arguments.
 MAX_VALUES = 20_000
-#: Maximum number of errors that are searched for values of `null`.
-_MAX_NULLS = 200
+#: Maximum number of errors that are searched for values with another reading.
+_MAX_CORRECTIONS = 200
+#: `got` of a problem with an argument that is not in the schema.
+_UNKNOWN = "unknown"
 _SHOWN_CHARS = 80
 _MAX_CHOICES, _CHOICE_CHARS = 12, 30
 _MAX_NAMES_COMPARED, _MAX_BRANCHES = 100, 64
@@ -44,7 +46,8 @@ class ArgumentProblem:
     Args:
         path: JSON pointer to the value; empty for the arguments as a whole.
         expected: what the schema requires there.
-        got: the actual value, shortened.
+        got: the actual value as JSON, shortened. `unknown` is an argument that the schema does not
+            list: then `expected` is the name that was probably meant, or the names that it lists.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -59,11 +62,21 @@ class ArgumentProblem:
     got: str
 
     def __str__(self) -> str:
+        if self.got == _UNKNOWN:
+            is_list = self.expected.startswith(("one of ", "nothing"))
+            hint = f"expected {self.expected}" if is_list else f"did you mean {self.expected}?"
+            return f"{self.path}: unknown; {hint}"
         return f"{self.path or 'arguments'}: expected {self.expected}, got {self.got}"
 
     def to_dict(self) -> dict[str, str]:
         """JSON form."""
         return {"path": self.path, "expected": self.expected, "got": self.got}
+
+
+def problems_sentence(problems: Iterable[ArgumentProblem]) -> str:
+    """What is wrong with a call's arguments, as a sentence."""
+    text = "; ".join(map(str, problems))
+    return f"The arguments do not fit: {text}{'' if text.endswith('?') else '.'}"
 
 
 def argument_problems(schema: Mapping[str, Any], arguments: object) -> tuple[ArgumentProblem, ...]:
@@ -84,7 +97,16 @@ class ArgumentCheck:
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
         self._validator = _validator(schema)
+
+    def read(self, arguments: object) -> tuple[object, tuple[ArgumentProblem, ...]]:
+        """The arguments as the schema reads them, see `arguments_as_meant`, and their problems."""
+        problems = self.problems(arguments)
+        if not problems or not isinstance(arguments, Mapping):
+            return arguments, problems
+        meant = arguments_as_meant(self._schema, arguments)
+        return meant, problems if meant is arguments else self.problems(meant)
 
     def problems(self, arguments: object) -> tuple[ArgumentProblem, ...]:
         """Problems of a call's arguments, the most useful first, at most `MAX_PROBLEMS`."""
@@ -94,7 +116,8 @@ class ArgumentCheck:
             return (ArgumentProblem("", f"at most {MAX_VALUES:,} values", "more"),)
         errors = _first_errors(self._validator, _to_dicts_and_lists(arguments), MAX_PROBLEMS)
         problems = dict.fromkeys(_problem_of(error) for error in errors)
-        return tuple(problems)
+        problems |= dict.fromkeys(_misnamed_arguments(errors))
+        return tuple(problems)[:MAX_PROBLEMS]
 
 
 def read_arguments(arguments: object) -> tuple[object, ArgumentProblem | None]:
@@ -136,13 +159,15 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def without_refused_nulls(
+def arguments_as_meant(
     schema: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """The arguments without each `null` that the schema does not allow: it means absent.
+    """The arguments as the schema reads them, where it allows one reading.
 
-    Some clients send `null` for every argument that the model left out. A `null` that the schema
-    allows is kept. The same object is returned if there is nothing to leave out.
+    A `null` that it does not allow means absent: some clients send one for every argument that the
+    model left out. A text in place of a number, a truth value, a list or an object is read as JSON
+    if that gives a value of the only type that fits. The same object is returned if nothing
+    changes.
 
     Args:
         schema: a tool's input schema, of any draft.
@@ -150,38 +175,69 @@ def without_refused_nulls(
 
     Example:
         >>> schema = {"properties": {"n": {"type": "integer"}, "to": {"type": ["string", "null"]}}}
-        >>> without_refused_nulls(schema, {"n": None, "to": None})
-        {'to': None}
+        >>> arguments_as_meant(schema, {"n": "2", "to": None})
+        {'n': 2, 'to': None}
+        >>> arguments_as_meant(schema, {"n": None, "to": "2"})
+        {'to': '2'}
     """
-    if not _is_within_limits(arguments) or not _contains_null(arguments):
+    if not _is_within_limits(arguments):
         return arguments
     instance = _to_dicts_and_lists(arguments)
-    refused = [
-        list(error.absolute_path)
-        for error in first_errors(schema, instance, _MAX_NULLS)
-        if error.instance is None and error.absolute_path
-    ]
-    keys = [path for path in refused if isinstance(path[-1], str)]
-    for path in keys:
+    has_changed = False
+    for error in first_errors(schema, instance, _MAX_CORRECTIONS):
+        path = list(error.absolute_path)
+        if not path:
+            continue
         parent = instance
         for part in path[:-1]:
             parent = parent[part]
-        # Several keywords may refuse the same value.
-        parent.pop(path[-1], None)
-    return instance if keys else arguments
+        if error.instance is None and isinstance(path[-1], str):
+            # Several keywords may refuse the same value.
+            parent.pop(path[-1], None)
+            has_changed = True
+        elif isinstance(error.instance, str):
+            for value in _values_in_text(error.instance, _types_allowed(error)):
+                parent[path[-1]] = value
+                has_changed = True
+    return instance if has_changed else arguments
 
 
-def _contains_null(value: Any) -> bool:
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if item is None:
-            return True
-        if isinstance(item, Mapping):
-            waiting.extend(item.values())
-        elif isinstance(item, list | tuple):
-            waiting.extend(item)
-    return False
+def _types_allowed(error: ValidationError) -> frozenset[str]:
+    """The types that would fit, if the type is all that is wrong; otherwise empty."""
+    errors = [error]
+    if error.validator in ("anyOf", "oneOf"):
+        errors = error.context or []
+    types: set[str] = set()
+    for type_error in errors:
+        listed = type_error.validator_value
+        names = listed if isinstance(listed, list) else [listed]
+        is_about_value = type_error.absolute_path == error.absolute_path
+        if type_error.validator != "type" or not is_about_value:
+            return frozenset()
+        types.update(name for name in names if isinstance(name, str))
+    return frozenset(types)
+
+
+def _values_in_text(text: str, types: frozenset[str]) -> list[Any]:
+    """The JSON value that a text holds, if it is of one of the types; otherwise empty."""
+    if not types:
+        return []
+    try:
+        value = json.loads(text, strict=False, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return []
+    names = _JSON_TYPES.get(type(value), ())
+    return [value] if not types.isdisjoint(names) else []
+
+
+#: Type of a value to its types in a schema. `null` and texts are not read from a text.
+_JSON_TYPES: Mapping[type, tuple[str, ...]] = {
+    bool: ("boolean",),
+    int: ("integer", "number"),
+    float: ("number",),
+    list: ("array",),
+    dict: ("object",),
+}
 
 
 def _problem_of(error: ValidationError) -> ArgumentProblem:
@@ -200,19 +256,64 @@ def _problem_of(error: ValidationError) -> ArgumentProblem:
             _pointer([*path, missing]), _expected_property(error, missing), "nothing"
         )
     if keyword == "additionalProperties" and isinstance(instance, Mapping):
-        declared = error.schema.get("properties") if isinstance(error.schema, dict) else None
-        names = [str(name) for name in declared] if isinstance(declared, dict) else []
-        declared_names = set(names)
-        extra = next((str(key) for key in instance if key not in declared_names), "")
-        # Comparing takes the product of the lengths, for every name.
-        short = [name for name in names[:_MAX_NAMES_COMPARED] if len(name) <= _MAX_NAME_CHARS]
-        similar = get_close_matches(extra, short, n=1) if len(extra) <= _MAX_NAME_CHARS else ()
-        hint = f"; did you mean {similar[0]!r}?" if similar else ""
-        listed = ", ".join(f"{name!s:.{_SHOWN_CHARS}}" for name in names[:_MAX_CHOICES]) or "none"
-        return ArgumentProblem(
-            _pointer([*path, extra]), f"no parameter of this name (known: {listed}){hint}", "one"
-        )
+        unknown = _unknown_names(error)
+        if unknown:
+            return _unknown_argument(error, unknown)
     return ArgumentProblem(_pointer(path), _expected_value(keyword, value), actual)
+
+
+#: Keywords with which an object may have names that `properties` does not list.
+_KEYWORDS_WITH_OTHER_NAMES = (
+    "additionalProperties",
+    "patternProperties",
+    "$ref",
+    "allOf",
+    "anyOf",
+    "oneOf",
+)
+
+
+def _misnamed_arguments(errors: Iterable[ValidationError]) -> Iterator[ArgumentProblem]:
+    """The problem of an unknown name beside each missing one, though the schema may permit it."""
+    for error in errors:
+        schema = error.schema if isinstance(error.schema, dict) else {}
+        may_have_others = any(schema.get(keyword) for keyword in _KEYWORDS_WITH_OTHER_NAMES)
+        if error.validator == "required" and not may_have_others:
+            unknown = _unknown_names(error) if _declared_names(error) else []
+            if unknown:
+                yield _unknown_argument(error, unknown)
+
+
+def _object_of(error: ValidationError) -> Mapping[str, Any]:
+    return error.instance if isinstance(error.instance, Mapping) else {}
+
+
+def _unknown_names(error: ValidationError) -> list[str]:
+    """The names in an object that its schema does not list."""
+    declared = set(_declared_names(error))
+    return [str(key) for key in _object_of(error) if key not in declared]
+
+
+def _declared_names(error: ValidationError) -> list[str]:
+    declared = error.schema.get("properties") if isinstance(error.schema, dict) else None
+    return [str(name) for name in declared] if isinstance(declared, dict) else []
+
+
+def _unknown_argument(error: ValidationError, unknown: Sequence[str]) -> ArgumentProblem:
+    """The problem of an object's first unknown name, with the name that was probably meant."""
+    name, names = unknown[0], _declared_names(error)
+    required = error.schema.get("required") if isinstance(error.schema, dict) else None
+    required = required if isinstance(required, list) else []
+    missing = [key for key in names if key in required and key not in _object_of(error)]
+    # Comparing takes the product of the lengths, for every name.
+    short = [key for key in names[:_MAX_NAMES_COMPARED] if len(key) <= _MAX_NAME_CHARS]
+    meant = get_close_matches(name, short, n=1) if len(name) <= _MAX_NAME_CHARS else []
+    if not meant and len(missing) == len(unknown) == 1:
+        meant = missing
+    listed = ", ".join(f"{key!s:.{_SHOWN_CHARS}}" for key in names[:_MAX_CHOICES])
+    expected = meant[0][:_SHOWN_CHARS] if meant else f"one of {listed}" if names else "nothing"
+    path = [str(part) for part in error.absolute_path]
+    return ArgumentProblem(_pointer([*path, name]), expected, _UNKNOWN)
 
 
 def _trim_branches(error: ValidationError) -> ValidationError:

@@ -54,8 +54,9 @@ class Catalog:
 
     Args:
         tools: tools in any form, also mixed, or a mapping of server to them: Tool objects,
-            definitions of MCP, OpenAI or Anthropic, objects of the MCP SDK, tools of LangChain or
-            pydantic-ai, and Python functions. For two tools with one id, see `Collision`.
+            definitions of MCP, OpenAI or Anthropic, objects of the MCP SDK, tools of LangChain,
+            pydantic-ai and the OpenAI Agents SDK, and Python functions. For two tools with one id,
+            see `Collision`.
 
     Attributes:
         provider_tools: tools that the model's provider runs, such as `{"type": "web_search"}`. They

@@ -60,6 +60,13 @@ def definition_of(function: Callable[..., Any], name: str | None = None) -> dict
     return {"name": name, "description": description, "input_schema": schema}
 
 
+def is_async_function(function: object) -> bool:
+    """Whether a call of a function gives an awaitable."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - an object with an async `__call__`
+    )
+
+
 def call_function(function: object, arguments: Mapping[str, Any]) -> Any:
     """Call a function by name of its parameters, with arguments as its annotations say.
 

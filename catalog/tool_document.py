@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 
-from ..text import identifiers_as_words
+from ..text import identifiers_as_words, search_terms
 from .tool import Tool
 
 #: Characters of a description that are read; an encoder's window ends long before.
 MAX_TEXT_CHARS = 4_000
+_CACHED_TOOLS = 16_384
 
 
 def tool_text(
@@ -73,3 +75,9 @@ LEXICAL_FIELDS: Mapping[str, Callable[[Tool], str]] = {
 def lexical_document(tool: Tool, fields: tuple[str, ...]) -> dict[str, str]:
     """The named fields of a tool as raw text, before analysis."""
     return {field: LEXICAL_FIELDS[field](tool) for field in fields}
+
+
+@lru_cache(_CACHED_TOOLS)
+def definition_terms(tool: Tool) -> frozenset[str]:
+    """The search terms of a whole definition."""
+    return frozenset(search_terms(LEXICAL_FIELDS["all"](tool)))

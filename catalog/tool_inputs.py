@@ -23,7 +23,8 @@ class NamedTool(Protocol):
 
 ToolInput: TypeAlias = Tool | Mapping[str, Any] | PydanticModel | NamedTool | Callable[..., Any]
 """One tool: a Tool, a definition of any format as JSON, an object of the MCP SDK, a tool of
-LangChain or pydantic-ai, a Python function, or a provider tool such as `{"type": "web_search"}`."""
+LangChain, pydantic-ai or the OpenAI Agents SDK, a Python function, or a provider tool such as
+`{"type": "web_search"}`."""
 
 Tools: TypeAlias = Iterable[ToolInput] | Mapping[str, Any] | PydanticModel
 """What is accepted as tools: a list of `ToolInput`, also mixed; a listing such as
@@ -40,7 +41,7 @@ _DOCUMENT_KEYS = frozenset(
 _NOT_PROVIDER_TYPES = frozenset({"function", "custom", "object"})
 _ACCEPTED_FORMS = (
     "a Tool, a definition (MCP, OpenAI, Anthropic, or a row with the fields of Tool), an object of "
-    "the MCP SDK, a tool of LangChain or pydantic-ai, or a Python function"
+    "the MCP SDK, a tool of LangChain, pydantic-ai or the OpenAI Agents SDK, or a Python function"
 )
 
 
@@ -193,7 +194,7 @@ def _kind(item: object) -> str:
 
 
 def _framework_row(item: Any) -> dict[str, Any] | None:
-    """The fields of a tool of LangChain or pydantic-ai; None for anything else."""
+    """The fields of a tool of a framework; None for anything else."""
     if isinstance(item, dict):
         return None
     kinds = _kinds(item)
@@ -218,6 +219,12 @@ def _framework_row(item: Any) -> dict[str, Any] | None:
             "name": item.name,
             "description": item.description or "",
             "input_schema": item.parameters_json_schema,
+        }
+    if "agents.FunctionTool" in kinds:
+        return {
+            "name": item.name,
+            "description": item.description or "",
+            "input_schema": item.params_json_schema,
         }
     return None
 

@@ -25,6 +25,7 @@ from .tool_source import chosen_tiers, open_engine, read_config
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
+    from ..config import Config
     from ..engine import Engine
     from ..evals.dataset import RowProblem
     from ..evals.misses import Miss
@@ -42,6 +43,14 @@ eval_commands = typer.Typer(no_args_is_help=True, add_completion=False)
 
 KOption = Annotated[
     int, typer.Option("--k", metavar="NUMBER", min=1, help="Number of tools to return per query.")
+]
+
+
+NoLibraryOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-library", help="Measure without the package's example queries for known servers."
+    ),
 ]
 
 
@@ -94,6 +103,7 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE", help="With --session: file that `shortlist calibrate` wrote."),
     ] = None,
+    no_library: NoLibraryOption = False,
     lenient: Annotated[
         bool,
         typer.Option("--lenient", help="Measure the other rows if some rows or tools are bad."),
@@ -114,8 +124,11 @@ def evaluate(
         )
     if abstention and not session:
         raise typer.BadParameter("--abstention: only with --session, which abstains")
+    if no_library and index is not None:
+        raise typer.BadParameter("--no-library: only with --tools; an index has its queries")
     if pool not in ("catalog", "queries"):
         raise typer.BadParameter(f"--pool {pool!r}: catalog or queries")
+    from ..enrichment.tool_examples import LIBRARY
     from ..evals import dataset, regression, report, runner
     from ..evals.dataset import read_tool_files
 
@@ -140,12 +153,16 @@ def evaluate(
     _note_malformed(malformed)
     if not lenient:
         _check_complete(malformed)
-    measured = {"rows": read.digest, "k": k, "pool": pool, "session": session}
+    measured: dict[str, Any] = {"rows": read.digest, "k": k, "pool": pool, "session": session}
+    settings = None
+    if index is None:
+        settings = _settings_to_measure(config, abstention, no_library=no_library)
+        measured["library"] = LIBRARY in settings.index.example_queries
     if baseline_figures is not None and baseline is not None:
         queries_measured = {"queries": len(read.queries)}
         regression.check_comparable(baseline, baseline_figures, measured | queries_measured)
-    if index is None:
-        engine = _engine_without_scan(catalog, config, abstention)
+    if settings is not None:
+        engine = _engine_of(catalog, settings)
     outcomes = {}
     for name in chosen_tiers(engine, tier, "auto"):
         method = (
@@ -166,7 +183,7 @@ def evaluate(
             for name, tier_misses in misses_by_tier.items()
         }
     if not as_json:
-        _print_result(result, misses_by_tier)
+        _print_result(result, misses_by_tier, no_library=no_library)
     failures = regression.below_floors(figures["tiers"], floors)
     if baseline_figures is not None:
         changes = regression.compare(baseline_figures["tiers"], figures["tiers"])
@@ -199,10 +216,12 @@ def evaluate_xlam(
         int, typer.Option("--n", metavar="NUMBER", min=1, help="Queries per pool size.")
     ] = 400,
     seed: Annotated[int, typer.Option(metavar="NUMBER", help="Seed of the random sample.")] = 0,
+    no_library: NoLibraryOption = False,
     config: EngineSettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure search on xlam-function-calling-60k."""
+    from ..enrichment.tool_examples import LIBRARY
     from ..evals import report, xlam_rows
     from ..evals import xlam_protocol as xlam
 
@@ -213,13 +232,15 @@ def evaluate_xlam(
         rows = _count_while_reading(xlam_rows.stream_rows(path), advance)
         data_set = xlam.prepare(rows, sample=sample, seed=seed)
     _note_malformed(data_set.malformed)
-    engine = _engine_without_scan(data_set.catalog, config)
+    settings = _settings_to_measure(config, no_library=no_library)
+    engine = _engine_of(data_set.catalog, settings)
     names = chosen_tiers(engine, tier, "auto")
     total = len(names) * sum(len(pool.queries) for pool in data_set.pools)
     with step_progress("asking", total) as advance:
         outcomes = xlam.run(data_set, engine, names, k=k, progress=advance)
     summaries = {name: xlam.summaries(pools) for name, pools in outcomes.items()}
-    figures = xlam.to_json(data_set, summaries)
+    uses_library = LIBRARY in settings.index.example_queries
+    figures = xlam.to_json(data_set, summaries) | {"library": uses_library}
     if replaced := report.replaced_tiers(
         {
             name: [outcome for pool_outcomes in pools.values() for outcome in pool_outcomes]
@@ -232,21 +253,34 @@ def evaluate_xlam(
         return
     table = xlam.table(summaries)
     size = f"{data_set.rows} rows, {len(data_set.catalog)} functions"
+    if no_library:
+        size += ", without the package's example queries"
     show_table(
         f"xlam, {size}; at most {sample} queries a pool, seed {seed}; per cent", table.transposed()
     )
     _note_replaced_tiers(replaced)
 
 
-def _engine_without_scan(
-    catalog: Catalog, config: Path | None, abstention: Path | None = None
-) -> Engine:
+def _settings_to_measure(
+    config: Path | None, abstention: Path | None = None, *, no_library: bool
+) -> Config:
+    """The settings of a file, without the scan."""
     from ..config import TrustConfig
-    from ..engine import Engine
+    from ..enrichment.tool_examples import LIBRARY
 
     settings = read_config(config).model_copy(update={"trust": TrustConfig(scan=False)})
+    if no_library:
+        files = tuple(name for name in settings.index.example_queries if name != LIBRARY)
+        index = settings.index.model_copy(update={"example_queries": files})
+        settings = settings.model_copy(update={"index": index})
     if abstention is not None:
         settings = settings.model_copy(update={"abstention": abstention})
+    return settings
+
+
+def _engine_of(catalog: Catalog, settings: Config) -> Engine:
+    from ..engine import Engine
+
     with progress("encoding tools") as bar:
         return Engine.from_tools(catalog, settings, progress=bar)
 
@@ -269,12 +303,17 @@ def _misses_by_tier(
 
 
 def _print_result(
-    result: EvaluationResult, misses_by_tier: Mapping[str, Sequence[Miss]] | None
+    result: EvaluationResult,
+    misses_by_tier: Mapping[str, Sequence[Miss]] | None,
+    *,
+    no_library: bool,
 ) -> None:
     """Print the figures, and the failed queries where they were asked for."""
     from ..evals import report
 
     size = f"{result.tools:,} tools, {result.queries:,} queries"
+    if no_library:
+        size += ", without the package's example queries"
     show_table(
         f"{size}; per cent [95 % interval]", report.quality_table(result.summaries).transposed()
     )

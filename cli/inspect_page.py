@@ -126,7 +126,11 @@ def _of_config(
     if examples is not None:
         index_settings = engine_settings.get("index", {})
         engine_settings["index"] = with_example_file(index_settings, examples)
-    fleet = Fleet(client_config.servers, engine_settings=engine_settings)
+    fleet = Fleet(
+        client_config.servers,
+        engine_settings=engine_settings,
+        unusable_servers=client_config.unusable_servers,
+    )
     note_unlisted_servers(fleet, files.path)
     if events is None:
         events = files.events

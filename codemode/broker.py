@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 from ..catalog import Tool
@@ -20,15 +21,19 @@ from ..untrusted import MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES
 from ..untrusted.value_count import is_small
 from ..view import View
 from .diagnostics import name_hint
-from .grants import ApprovalRequest, Approve, Flow, Grant, deciding_grant
+from .grants import ApprovalRequest, Approve, Flow, Grant, ask, deciding_grant
 from .sandbox import NotJsonError, as_json
-from .script_names import EXTRACT_NAME, NAMESPACE_WITHOUT_SERVER, ToolNames, nearest
+from .script_names import EXTRACT_NAME, NAMESPACE_WITHOUT_SERVER, ToolNames, identifier, nearest
 from .stubs import argument_names
 
 _LOG = logging.getLogger("shortlist.codemode")
 Result = TypeVar("Result")
 #: Most characters of a tool's error message in a script.
 _MAX_ERROR_CHARACTERS = 4_000
+NOBODY_TO_ASK = (
+    "needs a person's approval, and nobody can be asked here; call it directly, or ask the "
+    "operator to grant it by name"
+)
 
 
 class CallChecks(Protocol):
@@ -38,7 +43,14 @@ class CallChecks(Protocol):
         """The tools that may be used now."""
         ...
 
-    def check(self, name: str, arguments: object = None, *, by_script: bool = False) -> Verdict:
+    def check(
+        self,
+        name: str,
+        arguments: object = None,
+        *,
+        by_script: bool = False,
+        approved: bool = False,
+    ) -> Verdict:
         """The verdict on a call."""
         ...
 
@@ -92,6 +104,7 @@ class Broker:
         flows: pairs of servers between which the script must not pass data.
         approve: function that asks a person; None if nobody can be asked.
         call_limit: most calls.
+        missing_servers: server whose tools are not known, to the reason, for models.
 
     Attributes:
         calls: the calls that have ended, in the order of their end.
@@ -108,6 +121,7 @@ class Broker:
         flows: tuple[Flow, ...] = (),
         approve: Approve | None = None,
         call_limit: int,
+        missing_servers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._checks = checks
         self._names = names
@@ -117,6 +131,7 @@ class Broker:
         self._flows = flows
         self._approve = approve
         self._call_limit = call_limit
+        self._missing_servers = missing_servers
         self._calls_by_tool: Counter[str] = Counter()
         self._servers_with_data_read: set[str] = set()
         self._call_count = 0
@@ -171,17 +186,32 @@ class Broker:
         verdict = await _apart_if_large(
             arguments, partial(self._checks.check, tool.id, arguments, by_script=True)
         )
-        if verdict.tool is None or not verdict.passed:
+        if verdict.tool is None or verdict.status not in ("passed", "unapproved"):
             running_call.status = verdict.status
             error_type: type[Exception] = (
                 ValueError if verdict.status == "invalid" else PermissionError
             )
             raise error_type(f"{name}: {verdict.message}")
         tool = verdict.tool
+        is_asked_for = verdict.status == "unapproved"
+        if is_asked_for:
+            # The call does not count as running while a person is asked.
+            self._asks_by_grant(running_call, name, tool)
+            await self._ask_person(running_call, name, verdict)
+            verdict = await _apart_if_large(
+                arguments,
+                partial(self._checks.check, tool.id, arguments, by_script=True, approved=True),
+            )
+            if not verdict.passed:
+                raise self._refused(running_call, name, verdict)
         ok: bool | None = False
-        running_call.may_have_changed = (tool.annotations or {}).get("readOnlyHint") is not True
         try:
-            await self._require_grant(running_call, name, tool, verdict)
+            if is_asked_for:
+                _require_same_tool(name, tool, verdict)
+            elif self._asks_by_grant(running_call, name, tool):
+                await self._ask_person(running_call, name, verdict)
+                self._recheck(running_call, name, verdict)
+            running_call.may_have_changed = (tool.annotations or {}).get("readOnlyHint") is not True
             value = await self._send_call(running_call, name, tool, verdict.arguments)
             ok = True
         except asyncio.CancelledError:
@@ -199,11 +229,14 @@ class Broker:
         running_call.status, running_call.ok = "ok", True
         return value
 
-    async def _require_grant(
-        self, running_call: _RunningCall, name: str, tool: Tool, verdict: Verdict
-    ) -> None:
-        """Raise PermissionError if a flow, a grant or a person forbids the call."""
-        running_call.may_have_changed, effect = False, running_call.may_have_changed
+    def _recheck(self, running_call: _RunningCall, name: str, verdict: Verdict) -> None:
+        """PermissionError if the call is not permitted any more."""
+        present_verdict = self._checks.recheck(verdict)
+        if not present_verdict.passed:
+            raise self._refused(running_call, name, present_verdict)
+
+    def _asks_by_grant(self, running_call: _RunningCall, name: str, tool: Tool) -> bool:
+        """Whether a grant has a person asked. PermissionError if a flow or a grant forbids it."""
         target = tool.server or NAMESPACE_WITHOUT_SERVER
         if (source := self._server_forbidden_for(target)) is not None:
             running_call.status = "flow"
@@ -216,30 +249,30 @@ class Broker:
         if grant.decision == "deny":
             running_call.status = "denied"
             raise PermissionError(f"{name}: scripts may not call it; call it directly")
-        if grant.decision == "ask":
-            if self._approve is None:
-                running_call.status = "unapproved"
-                raise PermissionError(
-                    f"{name}: needs a person's approval, and nobody can be asked here; call it "
-                    "directly, or ask the operator to grant it by name"
-                )
-            running_call.status = "unapproved"
-            try:
-                approved = await self._approve(
-                    ApprovalRequest(tool=tool, arguments=verdict.arguments, code=self._code)
-                )
-            except RequestError as error:
-                raise PermissionError(f"{name}: {error}") from None
-            except Exception as error:  # noqa: BLE001 - the function is the user's
-                _LOG.warning("asking for approval of %s failed", tool.id, exc_info=True)
-                problem = f"the question failed ({type(error).__name__})"
-                raise PermissionError(f"{name}: {problem}") from None
-            if not approved:
-                raise PermissionError(f"{name}: the call was not approved")
-            present_verdict = self._checks.recheck(verdict)
-            if not present_verdict.passed:
-                raise self._refused(running_call, name, present_verdict)
-        running_call.may_have_changed = effect
+        return grant.decision == "ask"
+
+    async def _ask_person(self, running_call: _RunningCall, name: str, verdict: Verdict) -> None:
+        """Ask about a call. PermissionError if nobody approves it."""
+        tool, refusal = verdict.tool, verdict.refusal
+        if tool is None:
+            raise PermissionError(f"{name}: {verdict.message}")
+        running_call.status = "unapproved"
+        if self._approve is None:
+            raise PermissionError(f"{name}: {NOBODY_TO_ASK}")
+        rules = () if refusal is None else tuple(refusal.detail.get("rules", ()))
+        request = ApprovalRequest(
+            tool=tool, arguments=verdict.arguments, code=self._code, rules=rules
+        )
+        try:
+            approved = await ask(self._approve, request) is True
+        except RequestError as error:
+            raise PermissionError(f"{name}: {error}") from None
+        except Exception as error:  # noqa: BLE001 - the function is the user's
+            _LOG.warning("asking for approval of %s failed", tool.id, exc_info=True)
+            problem = f"the question failed ({type(error).__name__})"
+            raise PermissionError(f"{name}: {problem}") from None
+        if not approved:
+            raise PermissionError(f"{name}: the call was not approved")
 
     def require_extract_permission(self) -> None:
         """Raise PermissionError if a flow forbids `extract` for data that the script has read."""
@@ -313,6 +346,9 @@ class Broker:
         }
         spaces = sorted({space for space, _ in permitted})
         if namespace not in spaces:
+            for server, reason in self._missing_servers.items():
+                if namespace in (server, identifier(server)):
+                    return f"{namespace} has no functions now: the server {server!r} is {reason}"
             similar = nearest(namespace, spaces)
             hint = f"; did you mean {similar}?" if similar else name_hint(namespace)
             return f"no server or variable {namespace!r:.60}{hint}"
@@ -321,6 +357,12 @@ class Broker:
             f"; did you mean {namespace}.{similar}?" if similar else "; search for a tool that fits"
         )
         return f"{namespace} has no function {function!r:.60}{hint}"
+
+
+def _require_same_tool(name: str, tool: Tool, verdict: Verdict) -> None:
+    """PermissionError if the definition is not the one that the person was asked about."""
+    if verdict.tool != tool:
+        raise PermissionError(f"{name}: its definition changed while a person was asked")
 
 
 async def _apart_if_large(value: object, work: Callable[[], Result]) -> Result:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import re
-from collections.abc import Iterable
-from types import TracebackType
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
 from ..gating.condition import Mask
 from ..view import View
-from .broker import Broker, CallChecks, CallTool
+from .broker import NOBODY_TO_ASK, Broker, CallChecks, CallTool
 from .code_result import CodeResult
 from .extract import EXTRACT_STUB, ExtractModel, Extractor
-from .grants import Approve, Flow, Grant
+from .grants import Approve, Flow, Grant, always_needs_approval
 from .monty import MontySandbox
-from .sandbox import HostFunction, Limits, Sandbox, Script
+from .sandbox import HostFunction, Limits, Sandbox, Script, ScriptError
 from .script_names import EXTRACT_NAME, ToolNames
 from .stubs import Stubs
 
@@ -84,6 +85,7 @@ class CodeRunner:
         flows: Iterable[Flow] = (),
         approve: Approve | None = None,
         extract: ExtractModel | None = None,
+        missing_servers: Mapping[str, str] = MappingProxyType({}),
     ) -> CodeResult:
         """Run a script. Its errors are in the result. Cancelling stops it.
 
@@ -100,6 +102,8 @@ class CodeRunner:
                 approval are refused.
             extract: a small model for `extract(value, kind)`: a command that reads a prompt on
                 stdin and answers on stdout, or a function. Without it there is no `extract`.
+            missing_servers: server whose tools are not known now, to the reason that a script which
+                calls them is told, such as `failed: its program is not installed`.
 
         Raises:
             RequestError: `code` is not a text, or `extract` is neither a command nor a function.
@@ -108,17 +112,21 @@ class CodeRunner:
             raise RequestError(f"code: must be a text, not {type(code).__name__}")
         view = checks.view()
         names = self._names_of(view)
+        grants = tuple(grants)
         broker = Broker(
             checks=checks,
             names=names,
             call=call,
             code=code,
-            grants=tuple(grants),
+            grants=grants,
             flows=tuple(flows),
             approve=approve,
             call_limit=self._limits.calls,
+            missing_servers=missing_servers,
         )
         script_tools, servers = await asyncio.to_thread(_tools_in_script, view.tools(), names, code)
+        if approve is None and (error := _unapprovable(view, script_tools, names, code, grants)):
+            return CodeResult(value=None, output="", calls=(), error=error)
         stubs = Stubs(script_tools, names, namespaces=servers).text()
         functions: dict[str, HostFunction] = {}
         if extract is not None:
@@ -143,14 +151,17 @@ class CodeRunner:
             error=outcome.error,
         )
 
-    def stubs(self, view: View, tools: Iterable[Tool]) -> str:
+    def stubs(self, view: View, tools: Iterable[Tool], grants: Iterable[Grant] = ()) -> str:
         """The stubs of tools, for a model that writes a script.
 
         Args:
             view: the permitted tools.
             tools: tools of the view's catalog.
+            grants: as for `run`. The stub of a tool of which each call needs approval says so.
         """
-        return Stubs(tools, self._names_of(view)).for_model()
+        tools, grants = list(tools), tuple(grants)
+        asking_ids = [tool.id for tool in tools if always_needs_approval(view, tool, grants)]
+        return Stubs(tools, self._names_of(view), asking_ids=asking_ids).for_model()
 
     def _names_of(self, view: View) -> ToolNames:
         """The names of the tools that exist for the caller. Hidden tools do not change them."""
@@ -208,3 +219,33 @@ def _tools_in_script(
                 script_tools.append(tool)
                 functions[namespace] = (*function_names, function)
     return script_tools, functions
+
+
+def _unapprovable(
+    view: View, tools: Iterable[Tool], names: ToolNames, code: str, grants: tuple[Grant, ...]
+) -> ScriptError | None:
+    """The error of a script with a call that needs approval each time, where nobody can be asked.
+
+    Such a script would fail in the middle, after it had changed things.
+    """
+    called = _calls_in(code)
+    for tool in tools:
+        namespace, function = names.function_of(tool.id)
+        line = called.get((namespace, function))
+        if line is not None and always_needs_approval(view, tool, grants):
+            return ScriptError("type", f"{namespace}.{function}: {NOBODY_TO_ASK}", line)
+    return None
+
+
+def _calls_in(code: str) -> dict[tuple[str, str], int]:
+    """Server and function of each call in a script, with the line of the first."""
+    try:
+        flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        tree = compile(code, "script", "exec", flags, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}  # the sandbox says what is wrong
+    called: dict[tuple[str, str], int] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            called.setdefault((node.value.id, node.attr), node.lineno)
+    return called

@@ -11,6 +11,7 @@ import builtins
 import json
 import re
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from .sandbox import Script, ScriptError
@@ -134,9 +135,22 @@ def _explain_attribute(message: str, source_text: str, script: Script) -> str:
 def _explain_name(name: str, attribute: str, script: Script) -> str:
     """The message for an undefined name."""
     answer = script.explain_unknown(name, attribute, "")
+    if "did you mean" not in answer and (line := _import_line(name, attribute)):
+        return f"{name!r} is not imported; write this first: {line}"
     words = set(_WORD.findall(script.code)) - {name}
     similar = None if "did you mean" in answer else nearest(name, sorted(words))
     return f"{answer}; did you mean {similar}?" if similar else answer
+
+
+def _import_line(name: str, attribute: str) -> str | None:
+    """The line that imports a name; None if no module has it."""
+    if name in IMPORTABLE_MODULES:
+        class_of_module = getattr(import_module(name), name, None)
+        if attribute and hasattr(class_of_module, attribute):
+            return f"from {name} import {name}"  # datetime.now()
+        return f"import {name}"
+    module = _MODULE_OF_NAME.get(name)
+    return None if module is None else f"from {module} import {name}"
 
 
 def _typed_dict_keys(name: str, stubs: str) -> list[str]:
@@ -282,6 +296,16 @@ def _never_fits(expected: str, actual: str) -> bool:
     return not (actual.startswith("float") and "int" in expected)
 
 
+#: Names that scripts use without an import, to their modules.
+_MODULE_OF_NAME = {
+    **dict.fromkeys(("Counter", "defaultdict", "deque"), "collections"),
+    **dict.fromkeys(("date", "timedelta", "timezone"), "datetime"),
+    **dict.fromkeys(("Any", "Literal"), "typing"),
+    "Decimal": "decimal",
+    "Path": "pathlib",
+    "dataclass": "dataclasses",
+    "reduce": "functools",
+}
 _INSTEAD_OF_NETWORK = "call a tool instead"
 #: Module to what to write instead.
 _INSTEAD_OF_MODULE = {

@@ -1,14 +1,18 @@
-"""Which tools a script may call, which need a person's consent, and where data may flow."""
+"""A person's approval of calls; which tools a script may call, and where data may flow."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..catalog import Tool
 from ..catalog.pattern import Pattern
+from ..catalog.python_function import is_async_function
 from ..errors import ConfigError, RequestError
+from ..view import View
 
 #: `allow`: call it. `ask`: ask a person first. `deny`: do not call it.
 Decision = Literal["allow", "ask", "deny"]
@@ -92,23 +96,60 @@ class ApprovalRequest:
 
     Args:
         tool: the tool to call.
-        arguments: arguments of the call.
-        code: the whole script.
+        arguments: arguments of the call, as they will be sent.
+        code: the whole script; empty for a call that the model makes directly.
+        rules: names of the rules that ask for approval.
+        call_id: id of a direct call, under which it may wait.
     """
 
     tool: Tool
     arguments: Mapping[str, Any]
-    code: str
+    code: str = ""
+    rules: tuple[str, ...] = ()
+    call_id: str = ""
 
 
-#: Asks a person. Returns True for consent. Raises RequestError if the call cannot be shown whole.
-Approve = Callable[[ApprovalRequest], Awaitable[bool]]
+#: A person's decision: True for consent, False for a refusal. `later`: there is none yet. A script
+#: cannot wait, so that its call is refused.
+Approval = bool | Literal["later"]
+#: Asks a person; may be async. Raises RequestError if the call cannot be shown whole.
+Approve = Callable[[ApprovalRequest], Approval | Awaitable[Approval]]
 
 
 def is_destructive(tool: Tool) -> bool:
     """Whether a tool is annotated as destructive."""
     hints = tool.annotations or {}
     return hints.get("destructiveHint") is True and hints.get("readOnlyHint") is not True
+
+
+async def ask(approve: Approve, request: ApprovalRequest) -> Approval:
+    """A person's decision. A function that is not async runs in a thread.
+
+    Args:
+        approve: asks the person.
+        request: the call.
+
+    Raises:
+        Exception: whatever `approve` raises; ValueError if it returns something else.
+    """
+    if is_async_function(approve):
+        answer: object = approve(request)
+    else:
+        answer = await asyncio.to_thread(approve, request)
+    return checked_approval(await answer if inspect.isawaitable(answer) else answer)
+
+
+def checked_approval(answer: object) -> Approval:
+    """The answer of an `Approve`.
+
+    Raises:
+        ValueError: it is none, so that nobody has approved anything.
+    """
+    if answer is True or answer is False:
+        return answer
+    if answer == "later":
+        return "later"
+    raise ValueError(f"approve: returned {answer!r:.80}; return True, False or 'later'")
 
 
 def deciding_grant(tool: Tool, grants: tuple[Grant, ...], call_count: int) -> Grant:
@@ -124,6 +165,21 @@ def deciding_grant(tool: Tool, grants: tuple[Grant, ...], call_count: int) -> Gr
             used_up = grant.count is not None and call_count >= grant.count
             return Grant(grant.tools, "ask") if used_up else grant
     return Grant(tool.id, "ask" if is_destructive(tool) else "allow")
+
+
+def always_needs_approval(view: View, tool: Tool, grants: tuple[Grant, ...]) -> bool:
+    """Whether every call of a tool by a script needs a person's approval.
+
+    Args:
+        view: the tools that may be used now, with the rules.
+        tool: one of them.
+        grants: grants of the script, in order.
+    """
+    grant = deciding_grant(tool, grants, 0)
+    rules = view.admission.call_rules(tool.id)
+    return grant.decision == "ask" or (
+        grant.decision == "allow" and any(rule.approval and not rule.when for rule in rules)
+    )
 
 
 def _check_glob(label: str, glob: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +21,7 @@ STUB_IMPORTS = (
 #: Most arguments of one function. Further ones become `**more: Any`.
 _MAX_ARGUMENTS = 150
 _RESERVED_ARGUMENT_NAMES = frozenset({"self"})
+_ASKS_LINE = "Each call needs a person's approval."
 #: Before the arguments that several functions of a server describe alike.
 _SHARED_ARGUMENTS_LINE = "Arguments, unless a function says otherwise:"
 
@@ -32,6 +33,7 @@ class Stubs:
         tools: the tools.
         names: their names in scripts.
         namespaces: further servers to declare, without tools.
+        asking_ids: ids of the tools of which each call needs a person's approval.
     """
 
     def __init__(
@@ -40,10 +42,12 @@ class Stubs:
         names: ToolNames,
         *,
         namespaces: Iterable[str] = (),
+        asking_ids: Collection[str] = (),
     ) -> None:
         self._names = names
         self._namespaces = tuple(namespaces)
         self._tools = tuple(tools)
+        self._asking_ids = frozenset(asking_ids)
 
     def text(self) -> str:
         """The stubs as the text of a `.pyi` file; empty if there are no tools."""
@@ -68,6 +72,7 @@ class Stubs:
                             tool,
                             "" if hyphens and _with_hyphens(function) == tool.name else function,
                         ),
+                        *([_ASKS_LINE] if tool.id in self._asking_ids else []),
                         *(note for note in notes[tool.id].values() if note and note not in shared),
                     ],
                 )
@@ -175,10 +180,23 @@ def _unused_name(name: str, names: Iterable[str]) -> str:
 
 #: Most characters of a function's description, of an argument's, and of all of one function's.
 _MAX_SUMMARY_CHARS, _MAX_ARGUMENT_CHARS, _MAX_ARGUMENTS_TEXT_CHARS = 200, 90, 1_200
+#: Most characters of sentences after these that say how to call the function.
+_MAX_CALL_ADVICE_CHARS = 200
+_IDENTIFIER = re.compile(r"\w+")
+_CALL_ADVICE = re.compile(
+    r"\b(?:must|format|absolute|relative|ISO ?8601|YYYY|UTC|comma-separated|mutually exclusive|"
+    r"do not|don't|either|at least|at most|call this (?:before|after|first)|requires?)\b",
+    re.IGNORECASE,
+)
 #: If this many functions of a server describe an argument alike, the description is shown once.
 _MIN_FUNCTIONS_TO_SHARE = 2
 _SPACES = re.compile(r"\s+")
 _SENTENCE = re.compile(r"(?<=[^.\s])(?<!e\.g)(?<!i\.e)(?<!etc)\.(?=\s|$)")
+#: A line of a description that is about an argument, such as `path (str): Absolute path`.
+_ARGUMENT_LINE = re.compile(
+    r"^[ \t]*(?:[-*][ \t]+)?`?([A-Za-z]\w{0,60})`?[ \t]*(?:\([^()\n]{0,80}\))?[ \t]*:[ \t]+(\S.*)$",
+    re.MULTILINE,
+)
 #: Information that the signature already contains.
 _WORD_OPTIONAL = re.compile(r"^\W*optional\b\W*", re.IGNORECASE)
 _STATED_DEFAULT = re.compile(
@@ -212,16 +230,28 @@ def summary(tool: Tool, function: str) -> str:
         tool: the tool.
         function: name of the function; "" leaves the original name out.
     """
-    text = ""
+    text, remaining_chars = "", _MAX_CALL_ADVICE_CHARS
+    is_first_part = True
     for sentence in plain_sentences(tool.description):
         longer = f"{text} {sentence}.".strip()
-        if len(longer) > _MAX_SUMMARY_CHARS:
-            break
-        text = longer
+        is_first_part = is_first_part and len(longer) <= _MAX_SUMMARY_CHARS
+        if is_first_part:
+            text = longer
+        elif text and len(sentence) < remaining_chars and _says_how_to_call(sentence, tool):
+            remaining_chars -= len(sentence)
+            text = longer
     text = text or _first_sentence(tool.description or tool.title or "", _MAX_SUMMARY_CHARS)
     if function not in ("", tool.name):
         text = f"{text} (tool: {_first_sentence(tool.name, 100)})".strip()
     return text
+
+
+def _says_how_to_call(sentence: str, tool: Tool) -> bool:
+    """Whether a sentence has the name of an argument, or says what a value must be."""
+    names = tool.input_schema.get("properties")
+    words = set(_IDENTIFIER.findall(sentence))
+    named = isinstance(names, dict) and any(name in words for name in names if "_" in name)
+    return named or _CALL_ADVICE.search(sentence) is not None
 
 
 def argument_notes(tool: Tool, python_names: Mapping[str, str]) -> dict[str, str]:
@@ -235,10 +265,13 @@ def argument_notes(tool: Tool, python_names: Mapping[str, str]) -> dict[str, str
         Argument's name in Python to the line.
     """
     properties, remaining = tool.input_schema.get("properties", {}), _MAX_ARGUMENTS_TEXT_CHARS
+    described = {match[1]: match[2] for match in _ARGUMENT_LINE.finditer(tool.description)}
     about = _words(f"{tool.name} {summary(tool, '')} {' '.join(python_names)}")
     lines: dict[str, str] = {}
     for name, python_name in python_names.items():
         text, label = _describe_argument(properties[name], about), python_name
+        if not text and name in described:
+            text = _plain_argument_text(described[name], {}, about)
         if python_name != name:
             # A readable original name is shown in place of the Python name.
             same = re.sub(r"\W", "_", name) == python_name.rstrip("_")
@@ -276,6 +309,13 @@ def _describe_argument(schema: Any, known_words: frozenset[str]) -> str:
         known_words: words in the signature and the summary.
     """
     description = schema.get("description") if isinstance(schema, dict) else None
+    return _plain_argument_text(description, schema, known_words) if description else ""
+
+
+def _plain_argument_text(
+    description: object, schema: Mapping[str, Any], known_words: frozenset[str]
+) -> str:
+    """A description of an argument without what the signature says; "" if nothing is left."""
     if not isinstance(description, str):
         return ""
     text = _WORD_OPTIONAL.sub("", _first_sentence(description, _MAX_ARGUMENT_CHARS))

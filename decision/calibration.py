@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 DEFAULT_LOST_SHARE = 0.0275
 """Default share of queries with a right tool on which the decision may abstain."""
+LOST_SHARES = (0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
+"""Shares for which a calibration knows the limit below which it abstains."""
 #: Number of parts of the examples. Each part is measured by a model fitted to the other parts.
 FOLD_COUNT = 5
 #: Examples of each kind that every part needs for fitting.
@@ -317,6 +319,7 @@ def fit_tier(
         threshold=best_threshold(answered, k) if threshold else None,
         dense=model.dense,
         reranker=reranker,
+        limits={share: lowest_kept(of_examples[served], share) for share in LOST_SHARES},
     )
 
 

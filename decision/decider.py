@@ -13,9 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog.text_file import read_text_file
+from ..catalog.tool_document import definition_terms
 from ..errors import ConfigError
+from ..retrieval.id_lookup import terms_of_name
 from ..retrieval.search.answer import STAGES_ABOVE_THRESHOLD, below_threshold
 from ..retrieval.selection import Hit, Selection
+from ..text import query_terms
 from .classifier import Classifier, sigmoid
 from .measurements import HITS_MEASURED, MEASUREMENTS, measure
 from .personal import any_keeps_what_is_said
@@ -31,10 +34,13 @@ PERSONAL = "personal"
 """Log-odds, from the query's vector, that the query is a sentence to or about the user, such as a
 tool may keep, or ask for what it has kept."""
 KEPT = "kept"
-"""Measured as 1 if such a query meets a tool that keeps what people say."""
+"""Measured as 1 if a tool fits whatever the models say: `STAGES_ABOVE_THRESHOLD` found one, one of
+the best hits has all terms of the query in its definition, or the query is a sentence to or about
+the user and one of the hits keeps what people say."""
+_HITS_WITH_ALL_TERMS = 3
 BUNDLED_FILE = Path(__file__).parent / "bundled.json"
 """The bundled models. `shortlist lab fit-decision` writes them."""
-_FORMAT = 2
+_FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,8 @@ class TierModel:
         classifier: model for whether any tool fits a query.
         inputs: names of its inputs, in order: measurements, and `wording`.
         abstain_below: the decision abstains if the probability that any tool fits is lower.
+        limits: share of queries with a right tool that may be lost to the `abstain_below` for it;
+            see `with_loss`.
         threshold: score below which hits are dropped; None for none.
         dense: whether the tier compares vectors of the encoder.
         reranker: name of the tier's reranker; None without one.
@@ -83,6 +91,16 @@ class TierModel:
     threshold: float | None = None
     dense: bool = False
     reranker: str | None = None
+    limits: Mapping[float, float] = field(default_factory=dict)
+
+    def with_loss(self, loss: float) -> Self:
+        """The calibration that loses at most about this share of the queries with a right tool.
+
+        It has the limit of the largest known share that is not above `loss`, and never abstains if
+        there is none.
+        """
+        below = max((share for share in self.limits if share <= loss), default=None)
+        return replace(self, abstain_below=0.0 if below is None else self.limits[below])
 
     def probability(self, measured: Mapping[str, float]) -> float:
         """Probability that any tool fits the query. An input that is missing counts as average.
@@ -106,6 +124,7 @@ class TierModel:
             "reranker": self.reranker,
             "threshold": self.threshold,
             "abstain_below": self.abstain_below,
+            "limits": [list(limit) for limit in self.limits.items()],
             "inputs": list(self.inputs),
             "fits": self.classifier.to_dict(),
         }
@@ -133,6 +152,7 @@ class TierModel:
             threshold=None if threshold is None else float(threshold),
             dense=bool(saved["dense"]),
             reranker=saved["reranker"],
+            limits={float(share): float(below) for share, below in saved["limits"]},
         )
 
 
@@ -148,9 +168,25 @@ def measure_answer(
             `Decider.vector_odds`; None if the vector is not known.
     """
     measured = measure(query, hits) | dict(odds or {})
-    if measured.pop(PERSONAL, 0.0) > 0 and any_keeps_what_is_said(hits):
+    is_personal = measured.pop(PERSONAL, 0.0) > 0
+    if (
+        any(not STAGES_ABOVE_THRESHOLD.isdisjoint(hit.stages) for hit in hits)
+        or _has_all_terms(query, hits[:_HITS_WITH_ALL_TERMS])
+        or (is_personal and any_keeps_what_is_said(hits))
+    ):
         measured[KEPT] = 1.0
     return measured
+
+
+def _has_all_terms(query: str, hits: Sequence[Hit]) -> bool:
+    """Whether one of the hits has every term of the query in its definition.
+
+    A single term has to be in its name: "what's your name?" is no query for a tool with a `name`.
+    """
+    terms = frozenset(query_terms(query))
+    if len(terms) == 1:
+        return any(terms <= terms_of_name(hit.tool.name) for hit in hits)
+    return bool(terms) and any(terms <= definition_terms(hit.tool) for hit in hits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +311,7 @@ class Decider:
         odds = self.vector_odds(selection.vector)
         measured = measure_answer(selection.query, selection.hits_and_dropped[:HITS_MEASURED], odds)
         fits = model.probability(measured)
-        final = any(not STAGES_ABOVE_THRESHOLD.isdisjoint(hit.stages) for hit in selection.hits)
-        if fits >= model.abstain_below or final:
+        if fits >= model.abstain_below:
             return Decision(abstained=False, fits=fits)
         reason = (
             f"no tool fits: the probability that any does is {fits:.3f}, and below "
@@ -286,7 +321,10 @@ class Decider:
 
 
 def decider_for(
-    setting: str | Path, encoder: str | None, rerankers: Mapping[str, str | None]
+    setting: str | Path,
+    encoder: str | None,
+    rerankers: Mapping[str, str | None],
+    loss: float | None = None,
 ) -> Decider | None:
     """The decider of the setting `decision`, for an engine; None where the decision is off.
 
@@ -297,6 +335,7 @@ def decider_for(
         setting: `bundled`, `off`, or a file that `shortlist calibrate` wrote.
         encoder: fingerprint of the engine's encoder; None if it has none.
         rerankers: tier name to the name of its reranker; None for a tier without one.
+        loss: the setting `abstention_loss`; None for the calibration's own limit.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -304,7 +343,11 @@ def decider_for(
     if setting == OFF:
         return None
     decider = Decider.bundled() if setting == BUNDLED else Decider.load(setting)
-    return decider.for_engine(encoder, rerankers)
+    fitting = decider.for_engine(encoder, rerankers)
+    if loss is None:
+        return fitting
+    models = {tier: model.with_loss(loss) for tier, model in fitting.tiers.items()}
+    return replace(fitting, tiers=models)
 
 
 def _unfit_reason(tier: str, part: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import zlib
@@ -20,7 +19,9 @@ from ..retrieval.example_queries import QueryMean
 from .example_file import ExampleQueryRow
 
 LIBRARY_FOLDER = Path(__file__).parent / "library"
-ROWS_FILE, NUMBERS_FILE = "rows.jsonl", "numbers.npz"
+ROWS_FILE, NUMBERS_FILE = "rows.zlib", "numbers.npz"
+#: Rows that are compressed together: a tool that is known costs the reading of so many.
+ROWS_A_BLOCK = 32
 
 #: Distinct words of a description that are compared, from its start; letters of each.
 MAX_WORDS, LETTERS_A_WORD = 32, 6
@@ -32,6 +33,9 @@ MIN_SIMILARITY, MIN_COMMON = 0.6, 4
 MIN_SIMILARITY_UNSURE = 0.8
 #: The number where the product is not named: products have equal short definitions.
 MIN_COMMON_UNNAMED = 10
+#: The number where the server's name holds the product's whole name: then "Navigate to a URL" with
+#: `url` is enough, at the higher similarity.
+MIN_COMMON_SERVER_NAMED = 2
 
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -59,7 +63,8 @@ class Library:
 
     A tool belongs to a row if it has the same name, and its parameters and the first words of its
     description are nearly the same. It has to name the product somewhere, in its definition or
-    the name of its server, or else to agree in more words.
+    the name of its server, or else to agree in more words. A very short definition is enough if
+    the server's name holds the product's whole name.
 
     Args:
         folder: with the rows and their numbers.
@@ -73,17 +78,17 @@ class Library:
 
     def __init__(self, folder: Path = LIBRARY_FOLDER) -> None:
         self._folder = folder
+        self._blocks: dict[int, list[str]] = {}
 
     def find(self, tool: Tool) -> LibraryMatch | None:
         """The row that a tool belongs to; None if there is none."""
-        places = self._places.get(tool.name)
+        places = self._places.get(name_hash(tool.name))
         if places is None:
             return None
         words, parameters = first_words(tool.description), parameter_names(tool)
-        tool_words = _all_words(tool)
-        rows = {place: json.loads(self._lines[place]) for place in places}
+        rows = {place: self._row(place) for place in places}
         similarities = {
-            place: self._similarity(place, row, words, parameters, tool_words)
+            place: self._similarity(place, row, words, parameters, tool)
             for place, row in rows.items()
         }
         # Of rows that are equally similar, the first.
@@ -108,36 +113,47 @@ class Library:
         return {server: dict(count.most_common()) for server, count in counts.items()}
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self._numbers["scales"])
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """Hash of the rows and their numbers."""
-        content_hash = hashlib.sha256()
-        for name in (ROWS_FILE, NUMBERS_FILE):
-            content_hash.update((self._folder / name).read_bytes())
-        return content_hash.hexdigest()
+        return str(self._numbers["fingerprint"])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All rows, in order of id."""
+        return [self._row(place) for place in range(len(self))]
+
+    def _row(self, place: int) -> dict[str, Any]:
+        block, line = divmod(place, ROWS_A_BLOCK)
+        if block not in self._blocks:
+            start, end = self._numbers["starts"][block : block + 2].tolist()
+            text = zlib.decompress(self._compressed[start:end])
+            self._blocks[block] = text.decode("utf-8").split("\n")
+        row: dict[str, Any] = json.loads(self._blocks[block][line])
+        return row
 
     @cached_property
-    def _lines(self) -> list[str]:
-        return (self._folder / ROWS_FILE).read_text(encoding="utf-8").splitlines()
+    def _compressed(self) -> bytes:
+        return (self._folder / ROWS_FILE).read_bytes()
 
     @cached_property
-    def _places(self) -> Mapping[str, list[int]]:
-        """Numbers of rows by name of tool; the rows are only read where a name is found."""
-        places: dict[str, list[int]] = defaultdict(list)
-        for place, line in enumerate(self._lines):
-            tool_id = line[len(_LINE_START) : line.index('"', len(_LINE_START))]
-            places[tool_id.rpartition("/")[2]].append(place)
+    def _places(self) -> Mapping[int, list[int]]:
+        """Numbers of rows by hash of the tool's name; the rows are only read where one is found."""
+        places: dict[int, list[int]] = defaultdict(list)
+        for place, name in enumerate(self._numbers["names"].tolist()):
+            places[name].append(place)
         return dict(places)
 
     @cached_property
     def _numbers(self) -> Mapping[str, NDArray[Any]]:
         """Numbers of the n rows.
 
-        `words` are their `first_words`, uint16 (n, 32), and 0 after the last. `vectors`, int8
-        (n, dim), times `scales`, (n,), are the means of their example queries, of the encoder with
-        the fingerprint `model`.
+        `names` are hashes of their tools' names, uint32 (n,). `words` are their `first_words`,
+        uint16 (n, 32), and 0 after the last. `vectors`, int8 (n, dim), times `scales`, (n,), are
+        the means of their example queries, of the encoder with the fingerprint `model`. `starts`
+        are the places of the blocks in the file of rows, and its end. `fingerprint` is a hash of
+        all of this and of the rows.
         """
         with np.load(self._folder / NUMBERS_FILE) as numbers:
             return dict(numbers)
@@ -148,21 +164,28 @@ class Library:
         row: Mapping[str, Any],
         words: frozenset[int],
         parameters: frozenset[str],
-        tool_words: str,
+        tool: Tool,
     ) -> float:
+        if row["tool"].rpartition("/")[2] != tool.name:
+            return 0.0
         row_words = frozenset(self._numbers["words"][place].tolist()) - {0}
         row_parameters = row.get("parameters")
-        product = row["tool"].rpartition("/")[0].lower().split("-")
-        return similarity(
+        compared = (
             row_words,
             None if row_parameters is None else frozenset(row_parameters),
             words,
             parameters,
-            named=any(f" {word}" in tool_words for word in product),
         )
-
-
-_LINE_START = '{"tool": "'
+        # Reading the names takes longer than the comparison.
+        if not similarity(*compared, named=True, server_named=True):
+            return 0.0
+        product = row["tool"].rpartition("/")[0].lower().split("-")
+        tool_words, server_words = _all_words(tool), _words(tool.server or "")
+        return similarity(
+            *compared,
+            named=any(f" {word}" in tool_words for word in product),
+            server_named=all(f" {word}" in server_words for word in product),
+        )
 
 
 def _row_of_package(row: dict[str, Any]) -> ExampleQueryRow:
@@ -178,6 +201,7 @@ def similarity(
     other_parameters: frozenset[str],
     *,
     named: bool,
+    server_named: bool = False,
 ) -> float:
     """Jaccard similarity of two definitions of the same name; 0 if they are of different tools.
 
@@ -187,6 +211,7 @@ def similarity(
         other_words: words of a tool.
         other_parameters: parameters of a tool.
         named: whether the tool names the product of the row.
+        server_named: whether the name of its server holds all words of the product's name.
     """
     row_features: frozenset[int | str] = words
     tool_features: frozenset[int | str] = other_words
@@ -196,7 +221,10 @@ def similarity(
     jaccard = common / max(len(row_features | tool_features), 1)
     least_common = MIN_COMMON if named else MIN_COMMON_UNNAMED
     least = MIN_SIMILARITY if named and parameters is not None else MIN_SIMILARITY_UNSURE
-    return jaccard if common >= least_common and jaccard >= least else 0.0
+    if common >= least_common and jaccard >= least:
+        return jaccard
+    is_short_match = common >= MIN_COMMON_SERVER_NAMED and jaccard >= MIN_SIMILARITY_UNSURE
+    return jaccard if server_named and is_short_match else 0.0
 
 
 def first_words(description: str) -> frozenset[int]:
@@ -211,11 +239,22 @@ def first_words(description: str) -> frozenset[int]:
     return frozenset(hashes)
 
 
+def name_hash(name: str) -> int:
+    """Hash of a tool's name, 32 bits."""
+    return zlib.crc32(name.encode("utf-8", "replace"))
+
+
 def _all_words(tool: Tool) -> str:
     """The words of a tool, each after a space; `_similarity` looks for a product's name in them."""
-    text = " ".join((tool.server or "", tool.name, tool.title or "", tool.description[:2_000]))
+    return _words(
+        " ".join((tool.server or "", tool.name, tool.title or "", tool.description[:2_000]))
+    )
+
+
+def _words(text: str) -> str:
+    split = _HUMP.sub(" ", text)
     # As written too: "GitHub" is one name.
-    return "".join(f" {word}" for word in _WORD.findall(f"{text} {_HUMP.sub(' ', text)}".lower()))
+    return " " + " ".join(_WORD.findall((text if split == text else f"{text} {split}").lower()))
 
 
 def parameter_names(tool: Tool) -> frozenset[str]:

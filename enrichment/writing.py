@@ -87,6 +87,10 @@ def rows_of_answer(tools: Sequence[Tool], answer: str) -> list[ExampleQueryRow]:
             continue
         tool = tools[number - 1]
         texts = {name: written.get(name) or default for name, default in _DEFAULT_TEXTS.items()}
+        if written.get(QUERIES_KEY):
+            texts[QUERIES_KEY] = _usable_queries(tool, written[QUERIES_KEY])
+            if not texts[QUERIES_KEY]:
+                continue
         try:
             row = ExampleQueryRow.model_validate(
                 {
@@ -104,6 +108,19 @@ def rows_of_answer(tools: Sequence[Tool], answer: str) -> list[ExampleQueryRow]:
     if not rows:
         raise UnusableAnswer("the answer has no usable JSON array of example queries")
     return list(rows.values())
+
+
+def _usable_queries(tool: Tool, written: object) -> tuple[str, ...]:
+    """The queries of an answer that a row takes. A bad one costs only itself."""
+    usable = []
+    for query in written if isinstance(written, list) else ():
+        try:
+            row = ExampleQueryRow.model_validate({"tool": tool.id, QUERIES_KEY: (query,)})
+        except ValidationError:
+            continue
+        if not is_hostile(row.text):
+            usable.append(query)
+    return tuple(usable)
 
 
 #: What a model writes about a tool, by key of the row, and the value where it is missing.

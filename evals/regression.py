@@ -110,6 +110,7 @@ _OPTIONS = {
     "k": "another --k",
     "pool": "another --pool",
     "session": "the other choice of --session",
+    "library": "the other choice of --no-library",
 }
 """Keys of a result that say how it was measured, and what differs if they do."""
 
@@ -130,7 +131,7 @@ def check_comparable(path: Path, before: Mapping[str, Any], now: Mapping[str, An
     differences = [
         difference
         for key, difference in _OPTIONS.items()
-        if key in before and before[key] != now[key]
+        if key in before and before[key] != now.get(key, before[key])
     ]
     if before.get("queries") != now["queries"] or before.get("rows", now["rows"]) != now["rows"]:
         differences.append(f"other rows ({before.get('queries')} queries, now {now['queries']})")

@@ -63,4 +63,4 @@ async def use_servers(config: ClientConfig, fleet: Fleet) -> None:
     """
     names = [name for name in config.unusable_servers if name in fleet.upstreams]
     unchanged = [fleet.upstreams[name].spec for name in names]
-    await fleet.reload([*config.servers, *unchanged])
+    await fleet.reload([*config.servers, *unchanged], config.unusable_servers)

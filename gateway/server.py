@@ -17,7 +17,7 @@ from mcp.server.stdio import stdio_server
 
 from .. import __version__
 from ..catalog import Catalog
-from ..catalog.arguments import ArgumentCheck, without_refused_nulls
+from ..catalog.arguments import ArgumentCheck, problems_sentence
 from ..errors import ShortlistError
 from ..session import Session
 from ..session.session_data import SessionData
@@ -244,11 +244,12 @@ class Gateway:
         if name not in RESERVED_NAMES:
             call = self._tool_call(context, client, params, name, arguments)
             return await answer_call(self.fleet, client, call, params, call_recorder)
-        arguments = dict(without_refused_nulls(_META_TOOL_SCHEMAS[name], arguments))
-        if problems := _ARGUMENT_CHECKS[name].problems(arguments):
+        values, problems = _ARGUMENT_CHECKS[name].read(arguments)
+        if problems:
             names = ", ".join(_META_TOOL_SCHEMAS[name]["properties"])
-            problem_text = "; ".join(map(str, problems))
-            return error_result(f"The arguments do not fit: {problem_text}. {name} takes: {names}")
+            return error_result(f"{problems_sentence(problems)} {name} takes: {names}")
+        assert isinstance(values, dict)
+        arguments = values
         call_tools = (
             tuple(CALL_TOOL_BY_EFFECT.values()) if client.profile.split_call_tool else (CALL_TOOL,)
         )
@@ -262,13 +263,19 @@ class Gateway:
             return await answer_call(self.fleet, client, call, params, call_recorder)
         if name == READ_RESULT:
             first, last = (*arguments.get("range", ()), None, None)[:2]
-            read = partial(client.stored_results.read, may_read=client.may_read)
+            read = partial(
+                client.stored_results.read,
+                text_to_find=arguments.get("find"),
+                max_chars=client.profile.result_limits().part_chars,
+                may_read=client.may_read,
+            )
             text = await anyio.to_thread.run_sync(read, arguments["id"], first, last)
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
         if name == SEARCH_TOOLS:
             return await self._search(context, client, params, arguments, call_recorder)
         if name == GET_TOOL_DETAILS:
-            stubs = self.code_mode.stubs if client.profile.has_run_code else None
+            profile = client.profile
+            stubs = partial(self.code_mode.stubs, profile.grants) if profile.has_run_code else None
             return await anyio.to_thread.run_sync(
                 answers.answer_details, self.fleet, client, arguments, stubs
             )

@@ -5,7 +5,6 @@ Each connection is a session of its own, with the profile that the client names 
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,15 +21,17 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from ..errors import ShortlistError
 from ..untrusted import MAX_MESSAGE_BYTES
+from ..untrusted.json_bytes import read_json
 from .attach.running_gateway import greeting_line
 from .attach.socket_folder import AttachError, check_peer
 from .client_protocol import serve_connection
+from .meta_tools.prompt_tools import prompt_tools
 from .server import Gateway
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds in which a client must name its profile.
 _GREETING_TIMEOUT_S = 10.0
-_MAX_GREETING_BYTES = 10_000
+_MAX_GREETING_BYTES = 1_000_000
 _CANCEL_METHOD = "notifications/cancelled"
 _CONNECTION_ENDED_ERRORS = (
     anyio.EndOfStream,
@@ -65,6 +66,9 @@ class SocketServer:
             such profile.
         problems: problems of the configuration that each client is told.
         idle_end_s: seconds without a client after which the gateway ends.
+
+    Attributes:
+        problems: the argument; replaced when the configuration changes.
     """
 
     def __init__(
@@ -76,7 +80,7 @@ class SocketServer:
     ) -> None:
         self._gateway = gateway
         self._choose_profile = choose_profile
-        self._problems = problems
+        self.problems = problems
         self._idle_end_s = idle_end_s
         self._client_count = 0
         self._idle_since = 0.0
@@ -146,7 +150,10 @@ class SocketServer:
         check_peer(stream.extra(SocketAttribute.raw_socket))  # noqa: S610
         lines = BufferedByteReceiveStream(stream)
         with suppress(*_CONNECTION_ENDED_ERRORS, anyio.DelimiterNotFound):
-            profile = await self._greet(lines, stream)
+            profile, prompt = await self._greet(lines, stream)
+            if prompt is not None:
+                await self._answer_prompt(stream, profile, prompt)
+                return
             session_id = uuid4().hex
             request = AttachedRequest(
                 {"shortlist.profile": profile}, {"mcp-session-id": session_id}
@@ -156,8 +163,18 @@ class SocketServer:
             finally:
                 self._gateway.sessions.end(profile, session_id)
 
-    async def _greet(self, lines: BufferedByteReceiveStream, stream: ByteStream) -> str | None:
-        """The key of the profile that the client names; an operator's page is answered instead.
+    async def _answer_prompt(self, stream: ByteStream, profile: str | None, prompt: str) -> None:
+        """Answer a hook that asks for the tools that fit a user's message."""
+        views = self._gateway.sessions.views(profile)
+        found = await anyio.to_thread.run_sync(prompt_tools, views, prompt)
+        await stream.send(greeting_line(tools=found))
+
+    async def _greet(
+        self, lines: BufferedByteReceiveStream, stream: ByteStream
+    ) -> tuple[str | None, str | None]:
+        """The key of the profile that the client names, and the message that a hook asks about.
+
+        The operator's page asks about servers instead, and is answered here.
 
         Raises:
             EndOfStream: there is no client to serve.
@@ -168,16 +185,18 @@ class SocketServer:
         if not line:
             raise anyio.EndOfStream
         try:
-            greeting = json.loads(line)
-            if "action" in greeting:
+            greeting = read_json(line)
+            if isinstance(greeting.get("action"), str):
                 await stream.send(greeting_line(servers=await self._servers_after(greeting)))
                 raise anyio.EndOfStream
-            profile = self._choose_profile(greeting["profile"])
-        except (ShortlistError, ValueError, TypeError, KeyError) as error:
+            profile, prompt = self._choose_profile(greeting["profile"]), greeting.get("prompt")
+        except (ShortlistError, ValueError, TypeError, KeyError, AttributeError) as error:
             await stream.send(greeting_line(error=str(error)))
             raise anyio.EndOfStream from None
-        await stream.send(greeting_line(problems=self._problems))
-        return profile
+        if isinstance(prompt, str):
+            return profile, prompt
+        await stream.send(greeting_line(problems=self.problems))
+        return profile, None
 
     async def _servers_after(self, greeting: Mapping[str, Any]) -> dict[str, Any]:
         """The states of all servers, after one was started or stopped if the operator asks."""

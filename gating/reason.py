@@ -220,9 +220,9 @@ def call_refusal(tool_id: str, rules: Sequence[Rule], arguments: Mapping[str, An
     return Refusal(tool_id, kind, reason, (), detail)
 
 
-def declined(tool_id: str) -> Refusal:
-    """The refusal of a call that a person did not approve."""
-    return Refusal(tool_id, "approval", "a person was asked and did not approve this call")
+def approval_refusal(tool_id: str, reason: str) -> Refusal:
+    """The refusal of a call that needs a person's approval, and does not have it."""
+    return Refusal(tool_id, "approval", reason)
 
 
 def _lack_of_all(lacks: list[_Lack]) -> _Lack:

@@ -134,15 +134,18 @@ class Rule:
     def _check(self) -> None:
         if not isinstance(self.approval, bool) or not isinstance(self.deny, bool):
             raise ConfigError("approval, deny: True or False")
+        if self.condition is not None and not isinstance(self.condition, Condition):
+            got = f"{self.condition!r:.80}"
+            named = f"; to name tools: tools={got}" if isinstance(self.condition, str) else ""
+            raise ConfigError(
+                f"condition: {got} is no condition, as requires_scope('admin') is{named}"
+            )
         if self.concerns_single_calls:
             self._check_single_calls()
         elif self.condition is None and self.provides is None:
             raise ConfigError(
                 "a rule needs a condition, or what its tools provide, or `approval` or `deny`"
             )
-        if self.condition is not None and not isinstance(self.condition, Condition):
-            got = f"{self.condition!r:.80}"
-            raise ConfigError(f"condition: {got} is no condition, as requires_scope('admin') is")
         if not isinstance(self.provides, Provides | None):
             got = type(self.provides).__name__
             raise ConfigError(f"provides: Provides(scopes=..., milestones=...), not {got}")
@@ -161,8 +164,8 @@ class Rule:
             raise ConfigError("a rule with `when` needs either `approval` or `deny`")
         if self.deny and not self.when:
             raise ConfigError(
-                "`deny` needs `when`; to deny every call of a tool, leave it out of `allowed`, "
-                "or give the rule a condition such as a scope"
+                "`deny` needs `when`; to deny every call of a tool, leave it out of `allowed` (in "
+                "a gateway's profile: of `tools`), or give the rule a condition such as a scope"
             )
         if self.condition is not None or self.provides is not None:
             raise ConfigError(

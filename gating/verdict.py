@@ -101,18 +101,19 @@ class Verdict:
     @property
     def message(self) -> str:
         """Message for the model, in a few sentences: what is wrong, and how to correct it."""
+        from ..catalog.arguments import problems_sentence
+
         name = self.called_name if self.uses_model_names or self.tool is None else self.tool.id
         if self.status == "passed":
             return f"{name} may be called."
-        listed = "; ".join(map(str, self.problems))
         if self.status == "promoted":
-            wrong = f"The arguments do not fit: {listed}. " if listed else ""
+            wrong = f"{problems_sentence(self.problems)} " if self.problems else ""
             return (
                 f"{wrong}{name} was not called: you had not seen its present definition in full. "
                 "You have it now: call it again with arguments that fit its input_schema."
             ) + (_SHORTENED if self._definition.shortened else "")
         if self.status == "invalid":
-            return f"The arguments do not fit: {listed}. Correct them and call again."
+            return f"{problems_sentence(self.problems)} Correct them and call again."
         if self.refusal is not None:
             reason = self.refusal.reason.rstrip(".")
             return f"{self.refusal.shown_id} may not be used now: {reason}. {_advice(self.refusal)}"
@@ -154,19 +155,22 @@ class Verdict:
 
         `{"error": "tool_not_available", ...}` for a tool that was not offered, is denied or does
         not exist, and `{"error": "invalid_arguments", ...}` for wrong arguments. Both say what to
-        change. The definition of a promoted tool takes at most about 4,000 tokens; `"shortened":
-        true` means that parts of it are left out.
+        change; problems of the arguments come before a definition. The definition of a promoted
+        tool takes at most about 4,000 tokens; `"shortened": true` means that parts of it are left
+        out.
         """
         if self.status == "passed":
             return {"status": "passed", "tool": self.tool.id if self.tool else self.called_name}
         answer: dict[str, Any] = {
-            "error": "invalid_arguments" if self.status == "invalid" else "tool_not_available",
+            "error": "invalid_arguments" if self.problems else "tool_not_available",
             "tool": self.called_name,
             "status": self.status,
             "message": self.message,
         }
         if self.tool is not None and not self.uses_model_names:
             answer["tool"] = self.tool.id
+        if self.problems:
+            answer["problems"] = [problem.to_dict() for problem in self.problems]
         if self.status == "promoted" and self.tool is not None:
             definition = self._definition
             answer["input_schema"] = definition.input_schema
@@ -177,8 +181,6 @@ class Verdict:
             answer |= self.refusal.to_dict()
         if self.status == "unknown":
             answer["nearest"] = list(self.nearest)
-        if self.problems:
-            answer["problems"] = [problem.to_dict() for problem in self.problems]
         return answer
 
 

@@ -74,7 +74,7 @@ class StageModels:
     @property
     def encoder_is_bundled(self) -> bool:
         """Whether the encoder is the one that the static tables were trained for."""
-        return self.encoder_spec in ("bundled", DEFAULT_ENCODER)
+        return self.encoder_spec in ("bundled", "multilingual", DEFAULT_ENCODER)
 
     @property
     def encoder_spec(self) -> str:

@@ -106,10 +106,9 @@ class ServerStates:
             for spec in self._config.servers:
                 if spec.disabled:
                     rows[spec.name] = _row("disabled", actions=["enable"])
-            for name in self._config.unusable_servers:
+            for name, problem in self._config.unusable_servers.items():
                 if name not in rows:
-                    problems = list(_entry_problems(self._config, name))
-                    rows[name] = _row("not usable", problems=problems, actions=["disable"])
+                    rows[name] = _row("not usable", problems=[problem], actions=["disable"])
                     rows[name]["repair"] = "Correct its entry in the configuration."
         return rows
 
@@ -172,12 +171,3 @@ def _severity(state: Mapping[str, Any]) -> int:
     """Place of a state in `_WORST_FIRST`."""
     name = state["state"]
     return _WORST_FIRST.index(name) if name in _WORST_FIRST else len(_WORST_FIRST)
-
-
-def _entry_problems(config: ClientConfig, server: str) -> Iterator[str]:
-    from ..gateway.clients.client_config import printable_key
-
-    where = f"{'.'.join(config.table_keys)}.{printable_key(server)}"
-    for problem in config.problems:
-        if problem.startswith((f"{where}.", f"{where}:")):
-            yield problem

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SEARCH_TOOL",
+    "ApprovalNeeded",
     "CallRefused",
     "FrameworkSession",
     "FrameworkTools",
@@ -49,6 +50,25 @@ _NAME_IN_TEXT = re.compile(r"[\w-]+")
 
 class CallRefused(ShortlistError):
     """A call that does not pass. Its text tells the model what to change."""
+
+
+class ApprovalNeeded(CallRefused):
+    """A call for which a rule asks for a person's approval. The framework may ask, and try again.
+
+    Args:
+        verdict: the verdict on the call.
+        text: what the model reads where nobody can be asked.
+    """
+
+    def __init__(self, verdict: Verdict, text: str) -> None:
+        super().__init__(text)
+        self.verdict = verdict
+
+    @property
+    def rules(self) -> list[str]:
+        """Names of the rules that ask."""
+        refusal = self.verdict.refusal
+        return [] if refusal is None else list(refusal.detail.get("rules", ()))
 
 
 class PastCall(NamedTuple):
@@ -257,7 +277,12 @@ class FrameworkSession:
         return _NAME_IN_TEXT.sub(lambda word: names.get(word[0], word[0]), str(turn.answer))
 
     async def call(
-        self, name: str, arguments: Any, run: Callable[[Tool, dict[str, Any]], Awaitable[Any]]
+        self,
+        name: str,
+        arguments: Any,
+        run: Callable[[Tool, dict[str, Any]], Awaitable[Any]],
+        *,
+        approved: bool = False,
     ) -> Any:
         """Check a call, run it, and record its outcome.
 
@@ -265,31 +290,40 @@ class FrameworkSession:
             name: the name that the model called.
             arguments: the arguments, as the framework has them.
             run: runs a tool with checked arguments.
+            approved: whether a person has approved the call.
 
         Raises:
-            CallRefused: the call does not pass.
+            CallRefused: the call does not pass; `ApprovalNeeded` if a person may approve it.
         """
         passed: list[Verdict] = []
         with self.recording_exceptions(passed):
-            tool = await finish_in_thread(lambda: self.check(name, arguments, passed))
+            tool = await finish_in_thread(
+                lambda: self.check(name, arguments, passed, approved=approved)
+            )
             content = await run(tool, dict(passed[0].arguments))
         await finish_in_thread(lambda: self.session.result(passed[0], content))
         return content
 
-    def check(self, name: str, arguments: Any, passed: list[Verdict]) -> Tool:
+    def check(
+        self, name: str, arguments: Any, passed: list[Verdict], *, approved: bool = False
+    ) -> Tool:
         """The tool of a call that passes. Give the outcome to `session.result`.
 
         Args:
             name: the name that the model called.
             arguments: the arguments, as the framework has them.
             passed: the verdict is added to it.
+            approved: whether a person has approved the call.
 
         Raises:
-            CallRefused: the call does not pass.
+            CallRefused: the call does not pass; `ApprovalNeeded` if a person may approve it.
         """
-        verdict = self.session.check(tool_id_of_name(self._engine, name) or name, arguments)
+        tool_id = tool_id_of_name(self._engine, name) or name
+        verdict = self.session.check(tool_id, arguments, approved=approved)
         if not verdict.passed or verdict.tool is None:
-            raise CallRefused(verdict.with_model_names(self.name_of).text)
+            text = verdict.with_model_names(self.name_of).text
+            needs_approval = verdict.status == "unapproved"
+            raise ApprovalNeeded(verdict, text) if needs_approval else CallRefused(text)
         passed.append(verdict)
         return verdict.tool
 

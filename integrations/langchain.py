@@ -18,6 +18,7 @@ from ..gating.verdict import Verdict
 from ..session.reply_handler import finish_in_thread
 from .framework_tools import (
     SEARCH_TOOL,
+    ApprovalNeeded,
     CallRefused,
     FrameworkSession,
     FrameworkTools,
@@ -40,7 +41,7 @@ try:
     )
     from langchain_core.tools import BaseTool, StructuredTool, ToolException
     from langgraph.config import get_config
-    from langgraph.types import Command
+    from langgraph.types import Command, interrupt
 except ImportError as missing:
     raise MissingExtraError("the middleware for LangChain", "langchain") from missing
 
@@ -182,7 +183,7 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         name, status = call["name"], "error"
         try:
             if name in self._by_name:
-                session.check(name, call["args"], passed)
+                _check_or_ask(session, request, passed)
                 arguments = dict(passed[0].arguments)
                 return request.override(tool_call={**call, "args": arguments})
             if name == SEARCH_TOOL.name:
@@ -250,6 +251,7 @@ def code_tools(
     """
     from ..codemode import MontySandbox, Stubs, ToolNames, run_code
     from ..codemode.description import run_code_description
+    from ..codemode.grants import always_needs_approval
 
     MontySandbox()  # raises where the extra is missing
     by_name = _tools_by_name(tools)
@@ -272,7 +274,11 @@ def code_tools(
             return "The query is empty: say what the functions are needed for."
         view = session_of(runtime).view()
         functions = [view.catalog.get(tool_id) for tool_id in view.search(query, k=k).ids]
-        return Stubs(functions, ToolNames(view.catalog)).for_model() or "No function fits."
+        asking_ids = [
+            tool.id for tool in functions if always_needs_approval(view, tool, options["grants"])
+        ]
+        stubs = Stubs(functions, ToolNames(view.catalog), asking_ids=asking_ids)
+        return stubs.for_model() or "No function fits."
 
     async def arun_code(code: str, runtime: ToolRuntime[Any, Any]) -> str:
         async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
@@ -301,6 +307,40 @@ def code_tools(
             handle_tool_error=True,
         ),
     ]
+
+
+def _check_or_ask(
+    session: FrameworkSession, request: ToolCallRequest, passed: list[Verdict]
+) -> None:
+    """Check a call. If a rule asks for a person's approval, the run pauses until it is given.
+
+    The interrupt and its answer are those of LangChain's `HumanInTheLoopMiddleware`, of single
+    calls.
+
+    Raises:
+        CallRefused: the call does not pass, or the person did not approve it.
+        GraphInterrupt: nobody has answered yet.
+    """
+    call = request.tool_call
+    try:
+        session.check(call["name"], call["args"], passed)
+    except ApprovalNeeded as needed:
+        refusal = needed.verdict.refusal
+        answer = interrupt(
+            {
+                "type": "tool_approval",
+                "tool_call_id": call["id"],
+                "name": call["name"],
+                "args": dict(needed.verdict.arguments),
+                "description": "" if refusal is None else refusal.reason,
+            }
+        )
+        kind = answer.get("type") if isinstance(answer, Mapping) else answer
+        if kind is True or kind == "approve":
+            session.check(call["name"], call["args"], passed, approved=True)
+            return
+        message = answer.get("message") if isinstance(answer, Mapping) else None
+        raise CallRefused(str(message or "A person did not approve this call.")) from None
 
 
 async def _run_tool(

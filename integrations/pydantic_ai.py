@@ -15,6 +15,7 @@ from ..engine import Engine
 from ..errors import MissingExtraError
 from .framework_tools import (
     SEARCH_TOOL,
+    ApprovalNeeded,
     CallRefused,
     FrameworkSession,
     FrameworkTools,
@@ -23,7 +24,7 @@ from .framework_tools import (
 )
 
 try:
-    from pydantic_ai import ModelRetry, RunContext
+    from pydantic_ai import ApprovalRequired, ModelRetry, RunContext
     from pydantic_ai.messages import (
         ModelResponse,
         TextPart,
@@ -124,7 +125,9 @@ class ShortlistToolset(WrapperToolset[Any]):
                 original = self._tools[name]
                 return await super(ShortlistToolset, self).call_tool(name, tool_args, ctx, original)
 
-            return await session.call(name, tool_args, run)
+            return await session.call(name, tool_args, run, approved=ctx.tool_call_approved)
+        except ApprovalNeeded as needed:
+            raise ApprovalRequired({"rules": needed.rules}) from needed
         except CallRefused as refusal:
             raise ModelRetry(str(refusal)) from refusal
 

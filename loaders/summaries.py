@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,6 +87,11 @@ class SummaryRow(NamedTuple):
     id: str
     fingerprint: str | None
     summary: str
+
+
+_TO_USE_ONE = (
+    "To use one, search for its name. Otherwise search in other words, or answer without a tool."
+)
 
 
 class Summaries:
@@ -271,3 +276,30 @@ def _summary_row(row: Any, where: str) -> SummaryRow:
         f'{where}: must be an object like {{"id": ..., "summary": ...}}, both text; a fingerprint '
         "is text too, or absent"
     )
+
+
+def no_tool_text(nearest: Sequence[Tool], summaries: Summaries, query: str | None = None) -> str:
+    """What a model reads where no tool seems to fit: the nearest tools, one line each.
+
+    The model judges three lines better than the decision does, so a wrong "no tool fits" costs one
+    more search and not the task.
+
+    Args:
+        nearest: permitted tools, best first.
+        summaries: summaries of the tools.
+        query: what was searched for, if there are several queries.
+
+    Example:
+        >>> from shortlist import Tool
+        >>> from shortlist.loaders.summaries import Summaries, no_tool_text
+        >>> tool = Tool("list_invoices", "billing", "Lists all invoices.")
+        >>> print(no_tool_text([tool], Summaries()))
+        No tool seems to fit. Nearest:
+        billing/list_invoices: Lists all invoices.
+        To use one, search for its name. Otherwise search in other words, or answer without a tool.
+    """
+    place = f" for {query!r}" if query else ""
+    if not nearest:
+        return f"No tool fits{place}. Search in other words, or answer without a tool."
+    lines = [f"{tool.id}: {summaries.of(tool)}" for tool in nearest]
+    return "\n".join([f"No tool seems to fit{place}. Nearest:", *lines, _TO_USE_ONE])

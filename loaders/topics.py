@@ -53,20 +53,28 @@ _PHRASE_SHARE = 0.5
 def topics(tools: Iterable[Tool]) -> tuple[str, ...]:
     """The most frequent objects in the tools' names, best first, ties in alphabetical order.
 
+    A word of one tool alone is a topic only as the last word of its name: before that it qualifies
+    another one. Numbers are no topics.
+
     Args:
         tools: tools of one server. Words of the server's name are left out.
     """
     single: Counter[str] = Counter()
     pairs: Counter[tuple[str, str]] = Counter()
     spellings: dict[str, Counter[str]] = {}
+    last_stems: set[str] = set()
     for tool in tools:
         stems = []
         for word in _objects(tool):
             stem = _stem(word)
             stems.append(stem)
             spellings.setdefault(stem, Counter())[word] += 1
+        last_words = identifiers_as_words(tool.name).lower().split()[-1:]
+        last_stems.update(map(_stem, last_words))
         single.update(set(stems))
         pairs.update(set(pairwise(stems)))
+    for stem in [stem for stem, count in single.items() if count == 1 and stem not in last_stems]:
+        del single[stem]
     return tuple(_most_frequent_spelling(phrase, spellings) for phrase in _phrases(single, pairs))
 
 
@@ -102,8 +110,12 @@ def _objects(tool: Tool) -> list[str]:
     words = identifiers_as_words(tool.name).lower().split()
     name_words = [
         word[:_MAX_LETTERS]
-        for position, word in enumerate(words)
-        if len(word) > 1 and word not in _STOP_WORDS and not (position == 0 and word in _VERBS)
+        for position, (word, next_word) in enumerate(zip(words, [*words[1:], ""], strict=False))
+        if len(word) > 1
+        and word not in _STOP_WORDS
+        and not (position == 0 and word in _VERBS)
+        # `base64` is no base.
+        and not (word.isdigit() or next_word.isdigit())
     ]
     return [word for word in name_words if _stem(word) not in server_stems]
 

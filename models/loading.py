@@ -23,8 +23,9 @@ def load_encoder(spec: str = "bundled", *, threads: int | None = None, **setting
     """Load an encoder by name.
 
     Args:
-        spec: ``bundled``; ``static`` for tables of token vectors, without ONNX Runtime; the name of
-            a bundled model; a local folder; ``org/name`` on the Hugging Face hub;
+        spec: ``bundled``; ``multilingual`` for the same with a second model for queries in other
+            languages; ``static`` for tables of token vectors, without ONNX Runtime; the name of a
+            bundled model; a local folder; ``org/name`` on the Hugging Face hub;
             ``sentence-transformers:NAME`` for any model that library loads; or the name of an entry
             point in the group ``shortlist.encoder``.
         threads: CPU threads for one call, if the encoder has that setting; by default two, or one
@@ -86,6 +87,17 @@ def check_model(kind: str, spec: str, **settings: Any) -> bool:
 def bundled_encoder(threads: int | None = None) -> Encoder:
     """The encoder that ships with the package."""
     return onnx_encoder(DEFAULT_ENCODER, threads)
+
+
+def multilingual_encoder(threads: int | None = None) -> Encoder:
+    """The bundled encoder with a second model for queries in other languages.
+
+    Raises:
+        MissingExtraError: the extra `multilingual` is not installed.
+    """
+    from .multilingual import MultilingualEncoder
+
+    return MultilingualEncoder(bundled_encoder(threads))
 
 
 @cache

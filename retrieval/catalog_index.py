@@ -19,6 +19,7 @@ from ..text import lower_words
 from .backends.protocols import DenseSearch, JointSearch, LexicalSearch, Retriever
 from .example_queries import ExampleQueries
 from .id_lookup import Names
+from .query import Query
 from .search.query_run import RerankStage
 from .search.retrievers import DenseRetriever, LexicalRetriever
 from .search.stage_guard import Guard
@@ -141,6 +142,10 @@ class Index:
     def rows_named(self, text: str) -> Sequence[int]:
         """Rows whose id or name is exactly `text`, or else but for letter case, or as words."""
         return self.names.rows_named(text)
+
+    def rows_spelled_out(self, query: Query, ranked_rows: NDArray[np.int64]) -> Sequence[int]:
+        """Permitted rows whose whole name is in a command; see `Names.rows_spelled_out`."""
+        return self.names.rows_spelled_out(query.text, self.tools, ranked_rows, query.allowed)
 
     def names_of(self, tools: tuple[Tool, ...]) -> Names:
         """The names of a version with these tools by row.

@@ -3,23 +3,64 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
-from typing import Self
+from functools import cache, cached_property, lru_cache
+from itertools import combinations, compress
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
 from ..catalog.catalog import differing
-from ..text import identifiers_as_words
+from ..text import identifiers_as_words, lower_words, query_terms, search_terms
 
 # Before a name that reads like an id; no name has a line break.
 _NAME_MARK = "\n"
+# A query spells a name out if it has all terms of the name, at least two, and if these and the
+# server's are two thirds of its terms. Of 0.4 to 0.75 this share alone cost no query of the
+# development sets in `hybrid` and `embed` (ADR 33). Longer queries are no commands.
+_MIN_NAME_TERMS, _MIN_COVERED_SHARE, _MAX_COMMAND_TERMS = 2, 0.66, 12
+# Share of a name's words in the query in the same form: "which contexts have we saved for project
+# atlas?" does not spell `save_project_context` out.
+_MIN_SAME_WORDS = 0.5
+_CACHED_NAMES = 16_384
+# What people say for the verbs of names.
+_VERBS_OF_NAMES = {
+    "open": ("create",),
+    "add": ("create",),
+    "new": ("create",),
+    "make": ("create",),
+    "remove": ("delete",),
+    "show": ("get", "list"),
+    "fetch": ("get",),
+    "find": ("search",),
+    "change": ("update",),
+    "edit": ("update",),
+}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class _NameMatch(NamedTuple):
+    """How much of a query the names of a tool and its server match; a better match is greater.
+
+    Args:
+        covered: number of the query's terms that they have.
+        same_words: share of the words of the tool's name that the query has in the same form.
+    """
+
+    covered: int
+    same_words: float
+
+    @classmethod
+    def of(cls, tool: Tool, terms: frozenset[str], words: frozenset[str]) -> Self:
+        """The match of a tool with a query's terms and words."""
+        names = terms_of_name(tool.name) | terms_of_name(tool.server or "")
+        name_words = set(_as_words(tool.name).split())
+        return cls(len(terms & names), len(words & name_words) / max(1, len(name_words)))
+
+
+@dataclass(frozen=True, eq=False)
 class Names:
     """Rows of a catalog version by id and by name.
 
@@ -33,6 +74,8 @@ class Names:
             `by_name` in this form already.
         by_spoken_name: name of several words to the ids of the tools that have it, as people write
             it: `list files` and `disk list files` for `disk/list_files` and `disk/listFiles`.
+        by_name_terms: the first two search terms of a name, in order of the alphabet, to the ids of
+            the tools that have such a name.
         present_rows: mask of the rows that have a tool, shape (n,); None for all rows.
     """
 
@@ -40,6 +83,7 @@ class Names:
     by_name: dict[str, tuple[str, ...]]
     by_folded_name: dict[str, tuple[str, ...]]
     by_spoken_name: dict[str, tuple[str, ...]]
+    by_name_terms: dict[str, tuple[str, ...]]
     present_rows: NDArray[np.bool_] | None = None
 
     @classmethod
@@ -50,7 +94,7 @@ class Names:
             tools: tools by row.
             present: mask of the rows whose tool still exists; None for all rows.
         """
-        return cls({}, {}, {}, {}).changed((), tools, present)
+        return cls({}, {}, {}, {}, {}).changed((), tools, present)
 
     def changed(
         self,
@@ -70,7 +114,12 @@ class Names:
         kept = set(map(id, before[was])).intersection(map(id, now[is_now]))
         removed = _entries(tool for tool in before[was] if id(tool) not in kept)
         added = _entries(tool for tool in now[is_now] if id(tool) not in kept)
-        tables = (self.by_name.copy(), self.by_folded_name.copy(), self.by_spoken_name.copy())
+        tables = (
+            self.by_name.copy(),
+            self.by_folded_name.copy(),
+            self.by_spoken_name.copy(),
+            self.by_name_terms.copy(),
+        )
         for table, removed_ids, added_ids in zip(tables, removed, added, strict=True):
             for key, ids in removed_ids.items():
                 table[key] = tuple(tool_id for tool_id in table[key] if tool_id not in ids)
@@ -83,6 +132,11 @@ class Names:
         all_ids = list(self.rows)
         all_ids[was] = [tool.id for tool in now[is_now]]
         return type(self)(dict(zip(all_ids, rows, strict=True)), *tables, present)
+
+    @cached_property
+    def _first_terms(self) -> frozenset[str]:
+        """The terms in the keys of `by_name_terms`."""
+        return frozenset(term for key in self.by_name_terms for term in key.split())
 
     def rows_in_id_order(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
         """The rows of a mask that have a tool, in order of tool id, shape (m,)."""
@@ -106,6 +160,63 @@ class Names:
                 return self._rows_of(all_ids)
         return self._rows_of(self.by_spoken_name.get(_as_words(name), ()))
 
+    def rows_spelled_out(
+        self,
+        text: str,
+        tools: Sequence[Tool],
+        ranked_rows: NDArray[np.int64],
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> Sequence[int]:
+        """Rows whose whole name is in a command, best first: `create_issue` in "create an issue".
+
+        There are none if the best ranked row matches more of the text by its name and server:
+        "create an issue in Jira" is not for `github/create_issue`. Ties are in order of rank.
+
+        Args:
+            text: the query.
+            tools: tools by row.
+            ranked_rows: permitted rows that a search found, best first, shape (m,).
+            allowed: mask of the permitted rows, shape (n,); None for all.
+        """
+        terms = frozenset(query_terms(text))
+        if not _MIN_NAME_TERMS <= len(terms) <= _MAX_COMMAND_TERMS:
+            return ()
+        verbs = [verb for term in terms for verb in _verbs_of_names().get(term, ())]
+        rows = self._rows_within(terms, tools, allowed)
+        if not rows and verbs:
+            rows = self._rows_within(terms.union(verbs), tools, allowed)
+        if not rows:
+            return ()
+        accepted = terms.union(verbs)
+        # In lower case, "GitHub" is one term and not three.
+        min_covered = _MIN_COVERED_SHARE * len(set(search_terms(text.lower())))
+        words = frozenset(lower_words(text))
+        matches = {
+            row: match
+            for row in rows
+            if (match := _NameMatch.of(tools[row], accepted, words)).covered >= min_covered
+            and match.same_words >= _MIN_SAME_WORDS
+        }
+        best = max(matches.values(), default=_NameMatch(0, 0.0))
+        ranked = [_NameMatch.of(tools[row], accepted, words) for row in ranked_rows[:1].tolist()]
+        if not matches or max(ranked, default=best) > best:
+            return ()
+        places = {row: place for place, row in enumerate(ranked_rows.tolist())}
+        in_order = sorted(matches, key=lambda row: (places.get(row, len(places)), row))
+        return sorted(in_order, key=matches.__getitem__, reverse=True)
+
+    def _rows_within(
+        self, terms: frozenset[str], tools: Sequence[Tool], allowed: NDArray[np.bool_] | None
+    ) -> list[int]:
+        """Permitted rows whose names have only these terms."""
+        return [
+            row
+            for pair in combinations(sorted(terms & self._first_terms), _MIN_NAME_TERMS)
+            for tool_id in self.by_name_terms.get(" ".join(pair), ())
+            if terms_of_name(tools[row := self.rows[tool_id]].name) <= terms
+            and (allowed is None or allowed[row])
+        ]
+
     def _rows_of(self, ids: Collection[str]) -> Sequence[int]:
         return sorted(self.rows[tool_id] for tool_id in ids)
 
@@ -118,11 +229,12 @@ _Ids = dict[str, dict[str, None]]
 """Key of a table to the ids that have it, in order."""
 
 
-def _entries(tools: Iterable[Tool]) -> tuple[_Ids, _Ids, _Ids]:
-    """The entries `by_name`, `by_folded_name` and `by_spoken_name` of tools."""
+def _entries(tools: Iterable[Tool]) -> tuple[_Ids, _Ids, _Ids, _Ids]:
+    """The entries `by_name`, `by_folded_name`, `by_spoken_name` and `by_name_terms` of tools."""
     exact: _Ids = {}
     folded: _Ids = {}
     spelled: _Ids = {}
+    by_terms: _Ids = {}
     for tool in tools:
         tool_id, name = tool.id, tool.name
         for key in {tool_id, _NAME_MARK + name if "/" in name and name != tool_id else name}:
@@ -134,7 +246,25 @@ def _entries(tools: Iterable[Tool]) -> tuple[_Ids, _Ids, _Ids]:
             for key in {_as_words(name), _as_words(tool_id)}:
                 if " " in key:
                     spelled.setdefault(key, {})[tool_id] = None
-    return exact, folded, spelled
+        terms = sorted(terms_of_name(name))[:_MIN_NAME_TERMS]
+        if len(terms) == _MIN_NAME_TERMS:
+            by_terms.setdefault(" ".join(terms), {})[tool_id] = None
+    return exact, folded, spelled, by_terms
+
+
+@lru_cache(_CACHED_NAMES)
+def terms_of_name(name: str) -> frozenset[str]:
+    """The search terms of the words of a name."""
+    return frozenset(search_terms(_as_words(name)))
+
+
+@cache
+def _verbs_of_names() -> Mapping[str, Sequence[str]]:
+    """`_VERBS_OF_NAMES` as search terms."""
+    return {
+        search_terms(verb)[0]: [search_terms(other)[0] for other in others]
+        for verb, others in _VERBS_OF_NAMES.items()
+    }
 
 
 def _as_words(name: str) -> str:

@@ -60,11 +60,14 @@ class Ranking:
         scores: shape (m,), descending.
         max_other_score: maximum score of all other rows; None if nothing is known but that it is at
             most the lowest score here.
+        best_covers: share of the query's terms that are in the first row's definition; None if
+            nobody knows.
     """
 
     rows: NDArray[np.int64]
     scores: NDArray[np.float32]
     max_other_score: float | None = None
+    best_covers: float | None = None
 
     @classmethod
     def empty(cls) -> Ranking:

@@ -27,6 +27,8 @@ class StageResult(NamedTuple):
 
 _SHOWN = 3
 """Hits in the short form of a selection."""
+NEAREST_HITS = 3
+"""Hits that an answer that abstained names at most."""
 
 
 class Hit(NamedTuple):
@@ -117,6 +119,8 @@ class Selection:
             were dropped.
         reason: why it abstained, or why there was no decision; otherwise None.
         fits: probability that any tool fits the query; None without a decision.
+        nearest: the best hits of an answer that abstained, at most three, for a model that decides
+            itself.
         unmatched: entries of the caller's `allowed` that match no tool of the catalog.
         vector: embedding of the query, shape (dim,); None if no stage needed it.
         pending: number of tools that had static vectors, as the encoder has not read them yet; see
@@ -145,6 +149,7 @@ class Selection:
     abstained: bool = False
     reason: str | None = None
     fits: float | None = None
+    nearest: tuple[Hit, ...] = ()
     unmatched: tuple[str, ...] = ()
     vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
     pending: int = 0
@@ -194,6 +199,7 @@ class Selection:
             "abstained": self.abstained,
             "reason": self.reason,
             "fits": self.fits,
+            "nearest": [hit.id for hit in self.nearest],
             "threshold": self.threshold,
             "dropped": [{"id": hit.id, "score": hit.score} for hit in self.dropped],
             "pending": self.pending,

@@ -6,6 +6,7 @@ from ..loaders import Departure
 from .conversation import Conversation, Message
 from .event import CallEvent, Event, PromptEvent, TurnEvent
 from .event_usage import RecordedUsage, usage_of_events
+from .pending import Pending
 from .recorder import EventSink, JsonLines, Recorder, read_events
 from .session import Session
 from .turn import Turn
@@ -19,6 +20,7 @@ __all__ = [
     "EventSink",
     "JsonLines",
     "Message",
+    "Pending",
     "PromptEvent",
     "RecordedUsage",
     "Recorder",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..catalog import Tool
 from ..retrieval import Hit, Selection, StageResult, Strategy
+from ..retrieval.search.answer import STAGES_ABOVE_THRESHOLD
 from .conversation import weigh_context
 from .intents import parts_of_message
 
@@ -33,9 +34,6 @@ _MIN_PART_SHARE = 0.7
 _CREDIT_SPREAD, _MESSAGE_CREDIT = 0.1, 2.0
 #: Hits taken from each search before they are merged.
 HITS_PER_SEARCH = 50
-#: Stages of a search that put tools before all others, whatever their scores: the message is the
-#: tool's id or name, or the tool's server claims the turn with a vote.
-_STAGES_RANKED_FIRST = frozenset(("exact", "claim"))
 #: Weight of the context above which a request is judged by what it finds in context.
 _MIN_LEADING_WEIGHT = 0.3
 #: Stage under which a hit carries its place and score in the merged ranking.
@@ -222,7 +220,9 @@ def _merge_hits(
         for hit in selection.hits_and_dropped:
             hits_by_id.setdefault(hit.id, hit)
     first_ids = [
-        hit.id for hit in message_selection.hits if not _STAGES_RANKED_FIRST.isdisjoint(hit.stages)
+        hit.id
+        for hit in message_selection.hits
+        if not STAGES_ABOVE_THRESHOLD.isdisjoint(hit.stages)
     ]
     ids = [tool.id for tool in board.tools]
     credit, scores = ranking.tolist(), message_scores.tolist()

@@ -1,4 +1,4 @@
-"""Handles a model's reply: checks its calls, runs those that pass, and answers all of them."""
+"""Handles a model's reply: checks its calls, asks a person, runs what passes, and answers all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -15,10 +15,13 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from ..catalog import Tool
 from ..catalog.mcp_listing import is_pydantic_model
-from ..catalog.python_function import call_function
+from ..catalog.python_function import call_function, is_async_function
+from ..codemode.grants import Approval, ApprovalRequest, Approve, ask, checked_approval
 from ..errors import RequestError, ToolCallError
+from ..gating.reason import approval_refusal
 from ..gating.verdict import Verdict
-from ..loaders.providers import PROVIDERS, CallAnswer, Messages, ModelCall, Reply
+from ..loaders.providers import PROVIDERS, CallAnswer, Messages, ModelCall
+from .pending import CallProgress, Pending, shows_same_call
 from .turn import Turn
 
 _LOG = logging.getLogger(__name__)
@@ -35,6 +38,15 @@ _LISTED_NAMES = 20
 _FAILED_MESSAGE = (
     "The tool failed and gave no message. Try other arguments or another tool, or tell the user."
 )
+_NO_FUNCTION_MESSAGE = (
+    "The program has no function for this tool: use another tool, or tell the user."
+)
+_UNKNOWN_OUTCOME_MESSAGE = (
+    "The program stopped while this call ran: it may have happened. Find out before you call it "
+    "again, or tell the user."
+)
+_CHANGED_MEANWHILE = "its definition changed while a person was asked, so call it again"
+_DECLINED = "a person was asked and did not approve this call"
 _NO_MORE_CALLS_MESSAGE = (
     "This call was not made: too many calls for one request. Answer the user now, with what is "
     "known, and call no more tools."
@@ -44,7 +56,14 @@ _NO_MORE_CALLS_MESSAGE = (
 class CallSession(Protocol):
     """The part of a session that handles calls."""
 
-    def check(self, name: str, arguments: object = None) -> Verdict:
+    def check(
+        self,
+        name: str,
+        arguments: object = None,
+        *,
+        approved: bool = False,
+        can_ask: bool = False,
+    ) -> Verdict:
         """The verdict on a call."""
         ...
 
@@ -76,6 +95,10 @@ class CallSession(Protocol):
         """Whether the outcome of other calls may change whether this call is permitted."""
         ...
 
+    def _shares_name(self, tool: Tool) -> bool:
+        """Whether another tool of the catalog has the same name."""
+        ...
+
 
 @dataclass(slots=True)
 class PassedCall:
@@ -104,6 +127,21 @@ class PassedCall:
     recorded: bool = False
 
 
+@dataclass(slots=True)
+class Question:
+    """A question to a person about a call.
+
+    Args:
+        request: the call.
+        answer: the person's decision.
+        problem: why nobody could be asked; empty if a person was.
+    """
+
+    request: ApprovalRequest
+    answer: Approval = "later"
+    problem: str = ""
+
+
 class ReplyHandler:
     """Handles the calls of one reply.
 
@@ -112,43 +150,88 @@ class ReplyHandler:
     those of calls made one after the other. If handling is cancelled, the outcome of a call that
     runs is unknown, and a call that did not start has failed.
 
+    A call that a person decides about later waits, and so do later calls whose permission may
+    depend on its outcome. Nothing of the reply is answered before.
+
     Args:
         session: checks the calls and records their results.
-        reply: the reply.
+        progress: the reply, and how far its calls are.
         run: runs the tools.
         parallel: whether calls may run at the same time.
+        approve: asks a person; None if nobody can be asked now.
+        decisions: id of a waiting call to what a person decided; None if no call waited so far.
+        note_start: is called directly before calls run, with the progress in which they have
+            started.
     """
 
     def __init__(
-        self, session: CallSession, reply: Reply, run: ToolRunner, *, parallel: bool
+        self,
+        session: CallSession,
+        progress: CallProgress,
+        run: ToolRunner,
+        *,
+        parallel: bool,
+        approve: Approve | None = None,
+        decisions: Mapping[str, bool] | None = None,
+        note_start: Callable[[Pending], None] | None = None,
     ) -> None:
+        if approve is not None and not callable(approve):
+            raise RequestError(f"approve: a function, not {type(approve).__name__}")
         if not isinstance(run, Mapping) and not callable(run):
             raise RequestError(
                 "run: a function of a tool and its arguments, or a mapping of names to functions, "
                 f"not {type(run).__name__}"
             )
         self._session = session
-        self._reply = reply
+        self._progress = progress
+        self._reply = progress.reply
+        self._answers = progress.answers
         self._run = run
         if isinstance(run, Mapping):
             self._check_functions(run)
         self._parallel = parallel
-        self._provider = PROVIDERS[reply.provider]
-        self._answers: dict[int, CallAnswer] = {}
+        self._approve = approve
+        self._decisions = decisions
+        self._note_start = note_start
+        self._provider = PROVIDERS[self._reply.provider]
         self._passed_calls: list[PassedCall] = []
-        self._about_tools: Messages = []
 
-    def handle(self) -> Messages:
+    def handle(self) -> Messages | Pending:
         """The messages that follow the reply, with the reply; waits for the tools."""
         if self._is_async() and _in_event_loop():
-            raise RequestError("run: is async; in an event loop use: await session.ahandle(...)")
+            raise RequestError(
+                "run or approve: is async; in an event loop use: await session.ahandle(...) or "
+                "afinish(...)"
+            )
         try:
-            for batch in self._batches():
-                self._run_batch(batch)
+            for step in self._steps():
+                if isinstance(step, Question):
+                    self._ask(step)
+                else:
+                    self._run_batch(step)
         except BaseException:
             self._end_calls()
             raise
-        return self._messages()
+        return self._outcome()
+
+    def _ask(self, question: Question) -> None:
+        if self._approve is None:
+            return
+        try:
+            answer: object = self._approve(question.request)
+            if inspect.isawaitable(answer):
+                answer = asyncio.run(_result_of(answer))
+            question.answer = checked_approval(answer)
+        except Exception as error:  # noqa: BLE001 - whatever the function raises, nobody approved
+            _note_problem(question, error)
+
+    async def _ask_async(self, question: Question) -> None:
+        if self._approve is None:
+            return
+        try:
+            question.answer = await ask(self._approve, question.request)
+        except Exception as error:  # noqa: BLE001 - whatever the function raises, nobody approved
+            _note_problem(question, error)
 
     def _run_batch(self, batch: Sequence[PassedCall]) -> None:
         if len(batch) == 1:
@@ -160,16 +243,19 @@ class ReplyHandler:
             ]:
                 running.result()
 
-    async def ahandle(self) -> Messages:
+    async def ahandle(self) -> Messages | Pending:
         """`handle` for event loops. Functions that are not async run in threads."""
-        batches = self._batches()
+        steps = self._steps()
         try:
-            while batch := await finish_in_thread(partial(next, batches, None)):
-                await asyncio.gather(*map(self._run_call_async, batch))
+            while step := await finish_in_thread(partial(next, steps, None)):
+                if isinstance(step, Question):
+                    await self._ask_async(step)
+                else:
+                    await asyncio.gather(*map(self._run_call_async, step))
         except BaseException:
             await finish_in_thread(self._end_calls)
             raise
-        return self._messages()
+        return self._outcome()
 
     def _end_calls(self) -> None:
         """Record an outcome for each call that has none, because handling ends early."""
@@ -186,43 +272,113 @@ class ReplyHandler:
         answers = [CallAnswer(call, _NO_MORE_CALLS_MESSAGE, ok=False) for call in self._reply.calls]
         return [*self._reply.messages, *self._provider.answers(answers)]
 
-    def _batches(self) -> Iterator[list[PassedCall]]:
-        """Calls to run at the same time, batch by batch. Records the outcomes of the batch before.
+    def _steps(self) -> Iterator[list[PassedCall] | Question]:
+        """Calls to run at the same time, batch by batch, and questions to a person.
 
-        A caller runs the calls of a batch before it asks for the next.
+        A caller runs the calls of a batch, or sets the answer of a question, before it asks for the
+        next step. Then the outcomes of the batch are recorded.
         """
+        self._answer_lost_calls()
+        waited_before, self._progress.waiting = self._progress.waiting, {}
         batch: list[PassedCall] = []
         for place, call in enumerate(self._reply.calls):
-            if batch and (
-                not self._parallel or self._session._waits_for_calls(call.name, call.arguments)
-            ):
-                yield batch
-                self._record(batch)
-                batch = []
+            if place in self._answers:
+                continue
             query = self._session.read_search(call.name, call.arguments)
-            if query is not None:
+            waiting = self._progress.waiting
+            if (batch or waiting) and (
+                not self._parallel
+                # What a search may find can depend on the outcome of earlier calls.
+                or query is not None
+                or self._session._waits_for_calls(call.name, call.arguments)
+            ):
                 if batch:
-                    # What the search may find can depend on the outcome of earlier calls.
-                    yield batch
-                    self._record(batch)
+                    yield from self._run_and_record(batch)
                     batch = []
+                if waiting:
+                    # Its turn comes when the calls before it have an outcome.
+                    if place in waited_before:
+                        waiting[place] = waited_before[place]
+                    continue
+            if query is not None:
                 self._answers[place] = self._search(call, query)
                 continue
-            verdict = self._session.check(call.name, call.arguments)
+            verdict = yield from self._verdict(place, waited_before.get(place))
+            if verdict is None:
+                continue
             if verdict.passed and verdict.tool is not None:
                 batch.append(PassedCall(place, verdict.tool, verdict))
                 self._passed_calls.append(batch[-1])
             else:
                 self._answers[place] = CallAnswer(call, verdict.text, ok=False)
         if batch:
-            yield batch
-            self._record(batch)
+            yield from self._run_and_record(batch)
+
+    def _run_and_record(self, batch: list[PassedCall]) -> Iterator[list[PassedCall]]:
+        if self._note_start is not None:
+            self._progress.started.update(passed.place for passed in batch)
+            self._note_start(self._progress.pending())
+        yield batch
+        self._record(batch)
+
+    def _verdict(
+        self, place: int, row: Mapping[str, Any] | None
+    ) -> Generator[Question, None, Verdict | None]:
+        """The verdict on a call, after a person was asked; None if the person decides later.
+
+        Args:
+            place: place of the call.
+            row: what a person decides about, if the call has waited.
+        """
+        call, session = self._reply.calls[place], self._session
+        can_wait = self._approve is not None or self._decisions is not None
+        decision = None if row is None else (self._decisions or {}).get(row["id"])
+        if row is not None and decision is None:
+            self._progress.waiting[place] = dict(row)
+            return None
+        if row is not None and decision is False:
+            return _unapproved(call.name, row["tool"], _DECLINED)
+        verdict = session.check(
+            call.name, call.arguments, approved=decision is True, can_ask=can_wait
+        )
+        if verdict.tool is None:
+            return verdict
+        request = self._progress.request(place, verdict, verdict.tool)
+        if row is not None and verdict.passed and not shows_same_call(row, request):
+            # The person saw another call.
+            session.record_call(verdict, ok=False)
+            self._progress.wait(place, request)
+            return None
+        if verdict.status != "unapproved" or not can_wait:
+            return verdict
+        question = Question(request)
+        yield question
+        if question.answer == "later":
+            self._progress.wait(place, request)
+            return None
+        if question.answer is False:
+            return _unapproved(call.name, request.tool.id, question.problem or _DECLINED)
+        verdict = session.check(call.name, call.arguments, approved=True)
+        if verdict.passed and (verdict.tool, verdict.arguments) != (
+            request.tool,
+            request.arguments,
+        ):
+            session.record_call(verdict, ok=False)
+            return _unapproved(call.name, request.tool.id, _CHANGED_MEANWHILE)
+        return verdict
+
+    def _answer_lost_calls(self) -> None:
+        """Answer the calls that a program which stopped had begun to run."""
+        for place in self._progress.started - set(self._answers):
+            call = self._reply.calls[place]
+            answer = {"error": "outcome_unknown", "message": _UNKNOWN_OUTCOME_MESSAGE}
+            self._answers[place] = CallAnswer(call, json.dumps(answer), ok=False)
 
     def _search(self, call: ModelCall, query: str | Verdict) -> CallAnswer:
         if isinstance(query, Verdict):
             return CallAnswer(call, query.text, ok=False)
         turn = self._session.search(query)
-        self._about_tools += turn.append
+        self._progress.about_tools += turn.append
         return CallAnswer(call, turn.answer or "", ok=True)
 
     def _record(self, batch: Sequence[PassedCall]) -> None:
@@ -233,12 +389,15 @@ class ReplyHandler:
             self._answers[passed.place] = answer
             passed.recorded = True
             turn = self._session.result(passed.verdict, answer.content, ok=answer.ok)
-            self._about_tools += turn.append
+            self._progress.about_tools += turn.append
 
-    def _messages(self) -> Messages:
+    def _outcome(self) -> Messages | Pending:
+        if self._progress.waiting:
+            return self._progress.pending()
         # Providers take the answers to all calls right after the reply.
         answers = [self._answers[place] for place in range(len(self._reply.calls))]
-        return [*self._reply.messages, *self._provider.answers(answers), *self._about_tools]
+        about_tools = self._progress.about_tools
+        return [*self._reply.messages, *self._provider.answers(answers), *about_tools]
 
     def _check_functions(self, functions: Mapping[str, Any]) -> None:
         """Check that each tool that may run has a function.
@@ -246,13 +405,22 @@ class ReplyHandler:
         Raises:
             RequestError: a function is missing, or is none.
         """
-        for call in self._reply.calls:
-            if self._session.read_search(call.name, call.arguments) is not None:
+        for place, call in enumerate(self._reply.calls):
+            if (
+                place in self._answers
+                or self._session.read_search(call.name, call.arguments) is not None
+            ):
                 continue
             tool = self._session._tool_to_run(call.name, call.arguments)
             if tool is None:
                 continue
             function = _function_of(functions, tool)
+            is_by_name = tool.id not in functions and tool.name in functions
+            if is_by_name and self._session._shares_name(tool):
+                raise RequestError(
+                    f"run: several tools are named {tool.name!r}; give each function under its "
+                    f"tool's id, such as {tool.id!r}"
+                )
             if function is None:
                 names = ", ".join(map(str, list(functions)[:_LISTED_NAMES])) or "none"
                 more = ", ..." if len(functions) > _LISTED_NAMES else ""
@@ -265,14 +433,17 @@ class ReplyHandler:
 
     def _is_async(self) -> bool:
         functions = self._run.values() if isinstance(self._run, Mapping) else (self._run,)
-        return any(map(_is_async_function, functions))
+        return any(map(is_async_function, (*functions, self._approve)))
 
     def _call(self, passed: PassedCall) -> object:
         """The value of a call, or an awaitable of it."""
         tool, arguments = passed.tool, dict(passed.verdict.arguments)
         if not isinstance(self._run, Mapping):
             return self._run(tool, arguments)
-        return call_function(_function_of(self._run, tool), arguments)
+        function = _function_of(self._run, tool)
+        if function is None:
+            raise ToolCallError(_NO_FUNCTION_MESSAGE)
+        return call_function(function, arguments)
 
     def _may_run(self, passed: PassedCall) -> bool:
         """Whether the call is still permitted: other calls of the batch may have taken long."""
@@ -301,7 +472,7 @@ class ReplyHandler:
             function = _function_of(function, passed.tool)
         passed.started = True
         try:
-            if _is_async_function(function):
+            if is_async_function(function):
                 value = self._call(passed)
             else:
                 value = await asyncio.to_thread(self._call, passed)
@@ -319,6 +490,20 @@ async def finish_in_thread(step: Callable[[], Result]) -> Result:
     except asyncio.CancelledError:
         await asyncio.wait([running])
         raise
+
+
+def _note_problem(question: Question, error: Exception) -> None:
+    """Refuse a call about which nobody could be asked."""
+    question.answer = False
+    if isinstance(error, RequestError):
+        question.problem = str(error)
+        return
+    _LOG.error("asking for approval of %s failed", question.request.tool.id, exc_info=error)
+    question.problem = "it needs a person's approval, and asking for it failed"
+
+
+def _unapproved(called_name: str, tool_id: str, reason: str) -> Verdict:
+    return Verdict("unapproved", called_name, refusal=approval_refusal(tool_id, reason))
 
 
 def _function_of(functions: Mapping[str, Any], tool: Tool) -> object:
@@ -375,12 +560,6 @@ def _json_text(value: object) -> str:
 def _encodable(text: str) -> str:
     # Half of a surrogate pair, which no provider takes.
     return text.encode("utf-8", "replace").decode()
-
-
-def _is_async_function(function: object) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - an object with an async `__call__`
-    )
 
 
 def _in_event_loop() -> bool:

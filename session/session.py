@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from time import perf_counter
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 from ..catalog import Catalog, Tool
+from ..codemode.grants import Approve, is_destructive
 from ..config import Config, SessionConfig
 from ..errors import RequestError, ShortlistError, StepLimitError
 from ..gating import Refusal, State, Votes
+from ..gating.reason import approval_refusal
 from ..gating.verdict import Verdict
 from ..loaders.levels import Level
 from ..loaders.own_tools import SEARCH_TOOL
@@ -20,12 +23,14 @@ from ..loaders.providers import provider_and_way, read_reply
 from ..loaders.providers.reply import CallAnswer, ModelCall
 from ..loaders.record import Changes, ReadRecord
 from ..loaders.schemas import SchemaLoader
+from ..loaders.summaries import no_tool_text, shared_summaries
 from ..processes import GuardedLock
 from ..retrieval.query import bounded_query
 from ..sections import AUTO_TIER
 from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
 from .own_calls import check_names, own_tool_verdict, read_query, unwrapped_call
+from .pending import CallProgress, Pending, checked_decisions
 from .recorder import recorder_for
 from .reply_handler import ReplyHandler, ToolRunner
 from .session_data import SessionData, checked_allowed
@@ -46,9 +51,6 @@ _DEFINITIONS_BESIDE_LINES = 3
 LINE_CANDIDATES = 250
 #: Tools that a search of the model finds at most, without the setting `k`.
 SEARCH_HITS = 5
-_NOTHING_FITS = (
-    "No tool fits. Search once more in other words, or tell the user that you have no tool for it."
-)
 #: Weight of the search that reads a tool's answer, beside the one for the request alone.
 _RESULT_WEIGHT = 0.5
 
@@ -160,6 +162,7 @@ class Session:
         self.state = data.state
         self._record = ReadRecord(provider, way, settings, SchemaLoader(schemas))
         self._changes = Changes()
+        self._is_finishing = False
         if unknown := [tool_id for tool_id in settings.pinned if tool_id not in engine.catalog]:
             # The view names no id that the session may not use.
             raise self.view().admission.unknown(unknown[0])
@@ -339,6 +342,7 @@ class Session:
             ('weather/get_forecast',)
         """
         with self._lock:
+            self._require_no_pending()
             if isinstance(messages, str):
                 conversation = self._data.conversation.extended([Message("user", messages.strip())])
                 if not messages.strip():
@@ -451,13 +455,14 @@ class Session:
         votes: Votes | None = None,
         by_script: bool = False,
         approved: bool = False,
+        can_ask: bool = False,
     ) -> Verdict:
         """Whether a call by the model may run, and if not, what the model should change.
 
-        The check records no call; `result` does. Arguments are not changed, but a `null` that the
-        schema does not allow means absent. A call that passed and has no result yet may succeed: a
-        rule that its success would break, such as "only once", denies further calls until the
-        result is recorded.
+        The check records no call; `result` does. Arguments are changed only where the schema allows
+        one reading: a `null` that it refuses means absent, and `"2"` may be a number. A call that
+        passed and has no result yet may succeed: a rule that its success would break, such as "only
+        once", denies further calls until the result is recorded.
 
         Args:
             name: the name in the model's call: an id, a provider's name, or a name that only one
@@ -469,6 +474,8 @@ class Session:
                 none is `promoted`.
             approved: whether a person has approved this call. Without it, a call for which a rule
                 asks for approval is `unapproved`.
+            can_ask: whether a person can be asked. Then a call of a tool with `destructiveHint`
+                needs approval, too.
 
         Returns:
             A verdict. If it passed, call `verdict.tool.id` with `verdict.arguments` and report to
@@ -491,7 +498,9 @@ class Session:
             verdict = view.check(name, arguments, approved=approved)
             if verdict.status == "unknown" and self._provider is not None:
                 verdict = own_tool_verdict(name, arguments) or verdict
-            verdict = self._accept(verdict, view, votes, by_script=by_script)
+            verdict = self._accept(
+                verdict, view, votes, by_script=by_script, can_ask=can_ask and not approved
+            )
             if self._events is not None:
                 ms = (perf_counter() - start) * 1e3
                 self._events.call(self.id, self._data.turn, verdict, ms=ms)
@@ -686,7 +695,8 @@ class Session:
             quarantined definition is left out, too, or has a fixed sentence in its place.
 
         Raises:
-            RequestError: the session has no provider, or had no turn, or `messages` is no list.
+            RequestError: the session has no provider, or had no turn; `messages` is no list; or a
+                reply waits for a person's decision.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -701,6 +711,7 @@ class Session:
         if isinstance(messages, str | Mapping):
             raise RequestError("messages: a list of messages, such as session.turn(...).messages")
         with self._lock:
+            self._require_no_pending()
             return self._record.request(
                 [dict(message) for message in messages], self._engine.provider_tools
             )
@@ -722,9 +733,35 @@ class Session:
         with self._lock:
             self._record.compacted()
 
+    @overload
     def handle(
-        self, reply: object, run: ToolRunner, *, steps: int = DEFAULT_STEPS, parallel: bool = True
-    ) -> list[dict[str, Any]]:
+        self,
+        reply: object,
+        run: ToolRunner,
+        *,
+        approve: None = None,
+        steps: int = DEFAULT_STEPS,
+        parallel: bool = True,
+    ) -> list[dict[str, Any]]: ...
+    @overload
+    def handle(
+        self,
+        reply: object,
+        run: ToolRunner,
+        *,
+        approve: Approve,
+        steps: int = DEFAULT_STEPS,
+        parallel: bool = True,
+    ) -> list[dict[str, Any]] | Pending: ...
+    def handle(
+        self,
+        reply: object,
+        run: ToolRunner,
+        *,
+        approve: Approve | None = None,
+        steps: int = DEFAULT_STEPS,
+        parallel: bool = True,
+    ) -> list[dict[str, Any]] | Pending:
         """Do what a model's reply asks for: check its calls, run those that pass, and answer.
 
         Calls run at the same time. A call that a rule makes dependent on others waits for them.
@@ -738,6 +775,10 @@ class Session:
             run: runs a tool: a function of the `Tool` and its arguments, or a mapping of ids or
                 names to functions of the arguments. It returns a text, JSON, a result of the MCP
                 SDK, or a list of the provider's content blocks. It may be async.
+            approve: asks a person about a call for which a rule asks for approval, or whose tool
+                has `destructiveHint`. It gets the call's `tool`, `arguments`, `rules` and `call_id`
+                and returns True, False or `later`; it may be async. If it raises, the call is
+                refused. Without it, a call for which a rule asks is refused.
             steps: replies with calls to one message of the user. The calls of a further one are not
                 run: the model is told to answer.
             parallel: whether calls may run at the same time, in threads.
@@ -745,11 +786,13 @@ class Session:
         Returns:
             The messages to add to the conversation: the reply, the answers to its calls, and
             definitions of newly found tools. Empty if the reply has no calls: its text is the
-            answer, and the session remembers it.
+            answer, and the session remembers it. If a person decides about a call later: a
+            `Pending`, and no messages until `finish` returns them.
 
         Raises:
-            RequestError: it is no reply, not one of the session's provider, or `run` lacks the
-                function of a tool that the reply calls. Nothing has run in these cases.
+            RequestError: another reply waits for a person's decision; it is no reply, not one of
+                the session's provider, or `run` lacks the function of a tool that the reply calls.
+                Nothing has run in these cases.
             StepLimitError: the model goes on calling after it was told to answer.
 
         Example:
@@ -766,12 +809,38 @@ class Session:
             >>> messages[-1]["content"]
             '["INV-7"]'
         """
-        handler, messages = self._handler(reply, run, steps, parallel)
-        return messages if handler is None else handler.handle()
+        handler, messages = self._handler(reply, run, approve, steps, parallel)
+        return messages if handler is None else self._keep_pending(handler.handle())
 
+    @overload
     async def ahandle(
-        self, reply: object, run: ToolRunner, *, steps: int = DEFAULT_STEPS, parallel: bool = True
-    ) -> list[dict[str, Any]]:
+        self,
+        reply: object,
+        run: ToolRunner,
+        *,
+        approve: None = None,
+        steps: int = DEFAULT_STEPS,
+        parallel: bool = True,
+    ) -> list[dict[str, Any]]: ...
+    @overload
+    async def ahandle(
+        self,
+        reply: object,
+        run: ToolRunner,
+        *,
+        approve: Approve,
+        steps: int = DEFAULT_STEPS,
+        parallel: bool = True,
+    ) -> list[dict[str, Any]] | Pending: ...
+    async def ahandle(
+        self,
+        reply: object,
+        run: ToolRunner,
+        *,
+        approve: Approve | None = None,
+        steps: int = DEFAULT_STEPS,
+        parallel: bool = True,
+    ) -> list[dict[str, Any]] | Pending:
         """`handle` for event loops. Async functions run in the loop, others in threads.
 
         Example:
@@ -782,8 +851,97 @@ class Session:
             >>> asyncio.run(session.ahandle({"role": "assistant", "content": "None."}, {}))
             []
         """
-        handler, messages = await asyncio.to_thread(self._handler, reply, run, steps, parallel)
-        return messages if handler is None else await handler.ahandle()
+        handler, messages = await asyncio.to_thread(
+            self._handler, reply, run, approve, steps, parallel
+        )
+        return messages if handler is None else self._keep_pending(await handler.ahandle())
+
+    def finish(
+        self,
+        pending: Mapping[str, Any],
+        decisions: Mapping[str, bool | Literal["later"]],
+        run: ToolRunner,
+        *,
+        save: Callable[[dict[str, Any]], object] | None = None,
+        parallel: bool = True,
+    ) -> list[dict[str, Any]] | Pending:
+        """Go on with a reply of which calls wait for a person's decision, also after `resume`.
+
+        Each call is checked again, as it is now: a permission, a definition or a quarantine may
+        have changed. A call that the person saw with another definition or other arguments waits
+        again.
+
+        Args:
+            pending: what `handle` or `finish` returned, also as it comes from JSON.
+            decisions: id of a waiting call to True or False. Calls without a decision go on
+                waiting.
+            run: as for `handle`.
+            save: stores what it is given, the saved form of this session, directly before calls
+                run. If the program stops while they run, the resumed session knows that they may
+                have happened, and never runs them again. Without it, they could run twice.
+            parallel: as for `handle`.
+
+        Returns:
+            The messages to add to the conversation, as of `handle`; or a `Pending`, if calls still
+            wait.
+
+        Raises:
+            RequestError: the session does not wait for this reply, or no longer; a decision is
+                wrong; or `run` lacks the function of a tool.
+
+        Example:
+            >>> from shortlist import Engine, Gate, Rule, State, Tool
+            >>> gate = Gate([Rule(tools="bank/pay", approval=True)])
+            >>> engine = Engine.from_tools([Tool("pay", "bank")], gate=gate, tiers=["lexical"])
+            >>> session = engine.session("openai")
+            >>> turn = session.turn("pay the invoice")
+            >>> function = {"name": "bank__pay", "arguments": "{}"}
+            >>> call = {"id": "call_1", "function": function}
+            >>> reply = {"role": "assistant", "tool_calls": [call]}
+            >>> pending = session.handle(reply, {}.get, approve=lambda call: "later")
+            >>> again = engine.resume(session.save(), state=State())
+            >>> messages = again.finish(pending, {"call_1": False}, {}.get)
+            >>> "did not approve" in messages[-1]["content"]
+            True
+        """
+        handler = self._finisher(pending, decisions, run, save, parallel)
+        try:
+            return self._keep_pending(handler.handle())
+        finally:
+            self._is_finishing = False
+
+    async def afinish(
+        self,
+        pending: Mapping[str, Any],
+        decisions: Mapping[str, bool | Literal["later"]],
+        run: ToolRunner,
+        *,
+        save: Callable[[dict[str, Any]], object] | None = None,
+        parallel: bool = True,
+    ) -> list[dict[str, Any]] | Pending:
+        """`finish` for event loops. Async functions run in the loop, others in threads.
+
+        Example:
+            >>> import asyncio
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> try:
+            ...     asyncio.run(engine.session().afinish({}, {}, {}))
+            ... except Exception as error:
+            ...     print(type(error).__name__)
+            RequestError
+        """
+        handler = await asyncio.to_thread(self._finisher, pending, decisions, run, save, parallel)
+        try:
+            return self._keep_pending(await handler.ahandle())
+        finally:
+            self._is_finishing = False
+
+    @property
+    def pending(self) -> Pending | None:
+        """The reply that waits for a person's decision; None if there is none."""
+        pending = self._data.pending
+        return None if pending is None else Pending(deepcopy(dict(pending)))
 
     def _waits_for_calls(self, name: str, arguments: object = None) -> bool:
         """Whether the outcome of other calls may change whether this call is permitted.
@@ -805,6 +963,9 @@ class Session:
         """
         admission, tool = self._tool_of_call(name, arguments)
         return tool is not None and admission.waits_for_calls(tool.id)
+
+    def _shares_name(self, tool: Tool) -> bool:
+        return len(self.view().catalog.named(tool.name)) > 1
 
     def _tool_to_run(self, name: str, arguments: object = None) -> Tool | None:
         """The tool that a call of the model may run, now or after other calls of the same reply.
@@ -908,10 +1069,67 @@ class Session:
         with self._lock:
             return self._data.to_dict(self.settings, self._record.to_dict())
 
+    def _keep_pending(
+        self, outcome: list[dict[str, Any]] | Pending
+    ) -> list[dict[str, Any]] | Pending:
+        """Remember the reply that waits now, if one does; returns its argument."""
+        with self._lock:
+            self._data.pending = deepcopy(outcome) if isinstance(outcome, Pending) else None
+        return outcome
+
+    def _require_no_pending(self) -> None:
+        if self._data.pending is not None:
+            raise RequestError(
+                "a reply of the model waits for a person's decision: first call "
+                "session.finish(session.pending, decisions, run); False refuses a call"
+            )
+
+    def _finisher(
+        self,
+        pending: Mapping[str, Any],
+        decisions: Mapping[str, bool | Literal["later"]],
+        run: ToolRunner,
+        save: Callable[[dict[str, Any]], object] | None,
+        parallel: bool,
+    ) -> ReplyHandler:
+        """What goes on with the waiting reply. The session's own copy of it counts."""
+
+        def note_start(started: Pending) -> None:
+            with self._lock:
+                self._data.pending = started
+                if save is not None:
+                    save(self.save())
+
+        if not isinstance(pending, Mapping):
+            raise RequestError(f"pending: what `handle` returned, not {type(pending).__name__}")
+        if save is not None and not callable(save):
+            raise RequestError(f"save: a function, not {type(save).__name__}")
+        with self._lock:
+            waiting = self._data.pending
+            if waiting is None or pending.get("id") != waiting["id"]:
+                raise RequestError(
+                    "pending: not the reply that waits in this session. It was finished already, "
+                    "or the session was saved before `handle` returned it: save it afterwards"
+                )
+            if self._is_finishing:
+                raise RequestError("pending: this reply is being finished in another thread")
+            progress = CallProgress.of(waiting)
+            handler = ReplyHandler(
+                self,
+                progress,
+                run,
+                parallel=parallel,
+                decisions=checked_decisions(progress, decisions),
+                note_start=note_start,
+            )
+            self._is_finishing = True
+            return handler
+
     def _handler(
-        self, reply: object, run: ToolRunner, steps: int, parallel: bool
+        self, reply: object, run: ToolRunner, approve: Approve | None, steps: int, parallel: bool
     ) -> tuple[ReplyHandler | None, list[dict[str, Any]]]:
         """What handles a reply; or None, and the messages of a reply without calls to run."""
+        self._require_no_pending()
         if not isinstance(steps, int) or steps < 1:
             raise RequestError(f"steps: a number from 1, not {steps!r:.80}")
         read = read_reply(reply)
@@ -920,7 +1138,7 @@ class Session:
             raise RequestError(
                 f"reply: of {read.provider!r}, but the session is for {self.provider!r}"
             )
-        handler = ReplyHandler(self, read, run, parallel=parallel)
+        handler = ReplyHandler(self, CallProgress(read), run, parallel=parallel, approve=approve)
         if not read.calls and not read.is_paused:
             self.answered(read.text)
             return None, []
@@ -1017,11 +1235,19 @@ class Session:
         return (tool_id if tool_id in catalog else name), arguments
 
     def _accept(
-        self, verdict: Verdict, view: View, votes: Votes | None, *, by_script: bool
+        self,
+        verdict: Verdict,
+        view: View,
+        votes: Votes | None,
+        *,
+        by_script: bool,
+        can_ask: bool = False,
     ) -> Verdict:
         """The final verdict on a call. If it passed, its result is awaited."""
         if not by_script:
             verdict = self._judge(view, verdict)
+        if can_ask:
+            verdict = _needing_approval(verdict)
         if refusal := self._refusal_after_waiting_calls(view, verdict, votes):
             verdict = Verdict("denied", verdict.called_name, refusal=refusal)
         if verdict.passed and verdict.tool is not None:
@@ -1107,7 +1333,9 @@ class Session:
         new_pinned = [tool for tool in pinned if tool.id not in offered_before]
         found = [hit.tool for hit in offer.hits]
         if asked_by_model:
-            shown = record.answer_search(view.admission, found, _NOTHING_FITS)
+            summaries = shared_summaries(view.admission.index.summaries)
+            nothing = no_tool_text([hit.tool for hit in offer.nearest], summaries)
+            shown = record.answer_search(view.admission, found, nothing)
         else:
             also_found = () if results is None or offer.abstained else results.merged_selection.hits
             shown = record.show(
@@ -1145,3 +1373,13 @@ class Session:
             if turn.shown is not None:
                 self._events.prompt(self.id, turn.number, turn.shown)
         return turn
+
+
+def _needing_approval(verdict: Verdict) -> Verdict:
+    """The verdict on a call where a person can be asked: one that may destroy is unapproved."""
+    if not verdict.passed or verdict.tool is None or not is_destructive(verdict.tool):
+        return verdict
+    reason = "it needs a person's approval, because the tool may destroy something"
+    return replace(
+        verdict, status="unapproved", refusal=approval_refusal(verdict.called_name, reason)
+    )

@@ -12,8 +12,9 @@ from ..config import SessionConfig
 from ..errors import RequestError
 from ..gating import State
 from .conversation import Conversation
+from .pending import CallProgress
 
-SAVED_VERSION = 5
+SAVED_VERSION = 6
 
 
 def new_id() -> str:
@@ -57,6 +58,7 @@ class SessionData:
         waiting_calls: id of a tool to the number of its calls that passed the check and have no
             outcome yet.
         read: JSON form of what the model has read, to continue from; None for a new session.
+        pending: the reply that waits for a person's decision, if there is one.
     """
 
     id: str = field(default_factory=new_id)
@@ -70,6 +72,7 @@ class SessionData:
     called_ids: tuple[str, ...] = ()
     waiting_calls: Counter[str] = field(default_factory=Counter)
     read: Mapping[str, Any] | None = None
+    pending: Mapping[str, Any] | None = None
 
     def to_dict(self, settings: SessionConfig, read: Mapping[str, Any]) -> dict[str, Any]:
         """JSON form; see `Session.save`.
@@ -92,6 +95,7 @@ class SessionData:
             "called": list(self.called_ids),
             "waiting": {tool_id: count for tool_id, count in self.waiting_calls.items() if count},
             "read": read,
+            "pending": None if self.pending is None else dict(self.pending),
         }
 
     @classmethod
@@ -131,5 +135,8 @@ class SessionData:
                 {str(tool_id): int(count) for tool_id, count in values["waiting"].items()}
             ),
             read=read,
+            pending=values["pending"],
         )
+        if data.pending is not None:
+            CallProgress.of(data.pending)  # raises if it is damaged
         return data, dict(values["settings"])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..config import SessionConfig
 from ..decision.decider import judge_selection, threshold_decision
 from ..retrieval import Hit
+from ..retrieval.selection import NEAREST_HITS
 from ..text import search_terms
 from ..view import View
 from .conversation import Conversation
@@ -32,6 +33,7 @@ class Offer:
         reason: why nothing is offered, or why there was no decision.
         fits: probability that any tool fits the query; None without a decision.
         dropped: number of tools found that the tier's threshold dropped.
+        nearest: the best tools found, at most three, if none is offered although some were found.
     """
 
     hits: tuple[Hit, ...]
@@ -39,6 +41,7 @@ class Offer:
     reason: str | None = None
     fits: float | None = None
     dropped: int = 0
+    nearest: tuple[Hit, ...] = ()
 
 
 def choose_offer(results: SearchResults, view: View | None, k: int) -> Offer:
@@ -53,9 +56,10 @@ def choose_offer(results: SearchResults, view: View | None, k: int) -> Offer:
         k: maximum number of tools.
     """
     hits, dropped = results.merged_selection.hits, len(results.merged_selection.dropped)
+    nearest = results.merged_selection.hits_and_dropped[:NEAREST_HITS]
     if not hits:
         reason = threshold_decision(results.judged_selection).reason or "the search found no tool"
-        return Offer((), True, reason, dropped=dropped)
+        return Offer((), True, reason, dropped=dropped, nearest=nearest)
     if view is None:
         return Offer(hits[:k], False, dropped=dropped)
     alone = results.selections[0]
@@ -66,8 +70,9 @@ def choose_offer(results: SearchResults, view: View | None, k: int) -> Offer:
         decision_alone = judge_selection(view.decider, alone, view.admission.permitted_count)
         if decision_alone.abstained and _stands_apart(alone.query, decision_alone.fits):
             decision = decision_alone
-    offered = () if decision.abstained else hits[:k]
-    return Offer(offered, decision.abstained, decision.reason, decision.fits, dropped)
+    if decision.abstained:
+        return Offer((), True, decision.reason, decision.fits, dropped, nearest)
+    return Offer(hits[:k], False, decision.reason, decision.fits, dropped)
 
 
 def search_and_offer(

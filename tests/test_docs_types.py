@@ -60,7 +60,7 @@ def scopes_of(user: str) -> set[str]: return {user}
 PROGRAMS = {
     "code-mode": [(0,), (1,)],
     "frameworks": [(0, 1), (2,), (3,)],
-    "loop": [(0, 4, 5, 6, 7), (1,), (2, 3)],
+    "loop": [(0, 4, 5, 6, 7, 8, 9), (1,), (2, 3)],
 }
 
 

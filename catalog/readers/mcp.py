@@ -19,7 +19,7 @@ class McpReader:
     """A result `{"tools": [...]}`, its JSON-RPC envelope, pages, a list or a map of servers.
 
     Keys may be camelCase or snake_case. The server is the caller's, else the dump's `server`, else
-    `serverInfo.name`; in a map of servers, the key.
+    `serverInfo.name`; in a map of servers, the key; of a row in a list, its own `server`.
     """
 
     name = "mcp"
@@ -41,7 +41,8 @@ class McpReader:
                 if isinstance(item, dict) and _holds_tools(item):
                     yield from _result_entries(item, document, f"{document.place(index)}.")
                 else:
-                    yield Entry(document.place(index), item, document.server_or_default())
+                    declared = item.get("server") if isinstance(item, dict) else None
+                    yield Entry(document.place(index), item, document.server_or_default(declared))
         elif isinstance(value, dict) and _holds_tools(value):
             yield from _result_entries(value, document, "")
         elif isinstance(value, dict) and "name" in value:

@@ -23,7 +23,7 @@ def attach_at_once(arguments: Sequence[str]) -> bool:
     Args:
         arguments: arguments of the `shortlist` command.
     """
-    options = _serve_options(arguments)
+    options = _options_of(arguments, ("serve",), _SERVE_OPTIONS)
     if options is None or "--config" not in options or sys.platform == "win32":
         return False
     from ...errors import ShortlistError
@@ -83,15 +83,44 @@ def note_own_gateway(config: Path, settings: Path | None, error: Exception) -> N
     sys.stderr.write(f"{_OWN_GATEWAY_NOTE}: {error}\n")
 
 
-def _serve_options(arguments: Sequence[str]) -> dict[str, str] | None:
-    """The options of `shortlist serve`; None if it is another command or has other options."""
-    if not arguments or arguments[0] != "serve":
+def answer_prompt_at_once(arguments: Sequence[str]) -> bool:
+    """Run `shortlist hook prompt`. Returns whether it did; otherwise the command line runs.
+
+    Args:
+        arguments: arguments of the `shortlist` command.
+    """
+    options = _options_of(arguments, ("hook", "prompt"), ("--config", "--profile"))
+    if options is None or sys.platform == "win32":
+        return False
+    run_prompt_hook(Path(options.get("--config", "mcp.json")), options.get("--profile", "default"))
+    return True
+
+
+def run_prompt_hook(config: Path, profile: str) -> None:
+    """Answer the hook whose input is on stdin.
+
+    Args:
+        config: the gateway's file with the servers.
+        profile: profile whose tools are found.
+    """
+    from ...gateway.attach.prompt_hook import MAX_INPUT_BYTES, answer_prompt_hook
+
+    answer = answer_prompt_hook(sys.stdin.buffer.read(MAX_INPUT_BYTES), config, profile)
+    if answer is not None:
+        sys.stdout.write(f"{answer}\n")
+
+
+def _options_of(
+    arguments: Sequence[str], command: tuple[str, ...], names: tuple[str, ...]
+) -> dict[str, str] | None:
+    """The options of a command; None if it is another command or has other options."""
+    if tuple(arguments[: len(command)]) != command:
         return None
     options: dict[str, str] = {}
-    rest = iter(arguments[1:])
+    rest = iter(arguments[len(command) :])
     for argument in rest:
         name, equals, value = argument.partition("=")
-        if name not in _SERVE_OPTIONS:
+        if name not in names:
             return None
         options[name] = value if equals else next(rest, "")
         if not options[name]:

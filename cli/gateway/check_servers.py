@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...errors import ConfigError
+from ...errors import ConfigError, EventError, install_command
 from ..console import counted, note, plain_table, show
 from ..trust import change_lines
 from .configured_servers import logs_silenced, read_gateway_files, unstarted_fleet
@@ -85,6 +85,8 @@ class ServersReport:
         needs_look: tool id to why a person should read its definition; it is offered.
         script_grants: grants of the scripts of each profile.
         unused_ids_by_file: file of example queries to the ids in it that no server has.
+        other_language_queries: recorded queries that are not English, where only the bundled
+            encoder reads them.
     """
 
     file: Path
@@ -96,6 +98,7 @@ class ServersReport:
     needs_look: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
     script_grants: tuple[ScriptGrants, ...] = ()
     unused_ids_by_file: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    other_language_queries: int = 0
 
     @property
     def is_quarantining(self) -> bool:
@@ -121,6 +124,7 @@ class ServersReport:
             },
             "scripts": [grants.to_dict() for grants in self.script_grants],
             "unused_examples": {path: list(ids) for path, ids in self.unused_ids_by_file.items()},
+            "other_language_queries": self.other_language_queries,
             "flagged": [
                 {
                     "id": tool_id,
@@ -217,7 +221,24 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         },
         script_grants=tuple(script_grants(files.settings, catalog, quarantined(flags))),
         unused_ids_by_file=unused_ids_by_file,
+        other_language_queries=(
+            _other_language_queries(files.events) if settings_of_engine.encoder == "bundled" else 0
+        ),
     )
+
+
+def _other_language_queries(events: Path | None) -> int:
+    """Number of recorded queries that are not English; 0 if none are recorded."""
+    from ...models.multilingual import is_other_language
+    from ...session import read_events
+
+    if events is None or not events.exists():
+        return 0
+    contents = (
+        event.get("content") for event in read_events(events) if not isinstance(event, EventError)
+    )
+    queries = (content.get("query") for content in contents if isinstance(content, dict))
+    return sum(isinstance(query, str) and is_other_language(query) for query in queries)
 
 
 def _unused_example_ids(
@@ -265,13 +286,8 @@ def _server_checks(
             problems=problems,
             library_servers=library_servers.get(spec.name, {}),
         )
-    for name in client_config.unusable_servers:
-        problems = tuple(
-            text
-            for problem in client_config.problems
-            if (text := _problem_of_server(problem, name))
-        )
-        yield ServerCheck(name=name, status="fail", problems=problems)
+    for name, problem in client_config.unusable_servers.items():
+        yield ServerCheck(name=name, status="fail", problems=(problem,))
 
 
 def _problem_of_server(problem: str, server: str) -> str:
@@ -293,6 +309,13 @@ def show_servers(report: ServersReport) -> None:
         if len(ids) > _MAX_TOOLS_SHOWN:
             names += f" and {len(ids) - _MAX_TOOLS_SHOWN} more"
         parts.append(Text(f"{path}: no server has the tool: {names}", style="yellow"))
+    if report.other_language_queries:
+        advice = (
+            f"recorded queries that are not English: {report.other_language_queries:,}. The "
+            "encoder `multilingual` finds more tools for them: "
+            f'{install_command("multilingual")}, and set engine.encoder to "multilingual"'
+        )
+        parts.append(Text(advice, style="cyan"))
     for grants in report.script_grants:
         parts += _script_lines(grants)
     if report.changes:

@@ -125,7 +125,12 @@ def unstarted_fleet(client_config: ClientConfig, engine: Mapping[str, Any]) -> F
     """
     from ...gateway.upstream.fleet import Fleet
 
-    return Fleet(client_config.servers, engine_settings=dict(engine), starts_unlisted=False)
+    return Fleet(
+        client_config.servers,
+        engine_settings=dict(engine),
+        unusable_servers=client_config.unusable_servers,
+        starts_unlisted=False,
+    )
 
 
 @contextmanager
@@ -163,12 +168,14 @@ def gateway_catalog(config: Path, settings: Path | None = None) -> tuple[Catalog
 
 
 def note_unlisted_servers(fleet: Fleet, config: Path) -> None:
-    """Name the servers whose tools are not known on stderr, with the command that lists them."""
+    """Name the servers whose tools are not known on stderr, with what to do about each."""
     if fleet.unlisted_servers:
         note(
             f"no tools known yet of: {', '.join(fleet.unlisted_servers)}; "
             f"`shortlist doctor --config {config}` starts them, and says what is wrong"
         )
+    for name, problem in fleet.unusable_servers.items():
+        note(f"server {name!r} is left out: {problem}")
 
 
 def gateway_engine(
@@ -197,6 +204,7 @@ def gateway_engine(
         files.client_config.servers,
         engine_settings=engine_settings,
         descriptions=files.settings.catalog,
+        unusable_servers=files.client_config.unusable_servers,
     )
     if not len(fleet.engine.catalog):
         raise ConfigError(

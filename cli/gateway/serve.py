@@ -128,7 +128,11 @@ def _serve_here(
     from ...session import EventSink, JsonLines
 
     client_config = read_client_config(config)
-    problems = tuple(f"{config}: {problem}" for problem in client_config.problems)
+
+    def problems_of(changed: ClientConfig) -> tuple[str, ...]:
+        return tuple(f"{config}: {problem}" for problem in changed.problems)
+
+    problems = problems_of(client_config)
     for problem in problems:
         note(problem)
     gateway_settings = read_gateway_settings(client_config, settings)
@@ -156,6 +160,7 @@ def _serve_here(
         descriptions=gateway_settings.catalog,
         timeouts=gateway_settings.timeouts,
         pins=FirstUsePins(gateway_settings.pins or default_pins(config), shared),
+        unusable_servers=client_config.unusable_servers,
     )
     # Without HTTP nobody can ask for metrics or the page.
     operator_token = gateway_settings.operator_token if over_http else None
@@ -184,6 +189,7 @@ def _serve_here(
         gateway_settings.profile(name)
         return None if name == DEFAULT_PROFILE_NAME else name
 
+    socket_server = None
     if background is not None:
         from ...gateway.socket_server import SocketServer
 
@@ -238,7 +244,9 @@ def _serve_here(
         )
 
     def follow(changed: ClientConfig) -> None:
-        """Take over changed profiles."""
+        """Take over changed profiles, and what each new client is told."""
+        if socket_server is not None:
+            socket_server.problems = problems_of(changed)
         new_settings = read_gateway_settings(changed, settings)
         new_clients = ClientProfiles.of(
             new_settings, profile, over_http=over_http, attached=attached

@@ -27,6 +27,8 @@ from .socket_folder import AttachError, connect, socket_folder, socket_path
 _START_TIMEOUT_S = 120.0
 #: Seconds that a running gateway may take to greet a client.
 _GREETING_TIMEOUT_S = 30.0
+#: Seconds that a running gateway may take to answer a question.
+_QUESTION_TIMEOUT_S = 1.0
 _POLL_S = 0.01
 #: Seconds that a gateway has to stop its servers.
 _STOP_TIMEOUT_S = 20.0
@@ -96,6 +98,32 @@ def attach(identity: Identity, profile: str) -> Attachment:
         raise AttachError(f"{error.filename or path}: {error.strerror or error}") from None
 
 
+def ask_running(config: Path, *, profile: str, prompt: object) -> Mapping[str, Any]:
+    """The answer of a running gateway to a question that needs no session; empty without one.
+
+    Args:
+        config: the gateway's file with the servers.
+        profile: profile of the client.
+        prompt: the user's message for which tools are looked for.
+
+    Raises:
+        AttachError: other users have access to the folder of the sockets.
+        OSError: the gateway does not answer in time.
+        ValueError: it answers something else.
+    """
+    for gateway in running_gateways():
+        if gateway.config != config.resolve():
+            continue
+        with connect(gateway.log.with_suffix(".sock")) as connection:
+            connection.settimeout(_QUESTION_TIMEOUT_S)
+            connection.sendall(greeting_line(profile=profile, prompt=prompt))
+            with connection.makefile("rb") as lines:
+                answer = json.loads(lines.readline(_MAX_GREETING_BYTES))
+            if isinstance(answer, dict) and "error" not in answer:
+                return answer
+    return {}
+
+
 def greeting_line(**values: Any) -> bytes:
     """The first line in each direction of a connection."""
     return json.dumps(values).encode() + b"\n"
@@ -110,10 +138,14 @@ def _connect_with_profile(path: Path, profile: str) -> Attachment | None:
     try:
         connection.settimeout(_GREETING_TIMEOUT_S)
         connection.sendall(greeting_line(profile=profile))
+        line = b""
         # Byte by byte, so that nothing after the line is read here.
-        if (answer := _read_answer(connection, at_once=1)) is None:
-            connection.close()
-            return None
+        while not line.endswith(b"\n") and len(line) < _MAX_GREETING_BYTES:
+            if not (byte := connection.recv(1)):
+                connection.close()
+                return None
+            line += byte
+        answer: Mapping[str, Any] = json.loads(line)
         connection.settimeout(None)
     except ConnectionError:
         connection.close()
@@ -125,17 +157,6 @@ def _connect_with_profile(path: Path, profile: str) -> Attachment | None:
         connection.close()
         raise ConfigError(str(answer["error"]))
     return Attachment(connection=connection, problems=tuple(answer.get("problems", ())))
-
-
-def _read_answer(connection: socket.socket, *, at_once: int) -> Mapping[str, Any] | None:
-    """The first line of a gateway; None if it ends before."""
-    line = b""
-    while not line.endswith(b"\n") and len(line) < _MAX_GREETING_BYTES:
-        if not (data := connection.recv(at_once)):
-            return None
-        line += data
-    answer: Mapping[str, Any] = json.loads(line)
-    return answer
 
 
 def ask_servers(
@@ -158,12 +179,13 @@ def ask_servers(
         with connect(gateway.log.with_suffix(".sock")) as connection:
             connection.settimeout(_START_TIMEOUT_S if action == "start" else _GREETING_TIMEOUT_S)
             connection.sendall(greeting_line(action=action, server=server))
-            answer = _read_answer(connection, at_once=65_536)
+            with connection.makefile("rb") as lines:
+                answer: Mapping[str, Any] = json.loads(lines.readline(_MAX_GREETING_BYTES))
     except (OSError, ValueError, AttachError):
         return None
-    if answer is not None and action != "show" and "error" in answer:
+    if action != "show" and "error" in answer:
         raise ConfigError(str(answer["error"]))
-    servers = None if answer is None else answer.get("servers")
+    servers = answer.get("servers")
     return servers if isinstance(servers, Mapping) else None
 
 

@@ -39,7 +39,8 @@ class ClientConfig:
         servers: servers that can be used, in the order of the file; disabled ones included.
         gateway_settings: the table under the key `shortlist`, unchanged.
         problems: one line each; they never contain a value of `env` or `headers`.
-        unusable_servers: names of servers that cannot be used because of a problem.
+        unusable_servers: server that cannot be used because of a problem in its entry, to that
+            problem.
     """
 
     path: Path
@@ -47,7 +48,7 @@ class ClientConfig:
     servers: tuple[ServerSpec, ...] = ()
     gateway_settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     problems: tuple[str, ...] = ()
-    unusable_servers: tuple[str, ...] = ()
+    unusable_servers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def other_servers(self) -> tuple[ServerSpec, ...]:
@@ -149,7 +150,7 @@ def client_config_of(
     )
     folder = file.path.absolute().parent
     servers: list[ServerSpec] = []
-    unusable_servers: list[str] = []
+    unusable_servers: dict[str, str] = {}
     for name, entry in entries.items():
         where = f"{'.'.join(keys)}.{printable_key(name)}"
         try:
@@ -163,7 +164,7 @@ def client_config_of(
             ]
             servers.append(spec if references is None else expanded_spec(spec, references))
         except EntryProblem as error:
-            unusable_servers.append(name)
+            unusable_servers[name] = str(error)
             problems.append(f"{where}{'.' if error.field else ': '}{error}")
     problems += _project_problems(file.values)
     return ClientConfig(
@@ -172,7 +173,7 @@ def client_config_of(
         servers=tuple(servers),
         gateway_settings=gateway_settings,
         problems=tuple(problems),
-        unusable_servers=tuple(unusable_servers),
+        unusable_servers=unusable_servers,
     )
 
 

@@ -31,11 +31,15 @@ from ..upstream.server_connection import ServerState, UpstreamError
 from .meta_tool_definitions import ToolEffect, effect_of
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t].*$", re.MULTILINE)
 
 
 def first_sentence(text: str, max_chars: int = 160) -> str:
-    """The first sentence of instructions, on one line; cut after a word if it is long."""
-    line = " ".join(_SENTENCE.split(text.strip(), maxsplit=1)[0].split())
+    """The first sentence of instructions, on one line; cut after a word if it is long.
+
+    Headings are no sentences.
+    """
+    line = " ".join(_SENTENCE.split(_HEADING.sub("", text).strip(), maxsplit=1)[0].split())
     return line if len(line) <= max_chars else f"{line[:max_chars].rpartition(' ')[0]}..."
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -21,7 +21,7 @@ from ...text import search_terms
 from ...view import View
 from ..observe.gateway_events import SearchOutcome
 from ..profiles.client_sessions import ClientSession
-from ..upstream.fleet import Fleet
+from ..upstream.fleet import Fleet, entry_problem
 from ..upstream.safe_texts import safe_instructions
 from ..upstream.server_connection import ServerState, Upstream
 from .client_search import first_sentence
@@ -32,9 +32,10 @@ from .meta_tool_definitions import (
     max_digest_tokens,
 )
 from .search_answer import (
+    RequestPart,
     find_parts,
     level_read,
-    queries_of,
+    matches_poorly,
     search_content,
     search_text,
     tool_fields,
@@ -65,7 +66,7 @@ def answer_search(
     """
     permitted = view = client.view()
     unready = unready_servers(fleet, client, permitted)
-    queries, server = queries_of(arguments), arguments.get("server")
+    server = arguments.get("server")
     if server in unready:
         note = unready_line({server: _state_and_reason(fleet, server, unready[server])})
         content: dict[str, Any] = {"tools": [], "notes": [note]}
@@ -77,26 +78,15 @@ def answer_search(
             names = sorted({*(tool.server or "" for tool in view.tools()), *unready})
             raise RequestError(f"server: no {server!r:.80}; use one of: {', '.join(names)}")
         view = view.limited_to(ids)
-    parts = find_parts(view, arguments, permitted_instructions(fleet, view))
-    content = search_content(view, parts, arguments.get("detail"))
+    down = _down_servers(fleet)
+    parts = find_parts(view, arguments, permitted_instructions(fleet, view), down)
+    content = search_content(view, parts, arguments.get("detail"), down)
     for row in content["tools"]:
-        tool = view.catalog.get(row["name"])
-        client.session.note_read([tool], level_read(tool, row))
-    hits = [hit for part in parts for hit in part.hits]
-    if server is None:
-        hit_servers = {hit.tool.server for hit in hits}
-        failed = {
-            name: problem for name, problem in _failed_servers(fleet).items() if name in hit_servers
-        }
-        ended = [name for name in failed if fleet.upstreams[name].starts_with_next_call]
-        if ended:
-            content["notes"].append(f"Ended, and a call starts it again: {', '.join(ended)}.")
-        unready |= {name: problem for name, problem in failed.items() if name not in ended}
-        if unready:
-            named = _names_in(unready, " ".join(queries))
-            reasons = {name: _state_and_reason(fleet, name, unready[name]) for name in named}
-            others = {name: state for name, state in unready.items() if name not in reasons}
-            content["notes"].append(unready_line(reasons | others))
+        if "shown_in_part" not in row:
+            tool = view.catalog.get(row["name"])
+            client.session.note_read([tool], level_read(tool, row))
+    hits = list({hit.id: hit for part in parts for hit in part.hits}.values())
+    content["notes"] += _server_notes(fleet, unready if server is None else {}, parts)
     quarantined = client.profile_views.quarantined_count(permitted)
     if quarantined:
         waiting = "1 tool waits" if quarantined == 1 else f"{quarantined} tools wait"
@@ -104,7 +94,7 @@ def answer_search(
     selection = parts[0].selection
     if arguments.get("explain"):
         content["tier"], content["tier_reason"] = selection.tier, selection.tier_reason
-        content["pending"] = selection.pending
+        content["pending"], content["fits"] = selection.pending, selection.fits
     outcome = SearchOutcome(
         tier=selection.tier,
         found=tuple((hit.id, round(hit.score, 4)) for hit in hits),
@@ -128,14 +118,22 @@ def unready_servers(fleet: Fleet, client: ClientSession, view: View) -> dict[str
         Server to its state, a fixed text.
     """
     known_servers = frozenset(view.catalog.servers)
-    failed = _failed_servers(fleet)
-    return {
-        name: failed.get(name, "starting")
-        for name in fleet.upstreams
-        if name not in known_servers
-        and (name in failed or name in fleet.unlisted_servers)
-        and client.profile_views.permits_server(name, view)
+    states = {
+        **dict.fromkeys(fleet.unlisted_servers, "starting"),
+        **_failed_servers(fleet),
+        **dict.fromkeys(fleet.unusable_servers, "not usable"),
     }
+    return {
+        name: state
+        for name, state in states.items()
+        if name not in known_servers and client.profile_views.permits_server(name, view)
+    }
+
+
+def unready_reasons(fleet: Fleet, client: ClientSession, view: View) -> dict[str, str]:
+    """Each server of `unready_servers` to its state with the reason, in texts for models."""
+    unready = unready_servers(fleet, client, view)
+    return {name: _state_and_reason(fleet, name, state) for name, state in unready.items()}
 
 
 def _failed_servers(fleet: Fleet) -> dict[str, str]:
@@ -146,6 +144,50 @@ def _failed_servers(fleet: Fleet) -> dict[str, str]:
             texts = dict.fromkeys((upstream.state.value, upstream.problem_code))
             failed[name] = ", ".join(text for text in texts if text)
     return failed
+
+
+def _down_servers(fleet: Fleet) -> dict[str, str]:
+    """Server whose tools are known and that does not answer now, to its state."""
+    down = {}
+    for name, upstream in fleet.upstreams.items():
+        has_failed = upstream.state in (ServerState.FAILED, ServerState.AWAITING_CONSENT)
+        if has_failed and not upstream.starts_with_next_call:
+            down[name] = upstream.state.value
+        elif upstream.hangs:
+            down[name] = "hangs"
+    return down
+
+
+def _server_notes(
+    fleet: Fleet, unready: Mapping[str, str], parts: Sequence[RequestPart]
+) -> Iterator[str]:
+    """Notes about servers that do not run and may concern a search.
+
+    These are the servers of its hits, those that a query names, and those that start. If the hits
+    lack most words of a query, any server may have them.
+
+    Args:
+        fleet: the servers.
+        unready: permitted server whose tools are not known, to its state.
+        parts: the parts of the request.
+    """
+    hit_servers = {hit.tool.server or "" for part in parts for hit in part.hits}
+    may_concern_all = any(matches_poorly(part) for part in parts)
+    failed = {name: text for name, text in _failed_servers(fleet).items() if name in hit_servers}
+    ended = [name for name in failed if fleet.upstreams[name].starts_with_next_call]
+    if ended:
+        yield f"Ended, and a call starts it again: {', '.join(ended)}."
+    with_reason = {name: text for name, text in failed.items() if name not in ended}
+    query = " ".join(part.query for part in parts)
+    with_reason |= {name: unready[name] for name in _names_in(unready, query)}
+    reasons = {name: _state_and_reason(fleet, name, text) for name, text in with_reason.items()}
+    others = {
+        name: state
+        for name, state in unready.items()
+        if name not in reasons and (state == "starting" or may_concern_all)
+    }
+    if reasons or others:
+        yield unready_line(reasons | others)
 
 
 def unready_line(unready: Mapping[str, str]) -> str:
@@ -161,6 +203,8 @@ def unready_line(unready: Mapping[str, str]) -> str:
 
 def _state_and_reason(fleet: Fleet, server: str, state: str) -> str:
     """The state of a server, and the sentence for models about its problem if it has one."""
+    if server in fleet.unusable_servers:
+        return f"{state}: {entry_problem(fleet.unusable_servers[server])}"
     upstream = fleet.upstreams.get(server)
     sentence = None if upstream is None else upstream.problem_sentence
     if upstream is None or sentence is None:
@@ -269,7 +313,8 @@ def named_unready_server(fleet: Fleet, client: ClientSession, name: str) -> str 
         name: the client's name of a tool.
     """
     prefixes = {name.partition(separator)[0] for separator in ("/", "__") if separator in name}
-    if (prefixes & fleet.upstreams.keys()) <= set(fleet.engine.catalog.servers):
+    configured = fleet.upstreams.keys() | fleet.unusable_servers.keys()
+    if (prefixes & configured) <= set(fleet.engine.catalog.servers):
         return None
     unready = unready_servers(fleet, client, client.view())
     return next((server for server in unready if server in prefixes), None)
@@ -315,27 +360,33 @@ def server_rows(fleet: Fleet, client: ClientSession, view: View) -> Iterable[dic
     by_server: dict[str, list[Tool]] = {name: [] for name in fleet.upstreams}
     for tool in view.tools():
         by_server.setdefault(tool.server or "", []).append(tool)
-    texts = permitted_instructions(fleet, view)
+    texts, unusable = permitted_instructions(fleet, view), fleet.unusable_servers
+    by_server |= {name: [] for name in unusable if name not in by_server}
     for name, tools in by_server.items():
         upstream = fleet.upstreams.get(name)
-        pending = upstream is not None and upstream.state in (
-            ServerState.CONFIGURED,
-            ServerState.FAILED,
-            ServerState.AWAITING_CONSENT,
+        pending = name in unusable or (
+            upstream is not None
+            and upstream.state
+            in (ServerState.CONFIGURED, ServerState.FAILED, ServerState.AWAITING_CONSENT)
         )
         if tools or (pending and client.profile_views.permits_server(name, view)):
+            problem = None if upstream is None else upstream.problem_sentence
+            if name in unusable:
+                problem = entry_problem(unusable[name])
             fields = {
-                "state": "known" if upstream is None else _shown_state(upstream),
+                "state": _shown_state(upstream, is_usable=name not in unusable),
                 "tools": len(tools),
                 "topics": _topics(tuple(tools)),
                 "instructions": texts.get(name, ""),
-                "problem": None if upstream is None else upstream.problem_sentence,
+                "problem": problem,
             }
             shown = {key: value for key, value in fields.items() if value not in (None, "")}
             yield {"name": name, **shown}
 
 
-def _shown_state(upstream: Upstream) -> str:
+def _shown_state(upstream: Upstream | None, *, is_usable: bool) -> str:
+    if upstream is None:
+        return "known" if is_usable else "not usable"
     return "starting" if upstream.state is ServerState.CONFIGURED else upstream.state.value
 
 
@@ -377,9 +428,9 @@ def servers_digest(fleet: Fleet, client: ClientSession, view: View) -> str:
         if count("\n".join(topic_lines)) + 1 <= remaining:
             break
     sentences = (
-        f"{row['name']} says: {first_sentence(row['instructions'])}"
+        f"{row['name']} says: {sentence}"
         for row in rows
-        if "instructions" in row
+        if (sentence := first_sentence(row.get("instructions", "")))
     )
     for line in (*topic_lines, *sentences):
         cost = count(line) + 1

@@ -136,6 +136,7 @@ def meta_tools(
                     "items": {"type": "integer", "minimum": 0},
                     "description": "First and last character; the next part when absent.",
                 },
+                "find": {"type": "string", "description": "Text to find in it."},
             },
             ["id"],
             reads,

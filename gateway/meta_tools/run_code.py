@@ -16,7 +16,7 @@ import mcp.types as types
 from ...catalog import Tool
 from ...catalog.text_cleaning import written_out
 from ...codemode import ApprovalRequest, CodeResult, CodeRunner
-from ...codemode.grants import is_destructive
+from ...codemode.grants import Grant, is_destructive
 from ...codemode.monty import MAX_RUNNING_SCRIPTS
 from ...errors import RequestError, ShortlistError, ToolCallError
 from ...gating.verdict import CallRefusedError, Verdict
@@ -31,6 +31,7 @@ from ..upstream.call import Caller, RequestContext
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import UpstreamError
 from ..upstream.shown_questions import MAX_QUESTION_CHARS
+from .meta_tool_answers import unready_reasons
 from .tool_calls import ToolCall
 
 #: Most characters of a call's arguments and the script in a question to the user. The question has
@@ -113,6 +114,7 @@ class CodeMode:
                 flows=profile.flows,
                 extract=profile.extract_command,
                 approve=calls.approve if can_ask else None,
+                missing_servers=unready_reasons(self._fleet, client, client.view()),
             )
         )
         try:
@@ -124,14 +126,15 @@ class CodeMode:
             raise
         return await anyio.to_thread.run_sync(_code_answer, client, result)
 
-    def stubs(self, view: View, tools: Iterable[Tool]) -> str:
+    def stubs(self, grants: Iterable[Grant], view: View, tools: Iterable[Tool]) -> str:
         """The stubs of permitted tools, for scripts.
 
         Args:
+            grants: what scripts of the client may call.
             view: the view that the tools come from.
             tools: permitted tools.
         """
-        return self._runner.stubs(view, tools)
+        return self._runner.stubs(view, tools, grants)
 
     async def aclose(self) -> None:
         """End the sandbox's processes."""

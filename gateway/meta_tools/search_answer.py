@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from ...catalog import Tool
 from ...errors import RequestError
 from ...loaders.levels import Level, compact_signature, definition_text, signature
-from ...loaders.summaries import Summaries, shared_summaries
+from ...loaders.summaries import Summaries, no_tool_text, shared_summaries
 from ...retrieval import Hit, Selection
 from ...session.conversation_search import search_intents
-from ...text import lower_words, search_terms
+from ...text import search_terms
 from ...view import View
 from .client_search import answer_search, text_terms
 from .meta_tool_definitions import MAX_TOOLS
@@ -28,12 +30,9 @@ _NEAR_SCORE_SHARE, _MAX_NEAR_HITS, _MAX_NEAR_HITS_OF_PART = 0.75, 4, 2
 _MAX_SIGNATURE_CHARS, _MAX_ARGUMENT_CHARS, _MAX_SHORT_SUMMARY_CHARS = 300, 80, 50
 #: Most tools in the note about other tools of a server.
 _MAX_OTHER_TOOLS = 6
-#: Most words in the note about words of a query that no hit has.
-_MAX_UNMATCHED_WORDS = 8
 #: Time limit of a search in milliseconds, a hundred times what it takes on an idle machine. Where
 #: the encoder takes longer, the tier `fast` answers.
 SEARCH_BUDGET_MS = 500.0
-_NO_TOOL_NOTE = "No tool fits: answer without a tool, or search again in other words."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +41,23 @@ class RequestPart:
 
     Args:
         query: its text.
-        hits: tools, best first. Those of earlier parts are not repeated.
+        hits: tools, best first.
         selection: the search for this part.
+        part_of: id of a hit that another part ranks better, to the number of that part. Only there
+            it is shown with its signature.
     """
 
     query: str
     hits: tuple[Hit, ...]
     selection: Selection
+    part_of: Mapping[str, int] = field(default_factory=dict)
 
 
 def find_parts(
-    view: View, arguments: Mapping[str, Any], instructions: Mapping[str, str]
+    view: View,
+    arguments: Mapping[str, Any],
+    instructions: Mapping[str, str],
+    down_servers: Collection[str] = (),
 ) -> list[RequestPart]:
     """The parts of a request with their tools; one part if it cannot be split.
 
@@ -60,6 +65,7 @@ def find_parts(
         view: the permitted tools.
         arguments: arguments of `search_tools`.
         instructions: permitted server to its instructions.
+        down_servers: servers whose hits come after equally good ones of other servers.
 
     Raises:
         RequestError: an argument is wrong.
@@ -79,6 +85,7 @@ def find_parts(
             selection = answer_search(
                 view, searches[0], instructions, k=depth, drop_far_hits=k is None
             )
+            selection = _down_servers_last(selection, down_servers)
             return [RequestPart(queries[0], selection.hits[:k], selection)]
     else:
         searches = view.search_many(queries, tier=tier, k=MAX_TOOLS, budget_ms=SEARCH_BUDGET_MS)
@@ -89,8 +96,11 @@ def find_parts(
     else:
         hits_per_part = max(1, min(k, MAX_TOOLS // len(queries)))
     depth = max(min(2 * hits_per_part, MAX_TOOLS), _TOOLS_OF_ONE_PART)
-    selections = [answer_search(view, search, instructions, k=depth) for search in searches]
-    return _without_repetitions(queries, selections, hits_per_part)
+    selections = [
+        _down_servers_last(answer_search(view, search, instructions, k=depth), down_servers)
+        for search in searches
+    ]
+    return _in_best_parts(queries, selections, hits_per_part)
 
 
 def queries_of(arguments: Mapping[str, Any]) -> list[str]:
@@ -108,20 +118,47 @@ def queries_of(arguments: Mapping[str, Any]) -> list[str]:
     return queries
 
 
-def _without_repetitions(
+def _down_servers_last(selection: Selection, down_servers: Collection[str]) -> Selection:
+    """The selection with each hit of a server that is down behind equally good ones of others.
+
+    A tool that the query names stays first.
+    """
+    hits = list(selection.hits)
+    for hit in selection.hits[::-1]:
+        if hit.tool.server not in down_servers or "exact" in hit.stages:
+            continue
+        place, limit = hits.index(hit), _NEAR_SCORE_SHARE * hit.score
+        while place + 1 < len(hits) and hits[place + 1].score >= limit:
+            if hits[place + 1].tool.server in down_servers:
+                break
+            hits[place], hits[place + 1] = hits[place + 1], hit
+            place += 1
+    return replace(selection, hits=tuple(hits))
+
+
+def _in_best_parts(
     queries: Sequence[str], selections: Sequence[Selection], hits_per_part: int
 ) -> list[RequestPart]:
-    """The parts with at most `hits_per_part` hits each. A tool is listed in one part only."""
-    listed: set[str] = set()
+    """The parts with at most `hits_per_part` hits each; a tool belongs to the part it fits best."""
+    best_places: dict[str, tuple[int, int]] = {}
+    for number, selection in enumerate(selections, 1):
+        for place, hit in enumerate(selection.hits[:hits_per_part]):
+            best_places[hit.id] = min((place, number), best_places.get(hit.id, (place, number)))
     parts = []
-    for query, selection in zip(queries, selections, strict=True):
-        hits = tuple(hit for hit in selection.hits if hit.id not in listed)[:hits_per_part]
-        listed.update(hit.id for hit in hits)
-        parts.append(RequestPart(query, hits, selection))
+    for number, (query, selection) in enumerate(zip(queries, selections, strict=True), 1):
+        hits = selection.hits[:hits_per_part]
+        best_parts = {hit.id: best_places[hit.id][1] for hit in hits}
+        part_of = {tool_id: part for tool_id, part in best_parts.items() if part != number}
+        parts.append(RequestPart(query, hits, selection, part_of))
     return parts
 
 
-def search_content(view: View, parts: Sequence[RequestPart], detail: str | None) -> dict[str, Any]:
+def search_content(
+    view: View,
+    parts: Sequence[RequestPart],
+    detail: str | None,
+    down_servers: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
     """The answer as an object: tools, best first in each part, and notes about them.
 
     It has no scores. They would also depend on tools that the client may not see.
@@ -131,6 +168,7 @@ def search_content(view: View, parts: Sequence[RequestPart], detail: str | None)
         parts: the parts of the request.
         detail: level of detail of every tool; None for a signature of each near hit, and a short
             line with the arguments for the others.
+        down_servers: server that is down, to its state, with which its tools are marked.
     """
     summaries = shared_summaries(view.admission.index.summaries)
     level_shown = None if detail is None else Level[detail.upper()]
@@ -138,17 +176,24 @@ def search_content(view: View, parts: Sequence[RequestPart], detail: str | None)
     notes: list[str] = []
     for number, part in enumerate(parts, 1):
         label = {"part": number} if len(parts) > 1 else {}
-        near_ids = _near_ids(
-            part.hits, _MAX_NEAR_HITS if len(parts) == 1 else _MAX_NEAR_HITS_OF_PART
-        )
+        near = near_ids(part.hits, _MAX_NEAR_HITS if len(parts) == 1 else _MAX_NEAR_HITS_OF_PART)
         for hit in part.hits:
-            level = level_shown or (Level.SIGNATURE if hit.id in near_ids else Level.ARGUMENTS)
+            if hit.id in part.part_of:
+                rows.append({"name": hit.id, **label, "shown_in_part": part.part_of[hit.id]})
+                continue
+            level = level_shown or (Level.SIGNATURE if hit.id in near else Level.ARGUMENTS)
             fields = tool_fields(hit.tool, level, summaries, is_short=detail is None)
+            if (state := down_servers.get(hit.tool.server or "")) is not None:
+                fields["server_state"] = state
             rows.append({"name": hit.id, **label, **fields})
         if not part.selection.hits:
-            notes.append(f"No tool fits: {part.query}" if len(parts) > 1 else _NO_TOOL_NOTE)
-        if part.hits and (unmatched := unmatched_words(part.query, part.hits)):
-            notes.append(f"No tool above has these words: {', '.join(unmatched)}.")
+            nearest = [hit.tool for hit in part.selection.nearest]
+            query = part.query if len(parts) > 1 else None
+            notes.append(no_tool_text(nearest, summaries, query))
+        notes += [
+            f"No tool above is of {server}: search with server={server}."
+            for server in _servers_named_in_vain(view, part)
+        ]
     notes += _other_tools(view, parts)
     labels = {"parts": [part.query for part in parts]} if len(parts) > 1 else {}
     return {**labels, "tools": rows, "notes": notes}
@@ -167,10 +212,13 @@ def search_text(content: Mapping[str, Any]) -> str:
 
 
 def _line(row: Mapping[str, Any]) -> str:
+    if "shown_in_part" in row:
+        return f"{row['name']} ({'above' if row['shown_in_part'] < row['part'] else 'below'})"
+    mark = f" [server: {row['server_state']}]" if "server_state" in row else ""
     if "definition" in row:
-        return str(row["definition"])
+        return f"{row['definition']}{mark}"
     description = f": {row['description']}" if "description" in row else ""
-    return f"{row['name']}{row.get('signature', '')}{description}"
+    return f"{row['name']}{row.get('signature', '')}{description}{mark}"
 
 
 def level_read(tool: Tool, fields: Mapping[str, Any]) -> Level:
@@ -227,24 +275,33 @@ def _short_arguments(tool: Tool) -> str:
     return text if len(text) <= _MAX_ARGUMENT_CHARS else ""
 
 
-def _near_ids(hits: Sequence[Hit], max_hits: int) -> frozenset[str]:
+def near_ids(hits: Sequence[Hit], max_hits: int) -> frozenset[str]:
     """Ids of those of the first `max_hits` hits whose scores are near the best one."""
     limit = _NEAR_SCORE_SHARE * max((hit.score for hit in hits), default=0.0)
     return frozenset(hit.id for hit in hits[:max_hits] if hit is hits[0] or hit.score >= limit)
 
 
-def unmatched_words(query: str, hits: Iterable[Hit]) -> list[str]:
-    """The words of a query that no hit has, if these are most of its words."""
-    hit_terms = frozenset[str]().union(*(_id_and_text_terms(hit.tool) for hit in hits))
-    terms_by_word = {
-        word: frozenset(search_terms(word)) for word in dict.fromkeys(lower_words(query))
-    }
-    # Stop words have no terms.
-    terms_by_word = {word: word_terms for word, word_terms in terms_by_word.items() if word_terms}
-    unmatched = [
-        word for word, word_terms in terms_by_word.items() if word_terms.isdisjoint(hit_terms)
+def matches_poorly(part: RequestPart) -> bool:
+    """Whether the hits of a part lack most words of its query: another server may have them."""
+    hit_terms = frozenset[str]().union(*(_id_and_text_terms(hit.tool) for hit in part.hits))
+    query_terms = frozenset(search_terms(part.query))
+    return 2 * len(query_terms - hit_terms) > len(query_terms) or not part.hits
+
+
+def _servers_named_in_vain(view: View, part: RequestPart) -> list[str]:
+    """Servers that the query names though no hit is of them, or has all words of the name."""
+    query_terms = frozenset(search_terms(part.query))
+    hit_servers = {hit.tool.server for hit in part.hits}
+    hit_terms = frozenset[str]().union(*(_id_and_text_terms(hit.tool) for hit in part.hits))
+    servers = dict.fromkeys(tool.server for tool in view.tools() if tool.server)
+    return [
+        server
+        for server in servers
+        if server not in hit_servers
+        and (name_terms := frozenset(search_terms(server)))
+        and name_terms <= query_terms
+        and not name_terms <= hit_terms
     ]
-    return unmatched[:_MAX_UNMATCHED_WORDS] if 2 * len(unmatched) > len(terms_by_word) else []
 
 
 @lru_cache(4_096)
@@ -253,19 +310,29 @@ def _id_and_text_terms(tool: Tool) -> frozenset[str]:
 
 
 def _other_tools(view: View, parts: Sequence[RequestPart]) -> list[str]:
-    """A line for each server that clearly fits a part: its other tools, with their arguments."""
+    """A line for each server that clearly fits a part: its other tools that the request concerns.
+
+    They have a word of the request that fewer than half of the server's tools have.
+    """
     listed = {hit.id for part in parts for hit in part.hits}
-    selections: dict[str, list[Selection]] = {}
+    searched: dict[str, list[RequestPart]] = {}
     for part in parts:
         if server := _fitting_server(part.hits):
-            selections.setdefault(server, []).append(part.selection)
+            searched.setdefault(server, []).append(part)
     lines = []
-    for server, server_selections in selections.items():
-        tools = {tool.id: tool for tool in view.tools(server) if tool.id not in listed}
-        tool_ids = list(tools)
-        if len(tools) > _MAX_OTHER_TOOLS:
-            tool_ids = _best_ids(view, tool_ids, server_selections)
-        shown = [tools[tool_id] for tool_id in tool_ids[:_MAX_OTHER_TOOLS]]
+    for server, server_parts in searched.items():
+        terms_by_id = {tool.id: _id_and_text_terms(tool) for tool in view.tools(server)}
+        query_terms = {term for part in server_parts for term in search_terms(part.query)}
+        counts = Counter(term for terms in terms_by_id.values() for term in terms & query_terms)
+        rare_terms = {term for term, count in counts.items() if 2 * count < len(terms_by_id)}
+        tool_ids = [
+            tool_id
+            for tool_id, terms in terms_by_id.items()
+            if tool_id not in listed and not rare_terms.isdisjoint(terms)
+        ]
+        if len(tool_ids) > _MAX_OTHER_TOOLS:
+            tool_ids = _best_ids(view, tool_ids, [part.selection for part in server_parts])
+        shown = [view.catalog.get(tool_id) for tool_id in tool_ids[:_MAX_OTHER_TOOLS]]
         if shown:
             texts = (f"{tool.name}{_short_arguments(tool)}" for tool in shown)
             lines.append(f"Other tools of {server}: {', '.join(texts)}")
@@ -277,8 +344,8 @@ def _fitting_server(hits: Sequence[Hit]) -> str:
     if not hits:
         return ""
     server = hits[0].tool.server
-    near_ids = _near_ids(hits, _MAX_NEAR_HITS)
-    near_servers = {hit.tool.server for hit in hits if hit.id in near_ids}
+    near = near_ids(hits, _MAX_NEAR_HITS)
+    near_servers = {hit.tool.server for hit in hits if hit.id in near}
     hit_count = sum(hit.tool.server == server for hit in hits)
     return (server or "") if len(near_servers) == 1 or 2 * hit_count > len(hits) else ""
 

@@ -12,6 +12,7 @@ import mcp.types as types
 from pydantic import TypeAdapter
 
 from ...catalog import Tool
+from ...catalog.text_cleaning import written_out
 from ...errors import CatalogError, RequestError
 from ...gating.verdict import CallRefusedError, Verdict
 from ..observe.gateway_events import CallRecorder
@@ -22,9 +23,13 @@ from ..relay.resources import public_result
 from ..upstream.call import Call, Caller, forwarded_meta
 from ..upstream.fleet import Fleet
 from ..upstream.listed_tools import max_result_chars
+from ..upstream.shown_questions import MAX_QUESTION_CHARS
 from .meta_tool_answers import named_unready_server
 from .meta_tool_definitions import CALL_TOOL_BY_EFFECT, effect_of
 from .shown_tools import covers_annotations_of
+
+#: Room for the words of a question to the user beside the arguments.
+_QUESTION_TEXT_CHARS = 1_000
 
 
 class ToolCall(Call[types.CallToolResult]):
@@ -67,13 +72,16 @@ class ToolCall(Call[types.CallToolResult]):
         self._via_meta_tool = via_meta_tool
         self._is_by_interface = False
 
-    def decide(self) -> Verdict:
+    def decide(self, *, approved: bool = False) -> Verdict:
         """Resolve the name, and decide whether the tool may be called with the arguments.
+
+        Args:
+            approved: whether the client's user has approved the call.
 
         Raises:
             RequestError: this meta-tool may not call the tool.
         """
-        self.use_verdict(self._app_tool_verdict() or self._model_verdict())
+        self.use_verdict(self._app_tool_verdict() or self._model_verdict(approved))
         assert self.verdict is not None
         return self.verdict
 
@@ -131,9 +139,30 @@ class ToolCall(Call[types.CallToolResult]):
         if self.verdict is not None and self.verdict.tool is not None and not self._is_by_interface:
             self._client.record_call(self.verdict.tool.id, ok=ok)
 
-    def _model_verdict(self) -> Verdict:
+    async def ask_user(self) -> bool:
+        """Whether the client's user approves the call. False if the client cannot be asked."""
+        capabilities = self.caller.context.session.client_capabilities
+        verdict = self.verdict
+        if verdict is None or verdict.tool is None or self._is_by_interface:
+            return False
+        # A newer client gets questions in answers only, and this call has none yet.
+        if self.caller.is_modern or capabilities is None or capabilities.elicitation is None:
+            return False
+        arguments = written_out(json.dumps(verdict.arguments, ensure_ascii=False))
+        if len(arguments) > MAX_QUESTION_CHARS - _QUESTION_TEXT_CHARS:
+            return False
+        message = f"The agent wants to call {verdict.tool.id} with {arguments}. Accept to allow it."
+        params = types.ElicitRequestFormParams(
+            message=message, requested_schema={"type": "object", "properties": {}}
+        )
+        answer = await self.caller.ask(types.ElicitRequest(params=params))
+        return isinstance(answer, types.ElicitResult) and answer.action == "accept"
+
+    def _model_verdict(self, approved: bool) -> Verdict:
         """The verdict on a call of a tool that the model may see. The session waits for its end."""
-        return self._client.check(self.name, self._arguments, require=self._require_meta_tool)
+        return self._client.check(
+            self.name, self._arguments, approved=approved, require=self._require_meta_tool
+        )
 
     def _app_tool_verdict(self) -> Verdict | None:
         """The verdict on a call of a tool for user interfaces alone; None for any other call."""
@@ -186,8 +215,15 @@ async def answer_call(
     """
     if (server := named_unready_server(fleet, client, call.name)) is not None:
         # Waits for a start. If it fails, the error says so.
-        await fleet.upstreams[server].connect()
+        await fleet.upstream(server).connect()
     verdict = await client.run_step(call.decide)
+    if verdict.status == "unapproved" and await call.ask_user():
+        # The same call that the user saw: its definition may have changed meanwhile.
+        asked_about = verdict.tool
+        verdict = await client.run_step(partial(call.decide, approved=True))
+        if verdict.passed and verdict.tool != asked_about:
+            await client.run_step(partial(call.record, ok=False))
+            return error_result(f"{call.name}: its definition changed, so it was not called.")
     call_recorder.record_check(verdict)
     if verdict.tool is None or not verdict.passed:
         return error_result(refusal_text(verdict, call.name))

@@ -345,6 +345,10 @@ class ClientSessions:
                     hidden_ids=lambda: self._fleet.hidden_ids,
                 )
 
+    def views(self, profile: str | None) -> ProfileViews:
+        """The views of a profile; None for that of a request without a token."""
+        return self._views[profile]
+
     def session_of(self, request: Any) -> ClientSession:
         """The session of a request.
 

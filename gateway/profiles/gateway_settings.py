@@ -250,7 +250,9 @@ class GatewaySettings(Section):
         if not self.profiles and name == DEFAULT_PROFILE:
             return ProfileSettings()
         listed = ", ".join(self.profiles) or DEFAULT_PROFILE
-        raise ConfigError(f"profiles: no profile {name!r:.80}; use one of: {listed}")
+        is_default = name == DEFAULT_PROFILE
+        advice = '; for clients that name no profile, add "default": {}' if is_default else ""
+        raise ConfigError(f"profiles: no profile {name!r:.80}; use one of: {listed}{advice}")
 
     @classmethod
     def make(cls, values: Mapping[str, Any]) -> Self:

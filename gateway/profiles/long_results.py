@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
 STORED_SECONDS = 3_600.0
 #: Most characters of all results in memory together, and of one stored result.
 _MAX_STORED_CHARS, _MAX_RESULT_CHARS = 100_000_000, 50_000_000
-#: Most characters of one answer of `read_result`, and of the beginning of a result in its answer.
-_MAX_PART_CHARS, _MAX_BEGINNING_CHARS = 20_000, 4_000
+#: Characters of a part of a long result, for each token of its limit. A part is what is shown of it
+#: at once: its beginning in the answer to a call, or one answer of `read_result`.
+_PART_CHARS_PER_TOKEN = 2
+#: Most places that a search in a result shows, and the lines and characters around each.
+_MAX_PLACES, _LINES_AROUND, _CHARS_AROUND = 20, 2, 300
 #: A text with more characters for each token of its limit is not counted: it is too long.
 _MAX_CHARS_PER_TOKEN = 16
 #: Most images and sounds of one result, and most characters of the name of their type.
@@ -228,6 +232,12 @@ class ResultLimits:
     media_bytes: int
     chars: int | None = None
 
+    @property
+    def part_chars(self) -> int:
+        """Most characters of a long result that are shown at once."""
+        part_chars = self.tokens * _PART_CHARS_PER_TOKEN
+        return part_chars if self.chars is None else min(part_chars, self.chars)
+
     def fits(self, text: str) -> bool:
         """Whether a text is within the limit."""
         if self.chars is not None:
@@ -279,7 +289,7 @@ class SessionResults:
         # Most servers give the same content twice. Then the text is used.
         if not text or len(structured) > 2 * len(text) + 1_000 or limits.fits(text):
             text = f"{text}\n{structured}".strip()
-        beginning, note = self._store_rest(text, source)
+        beginning, note = self._store_rest(text, source, limits)
         return types.CallToolResult(
             content=[
                 types.TextContent(type="text", text=beginning),
@@ -329,20 +339,23 @@ class SessionResults:
             text = "\n".join(f"{part.uri}\n{part.text}" for part in texts)
         if limits.fits(text + "".join(part.mime_type or "" for part in texts)):
             return result.model_copy(update={"contents": [*texts, *blobs]})
-        beginning, note = self._store_rest(text, source)
+        beginning, note = self._store_rest(text, source, limits)
         shown = types.TextResourceContents(uri=texts[0].uri, text=f"{beginning}\n{note.format('')}")
         return result.model_copy(update={"contents": [shown, *blobs]})
 
-    def _store_rest(self, text: str, source: ResultSource) -> tuple[str, str]:
+    def _store_rest(self, text: str, source: ResultSource, limits: ResultLimits) -> tuple[str, str]:
         """Store a text. Returns its beginning, and a format of the note on how to read on."""
         # Never the whole text, which may be short if the limit is low.
-        shown_chars = min(_MAX_BEGINNING_CHARS, len(text) // 2)
+        shown_chars = min(limits.part_chars, len(text) // 2)
         result_id = self._store.add(
             self._owner, StoredResult(text=text, source=source, read_chars=shown_chars)
         )
+        request_count = -(-(len(text) - shown_chars) // limits.part_chars)
+        requests = "one request" if request_count == 1 else f"{request_count:,} requests"
         return text[:shown_chars], (
             f"[{len(text):,} characters, of which the first {shown_chars:,} are above. "
-            f'Read on with read_result {{{{"id": "{result_id}"}}}}.{{}}]'
+            f'Read on with read_result {{{{"id": "{result_id}"}}}}: the rest takes {requests}. '
+            "Better call the tool with a filter, or give read_result a text to find.{}]"
         )
 
     def store(self, text: str, source: ResultSource) -> str:
@@ -355,14 +368,19 @@ class SessionResults:
         first: int | None = None,
         last: int | None = None,
         *,
+        text_to_find: str | None = None,
+        max_chars: int,
         may_read: Callable[[ResultSource], bool],
     ) -> str:
-        """A part of a stored result.
+        """A part of a stored result, or the places of a text in it.
 
         Args:
             result_id: id of the result.
             first: index of the first character; by default, the end of the last part.
             last: index after the last character.
+            text_to_find: a text whose places are shown with the lines around each. Letter case does
+                not count.
+            max_chars: most characters of the part.
             may_read: whether a result from this source may still be read.
 
         Raises:
@@ -374,20 +392,59 @@ class SessionResults:
                 f"read_result: no result {result_id!r:.40}; results are deleted after an hour: "
                 "call the tool again"
             )
+        if text_to_find:
+            return _places_of(text_to_find, stored.text, max_chars)
         start = stored.read_chars if first is None else min(first, len(stored.text))
-        end = min(
-            start + _MAX_PART_CHARS if last is None else max(last, start), start + _MAX_PART_CHARS
-        )
+        end = min(start + max_chars if last is None else max(last, start), start + max_chars)
         part = stored.text[start:end]
         self._store.set_read_chars(self._owner, result_id, start + len(part))
         remaining = len(stored.text) - start - len(part)
-        return part + (
-            f"\n[{remaining:,} characters left]" if remaining else "\n[end of the result]"
-        )
+        note = f"{remaining:,} characters left" if remaining else "end of the result"
+        if last is not None and last > end:
+            note = f"characters {start:,} to {end:,}; an answer has at most {max_chars:,}; {note}"
+        return f"{part}\n[{note}]"
 
     def clear(self) -> None:
         """Delete all results."""
         self._store.delete_all(self._owner)
+
+
+def _places_of(wanted: str, text: str, max_chars: int) -> str:
+    """The places of a text in another one, each with the lines around it.
+
+    Args:
+        wanted: text to find; letter case does not count.
+        text: where it is searched.
+        max_chars: most characters of all places.
+    """
+    matches = list(re.finditer(re.escape(wanted), text, re.IGNORECASE))
+    places: list[str] = []
+    shown_until, shown_count, left_chars = 0, 0, max_chars
+    for match in matches:
+        if match.start() >= shown_until:
+            start, end = _lines_around(text, match.start(), match.end())
+            start = max(start, shown_until)
+            if len(places) == _MAX_PLACES or end - start > left_chars:
+                break
+            places.append(f"[at character {match.start():,}]\n{text[start:end]}")
+            shown_until, left_chars = end, left_chars - (end - start)
+        shown_count += 1
+    if not matches:
+        return f"[{wanted!r:.80} is not in the {len(text):,} characters of the result]"
+    more = "" if shown_count == len(matches) else f", of which the first {shown_count:,} are above"
+    count = "1 place" if len(matches) == 1 else f"{len(matches):,} places"
+    return "\n\n".join([*places, f"[{count}{more}]"])
+
+
+def _lines_around(text: str, start: int, end: int) -> tuple[int, int]:
+    """The part of a text with some lines before and after a place, and not too many characters."""
+    first, last = max(0, start - _CHARS_AROUND), min(len(text), end + _CHARS_AROUND)
+    before, after = text[first:start].split("\n"), text[end:last].split("\n")
+    if len(before) > _LINES_AROUND + 1:
+        first = start - len("\n".join(before[-_LINES_AROUND - 1 :]))
+    if len(after) > _LINES_AROUND + 1:
+        last = end + len("\n".join(after[: _LINES_AROUND + 1]))
+    return first, last
 
 
 def _without_long_meta(result: types.CallToolResult, limits: ResultLimits) -> types.CallToolResult:

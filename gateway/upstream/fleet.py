@@ -58,6 +58,11 @@ def started_result(server: str) -> types.CallToolResult:
     )
 
 
+def entry_problem(problem: str) -> str:
+    """What models are told of a problem in a server's entry; it never holds a value."""
+    return f"the operator must correct its entry in the configuration: {problem}"
+
+
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds between a change of the tools and the saving of their index.
 _SAVE_DELAY_S = 2.0
@@ -79,6 +84,7 @@ class Fleet:
             match replaces the server's limit.
         processes: file of the running processes. The next gateway ends them if this one was killed.
         pins: folder where new definitions are pinned; None to accept every change.
+        unusable_servers: configured server whose entry cannot be used, to the problem.
         starts_unlisted: whether `run` starts the servers whose tools are not known yet. Otherwise
             a server starts when it is asked to.
 
@@ -106,8 +112,10 @@ class Fleet:
         timeouts: Mapping[str, float] | None = None,
         processes: RunningProcesses | None = None,
         pins: FirstUsePins | None = None,
+        unusable_servers: Mapping[str, str] | None = None,
         starts_unlisted: bool = True,
     ) -> None:
+        self._problems_of_entries = dict(unusable_servers or {})
         self._pins = pins
         self._starts_unlisted = starts_unlisted
         self._listing_cache = listing_cache or ListingCache.default()
@@ -166,14 +174,18 @@ class Fleet:
                 await anyio.to_thread.run_sync(self.engine.close)
             self.stopped.set()
 
-    async def reload(self, specs: Iterable[ServerSpec]) -> None:
+    async def reload(
+        self, specs: Iterable[ServerSpec], unusable_servers: Mapping[str, str] | None = None
+    ) -> None:
         """Apply a changed configuration. Unchanged servers keep running.
 
         A removed or changed server stops after its running calls.
 
         Args:
             specs: all servers of the present configuration.
+            unusable_servers: configured server whose entry cannot be used, to the problem.
         """
+        self._problems_of_entries = dict(unusable_servers or {})
         new_specs = {spec.name: spec for spec in specs if not spec.disabled}
         for name in [*self.upstreams, *(name for name in new_specs if name not in self.upstreams)]:
             old_upstream, spec = self.upstreams.get(name), new_specs.get(name)
@@ -208,6 +220,27 @@ class Fleet:
             for name, upstream in self.upstreams.items()
             if upstream.state is ServerState.CONFIGURED and name not in self._descriptions
         )
+
+    @property
+    def unusable_servers(self) -> dict[str, str]:
+        """Configured server that is not here because of its entry, to the problem."""
+        return {
+            name: problem
+            for name, problem in self._problems_of_entries.items()
+            if name not in self.upstreams
+        }
+
+    def upstream(self, server: str) -> Upstream:
+        """A server by its name.
+
+        Raises:
+            CatalogError: there is none, or its entry in the configuration cannot be used.
+        """
+        if server in self.upstreams:
+            return self.upstreams[server]
+        if (problem := self.unusable_servers.get(server)) is not None:
+            raise CatalogError(f"server {server!r} is not available: {entry_problem(problem)}")
+        raise CatalogError(f"no server {server!r} is configured")
 
     def saved_listing(self, server: str) -> Listing | None:
         """The last lists of a server as it sent them; None if none are saved."""
@@ -277,10 +310,7 @@ class Fleet:
         Raises:
             CatalogError: the server is no longer in the configuration.
         """
-        upstream = self.upstreams.get(call.server)
-        if upstream is None:
-            raise CatalogError(f"no server {call.server!r} is configured")
-        return await upstream.send(call, answers, state)
+        return await self.upstream(call.server).send(call, answers, state)
 
     async def start_by_call(self, tool: Tool) -> types.CallToolResult | None:
         """Start the server whose placeholder is called; None for any other tool.

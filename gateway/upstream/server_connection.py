@@ -485,6 +485,11 @@ class Upstream:
         return self.state is ServerState.FAILED and was_started and not self._is_paused
 
     @property
+    def hangs(self) -> bool:
+        """Whether the last call timed out, and the server has not answered since."""
+        return self._timeouts > 0
+
+    @property
     def _is_connected(self) -> bool:
         return self._client is not None and not self._is_lost
 

@@ -28,6 +28,7 @@ PROGRAMS = {
     "learning-gain": ("enrichment.learning_gain", "Measure example queries from usage."),
     "bench-instant": ("bench.instant", "Measure answers before tools are encoded."),
     "fit-decision": ("deciding.fit_decision", "Fit the bundled decision."),
+    "query-sets": ("query_sets", "Measure the committed queries."),
 }
 """Name of a command -> module of the laboratory, and what it does."""
 

@@ -1,22 +1,24 @@
 """`shortlist lab library`: writes the package's example queries for known servers.
 
-Rows come from two places: authors who read definitions only, and the queries of training sets. A
-tool of an evaluation set gets no row, so that these sets measure unknown tools. The same input
-files give the same rows, byte for byte.
+Rows come from two places: authors who read definitions only, and the queries of training sets. All
+rows are in one file of text; the package has them compressed, with the vectors of their queries.
+The same files give the same rows, byte for byte.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...catalog import Tool, read_tools
 from ...enrichment import ExampleQueryRow, read_example_queries
@@ -24,18 +26,21 @@ from ...enrichment.example_file import is_hostile
 from ...enrichment.library import (
     LIBRARY_FOLDER,
     MAX_WORDS,
-    MIN_COMMON,
+    MIN_COMMON_SERVER_NAMED,
     NUMBERS_FILE,
+    ROWS_A_BLOCK,
     ROWS_FILE,
     Library,
     first_words,
+    name_hash,
     parameter_names,
     similarity,
 )
 from ...evals.dataset import read_queries, read_tool_files
-from ...evals.xlam_rows import XlamRow, stream_rows
 from ...models import Encoder, load_encoder
 
+#: All rows as text, each with the words of its definition.
+ALL_ROWS = Path(__file__).parent / "library_rows.jsonl"
 #: File with a product and its servers in each line, for the training sets.
 SERVERS = Path(__file__).parent / "library_servers.txt"
 #: Least and most queries of a training tool.
@@ -43,21 +48,65 @@ LEAST_QUERIES, MAX_QUERIES = 2, 4
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """One row with the definition it was written for.
+class LibraryRow:
+    """One row, and the words of the definition it was written for.
 
     Args:
-        row: the row, with the tool's id in the package.
-        tool: its definition.
-        parameters: names of its parameters; None where they are not known.
+        row: the row, with the tool's id in the package. Its parameters are None where the
+            definition has none that are known.
+        words: see `first_words`.
     """
 
     row: ExampleQueryRow
-    tool: Tool
-    parameters: frozenset[str] | None
+    words: frozenset[int]
+
+    @classmethod
+    def of(cls, row: ExampleQueryRow, tool: Tool, parameters: frozenset[str] | None) -> LibraryRow:
+        """A row for a definition.
+
+        Args:
+            row: with the tool's id in the package.
+            tool: the definition.
+            parameters: names of its parameters; None where they are not known.
+        """
+        names = None if parameters is None else tuple(sorted(parameters))
+        changes = {"fingerprint": None, "parameters": names, "source": "library"}
+        return cls(row.model_copy(update=changes), first_words(tool.description))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> LibraryRow:
+        """A row of `ALL_ROWS`, whose key `words` has the words."""
+        row = {name: value for name, value in values.items() if name != "words"}
+        return cls(ExampleQueryRow.model_validate(row), frozenset(values["words"]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {**self.row.to_dict(), "words": sorted(self.words)}
+
+    @property
+    def tool_name(self) -> str:
+        """Name of the tool."""
+        return self.row.tool.rpartition("/")[2]
+
+    @property
+    def parameters(self) -> frozenset[str] | None:
+        """Names of the parameters; None where they are not known."""
+        return None if self.row.parameters is None else frozenset(self.row.parameters)
 
 
-def authored(rows: Iterable[Path], definitions: Iterable[Path]) -> Iterator[Written]:
+def read_rows(path: Path) -> list[LibraryRow]:
+    """The rows of a file that `write_rows` wrote."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [LibraryRow.from_dict(json.loads(line)) for line in lines]
+
+
+def write_rows(rows: Iterable[LibraryRow], path: Path) -> None:
+    """Write rows as text, one a line."""
+    lines = [json.dumps(row.to_dict(), ensure_ascii=False) + "\n" for row in rows]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def authored(rows: Iterable[Path], definitions: Iterable[Path]) -> Iterator[LibraryRow]:
     """Rows of authors.
 
     Args:
@@ -72,10 +121,10 @@ def authored(rows: Iterable[Path], definitions: Iterable[Path]) -> Iterator[Writ
     }
     for row in read_example_queries(rows):
         if tool := tools.get(row.tool):
-            yield Written(row, tool, parameter_names(tool))
+            yield LibraryRow.of(row, tool, parameter_names(tool))
 
 
-def trained(folder: Path, products: Mapping[str, str]) -> Iterator[Written]:
+def trained(folder: Path, products: Mapping[str, str]) -> Iterator[LibraryRow]:
     """Rows of a training set: tools with at least two queries that name no other tool.
 
     Args:
@@ -86,10 +135,8 @@ def trained(folder: Path, products: Mapping[str, str]) -> Iterator[Written]:
     for tool in read_tool_files([folder / "tools.jsonl"])[0]:
         product, examples = products.get(tool.server or ""), queries.get(tool.id, ())
         if product is not None and len(examples) >= LEAST_QUERIES:
-            row = ExampleQueryRow(
-                tool=f"{product}/{tool.name}", queries=tuple(examples), source="library"
-            )
-            yield Written(row, tool, parameter_names(tool) or None)
+            row = ExampleQueryRow(tool=f"{product}/{tool.name}", queries=tuple(examples))
+            yield LibraryRow.of(row, tool, parameter_names(tool) or None)
 
 
 def single_tool_queries(folder: Path) -> dict[str, list[str]]:
@@ -117,151 +164,85 @@ def read_products(path: Path = SERVERS) -> dict[str, str]:
     return products
 
 
-class HeldOut:
-    """The tools of evaluation sets, which get no row.
-
-    Args:
-        tools: those that are known with their definitions.
-        names: names of further tools, of which only the name is compared.
-    """
-
-    def __init__(self, tools: Iterable[Tool], names: Iterable[str]) -> None:
-        self._names = frozenset(names)
-        self._tools: dict[str, list[Tool]] = defaultdict(list)
-        for tool in tools:
-            self._tools[tool.name].append(tool)
-
-    @classmethod
-    def read(cls, data: Path) -> HeldOut:
-        """Those of mcp_dev's judged tools, livemcpbench and xlam."""
-        files = (data / "mcp_dev" / "judged_tools.jsonl", data / "livemcpbench" / "tools.jsonl")
-        tools = [
-            tool for path in files for tool in read_tools(path, strict=False, keep_ids=True).tools
-        ]
-        rows = stream_rows(data / "xlam" / "xlam_first_1000.jsonl")
-        names = (
-            str(function["name"])
-            for row in rows
-            if isinstance(row, XlamRow)
-            for function in row.functions
-        )
-        return cls(tools, names)
-
-    def holds(self, written: Written) -> bool:
-        """Whether a tool is one of them: by name and parameters, or by name and description."""
-        tool = written.tool
-        return tool.name in self._names or any(
-            parameter_names(other) == parameter_names(tool) or _alike(written, other) > 0
-            for other in self._tools.get(tool.name, ())
-        )
-
-
-def chosen(written: Iterable[Written], held_out: HeldOut) -> list[Written]:
+def chosen(rows: Iterable[LibraryRow]) -> list[LibraryRow]:
     """The rows that go into the library, in order of id.
 
-    Left out are rows of evaluation tools, those of definitions too short to be recognised, those
-    that the scan would quarantine, and those of a definition that an earlier row is already for.
+    Left out are those of definitions too short to be recognised, those that the scan would
+    quarantine, and those of a definition that an earlier row is already for.
     """
-    kept: dict[str, Written] = {}
-    by_name: dict[str, list[Written]] = defaultdict(list)
-    for one in written:
-        size = len(first_words(one.tool.description)) + len(one.parameters or ())
-        earlier = by_name[one.tool.name]
-        if size < MIN_COMMON or one.row.tool in kept or is_hostile(one.row.text):
+    kept: dict[str, LibraryRow] = {}
+    by_name: dict[str, list[LibraryRow]] = defaultdict(list)
+    for one in rows:
+        size = len(one.words) + len(one.parameters or ())
+        earlier = by_name[one.tool_name]
+        if size < MIN_COMMON_SERVER_NAMED or one.row.tool in kept or is_hostile(one.row.text):
             continue
-        if held_out.holds(one) or any(_alike(other, one.tool) > 0 for other in earlier):
+        if any(_is_alike(other, one) for other in earlier):
             continue
         earlier.append(one)
         kept[one.row.tool] = one
     return [kept[tool_id] for tool_id in sorted(kept)]
 
 
-def build(rows: Sequence[Written], encoder: Encoder, out: Path) -> Library:
-    """Write the folder of rows.
+def _is_alike(one: LibraryRow, other: LibraryRow) -> bool:
+    names = other.parameters or frozenset()
+    return similarity(one.words, one.parameters, other.words, names, named=True) > 0
+
+
+def build(rows: Sequence[LibraryRow], encoder: Encoder, out: Path) -> Library:
+    """Write the folder of the library.
 
     Args:
         rows: see `chosen`.
         encoder: encoder of the queries.
         out: folder of the library.
     """
-    full = [
-        one.row.model_copy(
-            update={
-                "fingerprint": None,
-                "parameters": None if one.parameters is None else tuple(sorted(one.parameters)),
-                "source": "library",
-            }
-        )
-        for one in rows
+    texts = [one.row.queries or (one.row.when,) for one in rows]
+    made = encoder.encode([text for part in texts for text in part], query=True)
+    ends = np.cumsum([len(part) for part in texts])
+    means = np.array([part.mean(axis=0) for part in np.split(made, ends[:-1])], np.float32)
+    scales = np.abs(means).max(axis=1, initial=1e-9) / 127
+    lines = [json.dumps(one.row.to_dict(), ensure_ascii=False) for one in rows]
+    blocks = [
+        zlib.compress("\n".join(lines[start : start + ROWS_A_BLOCK]).encode(), 9)
+        for start in range(0, len(lines), ROWS_A_BLOCK)
     ]
-    made = encoder.encode([text for row in full for text in row.queries or (row.when,)], query=True)
-    ends = np.cumsum([len(row.queries or (row.when,)) for row in full])
-    means = [part.mean(axis=0) for part in np.split(made, ends[:-1])]
-    _write(
-        out,
-        full,
-        [first_words(one.tool.description) for one in rows],
-        np.array(means, np.float32),
-        encoder.fingerprint,
-    )
+    words = [sorted(one.words) + [0] * (MAX_WORDS - len(one.words)) for one in rows]
+    numbers = {
+        "names": np.array([name_hash(one.tool_name) for one in rows], np.uint32),
+        "words": np.array(words, np.uint16),
+        "vectors": np.round(means / scales[:, None]).astype(np.int8),
+        "scales": scales.astype(np.float32),
+        "starts": np.cumsum([0, *map(len, blocks)], dtype=np.uint32),
+        "model": np.array(encoder.fingerprint),
+    }
+    content_hash = hashlib.sha256(b"".join(blocks))
+    for values in numbers.values():
+        content_hash.update(values.tobytes())
+    out.mkdir(parents=True, exist_ok=True)
+    (out / ROWS_FILE).write_bytes(b"".join(blocks))
+    np.savez(out / NUMBERS_FILE, **numbers, fingerprint=np.array(content_hash.hexdigest()))
     return Library(out)
-
-
-def _write(
-    folder: Path,
-    rows: Iterable[ExampleQueryRow],
-    words: Iterable[frozenset[int]],
-    vectors: NDArray[np.float32],
-    model: str,
-) -> None:
-    """Write a library.
-
-    Args:
-        folder: folder of the library.
-        rows: in the order of the file.
-        words: words of the description of each, see `first_words`.
-        vectors: mean of the vectors of the queries of each, shape (n, dim).
-        model: fingerprint of the encoder.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps(row.to_dict(), ensure_ascii=False) + "\n" for row in rows]
-    (folder / ROWS_FILE).write_text("".join(lines), encoding="utf-8")
-    scales = np.abs(vectors).max(axis=1, initial=1e-9) / 127
-    np.savez(
-        folder / NUMBERS_FILE,
-        words=np.array([sorted(one) + [0] * (MAX_WORDS - len(one)) for one in words], np.uint16),
-        vectors=np.round(vectors / scales[:, None]).astype(np.int8),
-        scales=scales.astype(np.float32),
-        model=np.array(model),
-    )
-
-
-def _alike(written: Written, tool: Tool) -> float:
-    return similarity(
-        first_words(written.tool.description),
-        written.parameters,
-        first_words(tool.description),
-        parameter_names(tool),
-        named=True,
-    )
 
 
 def main() -> None:
     """Write the rows, and print how many there are."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=Path, nargs="+", required=True, help="rows of authors")
+    parser.add_argument("--rows", type=Path, nargs="+", default=(), help="new rows of authors")
     parser.add_argument(
-        "--definitions", type=Path, nargs="+", required=True, help="folders of NAME.json"
+        "--definitions", type=Path, nargs="+", default=(), help="folders of NAME.json"
     )
-    parser.add_argument("--data", type=Path, required=True, help="folder with train and eval")
+    parser.add_argument("--data", type=Path, help="folder with train, to add rows of its queries")
+    parser.add_argument("--all-rows", type=Path, default=ALL_ROWS, help="file of all rows")
     parser.add_argument("--out", type=Path, default=LIBRARY_FOLDER)
     asked = parser.parse_args()
-    products = read_products()
-    sets = (asked.data / "train" / "mcp", asked.data / "train" / "mcp_crawl")
-    written = [*authored(asked.rows, asked.definitions)]
-    for folder in sets:
-        written += trained(folder, products)
-    rows = chosen(written, HeldOut.read(asked.data / "eval"))
+    written = [*read_rows(asked.all_rows), *authored(asked.rows, asked.definitions)]
+    if asked.data is not None:
+        products = read_products()
+        for name in ("mcp", "mcp_crawl"):
+            written += trained(asked.data / "train" / name, products)
+    rows = chosen(written)
+    write_rows(rows, asked.all_rows)
     library = build(rows, load_encoder("bundled"), asked.out)
     servers = len({one.row.tool.partition("/")[0] for one in rows})
     size = sum(path.stat().st_size for path in asked.out.iterdir())

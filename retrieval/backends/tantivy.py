@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -14,7 +16,7 @@ import tantivy
 from numpy.typing import NDArray
 
 from ...errors import ConfigError, StoreError
-from ...text import ANALYZER, analyzer, lower_words, search_terms
+from ...text import ANALYZER, analyzer, lower_words, query_terms
 from ..query import Ranking
 from .tantivy_settings import TantivySettings
 
@@ -27,6 +29,8 @@ _MASK_CLAUSE_ROWS = 512
 _EXTRA_HITS = 8
 _ROW_FIELD = "row"
 _WRITER_BYTES = 128_000_000
+# A term that no document has is corrected if it is as long as this, to one with the same start.
+_MIN_CORRECTED_CHARS, _SAME_START = 5, 2
 
 
 class TantivyIndex:
@@ -148,10 +152,50 @@ class TantivyIndex:
                     tantivy.Query.term_query(self._schema, field, term, "freq"), boost
                 ),
             )
-            for term in list(dict.fromkeys(search_terms(text)))[:MAX_TERMS]
+            for term in self._with_corrections(query_terms(text)[:MAX_TERMS])
             for field, boost in self._boosts.items()
+            if term in self._terms_by_field[field]
         ]
         return tantivy.Query.boolean_query(clauses) if clauses else None
+
+    @cached_property
+    def _terms_by_field(self) -> Mapping[str, frozenset[str]]:
+        """Field to its terms."""
+        return {
+            field: frozenset(term for term, _ in self._searcher.terms_with_prefix(field, ""))
+            for field in self._boosts
+        }
+
+    @cached_property
+    def _terms_by_start(self) -> Mapping[tuple[str, int], Sequence[str]]:
+        """First letters and length to the terms with them, the most frequent first."""
+        counts: Counter[str] = Counter()
+        for field in self._boosts:
+            counts.update(dict(self._searcher.terms_with_prefix(field, "")))
+        by_start: dict[tuple[str, int], list[str]] = {}
+        for term, _ in counts.most_common():
+            by_start.setdefault((term[:_SAME_START], len(term)), []).append(term)
+        return by_start
+
+    def _with_corrections(self, terms: Sequence[str]) -> Sequence[str]:
+        """The terms, and for each that no document has, the most frequent one that is like it."""
+        corrections = [
+            next(
+                (
+                    other
+                    for length in (len(term), len(term) + 1, len(term) - 1)
+                    for other in self._terms_by_start.get((term[:_SAME_START], length), ())
+                    if _is_one_edit_away(term, other)
+                ),
+                term,
+            )
+            for term in terms
+            if len(term) >= _MIN_CORRECTED_CHARS
+            and not any(term in known for known in self._terms_by_field.values())
+            and term.isascii()
+            and term.isalpha()
+        ]
+        return tuple(dict.fromkeys([*terms, *corrections])) if corrections else terms
 
     def _collect(self, query: tantivy.Query, limit: int) -> Ranking:
         """The best rows. The index is one segment, so that the first of equal rows are found."""
@@ -162,6 +206,17 @@ class TantivyIndex:
         scores = np.array([score for score, _ in hits], np.float32)
         order = np.lexsort((rows, -scores))
         return Ranking(rows[order], scores[order])
+
+
+def _is_one_edit_away(term: str, other: str) -> bool:
+    """Whether one letter more, less or different, or two swapped, make the one term the other."""
+    at = 0
+    while at < min(len(term), len(other)) and term[at] == other[at]:
+        at += 1
+    if len(term) != len(other):
+        return term[at + 1 :] == other[at:] or term[at:] == other[at + 1 :]
+    is_swap = term[at : at + 2] == other[at : at + 2][::-1]
+    return term[at + 1 :] == other[at + 1 :] or (is_swap and term[at + 2 :] == other[at + 2 :])
 
 
 def _positive(boosts: Mapping[str, float]) -> Mapping[str, float]:

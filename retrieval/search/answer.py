@@ -15,9 +15,9 @@ from ..query import Query, Ranking
 from ..selection import Hit, StageResult
 from .query_run import QueryRun
 
-#: Stages whose hits no threshold drops. `exact`: the query is the tool's id or name. `claim`: the
-#: tool's server claims the turn.
-STAGES_ABOVE_THRESHOLD = frozenset({"exact", "claim"})
+#: Stages whose hits no threshold drops. `exact`: the query is the tool's id or name. `literal`: the
+#: query spells the tool's name out. `claim`: the tool's server claims the turn.
+STAGES_ABOVE_THRESHOLD = frozenset({"exact", "literal", "claim"})
 # Rows read beyond the requested number, because permitted ones among them are left out.
 _EXTRA_ROWS = 200
 
@@ -60,18 +60,22 @@ def keep_permitted(ranking: Ranking, mask: NDArray[np.bool_] | None, row_count: 
 def put_named_first(
     index: Index, query: Query, ranking: Ranking, claimed_rows: Sequence[int] = ()
 ) -> tuple[Ranking, RowsPutFirst]:
-    """The ranking with these first: the tool with this id, those with this name, claimed ones."""
+    """The ranking with these first: the tool with this id, those with this name, claimed ones.
+
+    If none has this name, those whose name is spelled out in the query follow.
+    """
     named = [
         row for row in index.rows_named(query.text) if query.allowed is None or query.allowed[row]
     ]
-    if not named and not claimed_rows:
+    spelled_out = () if named else index.rows_spelled_out(query, ranking.rows)
+    if not named and not spelled_out and not claimed_rows:
         return ranking, {}
     places = {row: place for place, row in enumerate(ranking.rows.tolist())}
     row_of_id = index.rows.get(name_in_query(query.text))
     named.sort(
         key=lambda row: (row != row_of_id, places.get(row, len(places)), index.tools[row].id)
     )
-    first_rows = list(dict.fromkeys([*named, *claimed_rows]))
+    first_rows = list(dict.fromkeys([*named, *claimed_rows, *spelled_out]))
     is_other = ~np.isin(ranking.rows, first_rows)
     top = max(float(ranking.scores[0]) if len(ranking) else 0.0, 0.0)
     return (
@@ -79,7 +83,7 @@ def put_named_first(
             np.concatenate([np.array(first_rows, np.int64), ranking.rows[is_other]]),
             np.concatenate([np.full(len(first_rows), top, np.float32), ranking.scores[is_other]]),
         ),
-        {"exact": named, "claim": claimed_rows},
+        {"exact": named, "literal": spelled_out, "claim": claimed_rows},
     )
 
 

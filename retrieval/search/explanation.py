@@ -13,6 +13,7 @@ from ..example_queries import ExampleQueries
 from ..query import Ranking
 from ..refusal import Refusal
 from ..selection import StageResult
+from .answer import RowsPutFirst
 from .query_run import QueryRun
 
 
@@ -74,6 +75,7 @@ def explain(
     tier: str,
     tier_asked: str,
     tier_reason: str | None,
+    rows_put_first: RowsPutFirst,
     dropped: str | None = None,
 ) -> Explanation:
     """The explanation of a row after a run.
@@ -87,6 +89,7 @@ def explain(
         tier: the tier that ran.
         tier_asked: the requested tier.
         tier_reason: why another tier ran; None if the requested one ran.
+        rows_put_first: see `RowsPutFirst`.
         dropped: why the tier's threshold drops the tool; None if it does not.
     """
     stages: dict[str, StageResult | None] = dict(run.placements([row])[row])
@@ -115,7 +118,7 @@ def explain(
         rank=rank,
         offered=rank is not None and rank <= run.k and dropped is None,
         stages=stages,
-        reason=dropped or _reason(index, run, row, rank, stages, refusal),
+        reason=dropped or _reason(index, run, row, rank, stages, refusal, rows_put_first),
         refusal=refusal,
         example_queries=(
             index.example_queries.get(index.tools[row].id) if refusal is None else None
@@ -130,11 +133,15 @@ def _reason(
     rank: int | None,
     stages: Mapping[str, StageResult | None],
     refusal: Refusal | None,
+    rows_put_first: RowsPutFirst,
 ) -> str:
     if refusal is not None:
         return f"denied: {refusal.reason}"
-    if rank is not None and rank <= run.k and row in index.rows_named(run.query.text):
-        return "the request is exactly its name or id"
+    if rank is not None and rank <= run.k:
+        if row in rows_put_first.get("exact", ()):
+            return "the request is exactly its name or id"
+        if row in rows_put_first.get("literal", ()):
+            return "the request has every word of its name"
     if rank is None:
         places_by_stage = [
             f"{stage} places it {place.rank} of {len(index.tools)}"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...catalog import Tool
+from ...catalog.tool_document import definition_terms
 from ...errors import ConfigError, ModelError, RequestError, ShortlistError
+from ...text import query_terms
 from ..backends.protocols import Fusion, JointSearch, Retriever
 from ..query import Query, Ranking
 from ..selection import StageResult
@@ -71,6 +74,7 @@ class QueryRun:
         extra_rows: rows beyond `k` that a tier with one retriever reads; see
             `twins.extra_row_count`.
         joint_search: searches several stages at once; None where each is searched alone.
+        tools: tools by row, as the stages were built over them.
         reranks_whole: whether a reranker that has no time for all candidates scores none.
 
     Attributes:
@@ -89,6 +93,7 @@ class QueryRun:
     missing_stages: Mapping[str, Exception] = field(default_factory=dict)
     extra_rows: int = 0
     joint_search: JointSearch | None = None
+    tools: Sequence[Tool] = ()
     reranks_whole: bool = False
     rankings: dict[str, Ranking] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
@@ -147,8 +152,14 @@ class QueryRun:
         return stage in self.rankings and self._depths.get(stage, 0) >= depth
 
     def fuse(self, fusion: Fusion, rankings: Mapping[str, Ranking]) -> Ranking:
-        """Merge several rankings into one."""
+        """Merge several rankings into one. A lexical one says how much of the query it covers."""
         with self._recorded("fusion"):
+            lexical, terms = rankings.get("lexical"), query_terms(self.query.text)
+            reads_coverage = getattr(fusion, "reads_coverage", False)
+            if reads_coverage and lexical is not None and len(lexical) and terms and self.tools:
+                covered = definition_terms(self.tools[lexical.rows[0]]).intersection(terms)
+                covering = replace(lexical, best_covers=len(covered) / len(terms))
+                rankings = {**rankings, "lexical": covering}
             self.rankings["fusion"] = fusion.fuse(rankings)
         return self.rankings["fusion"]
 

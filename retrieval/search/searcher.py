@@ -24,6 +24,7 @@ from .answer import (
     put_named_first,
     split_at_threshold,
 )
+from .destruction import harmless_first
 from .explanation import Explanation, explain
 from .query_run import QueryRun, Strategy, search_deadline
 from .tiers import Tiers
@@ -218,6 +219,7 @@ class Searcher:
             tier=tier_run,
             tier_asked=name,
             tier_reason=fallback_reason,
+            rows_put_first=rows_put_first,
             dropped=drop_reason,
         )
 
@@ -233,6 +235,7 @@ class Searcher:
             missing_stages=index.missing_stages,
             extra_rows=extra_row_count(index.copies),
             joint_search=index.joint_search,
+            tools=index.built_tools,
         )
 
     def _ranked(
@@ -245,8 +248,8 @@ class Searcher:
         ranking, ran, reason = self._tiers.rank(run, name, strategy)
         index = admitted.index
         ranking = keep_permitted(ranking, admitted.mask, len(index.tools))
-        ranking = index.copies.behind_originals(ties_by_row(ranking), admitted.mask)
-        return ranking, ran, reason
+        ranking = harmless_first(ties_by_row(ranking), run.query.text, index.tools)
+        return index.copies.behind_originals(ranking, admitted.mask), ran, reason
 
     def hit_count(self, k: int | None) -> int:
         """`k` after a check, or the default number of hits if it is None.

@@ -12,7 +12,7 @@ from shortlist.catalog import arguments as bounded
 from shortlist.catalog.arguments import (
     MAX_PROBLEMS,
     argument_problems,
-    without_refused_nulls,
+    arguments_as_meant,
 )
 
 _WEATHER = {
@@ -64,7 +64,7 @@ _KEYWORDS = st.sampled_from(
         ({"city": "Oslo", "tags": ["a", "a"]}, ["/tags: expected no item twice"]),
         ({"city": "Oslo", "code": "no"}, ['/code: expected a text that matches "^[A-Z]{2}$"']),
         ({"city": "Oslo", "exact": 1}, ["/exact: expected true, got 1"]),
-        ({"city": "Oslo", "ctiy": "x"}, ["did you mean 'city'?"]),
+        ({"city": "Oslo", "ctiy": "x"}, ["/ctiy: unknown; did you mean city?"]),
         ({"city": "Oslo", "at": {}}, ["/at"]),
         ([], ["arguments: expected an object, got []"]),
         ("Oslo", ['arguments: expected an object, got "Oslo"']),
@@ -248,7 +248,7 @@ def test_properties_that_are_not_declared_are_checked() -> None:
     ],
 )
 def test_a_null_that_the_schema_refuses_is_absent(arguments: Any, expected: Any) -> None:
-    assert without_refused_nulls(_WEATHER, arguments) == expected
+    assert arguments_as_meant(_WEATHER, arguments) == expected
 
 
 def test_a_null_that_the_schema_allows_stays() -> None:
@@ -269,12 +269,12 @@ def test_a_null_that_the_schema_allows_stays() -> None:
         "list": [1, None],
     }
     kept = {"to": None, "inner": {"b": None}, "list": [1, None]}
-    assert without_refused_nulls(schema, given) == kept
+    assert arguments_as_meant(schema, given) == kept
     assert given["inner"] == {"a": None, "b": None}
 
 
 def test_a_null_for_a_required_argument_is_a_missing_one() -> None:
-    arguments = without_refused_nulls(_WEATHER, {"city": None})
+    arguments = arguments_as_meant(_WEATHER, {"city": None})
     (problem,) = argument_problems(_WEATHER, arguments)
     assert str(problem) == "/city: expected string (required), got nothing"
 
@@ -282,3 +282,52 @@ def test_a_null_for_a_required_argument_is_a_missing_one() -> None:
 def test_alternatives_without_a_valid_type_are_a_problem_and_no_error():
     schema = {"type": "object", "properties": {"a": {"anyOf": [False], "type": None}}}
     assert argument_problems(schema, {"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "value"),
+    [
+        ({"type": "integer"}, "2", 2),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "2", 2),
+        ({"type": "number"}, "2.5", 2.5),
+        ({"type": ["boolean", "null"]}, "true", True),
+        ({"type": "array", "items": {"type": "string"}}, '["a"]', ["a"]),
+        ({"type": "object"}, '{"a": 1}', {"a": 1}),
+        # More than one reading, or none.
+        ({"type": ["integer", "string"]}, "2", "2"),
+        ({"type": "integer"}, "two", "two"),
+        ({"type": "integer"}, "2.5", "2.5"),
+        ({"type": "number"}, "NaN", "NaN"),
+        ({"type": "array"}, "a", "a"),
+        ({"type": "string"}, "2", "2"),
+        ({"enum": [1, 2]}, "2", "2"),
+    ],
+)
+def test_a_text_is_what_the_schema_allows_if_that_is_one_reading(
+    schema: dict[str, Any], text: str, value: Any
+) -> None:
+    given = {"inner": [{"value": text}]}
+    inner = {"type": "object", "properties": {"value": schema}}
+    whole = {"properties": {"inner": {"type": "array", "items": inner}}}
+    assert arguments_as_meant(whole, given) == {"inner": [{"value": value}]}
+    assert given == {"inner": [{"value": text}]}
+
+
+def test_an_unknown_argument_is_named_beside_the_missing_one() -> None:
+    """Seen in use: a call with `sql` in place of `query` read of a missing `query` alone."""
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}},
+        "required": ["query"],
+    }
+    for closed in ({}, {"additionalProperties": False}):
+        found = set(map(str, argument_problems(schema | closed, {"sql": "SELECT 1"})))
+        assert found == {
+            "/query: expected string (required), got nothing",
+            "/sql: unknown; did you mean query?",
+        }
+    both = [str(found) for found in argument_problems(schema, {"sql": "SELECT 1", "most": 1})]
+    assert both[1] == "/sql: unknown; expected one of query, limit"
+    for opened in ({"additionalProperties": True}, {"allOf": [{"properties": {"sql": {}}}]}):
+        (problem,) = argument_problems(schema | opened, {"sql": "SELECT 1"})
+        assert problem.path == "/query"

@@ -376,3 +376,12 @@ def test_yaml_is_read_by_the_core_schema(tmp_path: Path) -> None:
         "quoted": "1",
         "tagged": "5",
     }
+
+
+def test_rows_of_mcp_keep_their_servers(tmp_path: Path) -> None:
+    rows = [{"name": "log", "server": server, "inputSchema": {}} for server in ("git", "files")]
+    path = tmp_path / "tools.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert [tool.id for tool in read_tools(path).tools] == ["git/log", "files/log"]
+    assert [tool.id for tool in Catalog(rows)] == ["git/log", "files/log"]
+    assert [tool.id for tool in read_tools(path, server="mine").tools] == ["mine/log"] * 2

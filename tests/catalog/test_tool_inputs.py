@@ -53,12 +53,17 @@ def pydantic_ai() -> Any:
     return pytest.importorskip("pydantic_ai").Tool(refund)
 
 
+def openai_agents() -> Any:
+    return pytest.importorskip("agents").function_tool(refund, strict_mode=False)
+
+
 FORMS: dict[str, Any] = {
     "Tool": lambda: Tool("refund", None, TEXT, SCHEMA),
     "function": lambda: refund,
     "LangChain": langchain,
     "pydantic-ai": pydantic_ai,
     "pydantic-ai definition": lambda: pydantic_ai().tool_def,
+    "OpenAI Agents SDK": openai_agents,
     "OpenAI chat": lambda: {
         "type": "function",
         "function": {"name": "refund", "description": TEXT, "parameters": SCHEMA},
@@ -99,7 +104,7 @@ def test_each_form_keeps_its_schema(form: str) -> None:
 
 
 def test_all_forms_in_one_list_and_in_one_mapping() -> None:
-    forms = [name for name in FORMS if "pydantic-ai" not in name]
+    forms = [name for name in FORMS if "pydantic-ai" not in name and "Agents" not in name]
 
     def renamed(form: str) -> Any:
         name = f"refund_{forms.index(form)}"

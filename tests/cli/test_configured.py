@@ -63,6 +63,17 @@ def test_the_doctor_of_sound_servers_reports_tools_tokens_and_milliseconds(run_j
     assert (off["name"], off["status"], off["ms"]) == ("off", "off", None)
 
 
+def test_a_search_names_a_server_whose_variable_is_not_set(run, mcp_json):
+    """Seen in use: such a server was neither found nor named."""
+    path = mcp_json({"sums": SUMS, "time": python("-c", "", env={"ZONE": "${NOPE_VAR}"})})
+    run("doctor", "--config", path, code=1)
+    found = run("search", "add two numbers", "--config", path)
+    assert "sums/add_numbers" in found.stdout
+    assert "server 'time' is left out: env.ZONE: the variable NOPE_VAR" in " ".join(
+        found.stderr.split()
+    )
+
+
 def test_the_doctor_says_what_scripts_of_each_profile_may_call(run, run_json, mcp_json):
     code = {"deny": ["sums/add_numbers"], "allow": ["sums/nothing"]}
     profiles = {"all": {}, "asked": {"code": {"ask": ["sums/*"]}}, "off": {"code": False}}
@@ -188,6 +199,19 @@ def test_the_doctor_reads_the_files_of_example_queries(run, run_json, mcp_json, 
     shown = " ".join(run("doctor", "--config", path, code=1).stdout.split())
     assert "engine.index.example_queries: " in shown
     assert "examples.jsonl: cannot be read" in shown
+
+
+def test_the_doctor_counts_recorded_queries_in_other_languages(run, run_json, mcp_json, tmp_path):
+    queries = ("Welche Dateien liegen im Ordner?", "list the files", "请列出文件")
+    rows = [{"kind": "search", "turn_id": "1", "content": {"query": query}} for query in queries]
+    (tmp_path / "events.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = mcp_json({}, events="events.jsonl")
+    assert run_json("doctor", "--config", path)["other_language_queries"] == 2
+    shown = " ".join(run("doctor", "--config", path).stdout.split())
+    assert "recorded queries that are not English: 2. " in shown
+    assert "[multilingual]" in shown
+    path = mcp_json({}, events="events.jsonl", engine={"encoder": "multilingual"})
+    assert run_json("doctor", "--config", path)["other_language_queries"] == 0
 
 
 def test_a_page_on_a_port_in_use_is_one_line(run, mcp_json):

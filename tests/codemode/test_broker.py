@@ -8,11 +8,12 @@ from time import perf_counter
 
 import pytest
 
-from shortlist import Engine, Tool
+from shortlist import Engine, Gate, Rule, Tool
 from shortlist.codemode import CodeRunner, Flow, Grant, Limits, run_code
 from shortlist.codemode.broker import Broker
 from shortlist.codemode.script_names import ToolNames
 from shortlist.errors import CatalogError, RequestError
+from shortlist.gating import argument
 from shortlist.loaders.counting import bundled_counter
 from shortlist.tests.codemode.servers import ALLOWED, ENGINE, Servers, new_session
 
@@ -316,3 +317,53 @@ def test_limits_are_above_zero():
         Limits(seconds=0)
     with pytest.raises(RequestError, match="code: must be a text"):
         ran(b"1")
+
+
+def approval_session(*rules):
+    return Engine.from_tools(ENGINE.catalog, gate=Gate(rules), tiers=["lexical"]).session()
+
+
+def test_a_script_that_nobody_can_approve_does_not_start():
+    code = "await issues.create(title='a')\nif 1 > 2:\n    await issues.delete(number=7)"
+    servers = Servers()
+    result = ran(code, servers)
+    assert (result.error.kind, result.error.line, servers.calls) == ("type", 3, [])
+    assert (
+        "issues.delete: needs a person's approval, and nobody can be asked" in result.error.message
+    )
+    # A name in a text is no call.
+    assert ran("'issues.delete'", servers).ok
+    assert ran(code, servers, approve=lambda request: False).ok
+
+
+def test_a_rule_asks_in_a_script_by_its_arguments():
+    asked, servers = [], Servers()
+    session = approval_session(
+        Rule(tools="issues/create", when=argument("title", not_matches="ok*"), approval=True),
+    )
+
+    def approve(request):
+        asked.append((request.arguments["title"], request.rules))
+        return request.arguments["title"] == "yes"
+
+    code = "await issues.create(title='ok 1')\nawait issues.create(title={!r})"
+    options = {"grants": [Grant("issues/create")], "approve": approve}
+    assert ran(code.format("yes"), servers, session, **options).ok
+    refused = ran(code.format("no"), servers, session, **options)
+    assert "issues.create: the call was not approved" in refused.error.message
+    assert [title for title, _ in asked] == ["yes", "no"]
+    assert asked[0][1] == ("for tools issues/create",)
+    assert len(servers.calls) == 3
+    # Without a person, the first call is made: only some calls need approval.
+    assert not ran(code.format("yes"), servers, session).ok
+    assert len(servers.calls) == 4
+    assert session.state.unknown == ()
+
+
+def test_the_stub_of_a_function_says_that_it_asks():
+    view = approval_session(Rule(tools="issues/create", approval=True)).view()
+    tools = [view.catalog.get(f"issues/{name}") for name in ("create", "delete")]
+    runner = CodeRunner()
+    assert runner.stubs(view, tools).count("Each call needs a person's approval.") == 2
+    allowed = runner.stubs(view, tools, [Grant("issues/delete"), Grant("issues/create")])
+    assert allowed.count("Each call needs a person's approval.") == 1

@@ -80,3 +80,19 @@ def test_hyphens_are_said_once_where_all_names_have_them():
 def test_a_text_is_cut_between_words():
     said = shown(made(title="Some 10 words " * 20))
     assert " words Some 10..." in said or " Some 10 words..." in said or " 10 words Some..." in said
+
+
+def test_what_a_description_says_about_how_to_call_stays():
+    """Seen in use: paths must be absolute, said the description, and the stub did not."""
+    about = "Reads a sheet and gives its rows as lists of values, with formulas and styles. "
+    description = (
+        f"{about * 2}The path must be absolute. Rows are numbered from the top. "
+        "Give sheet_name as it is written on the tab.\n\nArgs:\n"
+        "    file (str): Absolute path of the workbook, with its ending\n"
+    )
+    properties = {"file": {"type": "string"}, "sheet_name": {"type": "string"}}
+    tool = Tool("read", "excel", description, {"type": "object", "properties": properties})
+    text = shown(tool)
+    assert "The path must be absolute. Give sheet_name as it is written on the tab." in text
+    assert "Rows are numbered" not in text
+    assert "file: Absolute path of the workbook, with its ending" in text

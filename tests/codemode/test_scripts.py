@@ -178,10 +178,14 @@ WRONG = {
     "a key that is only known at the call": (
         "who = {}\nwho['nme'] = 'a'\nawait issues.create(title='t', reporter=who)",
         "runtime",
-        "did you mean 'name'",
+        "did you mean name?",
     ),
     "an unknown tool": ("await issues.creat(title='t')", "type", "did you mean issues.create?"),
     "an unknown server": ("await isues.list_()", "type", "did you mean issues?"),
+    "a module without its import": ("re.sub('a', 'b', 'c')", "type", "write this first: import re"),
+    "a module that is awaited": ("await asyncio.sleep(0)", "type", "this first: import asyncio"),
+    "a class with its module's name": ("datetime.now()", "type", "from datetime import datetime"),
+    "a class without its import": ("Counter([1])", "type", "from collections import Counter"),
     "a missing await": ("logs.count_lines()\n1", "type", "is not awaited"),
     "a missing await before a use": ("page = logs.read()\npage['entries']", "type", "not awaited"),
     "a missing await in a list": (
@@ -265,7 +269,7 @@ WRONG = {
     "inheritance": ("class A(dict):\n    pass", "syntax", "lacks class inheritance"),
     "an uncaught error": ("x = 1\n\n[][3]", "runtime", "IndexError"),
     "a long script": ("x = 1\n" * 20_000, "limit", "at most 50,000"),
-    "a destructive tool": ("await issues.delete(number=1)", "runtime", "needs a person's approval"),
+    "a destructive tool": ("await issues.delete(number=1)", "type", "needs a person's approval"),
 }
 
 
@@ -404,5 +408,6 @@ def test_a_value_that_is_huge_as_a_copy_is_refused_before_it_is_copied(huge, nam
 
 def test_huge_values_of_scripts_block_nobody_and_need_no_memory(huge):
     _, longest, growth = huge
-    assert longest < 0.5
+    # One of them alone blocked it for 48 s. The machine may be busy.
+    assert longest < 2.0
     assert growth < 50_000_000

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.catalog import Tool
-from shortlist.decision import Decider
+from shortlist.decision import Decider, Decision
 from shortlist.decision.calibration import fit_tier
 from shortlist.decision.decider import decider_for
 from shortlist.decision.measurements import MEASUREMENTS, measure
@@ -60,12 +60,11 @@ def test_an_answer_without_hits_is_an_abstention(decider):
 
 
 def test_the_exact_name_and_a_claim_are_never_turned_away(decider, made_answer):
-    for stage in ("exact", "claim"):
+    for stage in ("exact", "literal", "claim"):
         found = made_answer("anything", LOW)
         first = found.hits[0]._replace(stages={**found.hits[0].stages, stage: StageResult(1, 1.0)})
         decided = decider.decide(replace(found, hits=(first, *found.hits[1:])))
-        assert decided.fits < decider.tiers["hybrid"].abstain_below
-        assert not decided.abstained
+        assert decided == Decision(abstained=False, fits=1.0)
 
 
 def test_a_tier_without_a_gate_is_not_judged(decider, made_answer):
@@ -184,3 +183,34 @@ def test_a_decision_takes_under_a_millisecond(made_answer):
         decider.decide(found)
         spent.append(perf_counter() - start)
     assert min(spent) < 1e-3
+
+
+def test_a_query_is_not_refused_if_one_of_the_best_hits_has_all_its_words(decider, made_answer):
+    for query, is_kept in (
+        ("beta", True),
+        ("the Beta of it", True),
+        ("words", False),
+        ("words beta", True),
+        ("words gamma", False),
+        ("thank you", False),
+    ):
+        found = made_answer(query, LOW)
+        tool = Tool("beta", "unheard", "Some words")
+        hits = (*found.hits[:2], found.hits[2]._replace(tool=tool), *found.hits[3:])
+        decided = decider.decide(replace(found, hits=hits))
+        assert decided.abstained != is_kept, query
+        late = (*found.hits[:3], found.hits[3]._replace(tool=tool), *found.hits[4:])
+        assert decider.decide(replace(found, hits=late)).abstained
+
+
+def test_the_setting_chooses_how_many_served_queries_may_be_lost():
+    model = Decider.bundled().tiers["hybrid"]
+    limits = [model.with_loss(loss).abstain_below for loss in (0, 0.0025, 0.01, 0.015, 0.2, 1)]
+    assert limits == sorted(limits)
+    assert limits[0] == 0
+    assert limits[2] == limits[3] == model.limits[0.01]
+    encoder = Decider.bundled().encoder
+    chosen = decider_for("bundled", encoder, {"hybrid": None}, 0.2)
+    assert chosen.tiers["hybrid"].abstain_below == model.limits[0.2]
+    unchanged = decider_for("bundled", encoder, {"hybrid": None})
+    assert unchanged.tiers["hybrid"].abstain_below == model.abstain_below

@@ -106,7 +106,7 @@ def test_tools_that_keep_what_is_said(name: str, description: str, keeps: bool) 
 
 
 def test_both_are_needed(with_memory: Engine) -> None:
-    hits = with_memory.search("list all stored memories", tier="hybrid").hits
+    hits = with_memory.search("which memories are stored", tier="hybrid").hits
     assert KEPT in measure_answer("q", hits, {PERSONAL: 0.1})
     assert KEPT not in measure_answer("q", hits, {PERSONAL: -0.1})
     assert KEPT not in measure_answer("q", hits)

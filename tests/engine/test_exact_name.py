@@ -167,3 +167,62 @@ def test_a_new_name_counts_from_the_update_on(
     fresh = Tool("brand_new", "x", "Unrelated text")
     engine.replace(engine.catalog.add([fresh]))
     assert engine.search("brand_new", tier=tier, k=1).ids == ("x/brand_new",)
+
+
+COMMAND_TOOLS = [
+    *make_tools(60),
+    Tool("create_pull_request", "github", "Start a review of a branch"),
+    Tool("request_reviewers", "github", "Create a review of a pull request: open, add, new"),
+    Tool("createCompany", "piperun", "Firms"),
+    Tool("crm_create_company", "hubspot", "Create a company in HubSpot"),
+    Tool("save_context", "notes", "Store"),
+    Tool("list_contexts", "notes", "Which contexts have we saved"),
+    Tool("get_report", "a", "One"),
+    Tool("get_reports", "a", "All reports: get the reports"),
+]
+
+
+@pytest.fixture(scope="module")
+def command_engine() -> Engine:
+    return cheap_engine(COMMAND_TOOLS)
+
+
+@pytest.mark.parametrize(
+    "query", ["create a pull request", "please Open a pull request now", "pull request: create"]
+)
+def test_a_command_with_all_words_of_a_name_has_that_tool_first(
+    command_engine: Engine, query: str, tier: str
+) -> None:
+    best = command_engine.search(query, tier=tier).hits[0]
+    assert best.id == "github/create_pull_request"
+    assert "literal" in best.stages
+    explained = command_engine.explain(query, best.id, tier=tier)
+    assert explained.reason == "the request has every word of its name"
+    without = command_engine.view(allowed=["issues/*", "a/*"]).search(query, tier=tier)
+    assert all("literal" not in hit.stages for hit in without)
+
+
+def test_the_name_with_the_same_form_of_the_words_comes_first(
+    command_engine: Engine, tier: str
+) -> None:
+    assert command_engine.search("get the report", tier=tier).ids[0] == "a/get_report"
+    assert command_engine.search("get the reports", tier=tier).ids[0] == "a/get_reports"
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        # The name and server of the best hit have more of the words.
+        ("create a company in hubspot", "hubspot/crm_create_company"),
+        # Only half of the words are in the name.
+        ("create a pull request for every branch of last week", None),
+        # No word of `save_context` is there in the same form.
+        ("which contexts have we saved?", "notes/list_contexts"),
+    ],
+)
+def test_a_name_is_not_spelled_out_by_a_request_for_something_else(
+    command_engine: Engine, query: str, first: str | None
+) -> None:
+    answer = command_engine.search(query, tier="lexical")
+    assert all("literal" not in hit.stages for hit in answer)
+    assert first in {None, answer.ids[0]}

@@ -12,7 +12,7 @@ from shortlist.errors import RequestError, UnknownToolError
 
 from .fakes import make_tools
 
-QUERY = "create an issue on the board"
+QUERY = "write an issue on the board"
 
 
 def test_every_tool_of_every_answer_is_explained_as_it_is(engine: Engine, tier: str) -> None:

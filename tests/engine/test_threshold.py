@@ -18,7 +18,7 @@ from shortlist.gating.votes import Votes
 from .conftest import Models
 
 MakeEngine = Callable[..., Engine]
-QUERY = "create an issue on the board"
+QUERY = "create an issue for the board about one file of that channel"
 
 
 def limit_after(engine: Engine, tier: str, kept: int) -> float:
@@ -121,10 +121,11 @@ def test_an_explanation_says_that_a_tool_is_dropped(
 
 
 def test_the_decision_reads_what_is_dropped_and_answers_up_to_k(make_engine: MakeEngine) -> None:
-    plain = make_engine().view().search(QUERY, tier="lexical", k=3, abstain=True)
+    query = f"{QUERY} on Slack"
+    plain = make_engine().view().search(query, tier="lexical", k=3, abstain=True)
     limit = (plain.hits[0].score + plain.hits[1].score) / 2
     engine = make_engine(tiers={"lexical": {"threshold": limit}})
-    strict = engine.view().search(QUERY, tier="lexical", k=3, abstain=True)
+    strict = engine.view().search(query, tier="lexical", k=3, abstain=True)
     assert strict.fits == plain.fits
     assert strict.ids == plain.ids[:1]
     assert strict.hits_and_dropped == plain.hits

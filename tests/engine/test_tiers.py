@@ -27,7 +27,7 @@ from .fakes import OverlapReranker, make_tools
 CROSS_ENCODER = Path(__file__).parents[1] / "models" / "tiny_reranker"
 
 MakeEngine = Callable[..., Engine]
-QUERY = "create an issue on the board"
+QUERY = "write an issue"
 
 
 class TestRerank:

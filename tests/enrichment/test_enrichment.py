@@ -259,7 +259,7 @@ class TestSummaries:
         assert self.prompt(engine).count(self.LINE) == 1
 
     def test_rows_of_the_package_give_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert not any(json.loads(row).get("summary") for row in Library()._lines)
+        assert not any(row.get("summary") for row in Library().rows())
         row = ExampleQueryRow(tool="health/bmi", queries=("am I fat?",), summary=self.LINE)
         known = LibraryMatch(row, True, QueryMean("", np.zeros(1, np.float32)))
         monkeypatch.setattr(Library, "find", lambda *_: known)

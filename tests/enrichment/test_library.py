@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +27,16 @@ from shortlist.enrichment.library import (
     parameter_names,
     similarity,
 )
-from shortlist.evals.dataset import read_tool_files
 from shortlist.indexing import stage_models
 from shortlist.indexing.builder import Builder
-from shortlist.lab.enrichment.library import HeldOut, Written, build, chosen, read_products
+from shortlist.lab.enrichment.library import (
+    ALL_ROWS,
+    LibraryRow,
+    build,
+    chosen,
+    read_products,
+    read_rows,
+)
 from shortlist.models import load_encoder
 from shortlist.retrieval.example_queries import MOVED_LENGTH, ExampleQueries
 from shortlist.trust import Pins, Trust
@@ -68,11 +73,9 @@ def _of(one: Tool, server: str | None) -> Tool:
     return Tool(one.name, server, one.description, one.input_schema)
 
 
-def written(one: Tool, *, known: bool = True) -> Written:
-    row = ExampleQueryRow(
-        tool=one.id, queries=REQUESTS.get(one.id, ("ask this",)), source="library"
-    )
-    return Written(row, one, parameter_names(one) if known else None)
+def written(one: Tool, *, known: bool = True) -> LibraryRow:
+    row = ExampleQueryRow(tool=one.id, queries=REQUESTS.get(one.id, ("ask this",)))
+    return LibraryRow.of(row, one, parameter_names(one) if known else None)
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +150,17 @@ class TestRecognition:
         for server, found in (("tracer", [short, long]), ("my-tracer", [short, long])):
             assert [one for one in found if made.find(_of(one, server))] == found
         assert [one for one in (short, long) if made.find(_of(one, "other"))] == [long]
+
+    def test_a_very_short_definition_needs_a_server_with_the_name_of_the_product(
+        self, tmp_path: Path
+    ) -> None:
+        go = tool("go", "web-browser", "Navigate to a URL", "url")
+        made = build([written(go)], load_encoder(), tmp_path)
+        for server in ("web-browser", "my_browser_of_the_web"):
+            assert made.find(_of(go, server)) is not None
+        for server in ("browser", "other", None):
+            assert made.find(_of(go, server)) is None
+        assert made.find(tool("go", "web-browser", "Go to a city", "url")) is None
 
     def test_tools_are_counted_by_server(self, small: Library) -> None:
         renamed = Tool(ISSUE.name, "code", ISSUE.description, ISSUE.input_schema)
@@ -304,20 +318,15 @@ class TestBuilding:
     def test_the_same_rows_give_the_same_bytes(self, tmp_path: Path) -> None:
         rows = [written(ISSUE), written(PAGE, known=False)]
         for name in "ab":
-            build(chosen(reversed(rows), HeldOut([], [])), load_encoder(), tmp_path / name)
+            build(chosen(reversed(rows)), load_encoder(), tmp_path / name)
         for name in (ROWS_FILE, NUMBERS_FILE):
             assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
-    def test_tools_of_evaluation_sets_and_repeated_definitions_are_left_out(self) -> None:
+    def test_repeated_definitions_and_those_too_short_are_left_out(self) -> None:
         again = Tool(ISSUE.name, "fork", ISSUE.description, ISSUE.input_schema)
         short = tool("ping", "x", "Ping")
         rows = [written(one) for one in (ISSUE, again, PAGE, short)]
-        assert [one.row.tool for one in chosen(rows, HeldOut([], []))] == [ISSUE.id, PAGE.id]
-        assert [one.row.tool for one in chosen(rows, HeldOut([], ["read_page"]))] == [ISSUE.id]
-        other = tool("create_issue", "set", "Something else", "owner", "repo", "title", "body")
-        assert [one.row.tool for one in chosen(rows, HeldOut([other], []))] == [PAGE.id]
-        same = tool("create_issue", "set", ISSUE.description, "owner", "repo", "title")
-        assert [one.row.tool for one in chosen(rows, HeldOut([same], []))] == [PAGE.id]
+        assert [one.row.tool for one in chosen(rows)] == [ISSUE.id, PAGE.id]
 
     def test_a_server_of_the_training_sets_has_one_product(self) -> None:
         assert read_products()["stripe-remote"] == "stripe"
@@ -331,50 +340,55 @@ def test_parameters_of_composed_schemas() -> None:
 
 
 class TestShipped:
-    def test_every_row_is_one_of_the_library(self) -> None:
-        lines = (LIBRARY_FOLDER / ROWS_FILE).read_text(encoding="utf-8").splitlines()
-        rows = [ExampleQueryRow.model_validate_json(line) for line in lines]
-        assert [_row_of_package(json.loads(line)) for line in lines] == rows
+    def test_it_holds_the_rows_of_the_checkout(self) -> None:
+        rows = [one.row for one in read_rows(ALL_ROWS)]
+        assert [_row_of_package(row) for row in Library().rows()] == rows
         ids = [row.tool for row in rows]
         assert ids == sorted(set(ids))
         assert {row.source for row in rows} == {"library"}
-        assert all(line.startswith('{"tool": "') for line in lines)
-        assert all(2 <= len(row.queries) <= 4 for row in rows)
-        with np.load(LIBRARY_FOLDER / NUMBERS_FILE) as numbers:
-            assert len(numbers["vectors"]) == len(numbers["words"]) == len(rows)
-            assert str(numbers["model"]) == load_encoder().fingerprint
 
     def test_its_vectors_are_those_of_its_requests(self) -> None:
         with np.load(LIBRARY_FOLDER / NUMBERS_FILE) as numbers:
             vectors = numbers["vectors"] * numbers["scales"][:, None]
-        lines = (LIBRARY_FOLDER / ROWS_FILE).read_text(encoding="utf-8").splitlines()
-        for place in range(0, len(lines), max(1, len(lines) // 20)):
-            row = ExampleQueryRow.model_validate_json(lines[place])
-            mean = load_encoder().encode(list(row.queries), query=True).mean(axis=0)
+        rows = Library().rows()
+        for place in range(0, len(rows), len(rows) // 20):
+            mean = load_encoder().encode(rows[place]["requests"], query=True).mean(axis=0)
             assert vectors[place] @ mean / np.linalg.norm(mean) ** 2 == pytest.approx(1, abs=0.02)
 
-    def test_a_server_of_it_is_recognised(self) -> None:
-        issue = tool(
-            "create_issue",
-            "anything",
-            "Create a new issue in a GitHub repository",
-            *("owner", "repo", "title", "body", "assignees", "milestone", "labels"),
-        )
-        found = Library().find(issue)
+    @pytest.mark.parametrize(
+        ("known", "tool_id"),
+        [
+            (
+                tool(
+                    "create_issue",
+                    "anything",
+                    "Create a new issue in a GitHub repository",
+                    *("owner", "repo", "title", "body", "assignees", "milestone", "labels"),
+                ),
+                "github/create_issue",
+            ),
+            (
+                tool("browser_navigate", "playwright", "Navigate to a URL", "url"),
+                "playwright/browser_navigate",
+            ),
+        ],
+    )
+    def test_a_server_of_it_is_recognised(self, known: Tool, tool_id: str) -> None:
+        found = Library().find(known)
         assert found is not None
-        assert found.row.tool == "github/create_issue"
+        assert found.row.tool == tool_id
 
     def test_nothing_in_it_would_be_quarantined(self) -> None:
-        lines = (LIBRARY_FOLDER / ROWS_FILE).read_text(encoding="utf-8").splitlines()
-        rows = [ExampleQueryRow.model_validate_json(line) for line in lines]
+        rows = Library().rows()
         said = [
-            Tool(str(place), "library", "\n\n".join((row.when, row.not_, *row.queries)))
+            Tool(
+                str(place),
+                "library",
+                "\n\n".join((row.get("when", ""), row.get("not", ""), *row["requests"])),
+            )
             for place, row in enumerate(rows)
         ]
         flags = Trust().flags(Catalog(said))
-        assert [rows[int(one[8:])].tool for one in flags if flags[one].level == "quarantine"] == []
-
-    @pytest.mark.parametrize("path", ["mcp_dev/judged_tools.jsonl", "livemcpbench/tools.jsonl"])
-    def test_no_tool_of_an_evaluation_set_is_known(self, shared_data: Path, path: str) -> None:
-        catalog, _ = read_tool_files([shared_data / "eval" / path])
-        assert [one.id for one in catalog if Library().find(one)] == []
+        assert [
+            rows[int(one[8:])]["tool"] for one in flags if flags[one].level == "quarantine"
+        ] == []

@@ -9,6 +9,7 @@ from typer.testing import CliRunner, Result
 
 from shortlist import Engine
 from shortlist.cli.app import app
+from shortlist.enrichment.library import Library
 
 from .conftest import QUERIES
 
@@ -129,6 +130,30 @@ def test_a_baseline_of_other_rows_or_options_is_an_error(
     result = run(*STRICT, "--baseline", "old.json", *options)
     assert result.exit_code == 1
     assert difference in result.stderr
+
+
+def test_the_rows_of_the_package_can_be_left_out(files: Path) -> None:
+    navigate = {
+        "id": "playwright/browser_navigate",
+        "name": "browser_navigate",
+        "server": "playwright",
+        "description": "Navigate to a URL",
+        "input_schema": {"type": "object", "properties": {"url": {"type": "string"}}},
+    }
+    (files / "known.jsonl").write_text(json.dumps(navigate))
+    [example] = [row for row in Library().rows() if row["tool"] == navigate["id"]]
+    query = {"query": example["requests"][2], "relevant": [navigate["id"]]}
+    (files / "asked.jsonl").write_text(json.dumps(query))
+    common = ("--tools", "known.jsonl", "--queries", "asked.jsonl", "--json")
+    lexical = (*common, "--engine-settings", "lexical.toml")
+    with_rows = json.loads(run(*lexical).stdout)
+    without = json.loads(run(*lexical, "--no-library").stdout)
+    assert (with_rows["library"], without["library"]) == (True, False)
+    assert with_rows["tiers"]["lexical"]["hit@1"] == 1.0
+    assert without["tiers"]["lexical"]["hit@1"] == 0.0
+    (files / "with.json").write_text(json.dumps(with_rows))
+    compared = run(*lexical, "--no-library", "--baseline", "with.json")
+    assert "the other choice of --no-library" in compared.output
 
 
 def test_a_saved_index_is_measured_with_what_it_keeps(files: Path) -> None:

@@ -75,11 +75,17 @@ class BareCall(Call[types.CallToolResult]):
     answer_type = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
 
     def __init__(self, server: str, name: str, arguments) -> None:
-        session = SimpleNamespace(report_progress=_ignored)
-        context = SimpleNamespace(protocol_version="2025-06-18", session=session)
+        self.sent: list[types.ServerNotification] = []
+        session = SimpleNamespace(report_progress=_ignored, send_notification=self._keep)
+        context = SimpleNamespace(
+            protocol_version="2025-06-18", session=session, request_id=1, meta=None
+        )
         client = SimpleNamespace(id="nobody", log_level=None, profile=None)
         super().__init__(Caller(context, client), server)
         self.params = {"name": name, "arguments": arguments}
+
+    async def _keep(self, notification: types.ServerNotification, **_: object) -> None:
+        self.sent.append(notification)
 
     def check_before_sending(self) -> None:
         """It is permitted."""

@@ -128,7 +128,7 @@ def test_vscode():
 def test_vscode_asks_for_an_input_by_naming_its_variable():
     config = read(SAMPLES / "vscode_mcp.json")
     assert config.table_keys == ("servers",)
-    assert config.unusable_servers == ("Perplexity",)
+    assert list(config.unusable_servers) == ["Perplexity"]
     assert config.problems == (
         "servers.Perplexity.env.PERPLEXITY_API_KEY: the variable SHORTLIST_INPUT_PERPLEXITY_KEY "
         "is not set; set it, or write ${SHORTLIST_INPUT_PERPLEXITY_KEY:-default}",
@@ -150,7 +150,7 @@ def test_zed():
     assert (old.command, old.args) == ("/opt/server", ("--stdio",))
     assert old.revealed_env() == {"TOKEN": "zed-SECRET-2"}
     assert remote.transport == "http"
-    assert config.unusable_servers == ("extension-server",)
+    assert list(config.unusable_servers) == ["extension-server"]
     assert "context_servers.extension-server.command: an extension" in config.problems[0]
 
 

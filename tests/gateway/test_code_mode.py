@@ -12,6 +12,7 @@ import mcp.types as types
 import pytest
 from mcp import Client
 
+from shortlist import Gate, Rule
 from shortlist.codemode import Flow
 from shortlist.errors import ConfigError
 from shortlist.gateway.meta_tools import run_code
@@ -20,6 +21,7 @@ from shortlist.gateway.profiles.client_sessions import ClientSession
 from shortlist.gateway.profiles.gateway_settings import GatewaySettings, ProfileSettings
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
+from shortlist.gating import argument
 
 from .fake_servers import DESTROY, READ, WRITE, FakeServer, fleet_of, relisted, text_of, tool
 from .talking import http_client, made_gateway, over_http, talking
@@ -462,3 +464,49 @@ async def test_sleeping_scripts_of_one_client_leave_places_for_others(tmp_path, 
                 result = await other.call_tool("run_code", {"code": "1 + 1"})
                 assert result.structured_content["result"] == 2
         group.cancel_scope.cancel()
+
+
+@pytest.mark.anyio
+async def test_a_script_that_calls_a_missing_server_reads_why_it_is_missing(tmp_path):
+    """Seen in use: "no server or variable 'mail'", and the model wrote the mail itself."""
+    async with gateway_of(tmp_path, shop()) as (client, made):
+        await made.fleet.reload(
+            [one.spec for one in made.fleet.upstreams.values()],
+            {"mail-box": "env.KEY: the variable MAIL_KEY is not set; set it"},
+        )
+        result = await ran(client, "await mail_box.send(text='a')")
+    message = result["error"]["message"]
+    assert "the server 'mail-box' is not usable" in message
+    assert "the variable MAIL_KEY is not set" in message
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("mode", "action", "calls"),
+    [("legacy", "accept", 2), ("legacy", "decline", 1), ("auto", "accept", 1)],
+)
+async def test_a_rule_asks_the_user_about_a_direct_call(tmp_path, mode, action, calls):
+    """A newer client, which takes no requests, is told that nobody can be asked."""
+    asked = []
+
+    async def elicited(context, params):
+        asked.append(params.message)
+        return types.ElicitResult(action=action)
+
+    rule = Rule(tools="mail/send", when=argument("text", not_matches="ok"), approval=True)
+    server = mail()
+    options = {"elicitation_callback": elicited, "mode": mode}
+    async with gateway_of(tmp_path, server, client=options, rules=Gate([rule])) as (client, _):
+        for text in ("ok", "pay all"):
+            given = {"name": "mail/send", "arguments": {"text": text}}
+            await client.call_tool("get_tool_details", {"names": ["mail/send"]})
+            result = await client.call_tool("call_tool", given)
+    assert len(server.calls) == calls
+    assert bool(asked) is (mode == "legacy")
+    if calls == 1:
+        answer = json.loads(text_of(result))
+        assert (answer["status"], answer["code"]) == ("unapproved", "approval")
+        assert "pay all" not in text_of(result)
+    else:
+        shown = 'mail/send with {"text": "pay all"}'
+        assert asked == [f"The agent wants to call {shown}. Accept to allow it."]

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.gateway.upstream.server_connection import UpstreamError
-from shortlist.tests.gateway.fleets import HERE, call, rough, running, text_of
+from shortlist.tests.gateway.fleets import HERE, BareCall, call, rough, running, text_of
 from shortlist.tests.gateway.test_serve import _HELLO, _ask, serving
 from shortlist.tests.gateway.test_transports import listening, reached
 from shortlist.untrusted.json_bytes import JsonRepair, repaired_json
@@ -49,24 +49,19 @@ def test_repaired_json_says_what_a_lenient_parser_reads(pieces, sizes):
 @pytest.mark.anyio
 async def test_a_server_that_cuts_emojis_is_served(tmp_path):
     async with running(tmp_path, rough(tmp_path, "one", "cut")) as fleet:
-        logs = []
-
-        async def log(server, params, client_id):
-            logs.append(params.data)
-
-        fleet.message_handlers.on_log = log
         assert {"one/smile", f"one/{CUT}"} <= {tool.id for tool in fleet.engine.catalog}
         tool = fleet.engine.catalog.get("one/smile")
         assert tool.description == CUT
         assert tool.input_schema["properties"] == {CUT: {"description": CUT}}
-        result = await call(fleet, "one/smile")
+        bare = BareCall("one", "smile", {})
+        result = await fleet.send(bare)
+        assert [message.params.data for message in bare.sent] == [CUT]
         assert text_of(result) == CUT
         assert result.structured_content == {CUT: CUT}
         assert text_of(await call(fleet, "one/smile_in_bytes")) == CUT
         with pytest.raises(UpstreamError, match=CUT):
             await call(fleet, "one/smile_in_error")
         assert fleet.problems() == {"one": []}
-        assert logs == [CUT]
 
 
 @pytest.mark.anyio

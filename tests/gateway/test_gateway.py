@@ -105,8 +105,8 @@ async def test_wrong_arguments_and_failures_are_answered(tmp_path):
         assert bad.is_error
         misnamed = await client.call_tool("call_tool", {"tool": "one/add_numbers"})
         assert text_of(misnamed) == (
-            "The arguments do not fit: /name: expected string (required), got nothing. "
-            "call_tool takes: name, arguments"
+            "The arguments do not fit: /name: expected string (required), got nothing; "
+            "/tool: unknown; did you mean name? call_tool takes: name, arguments"
         )
 
 

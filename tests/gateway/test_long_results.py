@@ -30,6 +30,6 @@ def test_the_beginning_and_the_parts_read_on_are_the_whole_text(length: int, lim
     name = re.search(r'"id": "(\w+)"', parts[1])
     read = parts[0]
     while not read.endswith("\n[end of the result]"):
-        part = results.read(name[1], may_read=lambda *_: True)
+        part = results.read(name[1], max_chars=limits.part_chars, may_read=lambda *_: True)
         read = re.sub(r"\n\[[\d,]+ characters left\]$", "", read) + part
     assert read.removesuffix("\n[end of the result]") == text

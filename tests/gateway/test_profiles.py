@@ -337,7 +337,7 @@ async def test_a_tool_may_allow_longer_results(tmp_path):
         answer=lambda *_: "word " * 19_000,
     )
     async with gateway_of(tmp_path, server) as (client, _):
-        assert len(text_of(await called(client, "texts/short"))) < 5_000
+        assert len(text_of(await called(client, "texts/short"))) < 20_500
         assert len(text_of(await called(client, "texts/long"))) == 95_000
 
 
@@ -389,7 +389,9 @@ async def test_split_call_tools_take_their_own_kind_only(tmp_path):
 
 async def test_instructions_are_shown_and_found_unless_they_are_hostile(tmp_path):
     good = FakeServer(
-        "hr", [tool("list_entries", "List entries.")], instructions="For PeopleHub absences."
+        "hr",
+        [tool("list_entries", "List entries.")],
+        instructions="## Server\n\nFor PeopleHub absences.",
     )
     bad = FakeServer(
         "bad",
@@ -411,7 +413,7 @@ async def test_instructions_are_shown_and_found_unless_they_are_hostile(tmp_path
             # A text of a server is marked as its word.
             marked = f"{name} says: {said[name]}" in text_of(answer)
             assert marked == (said[name] is not None)
-        assert said == {"hr": "For PeopleHub absences.", "bad": None, "files": None}
+        assert said == {"hr": "## Server\n\nFor PeopleHub absences.", "bad": None, "files": None}
         all_servers = await client.call_tool("list_servers", {})
         assert "PeopleHub" not in all_servers.model_dump_json()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import anyio
 import mcp.types as types
 import pytest
@@ -167,3 +169,33 @@ async def test_a_server_that_ended_is_not_called_unavailable(tmp_path):
         assert found.structured_content["notes"] == ["Ended, and a call starts it again: files."]
         servers = await client.call_tool("list_servers", {})
         assert "its connection ended; a call starts it again" in text_of(servers)
+
+
+@pytest.mark.anyio
+async def test_what_is_wrong_with_a_call_comes_first_and_one_reading_is_taken(tmp_path):
+    """Seen in use: "you had not seen its present definition in full" for a missing argument."""
+    schema = {
+        "type": "object",
+        "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}},
+        "required": ["query"],
+    }
+    table = FakeServer("table", [tool("select", "Select rows.", input_schema=schema)])
+    for share in (0.0, 1.0):
+        profile = Profile(pass_through=share)
+        async with gateway_of(tmp_path / str(share), table, profile=profile) as (client, _):
+            wrong = {"name": "table/select", "arguments": {"sql": "SELECT 1"}}
+            refused = json.loads(text_of(await client.call_tool("call_tool", wrong)))
+            assert refused["error"] == "invalid_arguments"
+            assert refused["message"].startswith(
+                "The arguments do not fit: /query: expected string (required), got nothing; "
+                "/sql: unknown; did you mean query?"
+            )
+            keys = list(refused)
+            assert "input_schema" not in keys or keys.index("problems") < keys.index("input_schema")
+            text = '{"query": "SELECT 1", "limit": "2"}'
+            for given in (text, {"query": "SELECT 1", "limit": "2"}):
+                call = {"name": "table/select", "arguments": given}
+                assert not (await client.call_tool("call_tool", call)).is_error
+                assert table.calls[-1] == ("select", {"query": "SELECT 1", "limit": 2})
+            direct = await client.call_tool("table__select", {"sql": "SELECT 1"})
+            assert "sql: unknown; did you mean query?" in text_of(direct)

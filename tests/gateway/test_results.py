@@ -36,8 +36,10 @@ def id_of(answer: types.CallToolResult) -> str:
     return text_of(answer).split('{"id": "')[1].split('"')[0]
 
 
-def read(results: SessionResults, name: str, *part: int, readable=lambda *_: True) -> str:
-    return results.read(name, *part, may_read=readable)
+def read(
+    results: SessionResults, name: str, *part: int, find=None, readable=lambda *_: True
+) -> str:
+    return results.read(name, *part, text_to_find=find, max_chars=2_000, may_read=readable)
 
 
 def test_a_result_within_the_limit_is_the_same_object():
@@ -48,13 +50,42 @@ def test_a_result_within_the_limit_is_the_same_object():
 def test_a_long_result_is_read_in_parts():
     results = SessionResults(ResultMemory())
     answer = shown(results, result(LONG))
-    assert text_of(answer).startswith(LONG[:4_000])
+    assert text_of(answer).startswith(LONG[:2_000])
+    assert not text_of(answer).startswith(LONG[:2_001])
     name = id_of(answer)
-    whole = LONG[:4_000]
+    whole = LONG[:2_000]
     while not (part := read(results, name)).endswith("[end of the result]"):
         whole += part.rpartition("\n[")[0]
     assert whole + part.rpartition("\n[")[0] == LONG
     assert read(results, name, 10, 20).startswith(LONG[10:20] + "\n[")
+
+
+def test_the_answer_says_how_many_requests_the_rest_takes_and_a_range_what_it_may_have():
+    """Seen in use: a range of 40,000 silently gave 20,000 characters, a direct call 4,000."""
+    results = SessionResults(ResultMemory())
+    text = "".join(f"row {number}\n" for number in range(2_000))
+    answer = shown(results, result(text))
+    request_count = -(-(len(text) - 2_000) // 2_000)
+    assert f"the rest takes {request_count} requests" in text_of(answer)
+    assert "with a filter" in text_of(answer)
+    part = read(results, id_of(answer), 0, 5_000)
+    left = f"{len(text) - 2_000:,} characters left"
+    assert part.endswith(f"[characters 0 to 2,000; an answer has at most 2,000; {left}]")
+
+
+def test_a_text_is_found_in_a_long_result_with_the_lines_around_it():
+    results = SessionResults(ResultMemory())
+    text = "".join(f"row {number}\n" for number in range(2_000))
+    name = id_of(shown(results, result(text)))
+    place = text.index("row 1234")
+    found = f"[at character {place:,}]\nrow 1232\nrow 1233\nrow 1234\nrow 1235\nrow 1236\n\n"
+    assert read(results, name, find="ROW 1234") == f"{found}[1 place]"
+    assert read(results, name, find="zebra").startswith("['zebra' is not in the ")
+    many = read(results, name, find="row")
+    assert many.endswith(" are above]")
+    assert len(many) < 2_500
+    # Where the reading goes on does not change.
+    assert read(results, name).startswith(text[2_000:2_100])
 
 
 def test_an_image_stays_beside_the_beginning():

@@ -18,12 +18,12 @@ from shortlist.gateway.meta_tools.search_answer import (
     search_content,
     search_text,
     short_signature,
-    unmatched_words,
 )
 from shortlist.gateway.observe.definition_tokens import answer_tokens
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
 from shortlist.gateway.upstream.fleet import Fleet
+from shortlist.gateway.upstream.server_connection import ServerState
 from shortlist.gateway.upstream.start_cache import ListingCache
 from shortlist.loaders.counting import bundled_counter
 
@@ -77,9 +77,10 @@ class TestHits:
             signatures = [row.get("signature") for row in content["tools"]]
             assert "(path: str, lines?: int)" in signatures
             assert "(path; lines)" in signatures
-            (others,) = (note for note in content["notes"] if note.startswith("Other tools of"))
-            for name in others.removeprefix("Other tools of plan: ").split(", "):
-                assert name == "long_step" or name.endswith("(path; lines)")
+        slow = [Tool(f"slow_{name}", "plan", "Do a step slowly.", few) for name in "abc"]
+        view = Engine.from_tools([*steps, *slow], tiers=["lexical"]).view()
+        notes = answer_of(view, query="do a step slowly", k=2)["notes"]
+        assert notes == ["Other tools of plan: slow_c(path; lines)"]
 
     def test_a_long_signature_is_cut(self):
         names = [f"argument_number_{number}" for number in range(40)]
@@ -95,8 +96,9 @@ class TestHits:
         git = [Tool(name, "git", f"{name}: work with the repository.") for name in names]
         tools = [*git, Tool("send", "mail", "Send a letter.")]
         view = Engine.from_tools(tools, tiers=["lexical"]).view()
-        content = answer_of(view, query="git commit", k=1)
-        assert content["notes"] == ["Other tools of git: git_status(), git_add()"]
+        # Its name and "repository" are words of all its tools, and say nothing about one of them.
+        content = answer_of(view, query="commit to the git repository, with status", k=1)
+        assert content["notes"] == ["Other tools of git: git_status()"]
 
     def test_text_and_object_carry_the_same_and_no_scores(self, view):
         content = answer_of(view, query="open an issue about a bug")
@@ -142,11 +144,15 @@ class TestParts:
         ]
         mail = [Tool(f"{name}_letter", "mail", f"{name} a letter.") for name in ("send", "read")]
         view = Engine.from_tools([*git, *mail], tiers=["lexical"]).view()
-        content = answer_of(view, queries=["git commit", "send a letter", "git log"])
+        queries = ["git add, commit, reset, merge and tag", "send a letter", "git log"]
+        content = answer_of(view, queries=queries)
         listed = {row["name"] for row in content["tools"]}
         (line,) = (note for note in content["notes"] if note.startswith("Other tools of "))
         others = line.removeprefix("Other tools of git: ").split(", ")
-        assert set(others) == {f"{tool.name}(path)" for tool in git if tool.id not in listed}
+        named = [f"git/git_{name}" for name in ("add", "commit", "reset", "merge", "tag")]
+        assert set(others) == {
+            f"{tool.name}(path)" for tool in git if tool.id in named and tool.id not in listed
+        }
         assert line in search_text(content)
 
     def test_queries_are_answered_each(self, view):
@@ -154,7 +160,12 @@ class TestParts:
         content = answer_of(view, queries=queries)
         assert content["parts"] == queries
         assert {row["part"] for row in content["tools"]} == {1}
-        assert "No tool fits: xylophone zebra quartet" in content["notes"]
+        head, *nearest, last = content["notes"][0].splitlines()
+        assert head == "No tool seems to fit for 'xylophone zebra quartet'. Nearest:"
+        permitted = [tool.id for tool in view.tools()]
+        assert len(nearest) == 3
+        assert all(line.split(": ")[0] in permitted for line in nearest)
+        assert last.startswith("To use one, search for its name.")
 
     def test_each_of_many_queries_has_three_tools_or_as_many_as_asked_for(self, view):
         """Seen in use: of eight queries with `k` 4 each had one tool, often not the right one."""
@@ -166,6 +177,24 @@ class TestParts:
             assert set(parts) == {1, 2, 3, 4}
         many = answer_of(view, queries=[f"{query} {n}" for query in queries for n in (1, 2)], k=50)
         assert len(many["tools"]) <= 50
+
+    def test_a_tool_belongs_to_the_part_it_fits_best_and_is_named_in_others(self):
+        """Seen in use: the second step "append a paragraph" had tools for footnotes only."""
+        word = [
+            Tool("create_document", "word", "Create a document."),
+            Tool("add_paragraph", "word", "Append a paragraph to a document."),
+            Tool("add_footnote", "word", "Add a footnote to a paragraph."),
+        ]
+        view = Engine.from_tools(word, tiers=["lexical"]).view()
+        queries = ["create a document with a paragraph", "append a paragraph to a document"]
+        content = answer_of(view, queries=queries)
+        text = search_text(content)
+        first, second = text.split("For: ")[1:]
+        assert "word/add_paragraph (below)" in first
+        assert second.splitlines()[1].startswith("1. word/add_paragraph(): Append a paragraph")
+        assert "word/create_document (above)" in second
+        row = next(row for row in content["tools"] if row.get("shown_in_part") == 2)
+        assert row == {"name": "word/add_paragraph", "part": 1, "shown_in_part": 2}
 
     @pytest.mark.parametrize("given", [{"k": 1}, {"k": 2}, {"queries": ["send a letter"] * 2}])
     def test_words_in_the_instructions_of_another_server_displace_no_hit(self, given):
@@ -193,6 +222,15 @@ class TestParts:
             assert found == {f"one/step_{number}" for number in range(16)}
 
     @pytest.mark.anyio
+    async def test_a_repeated_search_answers_as_much_as_the_first(self, tmp_path):
+        steps = [tool(f"step_{number}", f"Do step {number}.") for number in range(4)]
+        async with gateway_of(tmp_path, FakeServer("one", steps)) as (client, _):
+            answers = [
+                await client.call_tool("search_tools", {"query": "do step 2"}) for _ in range(3)
+            ]
+            assert len({text_of(answer) for answer in answers}) == 1
+
+    @pytest.mark.anyio
     async def test_a_query_or_queries_must_be_given(self, tmp_path):
         async with gateway_of(tmp_path, FakeServer("one", [tool("read")])) as (client, _):
             missing = await client.call_tool("search_tools", {"queries": None})
@@ -207,16 +245,21 @@ class TestParts:
 
 
 class TestWords:
-    def test_words_that_no_hit_has_are_named_if_little_matched(self, view):
-        hits = view.search("create an issue", k=3).hits
-        assert unmatched_words("issue margherita pizza", hits) == ["margherita", "pizza"]
-        assert unmatched_words("create an issue margherita", hits) == []
+    def test_a_server_that_the_query_names_in_vain_is_named_and_no_other_word_is(self, view):
+        """Seen in use: "No tool above has these words: put, 1", in 16 of 80 answers."""
+        content = answer_of(view, query="open an issue about margherita pizza 1", k=3)
+        assert not any("margherita" in note for note in content["notes"])
+        jira = [Tool("create", "tickets", "Create an issue, also for jira.")]
+        notes = [Tool("append_page", "notion", "Append to a page.")]
+        named = Engine.from_tools([*jira, *notes], tiers=["lexical"]).view()
+        content = answer_of(named, query="create an issue for notion", k=1)
+        assert content["notes"] == ["No tool above is of notion: search with server=notion."]
 
     @pytest.mark.anyio
     async def test_an_answer_without_a_tool_is_one_sentence(self, tmp_path):
         async with gateway_of(tmp_path, FakeServer("one", [tool("read", "Read.")])) as (client, _):
             answer = await client.call_tool("search_tools", {"query": "xylophone zebra"})
-            sentence = "No tool fits: answer without a tool, or search again in other words."
+            sentence = "No tool fits. Search in other words, or answer without a tool."
             assert text_of(answer) == sentence
 
 
@@ -293,6 +336,54 @@ class TestServersThatDoNotRun:
         reason = "powerpoint (failed: it did not start, or its connection ended; the operator"
         assert all(f"Not available now: {reason}" in text_of(answer) for answer in answers[1:3])
         assert answers[3].is_error
+
+    async def test_tools_of_one_that_is_down_come_after_equally_good_ones_and_are_marked(
+        self, tmp_path
+    ):
+        """Seen in use: seven of seven hits were of a server that had failed, without a word."""
+        send, other = tool("send_letter", "Send a letter."), tool("send_letters", "Send a letter.")
+        lists = tool("list_stamps", "List the stamps.")
+        servers = FakeServer("a_post", [send, lists]), FakeServer("b_post", [other])
+        async with gateway_of(tmp_path, *servers) as (client, made):
+            search = {"query": "send a letter"}
+            assert text_of(await client.call_tool("search_tools", search)).startswith("1. a_post/")
+            down = made.fleet.upstreams["a_post"]
+            for state, mark in ((ServerState.FAILED, "failed"), (ServerState.STARTED, "hangs")):
+                down.state, down.last_start_ms = state, None
+                down.problem, down.problem_code = "SECRET", "start_timeout"
+                down._timeouts = int(state is ServerState.STARTED)
+                answer = await client.call_tool("search_tools", search)
+                first, second, *_ = text_of(answer).splitlines()
+                assert first.startswith("1. b_post/send_letters")
+                assert first.endswith("Send a letter")
+                assert second.startswith("2. a_post/send_letter(")
+                assert second.endswith(f"[server: {mark}]")
+                # No other server has anything as good.
+                alone = await client.call_tool("search_tools", {"query": "list stamps"})
+                first = text_of(alone).splitlines()[0]
+                assert first.startswith("1. a_post/list_stamps(")
+                assert first.endswith(f"[server: {mark}]")
+                assert alone.structured_content["tools"][0]["server_state"] == mark
+
+    async def test_one_whose_entry_cannot_be_used_is_named_with_the_reason(self, tmp_path):
+        """Seen in use: a server with an unset variable was nowhere, and nothing said so."""
+        letters = FakeServer("post", [tool("send_letter", "Send a letter.")])
+        unusable = {"time": "env.ZONE: the variable NOPE_VAR is not set; set it"}
+        async with gateway_of(tmp_path, letters, unusable_servers=unusable) as (client, made):
+            requests = [
+                ("list_servers", {}),
+                ("search_tools", {"query": "what time is it"}),
+                ("search_tools", {"query": "noon in Berlin", "server": "time"}),
+                ("get_tool_details", {"names": ["time/now"]}),
+                ("call_tool", {"name": "time/now", "arguments": {}}),
+            ]
+            for name, given in requests:
+                text = text_of(await client.call_tool(name, given))
+                assert "the variable NOPE_VAR is not set" in text, name
+            other = await client.call_tool("search_tools", {"query": "send a letter"})
+            assert "time" not in text_of(other)
+            await made.fleet.reload([one.spec for one in made.fleet.upstreams.values()])
+            assert "time" not in text_of(await client.call_tool("list_servers", {}))
 
     async def test_a_call_of_a_starting_one_waits(self, tmp_path):
         late = spec("sums", "-c", LATE, SERVER, "sums")

@@ -201,7 +201,7 @@ class TestSearch:
             assert text_of(answer).startswith("1. office/delete_record(text?: str): Delete")
             given = {"query": "delete a record", "explain": True}
             explained = (await client.call_tool("search_tools", given)).structured_content
-            assert set(explained) == {"tools", "notes", "tier", "tier_reason", "pending"}
+            assert set(explained) == {"tools", "notes", "tier", "tier_reason", "pending", "fits"}
             assert explained["tools"] == rows
 
 

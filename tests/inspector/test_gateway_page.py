@@ -136,7 +136,7 @@ def test_the_operator_stops_starts_and_disables_a_server(tmp_path: Path) -> None
         assert _act(page, "start", "gone")["state"] == "failed"
         unusable = _server(page, "bad")
         assert (unusable["state"], unusable["actions"]) == ("not usable", ["disable"])
-        assert unusable["problems"][0].startswith("mcpServers.bad")
+        assert unusable["problems"][0].startswith("args: must be a list")
         config.write_text("{")
         assert "not JSON" in page.answer("overview")["config_problem"]
         for body in ({"name": "none", "action": "start"}, {"name": "notes", "action": "eat"}):

@@ -14,11 +14,12 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from shortlist import State
+from shortlist import Engine, Gate, Rule, State
+from shortlist.gating import argument, requires_scope
 from shortlist.integrations.langchain import ShortlistMiddleware
 
 from .conftest import IN_THREAD, ScriptedModel, call, say
-from .framework_agents import FastMCP, LangChain, OpenAIAgents, PydanticAI
+from .framework_agents import DEFINITIONS, FastMCP, LangChain, OpenAIAgents, PydanticAI, Run
 
 MAIL = {"text": "7"}
 ONCE = ("print_contract", MAIL)
@@ -316,3 +317,90 @@ def test_a_middleware_of_fastmcp_sees_the_real_tool():
     assert run.answers[2] == "send_mail is done"
     assert agent.ran == [("send_mail", "7")]
     assert TRANSFER in seen
+
+
+RULES = Gate([Rule(tools="transfer_money", when=argument("text", not_matches="5*"), approval=True)])
+
+
+class RuleOfLangChain(GuardedLangChain):
+    """An agent whose only guard is a rule."""
+
+    def __init__(self, script, *, is_async=False, checkpointer=None, gate=RULES):
+        self.parts = LangChain(state=RICH)
+        self.ran = self.parts.ran
+        self.model = ScriptedModel(script=script)
+        self.checkpointer = checkpointer or InMemorySaver()
+        self._is_async = is_async
+        engine = Engine.from_tools(self.parts.tools, gate=gate, tiers=["lexical"])
+        self._middleware = ShortlistMiddleware(
+            self.parts.tools, **{**self.parts.settings, "engine": engine, "pass_through": 1.0}
+        )
+        self.agent = create_agent(
+            self.model, middleware=[self._middleware], checkpointer=self.checkpointer
+        )
+
+
+@IN_BOTH_WAYS
+@pytest.mark.parametrize(
+    ("answer", "runs", "text"),
+    [
+        ({"type": "approve"}, 1, ""),
+        ({"type": "reject", "message": "Not today."}, 0, "Not today."),
+        (True, 1, ""),
+        (None, 0, "did not approve"),
+    ],
+)
+def test_a_rule_interrupts_langgraph_also_after_a_restart(answer, runs, text, is_async):
+    agent = RuleOfLangChain([call(("transfer_money", {"text": "5"}), TRANSFER)], is_async=is_async)
+    state = agent.ask("transfer money")
+    assert agent.ran == [("transfer_money", "5")]
+    value = state["__interrupt__"][0].value
+    assert (value["name"], value["args"]) == TRANSFER
+    assert "argument 'text'" in value["description"]
+    later = RuleOfLangChain([say("Done.")], is_async=is_async, checkpointer=agent.checkpointer)
+    resume = {state["__interrupt__"][0].id: answer} if answer is None else answer
+    messages = later.run(Command(resume=resume))["messages"]
+    assert later.ran == [("transfer_money", "7")] * runs
+    assert text in messages[-2].text
+
+
+def test_langgraph_checks_an_approved_call_as_it_is_now():
+    agent = RuleOfLangChain([call(TRANSFER)])
+    agent.ask("transfer money")
+    gate = Gate([*RULES.rules, Rule(requires_scope("gone"), tools="transfer_money")])
+    later = RuleOfLangChain([say("Done.")], checkpointer=agent.checkpointer, gate=gate)
+    messages = later.run(Command(resume={"type": "approve"}))["messages"]
+    assert later.ran == []
+    assert "needs the scope 'gone'" in messages[-2].text
+
+
+@pytest.mark.parametrize("decision", ["approve", "refuse", "gone"])
+def test_a_rule_defers_a_call_of_pydantic_ai_also_after_a_restart(decision):
+    from pydantic_ai import DeferredToolRequests, DeferredToolResults
+    from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+    def agent_with(*rules):
+        engine = Engine.from_tools(
+            DEFINITIONS, gate=Gate([*RULES.rules, *rules]), tiers=["lexical"]
+        )
+        agent = PydanticAI(engine=engine, state=RICH, pass_through=1.0)
+        agent.run = Run()
+        return agent
+
+    output = [str, DeferredToolRequests]
+    agent = agent_with()
+    agent.script = [[("transfer_money", {"text": "5"}), TRANSFER]]
+    result = agent.agent.run_sync("transfer money", output_type=output)
+    assert agent.ran == [("transfer_money", "5")]
+    [waiting] = result.output.approvals
+    assert result.output.metadata[waiting.tool_call_id] == {"rules": ["for tools transfer_money"]}
+    kept = ModelMessagesTypeAdapter.validate_json(result.all_messages_json())
+    extra = [Rule(requires_scope("gone"), tools="transfer_money")] if decision == "gone" else []
+    later = agent_with(*extra)
+    later.script = ["Done."]
+    results = DeferredToolResults(approvals={waiting.tool_call_id: decision != "refuse"})
+    answer = later.agent.run_sync(
+        message_history=kept, deferred_tool_results=results, output_type=output
+    )
+    assert answer.output == "Done."
+    assert later.ran == [("transfer_money", "7")] * (decision == "approve")

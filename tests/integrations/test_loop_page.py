@@ -30,6 +30,7 @@ _NUMBER = {
     "required": ["number"],
     "additionalProperties": False,
 }
+SEVEN = {"arguments": {"number": "7"}}
 _BILLING = ("list_invoices", "get_invoice", "approve", "pay", "delete_invoice", "remind")
 TOOLS = [
     *load_catalog(),
@@ -123,7 +124,7 @@ def conversation(
 
 
 def test_the_loops_and_the_web_service_have_at_most_15_lines_of_a_users_code() -> None:
-    *loops, _append, _search, _resume, service, _check, _test = blocks()
+    *loops, _append, _search, _approve, _wait, _resume, service, _check, _test = blocks()
     assert [lines_of_code(loop) for loop in loops] == [15, 15, 15]
     assert lines_of_code(service) == 15
 
@@ -260,6 +261,32 @@ def test_a_web_service_keeps_a_session_for_each_user(conversation: Conversation)
     server.should_exit = True
     thread.join(60)
     names["client"].close()
+
+
+def test_an_approval_that_waits_in_a_store() -> None:
+    gate = Gate([Rule(tools="billing/pay", approval=True)])
+    engine = shortlist.Engine.from_tools(TOOLS, gate=gate, tiers=["lexical"])
+    names: dict[str, Any] = {
+        "Any": Any,
+        "Session": shortlist.Session,
+        "engine": engine,
+        "state": State(),
+        "run": lambda tool, _: f"{tool.name} is done",
+        "store": {},
+    }
+    exec(compile(blocks()[6], "loop.md", "exec"), names)
+    session = engine.session("openai", must_offer=False)
+    messages = [*session.turn("pay the invoice 7").messages]
+    function = {"name": "call_tool", "arguments": json.dumps({"name": "billing/pay", **SEVEN})}
+    reply = {"role": "assistant", "tool_calls": [{"id": "call_1", "function": function}]}
+    assert names["step"](session, messages, reply) is False
+    names["store"] = json.loads(json.dumps(names["store"]))
+    saved = names["store"]["ann"]
+    assert [call["tool"] for call in saved["pending"]["waiting"]] == ["billing/pay"]
+    assert names["decided"]({}) is False
+    assert names["decided"]({"call_1": True}) is True
+    assert "pay is done" in json.dumps(saved["messages"])
+    assert saved["session"]["pending"] is None
 
 
 def test_the_steps_without_handle() -> None:

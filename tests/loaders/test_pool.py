@@ -94,6 +94,9 @@ def test_topics_are_the_objects_in_names(demo):
     assert about[:2] == ("pull request", "issue")
     assert topics([Tool("获取", "s")]) == ("获取",)
     assert topics([Tool("get_list", "s")]) == ()
+    # Seen in use: "calc: base, parse, 64" and "time: current".
+    assert topics([Tool("parse_base64", "calc"), Tool("to_number", "calc")]) == ("number",)
+    assert topics([Tool("get_current_time", "time"), Tool("convert_time", "time")]) == ()
 
 
 @pytest.mark.parametrize("budget", [200, 1_500, 9_000])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -152,3 +153,32 @@ def test_beyond_the_depth_of_a_ranking_its_lowest_score_is_assumed() -> None:
     cut = Ranking(np.array([1]), np.array([10.0], np.float32))
     fused = LinearFusion({"lexical": 0.01}).fuse({"dense": dense, "lexical": cut})
     assert fused.rows.tolist() == [0, 1]
+
+
+def test_words_weigh_more_where_the_best_row_has_all_terms_of_the_query() -> None:
+    dense = Ranking(np.array([5, 7]), np.array([0.52, 0.50], np.float32), 0.1)
+    lexical = Ranking(np.array([7, 5]), np.array([10.0, 4.0], np.float32), 0.0)
+    fused = {}
+    for share in (None, 0.4, 1.0):
+        covering = replace(lexical, best_covers=share)
+        fused[share] = LinearFusion().fuse({"lexical": covering, "dense": dense})
+    assert fused[None].rows.tolist() == [7, 5]
+    np.testing.assert_allclose(fused[None].scores, [0.5 + 0.006 * 10, 0.52 + 0.006 * 4], 1e-6)
+    np.testing.assert_allclose(fused[1.0].scores, [0.5 + 0.015 * 10, 0.52 + 0.015 * 4], 1e-6)
+    assert fused[0.4].scores[0] == pytest.approx(0.5 + (0.006 + 0.009 * 0.4**4) * 10)
+    given = LinearFusion({"lexical": 0.006}).fuse({"lexical": covering, "dense": dense})
+    np.testing.assert_array_equal(given.scores, fused[None].scores)
+
+
+def test_the_best_row_by_words_stays_among_the_first_five_with_half_of_the_terms() -> None:
+    dense = Ranking(np.arange(20), np.linspace(0.9, 0.5, 20).astype(np.float32), 0.5)
+    lexical = Ranking(np.array([30]), np.array([6.0], np.float32), 0.0)
+    places = {}
+    for share in (0.4, 0.5):
+        covering = replace(lexical, best_covers=share)
+        fused = LinearFusion().fuse({"lexical": covering, "dense": dense})
+        assert sorted(fused.rows.tolist()) == [*range(20), 30]
+        assert (np.diff(fused.scores) <= 0).all()
+        places[share] = fused.rows.tolist().index(30)
+    assert places[0.4] > 4
+    assert places[0.5] == 4

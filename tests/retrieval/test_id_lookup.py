@@ -29,7 +29,7 @@ def test_names_of_a_changed_version_are_those_computed_anew() -> None:
         names = names.changed(earlier, shown, present)
         expected = Names.of(shown, present)
         assert names.rows == expected.rows
-        for table in ("by_name", "by_folded_name", "by_spoken_name"):
+        for table in ("by_name", "by_folded_name", "by_spoken_name", "by_name_terms"):
             changed, anew = getattr(names, table), getattr(expected, table)
             assert {key: set(ids) for key, ids in changed.items()} == {
                 key: set(ids) for key, ids in anew.items()

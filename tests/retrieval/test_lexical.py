@@ -96,3 +96,18 @@ def test_few_admitted_rows_of_many_have_the_scores_of_all() -> None:
         found = index.search("issue number", 2_000, mask)
         assert found.rows.tolist() == full.rows[mask[full.rows]].tolist()
         np.testing.assert_allclose(found.scores, full.scores[mask[full.rows]], rtol=1e-5)
+
+
+def test_a_misspelt_term_that_no_document_has_finds_the_term_it_is_like() -> None:
+    documents = [{"all": "search files"}, {"all": "collaborators of a repository"}, {"all": "anna"}]
+    index = TantivyIndex.build(documents, {"all": 1.0})
+    for text, rows in (
+        ("collabroators", [1]),
+        ("colaborators", [1]),
+        ("repositoory", [1]),
+        ("repasitory", [1]),
+        ("anne", []),
+        ("sarchx", []),
+        ("repository", [1]),
+    ):
+        assert index.search(text, 5).rows.tolist() == rows, text

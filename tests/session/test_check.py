@@ -36,7 +36,8 @@ def test_an_admitted_tool_that_was_not_offered_is_promoted_with_its_schema(engin
     before = session.turn("list mail messages").active
     verdict = session.check("share_song", {})
     told = verdict.to_dict()
-    assert told["error"] == "tool_not_available"
+    assert told["error"] == "invalid_arguments"
+    assert list(told).index("problems") < list(told).index("input_schema")
     assert told["status"] == "promoted"
     assert told["tool"] == "music/share_song"
     assert told["input_schema"]["required"] == ["id"]
@@ -203,7 +204,7 @@ def test_problems_read_as_sentences() -> None:
     view = Engine.from_tools([Tool("send", "mail", "", schema)], tiers=["lexical"]).view()
     problems = view.check("send", {"to": "a", "cc": [1, 2], "bcc": 1}).problems
     assert sorted(map(str, problems)) == [
-        "/bcc: expected no parameter of this name (known: cc, to); did you mean 'cc'?, got one",
+        "/bcc: unknown; did you mean cc?",
         "/cc: expected at most 1 items, got [1, 2]",
         '/to: expected at least 3 characters, got "a"',
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
@@ -101,7 +102,7 @@ def test_a_turn_tells_how_sure_its_decider_was(engine):
 
     events, recorder = recorded()
     doubting = make_engine()
-    doubting._decider = Doubtful()
+    doubting._version = replace(doubting._version, decider=Doubtful())
     doubting.session(events=recorder).turn("list my messages")
     (event,) = events
     assert isinstance(event, TurnEvent)

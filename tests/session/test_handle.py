@@ -480,6 +480,15 @@ def test_a_call_is_checked_again_directly_before_it_runs(engine: Engine) -> None
     assert json.loads(answers["call_1"])["status"] == "denied"
 
 
+def test_a_function_that_the_program_lacks_is_named_to_the_model(engine: Engine) -> None:
+    functions: dict[str, Any] = {"get_invoice": lambda number: functions.pop("list_invoices")()}
+    functions["list_invoices"] = lambda: "none"
+    session = engine.session("openai", must_offer=False)
+    reply = chat([("billing__get_invoice", SEVEN), ("billing__list_invoices", {})])
+    answers = answers_by_call(session.handle(reply, functions, parallel=False))
+    assert "The program has no function for this tool" in answers["call_1"]
+
+
 @pytest.mark.parametrize("levels", [500, 5_000])
 def test_a_reply_that_is_nested_deep_is_a_bad_reply(engine: Engine, levels: int) -> None:
     session = engine.session("anthropic")
@@ -500,3 +509,23 @@ def test_a_reply_that_shares_its_parts_is_counted_before_it_is_copied(engine: En
     call = {"type": "tool_use", "id": "1", "name": "call_tool", "input": value}
     with pytest.raises(RequestError, match="reply: more than 1,000,000 values"):
         session.handle({"role": "assistant", "content": [call]}, done)
+
+
+def test_a_function_under_a_name_that_two_tools_share_is_refused() -> None:
+    tools = [Tool("search", "mail", "Search mail"), Tool("search", "wiki", "Search the wiki")]
+    session = Engine.from_tools(tools, tiers=["lexical"]).session("openai", tools="list")
+    session.turn("search the wiki and mail")
+    reply = {
+        "role": "assistant",
+        "tool_calls": [
+            {
+                "id": "1",
+                "type": "function",
+                "function": {"name": session.tools[0]["function"]["name"], "arguments": "{}"},
+            }
+        ],
+    }
+    with pytest.raises(RequestError, match="several tools are named 'search'; give each function"):
+        session.handle(reply, {"search": lambda: "found"})
+    functions = {"mail/search": lambda: "in mail", "wiki/search": lambda: "in the wiki"}
+    assert "in " in session.handle(reply, functions)[1]["content"]

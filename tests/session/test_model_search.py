@@ -77,6 +77,19 @@ def test_that_nothing_fits_and_what_is_wrong_with_a_query_is_said(engine: Engine
         session.search(" ")
 
 
+def test_a_search_that_no_tool_seems_to_fit_names_the_nearest_permitted_ones() -> None:
+    strict = {"lexical": {"threshold": 1000.0}}
+    engine = Engine.from_tools(TOOLS, gate=GATE, tiers=strict, default_tier="lexical")
+    session = engine.session("openai", allowed=["mail/*"], pass_through=0)
+    assert session.turn("a word about the mail").hits == ()
+    _, message = session.handle(search_reply(("openai", "call_tool"), "burn the mail", "c1"), {})
+    head, *lines, last = message["content"].splitlines()
+    assert head == "No tool seems to fit. Nearest:"
+    # `mail/delete_mail` is denied until a mail was read, and other servers are not allowed.
+    assert sorted(line.split(": ")[0] for line in lines) == ["mail/read_mail", "mail/send_mail"]
+    assert last.startswith("To use one, search for its name.")
+
+
 def test_a_search_waits_for_the_calls_before_it_in_the_reply(engine: Engine) -> None:
     session = engine.session("anthropic", tools="search", allowed=["mail/*"], pass_through=0)
     session.turn("read an electronic mail")

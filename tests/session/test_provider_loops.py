@@ -11,8 +11,11 @@ import openai
 import pytest
 
 from shortlist import Engine, Session, State, Tool
-from shortlist.gating import Gate, Rule, after, not_, requires_scope
+from shortlist.codemode.grants import Approval, ApprovalRequest
+from shortlist.errors import RequestError
+from shortlist.gating import Gate, Rule, after, argument, not_, requires_scope
 from shortlist.loaders.providers import PROVIDERS
+from shortlist.session import Pending
 from shortlist.tests.providers.checking_server import Conversation
 from shortlist.tests.providers.scripted_replies import Call, Reply, ToolSearch
 
@@ -258,3 +261,67 @@ def test_what_a_search_found_is_loaded_lined_or_named(name: str, way: str) -> No
         tool_name = tool_id.partition("/")[2]
         assert tool_name in text, tool_id
     assert len(turn.ids) == 5
+
+
+APPROVALS = Gate(
+    [
+        Rule(tools="*/delete_*", approval=True),
+        Rule(tools="*/share_*", when=argument("id", above=0), approval=True),
+        Rule(requires_scope("export"), tools="*/export_*"),
+        Rule(tools="*/export_*", approval=True),
+    ]
+)
+
+
+@pytest.mark.parametrize(("name", "way"), LOOPS)
+def test_nothing_is_sent_until_a_person_has_decided_about_every_call(
+    name: str, way: str, provider: Conversation, ask: Callable[..., object]
+) -> None:
+    """Parallel calls: one runs, one is approved at once, three wait, in another process."""
+    tools = tools_of(*SERVERS[:3])
+    # With the whole catalog in the list, every way calls tools by their own names.
+    whole: Json = {"pass_through": 1.0} if way == "list" else {}
+    session = Engine.from_tools(tools, gate=APPROVALS, tiers=["lexical"]).session(
+        name, tools=way, state=State(scopes={"export"}), must_offer=False, **whole
+    )
+    ran: list[str] = []
+
+    def run(tool: Tool, arguments: Json) -> str:
+        ran.append(tool.id)
+        return f"{tool.id} did it"
+
+    messages = [*session.turn("tidy up the mail").messages]
+    ids = ("mail/read_message", "mail/delete_report", "mail/delete_message", "files/share_report")
+    calls = [call_of(session, tool_id, id="1") for tool_id in (*ids, "billing/export_report")]
+    provider.script(Reply("Five calls.", [*calls]))
+
+    def approve(request: ApprovalRequest) -> Approval:
+        return True if request.tool.id == "mail/delete_report" else "later"
+
+    pending = session.handle(ask(session, messages), run, approve=approve)
+    assert isinstance(pending, Pending)
+    assert sorted(ran) == ["mail/delete_report", "mail/read_message"]
+    assert [call["tool"] for call in pending.waiting] == [*ids[2:], "billing/export_report"]
+    with pytest.raises(RequestError, match="waits for a person's decision"):
+        session.request(messages)
+    stored = json.loads(json.dumps({"session": session.save(), "pending": pending}))
+
+    engine = Engine.from_tools(tools, gate=APPROVALS, tiers=["lexical"])
+    # The scope is gone. With `list`, the call of a tool that left the list would be refused.
+    scopes = {"export"} if way == "list" else set[str]()
+    resumed = engine.resume(stored["session"], state=State(scopes=scopes))
+    keys = [call["id"] for call in stored["pending"]["waiting"]]
+    still = resumed.finish(stored["pending"], {keys[0]: True}, run)
+    assert isinstance(still, Pending)
+    answers = resumed.finish(still, {keys[1]: False, keys[2]: True}, run)
+    assert isinstance(answers, list)
+    assert ran[2:] == ["mail/delete_message", *["billing/export_report"] * (way == "list")]
+    messages += answers
+    text = json.dumps(answers)
+    assert "did not approve this call" in text
+    assert ("needs the scope 'export'" in text) == (way != "list")
+    provider.script("Done.")
+    assert resumed.handle(ask(resumed, messages), run) == []
+    assert provider.refusals == []
+    if way != "list":
+        assert provider.prefix_breaks() == []

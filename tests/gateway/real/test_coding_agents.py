@@ -71,11 +71,16 @@ def install(agent: CodingAgent, config: Path, home: Path) -> None:
         served.settle(300)
 
 
-def converse(agent: CodingAgent, home: Path, model: ScriptedModel) -> str:
+def converse(
+    agent: CodingAgent,
+    home: Path,
+    model: ScriptedModel,
+    message: str = "What time is noon UTC in Tokyo?",
+) -> str:
     """One conversation, and what the agent printed."""
     agent.set_model(home, model.address)
     try:
-        return agent.run(home, model.address, "What time is noon UTC in Tokyo?")
+        return agent.run(home, model.address, message)
     except NotInstalledError as problem:
         pytest.skip(str(problem))
 
@@ -202,6 +207,25 @@ def test_claude_code_asks_the_hook(rules: dict[str, Any], answer: str, tmp_path:
     assert len(results) == len(SCRIPT), (results, printed)
     assert answer in results[2]
     assert ("21:00:00+09:00" in results[2]) is ("allow" in rules)
+
+
+def test_claude_code_reads_the_tools_that_fit_a_message(tmp_path: Path) -> None:
+    agent, config, home = _BY_NAME["claude-code"], tmp_path / "mcp.json", tmp_path / "home"
+    config.write_text(json.dumps({"mcpServers": behind(tmp_path / "files")}))
+    install(agent, config, home)
+    program = f"{shlex.quote(gateway_command())} hook prompt --config {shlex.quote(str(config))}"
+    hook = {"hooks": [{"type": "command", "command": program}]}
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    permissions = {"allow": ["mcp__shortlist"]}
+    settings.write_text(
+        json.dumps({"permissions": permissions, "hooks": {"UserPromptSubmit": [hook]}})
+    )
+    wish = "convert noon in UTC to the time in Tokyo"
+    for _ in range(2):  # the first conversation starts the gateway
+        with scripted_model(SCRIPT) as model:
+            converse(agent, home, model, wish)
+    assert "- time/convert_time(" in json.dumps(model.requests[0])
 
 
 def _record(title: str, direct: int, gateway: int) -> None:
