@@ -26,7 +26,12 @@ from ..errors import RequestError, ShortlistError, UnknownToolError
 from ..gateway.request_origin import host_address, is_same_host, origin_address
 from ..view import View
 from .catalog_answers import CatalogAnswers
-from .conversation_answers import conversations_answer, overview_answer, timeline_answer
+from .conversation_answers import (
+    conversations_answer,
+    overview_answer,
+    steps_answer,
+    timeline_answer,
+)
 from .event_history import shortened
 from .search_answers import explain_tool, search_tiers
 from .subject import Subject
@@ -157,6 +162,9 @@ class _Answers:
                 )
             ),
             "conversations": self._in_thread(lambda _: conversations_answer(self._subject.history)),
+            "steps": self._in_thread(
+                lambda query: steps_answer(self._subject.history, query.get("session", ""))
+            ),
             "overview": self._in_thread(
                 lambda _: overview_answer(self._subject, self._catalog_answers.servers())
             ),

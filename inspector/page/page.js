@@ -632,7 +632,8 @@ function conversationsView(main, shownVisit) {
   const missed = element("div", {});
   const talks = element("div", {});
   const title = element("h2", { text: "All events" });
-  const cost = element("div", {});
+  const cost = element("div", { class: "stack" });
+  const picture = element("div", {});
   const space = element("div", { class: "space", role: "list" });
   const timeline = element("div", { class: "timeline", tabindex: "0", role: "region", "aria-label": "Timeline of events" }, space);
   const follow = element("input", { type: "checkbox", checked: true });
@@ -670,10 +671,24 @@ function conversationsView(main, shownVisit) {
     session = talk ? talk.session : null;
     shownLines = talk ? lines.filter((line) => line.session === session) : lines;
     title.textContent = talk ? `Conversation ${talk.session.slice(0, 60)}` : "All events";
-    replaceContent(cost, talk && talk.defined ? costOf(talk) : null);
+    replaceContent(cost, talk && talk.defined ? costOf(talk) : null, talk ? picture : null);
+    if (talk) load(picture, async () => drawPicture(await request("steps", { session })));
     for (const button of talks.querySelectorAll(".talk")) button.setAttribute("aria-pressed", String(button.dataset.session === (session || "")));
     timeline.scrollTop = 0;
     drawFollowing();
+  }
+
+  // Offered, called, refused: a line for each search, a mark at each tool that was called.
+  function drawPicture(steps) {
+    const marks = { good: "called", warn: "sent back", bad: "refused or failed" };
+    const chip = (id, calls) => element("li", { class: `chip ${calls.map((call) => call.tone).join(" ")}`, title: calls.map((call) => call.text).join("\n") },
+      toolId(id), calls.length ? element("span", { class: "small", text: ` ${[...new Set(calls.map((call) => marks[call.tone]))].join(", ")}` }) : null);
+    const rows = steps.map((step) => {
+      const others = step.calls.map((call) => call.tool).filter((tool) => !step.offered.includes(tool));
+      return element("li", { class: "stack step" }, element("strong", { class: "small text", text: step.query || "a search" }),
+        step.offered.length || others.length ? element("ul", { class: "row chips" }, [...step.offered, ...new Set(others)].map((id) => chip(id, step.calls.filter((call) => call.tool === id)))) : muted("nothing was offered"));
+    });
+    replaceContent(picture, steps.length ? card(element("h2", { text: "Offered, called, refused" }), box("Offered, called, refused", element("ol", { class: "list" }, rows))) : null);
   }
 
   function drawFollowing() {
@@ -723,6 +738,7 @@ function conversationsView(main, shownVisit) {
     }
     if (session !== null) shownLines = lines.filter((line) => line.session === session);
     if (lines.length) talkList(await request("conversations"));
+    if (session !== null) drawPicture(await request("steps", { session }));
     drawFollowing();
     return undefined;
   }

@@ -15,6 +15,8 @@ from shortlist.gateway.clients.client_config import read_client_config
 from shortlist.gateway.upstream.first_use import FirstUsePins, default_pins
 from shortlist.gateway.upstream.server_lists import Listing
 from shortlist.gateway.upstream.start_cache import ListingCache
+from shortlist.inspector.conversation_answers import steps_answer
+from shortlist.inspector.event_history import EventHistory
 from shortlist.session.recorder import read_events
 from shortlist.trust import Pins, approve_definitions
 
@@ -275,6 +277,22 @@ def test_conversations_follow_the_file_of_events(page: Page, folder: Path) -> No
     assert overview["hours"] == [{"hour": "2026-11-22T20", "searches": 2, "calls": 1}]
     assert overview["stats"]["servers"]["math"]["p50_ms"] == 12.0
     assert overview["stats"]["tokens"]["saved"] == 900 - 60 - 80
+
+
+def test_a_conversation_is_drawn_as_offered_called_and_refused(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text(_rows("one", SEARCH | {"content": {"query": "sum up"}}, WRONG, CALL, DENIED))
+    history = EventHistory(path)
+    history.read_new()
+    [step] = steps_answer(history, "one")
+    assert (step["query"], step["offered"]) == ("sum up", ["math/add"])
+    assert [(call["tool"], call["tone"]) for call in step["calls"]] == [
+        ("math/add", "warn"),
+        ("math/add", "good"),
+        ("math/add", "bad"),
+    ]
+    assert step["calls"][2]["text"] == "refused: denied: needs the scope 'sums'"
+    assert steps_answer(history, "none") == []
 
 
 WRONG = CALL | {"status": "invalid", "outcome": "invalid", "run_ms": None}
