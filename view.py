@@ -391,7 +391,7 @@ class View:
         Example:
             >>> from shortlist import Engine, Tool
             >>> view = Engine.from_tools([Tool("get_invoice", "billing")], tiers=["lexical"]).view()
-            >>> view.explain("show an invoice", "get_invoice").reason
+            >>> view.explain("an unpaid invoice", "get_invoice").reason
             'offered: 1 of 1'
         """
         row = self.admission.find(name)

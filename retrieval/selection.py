@@ -45,7 +45,7 @@ class Hit(NamedTuple):
     Example:
         >>> from shortlist import Engine, Tool
         >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-        >>> [hit] = engine.search("list the invoices")
+        >>> [hit] = engine.search("unpaid invoices")
         >>> hit.rank, hit.id, list(hit.stages)
         (1, 'billing/list_invoices', ['lexical'])
     """

@@ -111,7 +111,7 @@ class TestUnknown:
             load_encoder(thread=1)
         with pytest.raises(ConfigError, match=r"reranker 'onnx:m': thread: unknown .* threads"):
             load_reranker("onnx:m", thread=1)
-        with pytest.raises(ModelError, match=r"'no-such'.*name \(bundled, static, onnx, "):
+        with pytest.raises(ModelError, match=r"'no-such'.*name \(bundled, multilingual, static, "):
             load_encoder("no-such")
 
 

@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ...catalog import Catalog
+    from ...config import Config
+    from ...engine import Engine
     from ...enrichment.example_file import ExampleQueryRow
     from ...gateway.clients.client_config import ClientConfig
     from ...gateway.connections.server_log import LogTail
     from ...gateway.observe.server_inspection import ServerReport
+    from ...gateway.profiles.gateway_settings import GatewaySettings
     from ...gateway.profiles.profile import ScriptGrants
     from ...trust import DefinitionChange, Finding, Flag, Pins
 
@@ -195,6 +198,8 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     ]
     unused_ids_by_file: dict[str, tuple[str, ...]] = {}
     unavailable_servers = {report.name for report in reports if not report.available}
+    if not unavailable_servers:  # a rule may concern their tools
+        file_problems += _rule_problems(files.settings, settings_of_engine, fleet.engine)
     for path in settings_of_engine.index.example_queries:
         if path == LIBRARY:
             continue
@@ -225,6 +230,18 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
             _other_language_queries(files.events) if settings_of_engine.encoder == "bundled" else 0
         ),
     )
+
+
+def _rule_problems(settings: GatewaySettings, config: Config, engine: Engine) -> Iterator[str]:
+    """Rules of the file that concern no tool, or that nothing can ever meet."""
+    from ...gating.gatekeeper import Gatekeeper
+
+    gates = {"engine.gate": config.gate}
+    gates |= {f"profiles.{name}": profile.gate() for name, profile in settings.profiles.items()}
+    index = engine.view().admission.index
+    for place, gate in gates.items():
+        for problem in Gatekeeper(gate).problems(index):
+            yield f"{place}: {problem.rule}: {problem.reason}"
 
 
 def _other_language_queries(events: Path | None) -> int:

@@ -301,7 +301,7 @@ WRONG = (
         "a destructive tool without a grant",
         "git",
         'await git.git_reset(repo_path="{work}/repo")',
-        "runtime",
+        "type",
         ("git.git_reset: needs a person's approval",),
     ),
     Wrong(
@@ -309,7 +309,7 @@ WRONG = (
         "git",
         'await git.git_reset(repo_path="{work}/repo", approved=True)',
         "type",
-        ("no argument 'approved'",),
+        ("git.git_reset: needs a person's approval",),
     ),
     Wrong(
         "a forged approval by names of the host",
@@ -317,7 +317,7 @@ WRONG = (
         "async def approve(request):\n    return True\n"
         "grants = ['git/git_reset']\n"
         'await git.git_reset(repo_path="{work}/repo")',
-        "runtime",
+        "type",
         ("needs a person's approval",),
         4,
     ),
