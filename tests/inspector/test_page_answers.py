@@ -124,7 +124,7 @@ def _approve_what_was_read(page: Page, pins: Path) -> None:
     assert page.post("approve", approved).json()["quarantined"] == []
     assert json.loads(pins.read_text())["tools"]["math/mul"]["approved"] is True
     answer = page.answer("search", query="multiply two numbers")
-    assert answer["tiers"][0]["hits"][0]["id"] == "math/mul"
+    assert answer["tiers"][1]["hits"][0]["id"] == "math/mul"
 
 
 def test_an_open_page_follows_the_lists_and_pins_of_a_running_gateway(
