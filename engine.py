@@ -274,6 +274,32 @@ class Engine:
             wait=wait,
         )
 
+    def sibling(self, tools: Tools, *, pins: Path | None = None) -> Engine:
+        """An engine over other tools, in memory, that searches as this one does.
+
+        It has the same tiers and shares the models, so it needs no memory for them. A search of
+        this engine can be repeated there with `View.search_among` and is not encoded again. It has
+        no rules or example queries. It returns at once, and a thread encodes the tools.
+
+        Args:
+            tools: as for `from_tools`.
+            pins: file of accepted definitions; None if there are none.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> prompts = engine.sibling([Tool("remind_customers", "billing")])
+            >>> prompts.search("remind the customers").ids
+            ('billing/remind_customers',)
+        """
+        settings = {
+            "index": {"example_queries": []},
+            "gate": Gate(),
+            "trust": {**dict(self.config.trust), "pins": pins},
+        }
+        builder = self._builder.sharing_models(Config.of(self.config, settings))
+        return type(self)(builder, builder.begin(_as_catalog(tools)), wait=False)
+
     def save(self, folder: str | Path) -> None:
         """Save the index to a folder, atomically.
 

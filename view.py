@@ -274,7 +274,7 @@ class View:
 
     def search_among(
         self,
-        tools: Iterable[str],
+        tools: Iterable[str] | Mask | None,
         selection: Selection,
         *,
         tier: str | Strategy | None = None,
@@ -284,7 +284,7 @@ class View:
 
         Args:
             tools: as for `limited_to`.
-            selection: result of a search over the same catalog version.
+            selection: result of a search over the same catalog version, or of a sibling engine.
             tier: as for `search`; the tier of the earlier search by default, or the tier it asked
                 for if that ran without its reranker or in part. Needed if that one ran a strategy
                 that is no tier of the engine.

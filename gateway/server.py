@@ -33,7 +33,7 @@ from .meta_tools.meta_tool_definitions import (
 from .meta_tools.run_code import CodeMode
 from .meta_tools.search_answer import queries_of
 from .meta_tools.shown_tools import shown_tools
-from .meta_tools.tool_calls import ToolCall, answer_call, error_result
+from .meta_tools.tool_calls import ToolCall, answer_call, error_result, refusal_text
 from .observe.gateway_events import CallRecorder
 from .observe.observer import Observer, ProfileOffer, Requester
 from .profiles.client_sessions import ClientSession, ClientSessions, permitted_servers
@@ -49,6 +49,7 @@ from .profiles.profile import (
 )
 from .relay.log_levels import LogLevels
 from .relay.mcp_prompts import Completions, Prompts
+from .relay.other_kinds import OtherKinds
 from .relay.resources import Resources
 from .relay.subscriptions import Subscriptions
 from .stdio_streams import standard_streams
@@ -81,6 +82,7 @@ class Gateway:
     Attributes:
         sessions: the sessions of all clients.
         server: the MCP server of the SDK.
+        other_kinds: finds prompts and resources for models.
         resources, prompts, completions, subscriptions, log_levels: answer the other requests of
             clients.
     """
@@ -112,6 +114,7 @@ class Gateway:
         self.server.middleware.append(self._with_session)
         self.resources = Resources(fleet, self._client, self.server)
         self.prompts = Prompts(fleet, self._client, self.server)
+        self.other_kinds = OtherKinds(fleet, self.prompts, self.resources)
         self.completions = Completions(
             fleet, self._client, self.resources, self.prompts, self.server
         )
@@ -138,7 +141,8 @@ class Gateway:
         return CodeMode(self.fleet, self.observer)
 
     async def aclose(self) -> None:
-        """End the processes for scripts."""
+        """End the processes for scripts, and the threads that index prompts and resources."""
+        self.other_kinds.close()
         if "code_mode" in self.__dict__:
             await self.code_mode.aclose()
 
@@ -257,6 +261,8 @@ class Gateway:
             tool_name = arguments["name"]
             if tool_name in RESERVED_NAMES:
                 return error_result(f"{tool_name} is called by its own name, not through {name}.")
+            if self.other_kinds.is_name(tool_name):
+                return await self._use_entry(context, client, params, arguments, call_recorder)
             call = self._tool_call(
                 context, client, params, tool_name, arguments.get("arguments"), via_meta_tool=name
             )
@@ -277,7 +283,7 @@ class Gateway:
             profile = client.profile
             stubs = partial(self.code_mode.stubs, profile.grants) if profile.has_run_code else None
             return await anyio.to_thread.run_sync(
-                answers.answer_details, self.fleet, client, arguments, stubs
+                answers.answer_details, self.fleet, client, arguments, self.other_kinds, stubs
             )
         if name == RUN_CODE and client.profile.has_run_code:
             return await self.code_mode.run(context, client, params)
@@ -288,6 +294,29 @@ class Gateway:
                 answers.answer_servers, self.fleet, client, arguments
             )
         return error_result(f"There is no tool {name!r} here; use one of: {', '.join(call_tools)}.")
+
+    async def _use_entry(
+        self,
+        context: RequestContext,
+        client: ClientSession,
+        params: types.CallToolRequestParams,
+        arguments: dict[str, Any],
+        call_recorder: CallRecorder,
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """The prompt or the content of the resource that a model names in `call_tool`."""
+        name, reader = arguments["name"], answers.call_tool_for_reads(client.profile)
+        if params.name != reader:
+            return error_result(f"{name} only reads: call it with {reader}.")
+        verdict, entry = await anyio.to_thread.run_sync(
+            self.other_kinds.check, client, name, arguments.get("arguments")
+        )
+        call_recorder.record_check(verdict)
+        if entry is None:
+            return error_result(refusal_text(verdict, name))
+        result = await self.other_kinds.use(context, name, entry, verdict, params)
+        if isinstance(result, types.CallToolResult):
+            call_recorder.record_result(result)
+        return result
 
     def _tool_call(
         self,
@@ -324,7 +353,7 @@ class Gateway:
         collected = await collect_votes(self.fleet, context, client, query, catalog)
         await client.run_step(partial(client.use_votes, collected.votes))
         search = await anyio.to_thread.run_sync(
-            answers.answer_search, self.fleet, client, arguments
+            answers.answer_search, self.fleet, client, arguments, self.other_kinds
         )
         call_recorder.search, answer = search.outcome, search.result
         if (

@@ -86,6 +86,14 @@ class Builder:
             [name for name in names if name not in self._missing_files]
         )
 
+    def sharing_models(self, config: Config) -> Builder:
+        """A builder with other settings and the same models.
+
+        Args:
+            config: the settings. They name the same models as those of this builder.
+        """
+        return Builder(config, self._stages.models)
+
     def strategies(self) -> dict[str, Strategy]:
         """The configured tiers by name."""
         return strategies(self.config)

@@ -144,8 +144,20 @@ class Index:
         return self.names.rows_named(text)
 
     def rows_spelled_out(self, query: Query, ranked_rows: NDArray[np.int64]) -> Sequence[int]:
-        """Permitted rows whose whole name is in a command; see `Names.rows_spelled_out`."""
-        return self.names.rows_spelled_out(query.text, self.tools, ranked_rows, query.allowed)
+        """Permitted rows whose whole name is in a command; see `Names.rows_spelled_out`.
+
+        A copy is not among them where its original is permitted: it stays behind the original,
+        however well its server's name fits.
+        """
+        rows = self.names.rows_spelled_out(query.text, self.tools, ranked_rows, query.allowed)
+        return [
+            row
+            for row in rows
+            if not any(
+                query.allowed is None or query.allowed[original]
+                for original in self.copies.originals.get(row, ())
+            )
+        ]
 
     def names_of(self, tools: tuple[Tool, ...]) -> Names:
         """The names of a version with these tools by row.

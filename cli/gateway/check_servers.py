@@ -160,13 +160,14 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     client_config = files.client_config
     import anyio
 
+    from ...catalog import Catalog
     from ...enrichment import read_example_queries
     from ...enrichment.library import Library
     from ...enrichment.tool_examples import LIBRARY
     from ...gateway.connections.server_log import LogTail
     from ...gateway.observe.server_inspection import MAX_PARALLEL_STARTS, inspect_servers
     from ...gateway.profiles.profile import script_grants
-    from ...trust import Pins, needs_look, quarantined
+    from ...trust import Pins, Trust, needs_look, quarantined
 
     # A gateway creates the file when it first runs.
     pins = files.pins if files.pins.exists() else None
@@ -189,6 +190,13 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         reports = anyio.run(inspect_servers, fleet)
     flags, catalog = fleet.engine.flags, fleet.engine.catalog
     accepted = Pins() if pins is None else Pins.read(pins)
+    skills = fleet.listed_tools.skill_tools()
+    definitions = Catalog([*catalog, *skills])
+    settings_of_trust = settings_of_engine.trust
+    trust_of_skills = Trust(
+        scans=settings_of_trust.scan, pins=accepted, approved=settings_of_trust.approved
+    )
+    flags = {**flags, **trust_of_skills.flags(Catalog(skills))}
     uses_library = LIBRARY in settings_of_engine.index.example_queries
     library_servers = Library().servers(catalog) if uses_library else {}
     file_problems = [
@@ -218,10 +226,10 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         ),
         problems=tuple(file_problems),
         flags=flags,
-        changes=accepted.changes(catalog),
+        changes=accepted.changes(definitions),
         needs_look={
             tool_id: findings
-            for tool_id, findings in needs_look(catalog, accepted).items()
+            for tool_id, findings in needs_look(definitions, accepted).items()
             if tool_id not in flags
         },
         script_grants=tuple(script_grants(files.settings, catalog, quarantined(flags))),

@@ -148,7 +148,7 @@ def logs_silenced() -> Iterator[None]:
 
 
 def gateway_catalog(config: Path, settings: Path | None = None) -> tuple[Catalog, Path]:
-    """The catalog of a gateway without starting a server, and its file of pins.
+    """The tools and skills of a gateway without starting a server, and its file of pins.
 
     Servers that never ran here are named on stderr.
 
@@ -160,11 +160,13 @@ def gateway_catalog(config: Path, settings: Path | None = None) -> tuple[Catalog
         ConfigError: a file cannot be read.
         MissingExtraError: the gateway is not installed.
     """
+    from ...catalog import Catalog
+
     files = read_gateway_files(config, settings)
     engine = {"tiers": ["lexical"], "trust": {"scan": False}}
     fleet = unstarted_fleet(files.client_config, engine)
     note_unlisted_servers(fleet, config)
-    return fleet.engine.catalog, files.pins
+    return Catalog([*fleet.engine.catalog, *fleet.listed_tools.skill_tools()]), files.pins
 
 
 def note_unlisted_servers(fleet: Fleet, config: Path) -> None:

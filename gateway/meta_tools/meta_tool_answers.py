@@ -21,13 +21,18 @@ from ...text import search_terms
 from ...view import View
 from ..observe.gateway_events import SearchOutcome
 from ..profiles.client_sessions import ClientSession
+from ..profiles.profile import CALL_TOOL, Profile
+from ..relay.other_kinds import Entry, OtherKinds, entry_fields
 from ..upstream.fleet import Fleet, entry_problem
 from ..upstream.safe_texts import safe_instructions
 from ..upstream.server_connection import ServerState, Upstream
 from .client_search import first_sentence
+from .kinds_answer import better_kinds_note, entry_blocks, entry_rows, find_entries
 from .meta_tool_definitions import (
     CALL_TOOL_BY_EFFECT,
     MAX_DIGEST_TOKENS,
+    TOOL_KIND,
+    ToolEffect,
     effect_of,
     max_digest_tokens,
 )
@@ -36,6 +41,7 @@ from .search_answer import (
     find_parts,
     level_read,
     matches_poorly,
+    queries_of,
     search_content,
     search_text,
     tool_fields,
@@ -43,6 +49,7 @@ from .search_answer import (
 
 #: Tokens of definitions in one answer.
 MAX_DETAILS_TOKENS = 8_000
+_NO_ENTRY_NOTE = "The servers offer nothing of these kinds that fits."
 #: Most servers that a search names because they are not available, and most tools of one server
 #: that `list_servers` names.
 _MAX_UNREADY_SERVERS, _MAX_TOOL_NAMES = 6, 100
@@ -57,9 +64,15 @@ class SearchAnswer:
 
 
 def answer_search(
-    fleet: Fleet, client: ClientSession, arguments: Mapping[str, Any]
+    fleet: Fleet, client: ClientSession, arguments: Mapping[str, Any], others: OtherKinds
 ) -> SearchAnswer:
     """The answer of `search_tools`.
+
+    Args:
+        fleet: the servers.
+        client: session of the client.
+        arguments: arguments of the call.
+        others: prompts and resources of the servers.
 
     Raises:
         RequestError: an argument is wrong.
@@ -72,12 +85,29 @@ def answer_search(
         content: dict[str, Any] = {"tools": [], "notes": [note]}
         outcome = SearchOutcome(tier="none", starting=len(fleet.unlisted_servers))
         return SearchAnswer(result=_answer(search_text(content), content), outcome=outcome)
+    kinds = arguments.get("kinds") or [TOOL_KIND]
+    entry_views = others.views(client, server)
+    asked_views = {kind: entry_views[kind] for kind in entry_views if kind in kinds}
     if server is not None:
         ids = [tool.id for tool in view.tools(server)]
-        if not ids:
+        if not ids and not asked_views:
             names = sorted({*(tool.server or "" for tool in view.tools()), *unready})
             raise RequestError(f"server: no {server!r:.80}; use one of: {', '.join(names)}")
         view = view.limited_to(ids)
+    queries = queries_of(arguments)
+    found = find_entries(asked_views, queries, arguments.get("k"), arguments.get("tier"))
+    rows = entry_rows(asked_views, found.hits_by_kind)
+    entries = {"entries": rows} if kinds != [TOOL_KIND] else {}
+    blocks = entry_blocks(rows, call_tool_for_reads(client.profile))
+    if TOOL_KIND not in kinds:
+        notes = [] if rows else [_NO_ENTRY_NOTE]
+        content = {"tools": [], **entries, "notes": notes}
+        if unready:
+            notes.append(unready_line(unready))
+        outcome = SearchOutcome(
+            tier=found.tier, found=found.ids_and_scores, starting=len(fleet.unlisted_servers)
+        )
+        return SearchAnswer(result=_answer(search_text(content, blocks), content), outcome=outcome)
     down = _down_servers(fleet)
     parts = find_parts(view, arguments, permitted_instructions(fleet, view), down)
     content = search_content(view, parts, arguments.get("detail"), down)
@@ -95,15 +125,25 @@ def answer_search(
     if arguments.get("explain"):
         content["tier"], content["tier_reason"] = selection.tier, selection.tier_reason
         content["pending"], content["fits"] = selection.pending, selection.fits
+    if "kinds" not in arguments and (
+        note := better_kinds_note(entry_views, [part.selection for part in parts])
+    ):
+        content["notes"].append(note)
+    content |= entries
     outcome = SearchOutcome(
         tier=selection.tier,
-        found=tuple((hit.id, round(hit.score, 4)) for hit in hits),
+        found=(*((hit.id, round(hit.score, 4)) for hit in hits), *found.ids_and_scores),
         abstained=all(part.selection.abstained for part in parts),
         reason=selection.reason if selection.abstained else None,
         starting=sum(state == "starting" for state in unready.values()),
         quarantined=quarantined,
     )
-    return SearchAnswer(result=_answer(search_text(content), content), outcome=outcome)
+    return SearchAnswer(result=_answer(search_text(content, blocks), content), outcome=outcome)
+
+
+def call_tool_for_reads(profile: Profile) -> str:
+    """The meta-tool that calls tools which only read."""
+    return CALL_TOOL_BY_EFFECT[ToolEffect.READ] if profile.split_call_tool else CALL_TOOL
 
 
 def unready_servers(fleet: Fleet, client: ClientSession, view: View) -> dict[str, str]:
@@ -222,6 +262,7 @@ def answer_details(
     fleet: Fleet,
     client: ClientSession,
     arguments: Mapping[str, Any],
+    others: OtherKinds,
     stubs: Callable[[View, Iterable[Tool]], str] | None = None,
 ) -> types.CallToolResult:
     """The answer of `get_tool_details`, within `MAX_DETAILS_TOKENS`.
@@ -230,13 +271,17 @@ def answer_details(
         fleet: the servers.
         client: session of the client.
         arguments: arguments of the call.
+        others: prompts and resources of the servers.
         stubs: writes Python stubs of tools; None for call signatures.
     """
     view, detail = client.view(), arguments.get("detail", "full")
     summaries = shared_summaries(view.admission.index.summaries)
     names = arguments["names"]
     tool_ids = [client.tool_id(name, view) for name in names]
-    outcomes = list(zip(names, view.details(tool_ids), strict=True))
+    outcomes: list[tuple[str, Tool | Entry | Refusal | UnknownToolError]] = [
+        (name, others.details(client, name) if others.is_name(name) else outcome)
+        for name, outcome in zip(names, view.details(tool_ids), strict=True)
+    ]
     if stubs is not None and detail == "signature":
         return _stubs(view, outcomes, stubs)
     remaining, rows = MAX_DETAILS_TOKENS, []
@@ -247,6 +292,15 @@ def answer_details(
                 state = unready_servers(fleet, client, view)[server]
                 reason = _state_and_reason(fleet, server, state)
                 row = {"name": name, "error": unready_line({server: reason})}
+            rows.append(row)
+            continue
+        if isinstance(outcome, Entry):
+            row = {"name": outcome.tool.id, **entry_fields(outcome)}
+            if (cost := _json_tokens(row)) > remaining:
+                row = {"name": outcome.tool.id, "kind": str(outcome.kind)}
+                row["shortened"] = "ask for this one alone to see its description"
+                cost = _json_tokens(row)
+            remaining -= cost
             rows.append(row)
             continue
         tool = outcome
@@ -284,13 +338,20 @@ def _error_row(name: str, error: Refusal | UnknownToolError) -> dict[str, Any]:
 
 def _stubs(
     view: View,
-    outcomes: list[tuple[str, Tool | Refusal | UnknownToolError]],
+    outcomes: list[tuple[str, Tool | Entry | Refusal | UnknownToolError]],
     stubs: Callable[[View, Iterable[Tool]], str],
 ) -> types.CallToolResult:
     """The stubs of all tools in one text with shared types, then a line for each missing tool."""
     tools = [outcome for _, outcome in outcomes if isinstance(outcome, Tool)]
     missing = [
-        _error_row(name, outcome) for name, outcome in outcomes if not isinstance(outcome, Tool)
+        _error_row(name, outcome)
+        for name, outcome in outcomes
+        if isinstance(outcome, Refusal | UnknownToolError)
+    ]
+    missing += [
+        {"name": name, **entry_fields(outcome)}
+        for name, outcome in outcomes
+        if isinstance(outcome, Entry)
     ]
     text, stub_count = stubs(view, tools), len(tools)
     while stub_count > 1 and bundled_counter().count(text) > MAX_DETAILS_TOKENS:

@@ -20,6 +20,7 @@ from ..profiles.profile import (
     RUN_CODE,
     SEARCH_TOOLS,
 )
+from ..relay.other_kinds import Kind
 
 
 class ToolEffect(StrEnum):
@@ -40,7 +41,7 @@ META_TOOL_NAMES = (SEARCH_TOOLS, GET_TOOL_DETAILS, CALL_TOOL, LIST_SERVERS, READ
 #: Names that never mean a tool of a server.
 RESERVED_NAMES = frozenset((*META_TOOL_NAMES, *CALL_TOOL_BY_EFFECT.values(), RUN_CODE))
 #: Most tokens of the definitions of all meta-tools, and of the digest of servers in them.
-MAX_DEFINITION_TOKENS, MAX_DIGEST_TOKENS = 890, 250
+MAX_DEFINITION_TOKENS, MAX_DIGEST_TOKENS = 919, 250
 #: `_meta` that tells clients that load tools on demand to keep the meta-tools loaded.
 ALWAYS_LOADED_META: Mapping[str, Any] = {"anthropic/alwaysLoad": True}
 DETAIL_LEVELS = ("name", "summary", "signature", "full")
@@ -51,6 +52,9 @@ _SPLIT_CALL_DESCRIPTIONS: Mapping[ToolEffect, str] = {
     ToolEffect.WRITE: "Call a tool that writes and destroys nothing.",
     ToolEffect.DESTRUCTIVE: "Call any other tool: it may destroy.",
 }
+#: What a search finds; tools by default.
+TOOL_KIND = "tool"
+KINDS = (TOOL_KIND, *(kind.value for kind in Kind))
 #: Most queries of one search, and most tools in its answer.
 MAX_QUERIES, MAX_TOOLS = 16, 50
 #: Arguments of `search_tools` that are not in its definition, because no model needs them: the
@@ -97,6 +101,7 @@ def meta_tools(
                 "queries": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_QUERIES},
                 "k": {"type": "integer", "minimum": 1, "maximum": MAX_TOOLS},
                 "server": {"type": "string"},
+                "kinds": {"type": "array", "items": {"enum": list(KINDS)}},
             },
             [],
             reads,

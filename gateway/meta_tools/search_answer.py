@@ -199,8 +199,13 @@ def search_content(
     return {**labels, "tools": rows, "notes": notes}
 
 
-def search_text(content: Mapping[str, Any]) -> str:
-    """The answer as text, the same as `search_content` gives."""
+def search_text(content: Mapping[str, Any], entry_blocks: Sequence[str] = ()) -> str:
+    """The answer as text, the same as `search_content` gives.
+
+    Args:
+        content: the answer as an object.
+        entry_blocks: text of its prompts and resources.
+    """
     blocks: list[str] = []
     for number, label in enumerate(content.get("parts", [""]), 1):
         rows = [row for row in content["tools"] if row.get("part", 1) == number]
@@ -208,7 +213,7 @@ def search_text(content: Mapping[str, Any]) -> str:
         lines = [f"{rank}. {_line(row)}" for rank, row in enumerate(rows, 1)]
         if lines:
             blocks.append("\n".join([f"For: {label}", *lines] if label else lines))
-    return "\n\n".join([*blocks, *content["notes"]])
+    return "\n\n".join([*blocks, *entry_blocks, *content["notes"]])
 
 
 def _line(row: Mapping[str, Any]) -> str:

@@ -66,7 +66,7 @@ class Prompts:
             "prompts/list", types.PaginatedRequestParams, with_safe_errors(self._list)
         )
         server.add_request_handler(
-            "prompts/get", types.GetPromptRequestParams, with_safe_errors(self._get)
+            "prompts/get", types.GetPromptRequestParams, with_safe_errors(self.get)
         )
 
     async def _list(
@@ -82,9 +82,15 @@ class Prompts:
         }
         return types.ListPromptsResult(prompts=list(by_name.values()))
 
-    async def _get(
+    async def get(
         self, context: RequestContext, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
+        """A prompt from its server, within the client's limits.
+
+        Args:
+            context: context of the client's request.
+            params: name from the list of prompts, and its arguments.
+        """
         client = self._client_of(context)
         call = _PromptCall(self, client, Caller(context, client), params)
         result = await relay(self._fleet, call, params)

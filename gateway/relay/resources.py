@@ -9,6 +9,7 @@ address.
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote
@@ -24,6 +25,7 @@ from ..profiles.client_sessions import ClientSession, permitted_servers
 from ..profiles.long_results import ResultSource
 from ..upstream.call import Call, Caller, RequestContext, forwarded_meta
 from ..upstream.fleet import Fleet
+from ..upstream.skills import file_digest
 from .forwarding import relay, with_safe_errors
 
 _SCHEME, _UI_SCHEME = "shortlist://", "ui://"
@@ -153,7 +155,7 @@ class Resources:
             "resources/templates/list", paged, with_safe_errors(self._templates)
         )
         server.add_request_handler(
-            "resources/read", types.ReadResourceRequestParams, with_safe_errors(self._read)
+            "resources/read", types.ReadResourceRequestParams, with_safe_errors(self.read)
         )
 
     async def _list(
@@ -196,14 +198,32 @@ class Resources:
             ]
         )
 
-    async def _read(
-        self, context: RequestContext, params: types.ReadResourceRequestParams
+    async def read(
+        self,
+        context: RequestContext,
+        params: types.ReadResourceRequestParams,
+        digest: str | None = None,
     ) -> types.ReadResourceResult | types.InputRequiredResult:
+        """The content of a resource from its server, within the client's limits.
+
+        Args:
+            context: context of the client's request.
+            params: address as clients see it.
+            digest: digest that the content must have; any when None.
+
+        Raises:
+            RequestError: the content has another digest.
+        """
         client = self._client_of(context)
         call = _ResourceCall(self, client, Caller(context, client), params)
         result = await relay(self._fleet, call, params)
         if isinstance(result, types.InputRequiredResult):
             return result
+        if digest is not None and [_digest_of(part) for part in result.contents] != [digest]:
+            raise RequestError(
+                f"name: the content of {call.uri!r:.200} is not the one that was accepted; the "
+                "operator approves a changed skill (shortlist trust diff)"
+            )
         contents = [
             part.model_copy(
                 update={
@@ -317,6 +337,15 @@ class _ResourceCall(Call[types.ReadResourceResult]):
             _meta=forwarded_meta(self._params.meta, self.caller),
         )
         return types.ReadResourceRequest(params=params)
+
+
+def _digest_of(part: types.TextResourceContents | types.BlobResourceContents) -> str:
+    if isinstance(part, types.TextResourceContents):
+        return file_digest(part.text.encode("utf-8", "surrogatepass"))
+    try:
+        return file_digest(b64decode(part.blob))
+    except ValueError:
+        return ""
 
 
 def _no_resource(uri: str) -> RequestError:

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -97,6 +98,7 @@ class Fleet:
         stopped: set when `run` and all servers have ended.
         on_state: called with a server after each start, stop or failure.
         on_change: called with a server's name after each change of its tools.
+        pins_reload_count: how often another process changed the pins.
     """
 
     def __init__(
@@ -132,6 +134,7 @@ class Fleet:
         self.stopped = anyio.Event()
         self.on_state: Callable[[Upstream], None] | None = None
         self.on_change: Callable[[str], None] | None = None
+        self.pins_reload_count = 0
         self.upstreams: dict[str, Upstream] = {}
         #: Server to the stamp of its saved lists when they were read.
         self._listing_stamps: dict[str, str] = {}
@@ -139,7 +142,7 @@ class Fleet:
         tools = [tool for spec in specs if not spec.disabled for tool in self._add_server(spec)]
         settings = dict(engine_settings or {})
         if pins is not None:
-            pins.start(self.upstreams, Catalog(tools))
+            pins.start(self.upstreams, [*Catalog(tools), *self.listed_tools.skill_tools()])
             settings["trust"] = {**settings.get("trust", {}), "pins": pins.path}
         self._index = SavedIndex(
             folder=self._listing_cache.folder / "index", servers=self.upstreams, settings=settings
@@ -211,6 +214,11 @@ class Fleet:
         if self._group is None:
             raise RuntimeError("Fleet.run must run for as long as requests are answered")
         return self._group
+
+    @property
+    def pins_path(self) -> Path | None:
+        """Folder of the pins; None if every change is accepted."""
+        return None if self._pins is None else self._pins.path
 
     @property
     def unlisted_servers(self) -> tuple[str, ...]:
@@ -382,11 +390,7 @@ class Fleet:
                 await anyio.to_thread.run_sync(self._listing_cache.write, upstream.spec, listing)
             except (OSError, StoreError) as error:
                 _LOG.warning("server %r: its list cannot be saved: %s", name, error)
-            await anyio.to_thread.run_sync(
-                lambda: self._index_tools(
-                    name, self.listed_tools.use_listing(upstream.spec, listing)
-                )
-            )
+            await anyio.to_thread.run_sync(self._use_listing, upstream.spec, listing)
         self._index_changed.set()
 
     async def _save_index_when_changed(self) -> None:
@@ -401,6 +405,14 @@ class Fleet:
                 await anyio.sleep(_SAVE_DELAY_S)
             if not was_complete:
                 self._index_changed.set()
+
+    def _use_listing(self, spec: ServerSpec, listing: Listing) -> None:
+        """Pin the new skills of a server, and index its tools."""
+        tools = self.listed_tools.use_listing(spec, listing)
+        skills = self.listed_tools.skill_tools(spec.name)
+        if self._pins is not None and skills:
+            self._pins.pin(skills)
+        self._index_tools(spec.name, tools)
 
     def _index_tools(self, server: str, tools: list[Tool]) -> None:
         own_catalog = Catalog(tools)
@@ -437,6 +449,7 @@ class Fleet:
                 # Before the decision: pins that were deleted are there again.
                 await anyio.to_thread.run_sync(self._pins.pin, ())
                 await anyio.to_thread.run_sync(self.engine.reload_pins)
+                self.pins_reload_count += 1
         except (PinsError, StoreError) as error:
             _LOG.warning("the pins cannot be read: %s", error)
 

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import mcp.types as types
 
 from ...catalog import Tool
-from ...errors import ShortlistError
+from ...errors import ShortlistError, ToolError
 from ...gating.votes import VOTING_TOOL
 from ..connections.openapi_server import TOOL_META_KEY
 from ..connections.server_spec import ServerSpec
 from .safe_texts import is_flagged_extra, safe_resources_and_prompts
 from .server_lists import Listing, ResourcesAndPrompts
+from .skills import skill_tool
 
 #: Most characters of a result, even if the tool's `_meta` allows more.
 _MAX_RESULT_CHARS = 500_000
@@ -140,6 +142,20 @@ class ListedTools:
                 if other_server != server
             }
         )
+
+    def skill_tools(self, server: str | None = None) -> list[Tool]:
+        """The skills in the form in which they are searched, scanned and pinned.
+
+        Args:
+            server: name of the only server that is wanted; all servers when None.
+        """
+        tools: dict[str, Tool] = {}
+        for name, lists in self.safe_resources_and_prompts.items():
+            for skill in lists.skills if server in (None, name) else ():
+                with suppress(ToolError):
+                    tool = skill_tool(name, skill)
+                    tools.setdefault(tool.id, tool)
+        return list(tools.values())
 
     def name_at_server(self, tool: Tool) -> str | None:
         """The server's name of a tool; None if the server does not list it."""

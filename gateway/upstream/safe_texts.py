@@ -27,6 +27,7 @@ from ...catalog.text_cleaning import (
 from ...errors import ToolError
 from ...trust import scan
 from .server_lists import ResourcesAndPrompts
+from .skills import Skill
 
 #: Most characters of a server's instructions that are used, and of a log message.
 _MAX_INSTRUCTION_CHARS, _MAX_MESSAGE_CHARS = 4_000, 1_000
@@ -77,7 +78,23 @@ def safe_resources_and_prompts(
         resources=_safe_entries(server, "resources", lists.resources, problems),
         templates=_safe_entries(server, "resource templates", lists.templates, problems),
         prompts=_safe_entries(server, "prompts", lists.prompts, problems),
+        skills=_safe_skills(server, lists.skills, problems),
     )
+
+
+def _safe_skills(server: str, skills: Iterable[Skill], problems: list[str]) -> tuple[Skill, ...]:
+    """The skills with safe names and addresses. Other texts of a skill can be approved."""
+    safe = []
+    unlisted = 0
+    for skill in skills:
+        names = [skill.name, *(file.uri for file in skill.files)]
+        if all(_is_safe_name(server, name) for name in names):
+            safe.append(skill)
+        else:
+            unlisted += 1
+    if unlisted:
+        problems.append(f"{unlisted:,} of its skills are left out: their names look hostile")
+    return tuple(safe)
 
 
 def safe_message(server: str, data: Any) -> Any:

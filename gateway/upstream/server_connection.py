@@ -13,6 +13,7 @@ from time import monotonic
 import anyio
 import mcp.types as types
 from mcp import Client, MCPError
+from mcp.client.extension import advertise
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
@@ -40,6 +41,7 @@ from .server_lists import (
 )
 from .server_questions import MessageHandlers, QuestionCauses, ServerRequests, watched_streams
 from .shown_questions import with_server_name_in_urls
+from .skills import SKILLS_EXTENSION
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds before a restart: after the first failure, and at most.
@@ -560,7 +562,10 @@ class Upstream:
             streams = watched_streams(transport, pages, causes, on_end=self._mark_lost)
             async with (
                 Client(
-                    streams, message_handler=self._handle_message, **self.requests.callbacks()
+                    streams,
+                    message_handler=self._handle_message,
+                    extensions=[advertise(SKILLS_EXTENSION)],
+                    **self.requests.callbacks(),
                 ) as client,
                 anyio.create_task_group() as group,
             ):

@@ -1,4 +1,4 @@
-"""A server's lists: tools, resources, resource templates, prompts.
+"""A server's lists: tools, resources, resource templates, prompts, skills.
 
 They are read page by page, and again after a change.
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -26,6 +27,7 @@ from pydantic_core import to_json
 from ...catalog.text_cleaning import DESCRIPTION_LIMIT, NAME_LIMIT
 from ..connections.connection_errors import error_in_one_line
 from ..connections.openapi_server import PROBLEMS_META_KEY
+from .skills import SKILLS_EXTENSION, Skill, checked_skill, read_skills_page, with_text
 
 #: Most pages, and most entries, of one list; further ones are not read.
 _MAX_PAGES_OF_OTHER_LISTS, _MAX_ENTRIES = 200, 10_000
@@ -39,35 +41,43 @@ _MAX_TOOL_LIST_BYTES, _MAX_OTHER_LIST_BYTES = 16_000_000, 4_000_000
 _MAX_URI_CHARS, _MAX_ARGUMENTS, _MAX_EXTRA_FIELD_BYTES = 4_096, 100, 20_000
 _EXTRA_FIELDS = ("icons", "annotations", "meta", "mime_type")
 
+#: Most skills of a server. Each is one more request.
+_MAX_SKILLS = 100
+
 Entry = TypeVar("Entry", bound=BaseModel)
+Kept = TypeVar("Kept", bound=BaseModel)
 ResourceOrPrompt = TypeVar("ResourceOrPrompt", types.Resource, types.ResourceTemplate, types.Prompt)
 
 
 @dataclass(frozen=True, slots=True)
 class ResourcesAndPrompts:
-    """A server's resources, resource templates and prompts.
+    """A server's resources, resource templates, prompts and skills.
 
     Args:
         resources: the server's resources.
         templates: the server's resource templates.
         prompts: the server's prompts.
+        skills: the server's skills.
     """
 
     resources: tuple[types.Resource, ...] = ()
     templates: tuple[types.ResourceTemplate, ...] = ()
     prompts: tuple[types.Prompt, ...] = ()
+    skills: tuple[Skill, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """JSON form."""
+        lists: dict[str, Sequence[BaseModel]] = {
+            "resources": self.resources,
+            "templates": self.templates,
+            "prompts": self.prompts,
+            "skills": self.skills,
+        }
         return {
             name: [
                 entry.model_dump(mode="json", by_alias=True, exclude_none=True) for entry in entries
             ]
-            for name, entries in (
-                ("resources", self.resources),
-                ("templates", self.templates),
-                ("prompts", self.prompts),
-            )
+            for name, entries in lists.items()
         }
 
     @classmethod
@@ -86,6 +96,8 @@ class ResourcesAndPrompts:
                 types.ResourceTemplate.model_validate(entry) for entry in document["templates"]
             ),
             prompts=tuple(types.Prompt.model_validate(entry) for entry in document["prompts"]),
+            # Absent in lists that an earlier version saved.
+            skills=tuple(Skill.model_validate(entry) for entry in document.get("skills", ())),
         )
 
 
@@ -94,7 +106,7 @@ NO_RESOURCES_OR_PROMPTS = ResourcesAndPrompts()
 
 
 async def read_resources_and_prompts(client: Client, problems: list[str]) -> ResourcesAndPrompts:
-    """A server's resources, templates and prompts, up to the limits on pages and entries.
+    """A server's resources, templates, prompts and skills, up to the limits on pages and entries.
 
     Args:
         client: the connection.
@@ -118,22 +130,45 @@ async def read_resources_and_prompts(client: Client, problems: list[str]) -> Res
 
     has_resources, has_prompts = capabilities.resources, capabilities.prompts
     return ResourcesAndPrompts(
-        resources=await _read_pages("resources", resources, problems) if has_resources else (),
-        templates=await _read_pages("resource templates", templates, problems)
+        resources=await _read_pages("resources", resources, problems, _bounded_entry)
         if has_resources
         else (),
-        prompts=await _read_pages("prompts", prompts, problems) if has_prompts else (),
+        templates=await _read_pages("resource templates", templates, problems, _bounded_entry)
+        if has_resources
+        else (),
+        prompts=await _read_pages("prompts", prompts, problems, _bounded_entry)
+        if has_prompts
+        else (),
+        skills=await _read_skills(client, problems),
     )
+
+
+async def _read_skills(client: Client, problems: list[str]) -> tuple[Skill, ...]:
+    """The skills of a server with their texts; empty if it does not declare the extension."""
+    if SKILLS_EXTENSION not in (client.server_capabilities.extensions or {}):
+        return ()
+    listed = await _read_pages("skills", partial(read_skills_page, client), problems, checked_skill)
+    if len(listed) > _MAX_SKILLS:
+        problems.append(f"it lists more than {_MAX_SKILLS} skills; the rest is left out")
+    skills: list[Skill] = []
+    try:
+        with anyio.fail_after(_LIST_TIMEOUT_S):
+            for skill in listed[:_MAX_SKILLS]:
+                # Not a comprehension: what is read before the time is over stays.
+                read_skill = await with_text(client, skill, problems)
+                skills += [] if read_skill is None else [read_skill]
+    except TimeoutError:
+        problems.append("its skills are not read to their end: it takes too long")
+    return tuple(skills)
 
 
 async def _read_pages(
     kind: str,
-    read_page: Callable[
-        [str | None], Awaitable[tuple[types.PaginatedResult, list[ResourceOrPrompt]]]
-    ],
+    read_page: Callable[[str | None], Awaitable[tuple[types.PaginatedResult, list[Entry]]]],
     problems: list[str],
-) -> tuple[ResourceOrPrompt, ...]:
-    entries: list[ResourceOrPrompt] = []
+    bounded: Callable[[Entry, list[str]], Kept | None],
+) -> tuple[Kept, ...]:
+    entries: list[Entry] = []
     budget = _ByteBudget(_MAX_OTHER_LIST_BYTES)
     cursors_read: set[str | None] = set()
     cursor: str | None = None
@@ -160,7 +195,7 @@ async def _read_pages(
     if len(entries) > _MAX_ENTRIES:
         problems.append(f"it lists more than {_MAX_ENTRIES:,} {kind}; the rest is left out")
     entry_problems: list[str] = []
-    bounded_entries = [_bounded_entry(entry, entry_problems) for entry in entries[:_MAX_ENTRIES]]
+    bounded_entries = [bounded(entry, entry_problems) for entry in entries[:_MAX_ENTRIES]]
     problems += entry_problems[:_MAX_PROBLEMS]
     if (more := len(entry_problems) - _MAX_PROBLEMS) > 0:
         problems.append(f"its list of {kind} has {more:,} more such problems")

@@ -15,12 +15,12 @@ from shortlist.loaders.counting import bundled_counter
 
 
 @pytest.mark.parametrize(("split", "least"), [(False, 200), (True, 30)])
-def test_they_cost_less_than_900_tokens_with_the_longest_digest(split, least):
+def test_they_cost_less_than_930_tokens_with_the_longest_digest(split, least):
     digest = "word " * max_digest_tokens(split)
     assert bundled_counter().count(digest) >= max_digest_tokens(split) >= least
     tools = meta_tools(digest, least_permissive([{}]), split_call_tool=split)
     text = json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in tools])
-    assert bundled_counter().count(text) < 900
+    assert bundled_counter().count(text) < 930
 
 
 @pytest.mark.parametrize("split", [False, True])

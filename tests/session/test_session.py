@@ -266,7 +266,7 @@ def test_a_damaged_session_is_refused(engine: Engine, damage: dict[str, Any]) ->
 
 def test_a_session_saved_in_another_form_is_refused_by_its_version(engine: Engine) -> None:
     saved = engine.session().save() | {"version": 2}
-    with pytest.raises(RequestError, match="version 2, not 5"):
+    with pytest.raises(RequestError, match="version 2, not 6"):
         engine.resume(saved, state=State())
 
 
@@ -337,17 +337,19 @@ def test_a_turn_has_the_probability_of_its_decision(engine: Engine) -> None:
 
 
 def test_a_turn_offers_no_tool_below_the_threshold(engine: Engine, tools: list[Tool]) -> None:
-    best, *others = engine.search("list the mail messages").hits
+    best, *others = engine.search("update an event with the list of calendar files").hits
     limit = (best.score + others[0].score) / 2
     strict = Engine.from_tools(tools, tiers={"lexical": {"threshold": limit}}, abstention="off")
-    turn = strict.session(k=10, tier="lexical").turn("list the mail messages")
+    turn = strict.session(k=10, tier="lexical").turn(
+        "update an event with the list of calendar files"
+    )
     assert turn.ids == (best.id,)
     assert turn.dropped >= len(others)
     assert not turn.abstained
     # Its name is never dropped, however high the threshold.
     never = Engine.from_tools(tools, tiers={"lexical": {"threshold": 1e9}}, abstention="off")
     session = never.session(k=10, tier="lexical")
-    nothing = session.turn("list the mail messages")
+    nothing = session.turn("update an event with the list of calendar files")
     assert nothing.abstained
     assert "drops scores below 1e+09" in (nothing.reason or "")
     assert session.turn(tools[0].id).ids == (tools[0].id,)
