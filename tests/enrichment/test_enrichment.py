@@ -377,7 +377,7 @@ def test_only_new_requests_are_encoded(monkeypatch: pytest.MonkeyPatch, tmp_path
     def built(known: Index | None) -> Index:
         builder = Builder(Config(encoder="words", index={"example_queries": [path]}))
         build = builder.begin(Catalog(TOOLS), vectors=None if known is None else known.vectors)
-        while build.encode_some() is not None:
+        while build.encode_some():
             pass
         return builder.finish(build)
 
