@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ..errors import MissingExtraError
+from ..errors import ConfigError, MissingExtraError
 from .console import progress, quarantine_as_notes
 from .gateway.configured_servers import (
     ServersOption,
@@ -109,6 +110,8 @@ def _of_config(
     config: Path, settings: Path | None, events: Path | None, examples: Path | None
 ) -> Subject:
     """The servers of a file as they were listed last; none of them is started."""
+    from ..gateway.clients.client_config import read_client_config
+    from ..gateway.config_watch import use_servers
     from ..gateway.profiles.profile import ClientProfiles
     from ..gateway.upstream.fleet import Fleet
     from ..inspector.event_history import EventHistory
@@ -133,6 +136,18 @@ def _of_config(
         events = files.events
     # Like the clients that share a gateway, the page may show any profile.
     clients = ClientProfiles.of(gateway_settings, attached=True)
+    stamp = _file_stamp(files.path)
+
+    async def follow_gateway() -> None:
+        nonlocal client_config, stamp
+        if (present_stamp := _file_stamp(files.path)) != stamp:
+            stamp = present_stamp
+            # The page itself says why a broken file is not used.
+            with suppress(ConfigError):
+                client_config = read_client_config(files.path)
+                await use_servers(client_config, fleet)
+        await fleet.follow_saved_lists()
+
     return Subject(
         engine=fleet.engine,
         name=str(files.path),
@@ -141,8 +156,17 @@ def _of_config(
         profiles=lambda: clients.for_operators(),
         pins=pins,
         examples=example_file(fleet.engine.config),
-        follow_lists=fleet.follow_saved_lists,
+        follow_gateway=follow_gateway,
+        client_config=lambda: client_config,
     )
+
+
+def _file_stamp(path: Path) -> tuple[int, ...]:
+    """What differs once a file was written again; empty without a file."""
+    with suppress(OSError):
+        status = path.stat()
+        return status.st_mtime_ns, status.st_size, status.st_ino
+    return ()
 
 
 def example_file(config: Config) -> Path | None:

@@ -51,6 +51,16 @@ async def reload_on_change(
                 _LOG.warning("%s; the profiles keep their old settings", error)
         for problem in config.problems:
             _LOG.warning("%s: %s", path, problem)
-        names = [name for name in config.unusable_servers if name in fleet.upstreams]
-        unchanged = [fleet.upstreams[name].spec for name in names]
-        await fleet.reload([*config.servers, *unchanged], config.unusable_servers)
+        await use_servers(config, fleet)
+
+
+async def use_servers(config: ClientConfig, fleet: Fleet) -> None:
+    """Apply the servers of a changed configuration. Those with a bad entry keep their old one.
+
+    Args:
+        config: the changed configuration.
+        fleet: the servers.
+    """
+    names = [name for name in config.unusable_servers if name in fleet.upstreams]
+    unchanged = [fleet.upstreams[name].spec for name in names]
+    await fleet.reload([*config.servers, *unchanged], config.unusable_servers)

@@ -19,7 +19,7 @@ from anyio.abc import ByteStream, Listener, SocketAttribute
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
-from ..errors import ConfigError
+from ..errors import ShortlistError
 from ..untrusted import MAX_MESSAGE_BYTES
 from ..untrusted.json_bytes import read_json
 from .attach.running_gateway import greeting_line
@@ -172,20 +172,38 @@ class SocketServer:
     async def _greet(
         self, lines: BufferedByteReceiveStream, stream: ByteStream
     ) -> tuple[str | None, str | None]:
-        """The key of the profile that the client names, and the message that a hook asks about."""
+        """The key of the profile that the client names, and the message that a hook asks about.
+
+        The operator's page asks about servers instead, and is answered here.
+
+        Raises:
+            EndOfStream: there is no client to serve.
+        """
+        line = b""
         with anyio.move_on_after(_GREETING_TIMEOUT_S):
             line = await lines.receive_until(b"\n", _MAX_GREETING_BYTES)
-            try:
-                greeting = read_json(line)
-                profile, prompt = self._choose_profile(greeting["profile"]), greeting.get("prompt")
-            except (ConfigError, ValueError, TypeError, KeyError, AttributeError) as error:
-                await stream.send(greeting_line(error=str(error)))
-            else:
-                if isinstance(prompt, str):
-                    return profile, prompt
-                await stream.send(greeting_line(problems=self.problems))
-                return profile, None
-        raise anyio.EndOfStream
+        if not line:
+            raise anyio.EndOfStream
+        try:
+            greeting = read_json(line)
+            if isinstance(greeting.get("action"), str):
+                await stream.send(greeting_line(servers=await self._servers_after(greeting)))
+                raise anyio.EndOfStream
+            profile, prompt = self._choose_profile(greeting["profile"]), greeting.get("prompt")
+        except (ShortlistError, ValueError, TypeError, KeyError, AttributeError) as error:
+            await stream.send(greeting_line(error=str(error)))
+            raise anyio.EndOfStream from None
+        if isinstance(prompt, str):
+            return profile, prompt
+        await stream.send(greeting_line(problems=self.problems))
+        return profile, None
+
+    async def _servers_after(self, greeting: Mapping[str, Any]) -> dict[str, Any]:
+        """The states of all servers, after one was started or stopped if the operator asks."""
+        fleet = self._gateway.fleet
+        if greeting["action"] != "show":
+            await fleet.start_or_stop(str(greeting["server"]), str(greeting["action"]))
+        return fleet.states()
 
     async def _serve_messages(
         self,

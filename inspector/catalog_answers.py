@@ -19,6 +19,7 @@ from ..retrieval.search.twins import Twins, near_twins
 from ..trust import LOOK_CODES, Flag, Pins, needs_look
 from ..trust.plain_form import plain_form, sentences, without_disguises
 from ..trust.scan import texts_of_tool
+from .server_states import ServerStates
 from .subject import Subject
 
 #: Tools of one page of a list.
@@ -72,29 +73,34 @@ class CatalogAnswers:
         subject, facts = self._subject, self.facts()
         levels = _flag_counts(facts.catalog, subject.engine.flags)
         names = [server or "" for server in facts.catalog.servers]
-        problems: dict[str, list[str]] = {}
-        states: dict[str, str] = {}
-        if subject.fleet is not None:
-            problems = subject.fleet.problems()
-            states = {name: up.state.value for name, up in subject.fleet.upstreams.items()}
-            names += [name for name in states if name not in names]
+        states = ServerStates(
+            subject.client_config(),
+            subject.fleet,
+            subject.history,
+            serves_clients=subject.serves_clients,
+        )
+        rows = states.rows()
+        names += [name for name in rows if name not in names]
         servers = []
         for name in names:
             tools, tokens = facts.tax.server_tokens.get(name, (0, 0))
             servers.append(
                 {
                     "name": name,
-                    "state": states.get(name),
+                    **(rows.get(name) or {"state": None, "problems": [], "actions": []}),
                     "tools": tools,
                     "tokens": tokens,
                     "quarantined": levels["quarantine", name],
                     "warned": levels["warn", name],
-                    "problems": problems.get(name, []),
                     "known_as": facts.library_servers.get(name, {}),
                 }
             )
         return {
             "servers": sorted(servers, key=lambda server: (-server["tokens"], server["name"])),
+            "states_from": states.source,
+            "note": states.note,
+            "config_problem": states.config_problem,
+            "commands": states.commands,
             "tools": len(facts.catalog),
             "tokens": facts.tax.total_tokens,
             "encoding": facts.tax.encoding,

@@ -17,6 +17,8 @@ _MAX_NAMED_TOOLS = 3
 #: Searches without a call, most frequent first.
 _MAX_MISSED_QUERIES = 100
 _MAX_HOURS = 48
+#: Searches of a conversation that its picture shows, the last ones.
+_MAX_STEPS = 40
 #: Turns of a conversation whose tokens are shown, the last ones.
 _MAX_TURNS = 60
 
@@ -74,6 +76,26 @@ def _summary(session: str, rows: list[Row]) -> dict[str, Any]:
         "sent": sent,
         "turns": turns[-_MAX_TURNS:],
     }
+
+
+def steps_answer(history: EventHistory, session: str) -> list[dict[str, Any]]:
+    """The last searches of a conversation: what each offered, and the calls that followed.
+
+    Args:
+        history: the events.
+        session: the conversation.
+    """
+    steps: list[dict[str, Any]] = []
+    for row in history.sessions().get(session, ()):
+        if row["kind"] == "search" or (row["kind"] == "turn" and row.get("called") is None):
+            steps.append({"query": _query_text(row), "offered": _offered_ids(row), "calls": []})
+        elif row["kind"] == "call":
+            if not steps:
+                steps.append({"query": None, "offered": [], "calls": []})
+            title, detail, tone = _call_title_detail_and_tone(row)
+            call = {"tool": str(row.get("tool") or ""), "tone": tone}
+            steps[-1]["calls"].append(call | {"text": f"{title.partition(' ')[0]}: {detail}"})
+    return steps[-_MAX_STEPS:]
 
 
 def _missed_queries(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -213,10 +235,9 @@ def overview_answer(subject: Subject, servers: Mapping[str, Any]) -> dict[str, A
         "name": subject.name,
         "tools": servers["tools"],
         "tokens": servers["tokens"],
-        "servers": servers["servers"],
+        **{name: servers[name] for name in ("servers", "states_from", "note", "config_problem")},
         "quarantined": len(subject.engine.quarantined),
         "encoded": progress.fraction,
-        "tiers": list(subject.engine.tiers),
         "stats": stats.to_dict(),
         "search_p95": percentile(stats.search_ms, 95),
         "hours": [

@@ -57,6 +57,7 @@ class EventHistory:
         self._cached_stats: tuple[int, EventStats] | None = None
         #: Conversation and tool of each call that was sent back to the model: what was wrong.
         self._mendable_problems: dict[tuple[str, str], str] = {}
+        self._server_rows: dict[str, Row] = {}
 
     def __call__(self, event: Event) -> None:
         """Take an event of a recorder."""
@@ -103,6 +104,19 @@ class EventHistory:
                 sessions.setdefault(str(row["session"]), []).append(row)
         return sessions
 
+    def server_states(self) -> dict[str, dict[str, Any]]:
+        """Server to its state, its problem and the time, as its last event has them."""
+        with self._lock:
+            rows = dict(self._server_rows)
+        return {
+            name: {
+                "state": str(row.get("state")),
+                "problems": [str(row["problem"])] if row.get("problem") else [],
+                "at": row["at"],
+            }
+            for name, row in rows.items()
+        }
+
     def read_new(self) -> None:
         """Take the lines that were added to the file since.
 
@@ -135,6 +149,8 @@ class EventHistory:
             try:
                 EventStats([row])
                 self._rows.append(self._with_repair(_without_long_content({"session": "", **row})))
+                if row["kind"] == "server":
+                    self._server_rows[str(row.get("server"))] = self._rows[-1]
             except (KeyError, TypeError, ValueError, AttributeError):
                 self._damaged_count += 1
         if (excess := len(self._rows) - MAX_KEPT_EVENTS) > 0:

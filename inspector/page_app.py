@@ -26,7 +26,12 @@ from ..errors import RequestError, ShortlistError, UnknownToolError
 from ..gateway.request_origin import host_address, is_same_host, origin_address
 from ..view import View
 from .catalog_answers import CatalogAnswers
-from .conversation_answers import conversations_answer, overview_answer, timeline_answer
+from .conversation_answers import (
+    conversations_answer,
+    overview_answer,
+    steps_answer,
+    timeline_answer,
+)
 from .event_history import shortened
 from .search_answers import explain_tool, search_tiers
 from .subject import Subject
@@ -157,14 +162,21 @@ class _Answers:
                 )
             ),
             "conversations": self._in_thread(lambda _: conversations_answer(self._subject.history)),
+            "steps": self._in_thread(
+                lambda query: steps_answer(self._subject.history, query.get("session", ""))
+            ),
             "overview": self._in_thread(
                 lambda _: overview_answer(self._subject, self._catalog_answers.servers())
             ),
         }
 
     def write_answers(self) -> Mapping[str, AnswerRequest]:
-        """Answers that change a file: the pins, or the example queries."""
-        return {"approve": self._approve, "examples": self._add_example}
+        """Answers that change a file (pins, example queries, servers), or a server's state."""
+        return {
+            "approve": self._approve,
+            "examples": self._add_example,
+            "server": self._act_on_server,
+        }
 
     def _in_thread(self, answer: Callable[[Mapping[str, str]], Any]) -> AnswerRequest:
         async def run(request: Request) -> Any:
@@ -177,8 +189,7 @@ class _Answers:
         subject = self._subject
         return {
             "name": subject.name,
-            "tiers": list(subject.engine.tiers),
-            "tier": subject.engine.config.default_tier,
+            "tiers": subject.tiers,
             "profiles": {
                 name: sorted(profile.scopes) for name, profile in subject.profiles().items()
             },
@@ -220,6 +231,12 @@ class _Answers:
         add = self._subject.add_example
         await anyio.to_thread.run_sync(add, body["tool"], body["query"])
         return await anyio.to_thread.run_sync(self._explanation, body)
+
+    async def _act_on_server(self, request: Request) -> Any:
+        body = await _json_texts(request, "name", "action")
+        await self._subject.act_on_server(body["name"], body["action"])
+        await self._subject.refresh()
+        return await anyio.to_thread.run_sync(self._catalog_answers.servers)
 
     def _view(self, query: Mapping[str, str]) -> View:
         return self._subject.view(

@@ -36,10 +36,11 @@ def search_tiers(
     """
     selections = {
         tier: view.search(query, tier=tier, k=MAX_HITS, abstain=True)
-        for tier in tiers or subject.engine.tiers
+        for tier in tiers or subject.tiers
     }
     return {
         "query": query,
+        "gateway": _gateway_answer(subject, view, query),
         "permitted": view.admission.permitted_count,
         "tools": len(view.catalog),
         "unmatched": list(view.unmatched),
@@ -48,6 +49,38 @@ def search_tiers(
         ],
         "denied": _denied(subject, next(iter(selections.values()))),
     }
+
+
+def _gateway_answer(subject: Subject, view: View, query: str) -> dict[str, Any] | None:
+    """What the gateway answers to a model, decision included; None for a saved index."""
+    if subject.fleet is None or not query.strip():
+        return None
+    from ..gateway.meta_tools.meta_tool_answers import permitted_instructions
+    from ..gateway.meta_tools.search_answer import find_parts, search_content, search_text
+
+    parts = find_parts(view, {"query": query}, permitted_instructions(subject.fleet, view))
+    selection = parts[0].selection
+    return {
+        "tier": selection.tier,
+        "tier_reason": selection.tier_reason,
+        "abstained": not any(part.hits for part in parts),
+        "reason": selection.reason,
+        "parts": [
+            {
+                "query": part.query,
+                "hits": [
+                    {"id": hit.id, "summary": _summary(hit), "rank": rank}
+                    for rank, hit in enumerate(part.hits, 1)
+                ],
+            }
+            for part in parts
+        ],
+        "text": search_text(search_content(view, parts, None)),
+    }
+
+
+def _summary(hit: Hit) -> str:
+    return shorten(hit.tool.description, _MAX_SUMMARY_CHARS, placeholder="…")
 
 
 def _tier_answer(view: View, query: str, tier: str, selection: Selection) -> dict[str, Any]:
@@ -64,7 +97,7 @@ def _tier_answer(view: View, query: str, tier: str, selection: Selection) -> dic
                 "id": hit.id,
                 "rank": hit.rank,
                 "score": hit.score,
-                "summary": shorten(hit.tool.description, _MAX_SUMMARY_CHARS, placeholder="…"),
+                "summary": _summary(hit),
                 "example_sources": list(hit.example_sources),
                 "offered": hit in selection.hits,
                 "stages": [
@@ -123,7 +156,7 @@ def explain_tool(
         UnknownToolError: no such tool.
     """
     explanations = [
-        view.explain(query, name, tier=tier, k=MAX_HITS) for tier in tiers or subject.engine.tiers
+        view.explain(query, name, tier=tier, k=MAX_HITS) for tier in tiers or subject.tiers
     ]
     index, row = view.admission.index, view.admission.find(name)
     if row is None:  # `explain` has raised in this case

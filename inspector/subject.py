@@ -16,8 +16,10 @@ from ..gating import State
 from ..trust import approve_definitions, pins_stamp
 from ..view import View
 from .event_history import EventHistory
+from .server_states import gateway_states
 
 if TYPE_CHECKING:
+    from ..gateway.clients.client_config import ClientConfig
     from ..gateway.profiles.profile import Profile
     from ..gateway.upstream.fleet import Fleet
 
@@ -26,6 +28,14 @@ HOW_TO_NAME_EXAMPLES_FILE = (
     "engine.index.example_queries"
 )
 """How an operator gets a file for new example queries."""
+
+
+#: Seconds in which a gateway applies a changed configuration file.
+_CONFIG_LIMIT_S = 5.0
+
+
+def _no_config() -> None:
+    return None
 
 
 @dataclass(slots=True)
@@ -41,7 +51,10 @@ class Subject:
         pins: file of accepted definitions; None if none is used.
         examples: file that gets new example queries; None if none is used.
         follow_pins: applies pins that another process changed.
-        follow_lists: applies lists of servers that another process saved.
+        follow_gateway: applies what a gateway in another process saved, and its changed
+            configuration.
+        client_config: returns the configuration with the servers; None for a saved index.
+        serves_clients: whether the fleet serves clients in this process.
     """
 
     engine: Engine
@@ -52,7 +65,9 @@ class Subject:
     pins: Path | None = None
     examples: Path | None = None
     follow_pins: Callable[[], Awaitable[None]] | None = None
-    follow_lists: Callable[[], Awaitable[None]] | None = None
+    follow_gateway: Callable[[], Awaitable[None]] | None = None
+    client_config: Callable[[], ClientConfig | None] = _no_config
+    serves_clients: bool = False
     _last_pins_stamp: tuple[tuple[str, int], ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
@@ -90,10 +105,18 @@ class Subject:
             State(), allowed=allowed
         )
 
+    @property
+    def tiers(self) -> list[str]:
+        """The tiers, the one that answers by default first."""
+        tiers = list(self.engine.tiers)
+        default = self.engine.config.default_tier
+        first = default if default in tiers else tiers[-1]
+        return sorted(tiers, key=lambda tier: tier != first)
+
     async def refresh(self) -> None:
-        """Apply lists and pins that another process changed, and read new events."""
-        if self.follow_lists is not None:
-            await self.follow_lists()
+        """Apply what another process changed, and read new events."""
+        if self.follow_gateway is not None:
+            await self.follow_gateway()
         if self.follow_pins is not None:
             await self.follow_pins()
         elif self.pins is not None:
@@ -127,6 +150,38 @@ class Subject:
         )
         await self.refresh()
 
+    async def act_on_server(self, name: str, action: str) -> None:
+        """Start, stop, disable or enable a server.
+
+        Args:
+            name: the server.
+            action: `start`, `stop`, `disable` or `enable`. The last two change the configuration
+                file, which a gateway follows.
+
+        Raises:
+            ConfigError: there is no such server or action, the file cannot be changed, or no
+                gateway runs.
+            CatalogError: there is no such server or action.
+        """
+        config = self.client_config()
+        if config is None:
+            raise ConfigError("a saved index has no servers to start; use --config FILE")
+        if action in ("disable", "enable"):
+            from ..gateway.clients.client_config import disable_server
+
+            disabled = action == "disable"
+            await anyio.to_thread.run_sync(
+                lambda: disable_server(config.path, name, disabled=disabled)
+            )
+            with anyio.move_on_after(_CONFIG_LIMIT_S):
+                while not self._is_applied(name, disabled=disabled):
+                    await anyio.sleep(0.02)
+                    await self.refresh()
+        elif self.serves_clients and self.fleet is not None:
+            await self.fleet.start_or_stop(name, action)
+        else:
+            await anyio.to_thread.run_sync(_ask_gateways, config, name, action)
+
     def add_example(self, tool_id: str, query: str) -> None:
         """Add an example query to the user's file, and search with it from now on.
 
@@ -139,8 +194,23 @@ class Subject:
         add_example_query(self.examples, self.engine.catalog.get(tool_id).id, query)
         self.engine.reload_example_queries()
 
+    def _is_applied(self, name: str, *, disabled: bool) -> bool:
+        """Whether a server that was disabled or enabled in the file is so here."""
+        config = self.client_config()
+        servers = {} if self.fleet is None else self.fleet.upstreams
+        if config is None or not disabled:
+            return config is None or name in servers or name in config.unusable_servers
+        is_disabled = any(spec.name == name and spec.disabled for spec in config.servers)
+        return is_disabled and name not in servers
+
     def _pins_stamp(self) -> tuple[tuple[str, int], ...]:
         return () if self.pins is None else pins_stamp(self.pins)
 
     def _reload_pins(self) -> None:
         self.engine.reload_pins()
+
+
+def _ask_gateways(config: ClientConfig, name: str, action: str) -> None:
+    """Have the background gateways of a file start or stop a server."""
+    if not list(gateway_states(config, action, name)):
+        raise ConfigError(f"no gateway of {config.path} runs in the background; start a client")

@@ -144,7 +144,10 @@ def _serve_here(
         )
     over_http, attached = http is not None, background is not None
     clients = ClientProfiles.of(gateway_settings, profile, over_http=over_http, attached=attached)
-    sinks: list[EventSink] = [GatewaySpans()]
+    content = gateway_settings.event_content is True
+    # On the machine of the operator, hashes would only hide what to improve.
+    has_queries = gateway_settings.event_content is None and _serves_this_machine(http)
+    sinks: list[EventSink] = [GatewaySpans(queries=content)]
     if gateway_settings.events is not None:
         events_path = config.parent / Path(gateway_settings.events).expanduser()
         sinks.append(JsonLines(events_path, max_bytes=_MAX_EVENT_BYTES))
@@ -174,7 +177,7 @@ def _serve_here(
         fleet=fleet,
         profile=clients.default,
         profiles=clients.profiles,
-        observer=Observer(*sinks, content=gateway_settings.event_content),
+        observer=Observer(*sinks, content=content, queries=content or has_queries),
         shared=shared,
     )
     if any(served.has_run_code for served in (clients.default, *clients.profiles.values())):
@@ -198,13 +201,13 @@ def _serve_here(
     elif http is None:
         serving = gateway.serve_stdio
     else:
-        from ...gateway.http_server import LOOPBACK_HOSTS, check_can_listen, serve_http
+        from ...gateway.http_server import check_can_listen, serve_http
 
-        host, _, port = http.rpartition(":")
+        port = http.rpartition(":")[2]
         if not port.isdecimal() or int(port) > _MAX_PORT:
             raise typer.BadParameter(f"--http {http!r}: HOST:PORT, such as 127.0.0.1:8765")
-        address = host.strip("[]") or "127.0.0.1"
-        if address not in LOOPBACK_HOSTS and not clients.tokens:
+        address = _host_of(http)
+        if not _serves_this_machine(http) and not clients.tokens:
             raise typer.BadParameter(
                 f"--http {http}: other machines reach this address; give each profile a token first"
             )
@@ -224,6 +227,8 @@ def _serve_here(
                 pins=gateway_settings.pins or default_pins(config),
                 examples=example_file(fleet.engine.config),
                 follow_pins=fleet.follow_pins,
+                client_config=lambda: client_config,
+                serves_clients=True,
             )
             page = page_app(subject, operator_token.get_secret_value())
         serving = partial(
@@ -247,7 +252,8 @@ def _serve_here(
             new_settings, profile, over_http=over_http, attached=attached
         )
         gateway.sessions.replace_profiles(new_clients.default, new_clients.profiles)
-        nonlocal gateway_settings, clients
+        nonlocal gateway_settings, clients, client_config
+        client_config = changed
         gateway_settings, clients = new_settings, new_clients
 
     async def run() -> None:
@@ -271,6 +277,20 @@ def _serve_here(
     gc.freeze()
     gc.enable()
     anyio.run(run)
+
+
+def _host_of(http: str) -> str:
+    """The address of `HOST:PORT`; this machine where it names none."""
+    return http.rpartition(":")[0].strip("[]") or "127.0.0.1"
+
+
+def _serves_this_machine(http: str | None) -> bool:
+    """Whether only programs of this machine reach the gateway."""
+    if http is None:
+        return True
+    from ...gateway.http_server import LOOPBACK_HOSTS
+
+    return _host_of(http) in LOOPBACK_HOSTS
 
 
 async def _stopped_by_signal(scope: CancelScope, fleet: Fleet, *, at_once: bool) -> None:

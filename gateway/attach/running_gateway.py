@@ -159,6 +159,36 @@ def _connect_with_profile(path: Path, profile: str) -> Attachment | None:
     return Attachment(connection=connection, problems=tuple(answer.get("problems", ())))
 
 
+def ask_servers(
+    gateway: RunningGateway, action: str = "show", server: str = ""
+) -> Mapping[str, Any] | None:
+    """The servers of a background gateway, after one of them was started or stopped.
+
+    Args:
+        gateway: the gateway.
+        action: `show`, `start` or `stop`.
+        server: the server to start or to stop.
+
+    Returns:
+        What `Fleet.states` returns; None if the gateway does not answer.
+
+    Raises:
+        ConfigError: it has no such server.
+    """
+    try:
+        with connect(gateway.log.with_suffix(".sock")) as connection:
+            connection.settimeout(_START_TIMEOUT_S if action == "start" else _GREETING_TIMEOUT_S)
+            connection.sendall(greeting_line(action=action, server=server))
+            with connection.makefile("rb") as lines:
+                answer: Mapping[str, Any] = json.loads(lines.readline(_MAX_GREETING_BYTES))
+    except (OSError, ValueError, AttachError):
+        return None
+    if action != "show" and "error" in answer:
+        raise ConfigError(str(answer["error"]))
+    servers = answer.get("servers")
+    return servers if isinstance(servers, Mapping) else None
+
+
 def _start_gateway(identity: Identity, path: Path, lock: int) -> subprocess.Popen[bytes]:
     """Start a background gateway that holds the lock."""
     arguments = ["serve", "--config", str(identity.config)]

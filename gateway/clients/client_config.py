@@ -185,6 +185,49 @@ def table_at(values: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[str, A
     return table if isinstance(table, Mapping) else None
 
 
+def disable_server(path: Path, name: str, *, disabled: bool) -> None:
+    """Disable or enable a server in a configuration file. The rest of the file stays as it is.
+
+    The file is backed up first if comments of the entry would be lost.
+
+    Args:
+        path: the file.
+        name: the server.
+        disabled: whether the gateway leaves it out.
+
+    Raises:
+        ConfigError: the file cannot be read or edited, has no such server, or has a list of
+            servers that decides.
+
+    Example::
+
+        disable_server(Path("mcp.json"), "github", disabled=True)
+    """
+    file = ConfigFile.read(path)
+    keys = _find_table_keys(file.values)
+    table = table_at(file.values, keys) or {}
+    entry = table.get(name)
+    if not isinstance(entry, Mapping):
+        raise ConfigError(f"{path}: no server {printable_key(name)}")
+    changed = {key: value for key, value in entry.items() if key != "disabled"}
+    is_opencode = keys[0] == "mcp" and _is_opencode(keys, table)
+    if is_opencode or "enabled" in entry:
+        changed["enabled"] = not disabled
+    elif disabled:
+        changed["disabled"] = True
+    if file.is_toml:
+        data = file.with_servers(keys, (), {name: changed})
+    else:  # the form of the entry stays
+        added = {key: value for key, value in changed.items() if entry.get(key) != value}
+        data = file.with_servers((*keys, name), entry.keys() - changed.keys(), added)
+    if not disabled and _is_switched_off(name, file.values):
+        raise ConfigError(
+            f"{path}: mcp.allowed or mcp.excluded switches {printable_key(name)} off; "
+            "change that list by hand"
+        )
+    file.replace(data, backup=file.loses_comments(data))
+
+
 def has_servers(path: Path) -> bool:
     """Whether a file is a client's configuration with MCP servers.
 

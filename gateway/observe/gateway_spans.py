@@ -24,16 +24,23 @@ class GatewaySpans:
 
     Args:
         tracers: provider of the tracer; the global one by default.
+        queries: whether the spans have the queries of events. Spans may leave this machine.
     """
 
-    def __init__(self, tracers: trace.TracerProvider | None = None) -> None:
+    def __init__(
+        self, tracers: trace.TracerProvider | None = None, *, queries: bool = True
+    ) -> None:
+        self._has_queries = queries
         self._tracer = trace.get_tracer("shortlist.gateway", version("shortlist"), tracers)
 
     def __call__(self, event: Event) -> None:
         """Make the span of an event."""
         match event:
             case SearchEvent():
-                self._span("retrieval tools", event, event.ms, _search_attributes(event), None)
+                attributes = _search_attributes(event)
+                if event.content is not None and self._has_queries:
+                    attributes["gen_ai.retrieval.query.text"] = event.content["query"]
+                self._span("retrieval tools", event, event.ms, attributes, None)
             case RunEvent():
                 error = None if event.outcome == "ok" else event.outcome
                 ms = event.check.ms if event.run_ms is None else event.run_ms
@@ -41,7 +48,7 @@ class GatewaySpans:
                 self._span(name, event, ms, _call_attributes(event), error)
             case ServerEvent():
                 if event.ms is not None or event.problem is not None:
-                    attributes: Attributes = {
+                    attributes = {
                         "shortlist.server": event.server,
                         "shortlist.server.tools": event.tools,
                     }
@@ -68,7 +75,7 @@ class GatewaySpans:
 
 
 def _search_attributes(event: SearchEvent) -> Attributes:
-    attributes: Attributes = {
+    return {
         "gen_ai.operation.name": "retrieval",
         "gen_ai.provider.name": "shortlist",
         "gen_ai.data_source.id": "tools",
@@ -79,9 +86,6 @@ def _search_attributes(event: SearchEvent) -> Attributes:
         "shortlist.found": [tool_id for tool_id, _ in event.found],
         "shortlist.tokens": event.tokens,
     }
-    if event.content is not None:
-        attributes["gen_ai.retrieval.query.text"] = event.content["query"]
-    return attributes
 
 
 def _call_attributes(event: RunEvent) -> Attributes:

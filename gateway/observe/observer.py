@@ -117,9 +117,13 @@ class Observer:
     Args:
         sinks: called with each event. If a sink raises, the request still succeeds.
         content: whether events contain queries, arguments and results.
+        queries: whether events contain queries; as `content` when absent.
     """
 
-    def __init__(self, *sinks: EventSink, content: bool = False) -> None:
+    def __init__(
+        self, *sinks: EventSink, content: bool = False, queries: bool | None = None
+    ) -> None:
+        self._has_queries = content if queries is None else queries
         self._recorder = Recorder(*sinks, content=content) if sinks else None
         self._content = content
         self._definition_tokens = DefinitionTokens()
@@ -289,7 +293,7 @@ class Observer:
                 quarantined=outcome.quarantined,
                 tokens=answer_tokens(result),
                 ms=ms,
-                content={"query": query} if self._content else None,
+                content={"query": query} if self._has_queries else None,
             )
         )
 

@@ -178,7 +178,8 @@ class GatewaySettings(Section):
         idle_stop_s: a server is stopped after this many seconds without a call; `null` for never.
         events: file to which each search, call and server start is appended as a JSON line. The
             path is relative to the folder of the configuration.
-        event_content: whether events contain queries, arguments and results.
+        event_content: whether events contain queries, arguments and results. By default, they
+            contain queries only, and only where the gateway serves this machine alone.
         metrics_token: bearer token for `/metrics`; a reference, or plain text. Without one,
             `/metrics` answers on this machine only, and only if no profile has a token.
         operator_token: bearer token for the page at `/inspect` over HTTP; a reference, or plain
@@ -209,7 +210,7 @@ class GatewaySettings(Section):
     code: Annotated[CodeSettings, BeforeValidator(_code_table)] = CodeSettings(on=False)
     idle_stop_s: float | None = Field(default=600, gt=0, allow_inf_nan=False)
     events: str | None = Field(default=None, min_length=1)
-    event_content: bool = False
+    event_content: bool | None = None
     metrics_token: Annotated[SecretStr, BeforeValidator(_secret_token)] | None = None
     operator_token: Annotated[SecretStr, BeforeValidator(_secret_token)] | None = None
     timeouts: dict[Glob, Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]] = Field(

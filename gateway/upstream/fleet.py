@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from .call import Answer, Call
 from .first_use import FirstUsePins
 from .listed_tools import ListedTools
 from .pending_calls import PendingCalls
-from .server_connection import ServerState, Upstream
+from .server_connection import ServerState, Upstream, UpstreamError
 from .server_lists import Listing
 from .server_questions import MessageHandlers
 from .start_cache import ListingCache, SavedIndex, fingerprints_of
@@ -272,6 +273,39 @@ class Fleet:
                     f"tool {plain_id!r} is {tool.id!r}: another has its id"
                 )
         return problems
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """Server to its state, the code of its problem, and its problems, as JSON."""
+        problems = self.problems()
+        return {
+            name: {
+                "state": upstream.state.value,
+                "code": "" if upstream.problem is None else upstream.problem_code,
+                "problems": problems.get(name, []),
+            }
+            for name, upstream in self.upstreams.items()
+        }
+
+    async def start_or_stop(self, server: str, action: str) -> None:
+        """Start or stop a server for the operator. `states` says whether it failed.
+
+        Args:
+            server: its name.
+            action: `start` or `stop`.
+
+        Raises:
+            CatalogError: there is no such server or action.
+        """
+        upstream = self.upstreams.get(server)
+        if upstream is None:
+            raise CatalogError(f"no server {server!r:.80} is configured and enabled")
+        if action == "start":
+            with suppress(UpstreamError):
+                await upstream.start_now()
+        elif action == "stop":
+            await upstream.stop_now()
+        else:
+            raise CatalogError(f"action: no {action!r:.80}; use start or stop")
 
     async def send(
         self,

@@ -52,6 +52,8 @@ _FAILURE_LIMIT = 3
 _FLOOD_FAILURE_COUNT = 8
 #: Seconds in which a server must answer after a call to it has timed out.
 _RETRY_LIMIT_S = 2.0
+#: Seconds that the operator waits until a server has stopped.
+_STOP_LIMIT_S = 20.0
 #: Number of stored stdout lines that are not messages.
 _MAX_STRAY_LINES = 20
 
@@ -173,6 +175,7 @@ class Upstream:
         self._unanswered: dict[str, float] = {}
         self._failed_starts = 0
         self._retry_at = 0.0
+        self._rest_ended = anyio.Event()
         self._probe_lock = anyio.Lock()
         self._last_use = monotonic()
         #: Running requests, and how many of them last as long as the server does.
@@ -195,7 +198,9 @@ class Upstream:
                 self._client = None
                 await self._report_state()
                 if (wait_s := self._retry_at - monotonic()) > 0:
-                    await anyio.sleep(wait_s)
+                    self._rest_ended = anyio.Event()
+                    with anyio.move_on_after(wait_s):
+                        await self._rest_ended.wait()
 
     async def remove(self) -> None:
         """Stop the server after its running calls. Later calls are refused."""
@@ -232,6 +237,25 @@ class Upstream:
         """Ask for a start without waiting for it."""
         if self._client is None:
             self._start_requested.set()
+
+    async def start_now(self) -> None:
+        """Start the server for the operator, at once even if it failed and would rest.
+
+        Raises:
+            UpstreamError: it does not start in time.
+        """
+        self._failures, self._retry_at = 0, 0.0
+        self._rest_ended.set()
+        await self.connect()
+
+    async def stop_now(self) -> None:
+        """Stop the server for the operator. Running calls end; the next call starts it again."""
+        self._client = None
+        self._wakeup.set()
+        with anyio.move_on_after(_STOP_LIMIT_S):
+            async with self._state_condition:
+                while self._client is None and self.state is ServerState.STARTED:
+                    await self._state_condition.wait()
 
     async def send(
         self,

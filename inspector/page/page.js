@@ -79,7 +79,7 @@ function emptyNotice(title, ...text) {
 
 function table(columns, rows, label) {
   const header = columns.map((column) =>
-    element("th", { scope: "col", class: column.number ? "number" : null, text: column.title }));
+    element("th", { scope: "col", class: `${column.number ? "number" : ""} ${column.wide ? "wide" : ""}`.trim() || null, text: column.title }));
   const body = element("table", {}, element("thead", {}, element("tr", {}, header)), element("tbody", {}, rows));
   return label ? element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, body) : body;
 }
@@ -88,6 +88,8 @@ const box = (label, ...children) => element("div", { class: "box", tabindex: "0"
 
 const cell = (...children) => element("td", {}, ...children);
 const numberCell = (value) => element("td", { class: "number" }, value);
+// A cell of a column that a narrow window leaves out, so that the others stay whole.
+const wideCell = (value) => element("td", { class: "number wide" }, value);
 const number = (value) => (value === null || value === undefined ? "–" : Number(value).toLocaleString("en"));
 const counted = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : noun.endsWith("ch") ? "es" : "s"}`;
 const brief = (value) => (value < 1e6 ? number(value) : new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }).format(value));
@@ -186,6 +188,7 @@ async function begin() {
   }
   try {
     startAnswer = await request("start");
+    searchInput.profile = Object.keys(startAnswer.profiles)[0] || "";
   } catch (error) {
     if (token) replaceContent(document.getElementById("main"), notice(error.message, "bad"));
     return;
@@ -239,12 +242,13 @@ function searchView(main) {
       replaceContent(why);
       return;
     }
+    filters.querySelector("summary").textContent = filtersText();
     await load(results, async () => {
       const began = performance.now();
       const answer = await request("search", parameters());
       if (searchNumber !== latestSearch) return;
       results.dataset.ms = (performance.now() - began).toFixed(1);
-      const tiers = element("div", { class: "tiers" }, answer.tiers.map(tierCard));
+      const tiers = element("div", { class: "tiers" }, answer.gateway ? gatewayCard(answer.gateway) : null, answer.tiers.map(tierCard));
       const all = element("button", { text: "Show all hits", onclick: () => { tiers.toggleAttribute("data-all"); all.textContent = tiers.hasAttribute("data-all") ? `Show the first ${HITS_SHOWN_FIRST} hits` : "Show all hits"; } });
       const isLong = answer.tiers.some((tier) => tier.hits.length > HITS_SHOWN_FIRST);
       replaceContent(results, summary(answer), tiers, isLong ? element("div", {}, all) : null);
@@ -259,6 +263,17 @@ function searchView(main) {
     const unmatched = answer.unmatched.length ? notice(`Not in the catalog: ${answer.unmatched.join(", ")}`, "warn") : null;
     return [element("p", { class: "muted small" }, `${number(answer.permitted)} of ${counted(answer.tools, "tool")} permitted`,
       answer.denied.quarantined ? `, ${number(answer.denied.quarantined)} quarantined` : ""), unmatched];
+  }
+
+  // What a model reads, after the decision whether any tool fits.
+  function gatewayCard(gateway) {
+    const hits = gateway.parts.flatMap((part) => [
+      gateway.parts.length > 1 ? element("li", { class: "hit part" }, element("strong", { class: "text", text: part.query })) : null,
+      part.hits.map((entry) => hit({ ...entry, offered: true, stages: [] }, false))]);
+    return element("section", { class: "card tier gateway", "aria-label": "As the gateway answers" },
+      element("div", { class: "spread" }, element("h2", { text: "As the gateway answers" }), element("span", { class: "muted small", text: gateway.tier })),
+      gateway.abstained ? notice(`No tool is offered: ${gateway.reason || "no tool fits"}`, "warn") : element("ol", {}, hits),
+      element("details", {}, element("summary", { text: "The text that the model reads" }), element("pre", { tabindex: "0", text: gateway.text })));
   }
 
   function tierCard(tier) {
@@ -332,7 +347,7 @@ function searchView(main) {
         element("span", { class: "rank", text: rank(explanation) })),
       stages.map((name) => {
         const stage = explanation.stages[name];
-        return numberCell(stage ? `${score(stage.score)} · #${stage.rank}` : name in explanation.stages ? "no match" : "–");
+        return wideCell(stage ? `${score(stage.score)} · #${stage.rank}` : name in explanation.stages ? "no match" : "–");
       }),
       cell(element("span", { class: "text", text: explanation.reason }))));
     const add = element("button", { class: "primary", text: "Add this query as an example query", disabled: !answer.can_add });
@@ -357,7 +372,7 @@ function searchView(main) {
     const parts = (match) => (match.parts.length ? match.parts.join(", ") : "nowhere");
     replaceContent(panel,
       element("h2", { tabindex: "-1" }, toolId(answer.tool)),
-      table([{ title: "tier" }, { title: "rank" }, ...stages.map((title) => ({ title, number: true })), { title: "why" }], rows, "Ranks of the tool"),
+      table([{ title: "tier" }, { title: "rank" }, ...stages.map((title) => ({ title, number: true, wide: true })), { title: "why" }], rows, "Ranks of the tool"),
       element("h3", { text: "Words of the query, and where the tool has them" }),
       answer.words.length ? element("div", { class: "words" }, answer.words.map((match) =>
         element("span", { class: `word${match.parts.length ? "" : " missing"}` }, element("span", { class: "text", text: match.word }), " ", element("small", { text: parts(match) }))))
@@ -371,12 +386,14 @@ function searchView(main) {
       element("div", { class: "row" }, add, answer.can_add ? null : muted("No file for example queries is set.")));
   }
 
-  const form = element("form", { class: "stack", role: "search" }, query,
+  const filtersText = () => `Filters: ${[profile.value || "no profile", scopes.value, allowed.value, options.value || "all tiers"].filter(Boolean).join(", ")}`;
+  const filters = element("details", { class: "filters", open: !matchMedia("(max-width: 560px)").matches }, element("summary", { text: filtersText() }),
     element("div", { class: "row" },
       profiles.length ? element("label", {}, "Profile", profile) : null,
       element("label", { class: "wide" }, "Scopes", scopes),
       element("label", { class: "wide" }, "Limited to", allowed),
       element("label", {}, "Tiers", options)));
+  const form = element("form", { class: "stack", role: "search" }, query, filters);
   form.addEventListener("submit", (event) => { event.preventDefault(); search(); });
   profile.addEventListener("change", () => { scopes.value = (startAnswer.profiles[profile.value] || []).join(", "); search(); });
   options.addEventListener("change", search);
@@ -391,8 +408,9 @@ function searchView(main) {
 function catalogView(main) {
   const list = element("div", { class: "stack" }, muted("Counting tokens…"));
   append(main, [viewHead("Catalog", "What each server brings, what it costs, and what cannot be told apart."), list]);
-  load(list, async () => {
-    const answer = await request("servers");
+  load(list, async () => draw(await request("servers")));
+
+  function draw(answer) {
     if (!answer.tools && !answer.servers.length) {
       replaceContent(list, emptyNotice("No tools yet", "No server of this configuration has run here. Start the gateway once, then reload."));
       return;
@@ -402,14 +420,13 @@ function catalogView(main) {
     const detail = element("div", { class: "stack" });
     const rows = answer.servers.map((server) => {
       const row = element("tr", {},
-        cell(element("button", { class: "plain text", onclick: () => open(server.name, row) }, element("strong", { text: server.name || "no server" })),
-          Object.entries(server.known_as).map(([name, count]) => element("div", { class: "muted small text", text: `${counted(count, "tool")} known as ${name}` })),
-          server.problems.map((problem) => element("div", { class: "small text", text: problem }))),
+        cell(element("button", { class: "plain text", onclick: () => open(server.name, row) }, element("strong", {}, breakable(server.name || "no server"))),
+          Object.entries(server.known_as).map(([name, count]) => element("div", { class: "muted small text", text: `${counted(count, "tool")} known as ${name}` }))),
         cell(stateOf(server)),
         numberCell(number(server.tools)),
         element("td", { class: "number" }, number(server.tokens), bar(server.tokens / largest)),
-        cell(server.quarantined ? [pill(`${number(server.quarantined)} quarantined`, "bad"), " "] : null,
-          server.warned ? pill(`${number(server.warned)} with a warning`, "warn") : server.quarantined ? null : muted("none")));
+        cell(server.quarantined ? [trustLink(`${number(server.quarantined)} quarantined`, "bad"), " "] : null,
+          server.warned ? trustLink(`${number(server.warned)} with a warning`, "warn") : server.quarantined ? null : muted("none")));
       return row;
     });
 
@@ -418,20 +435,68 @@ function catalogView(main) {
       toolList(tools, detail, name);
     }
 
-    replaceContent(list,
+    replaceContent(list, configNotices(answer),
       element("p", { class: "muted" }, `${counted(answer.tools, "tool")} of ${counted(answer.servers.length, "server")}; all definitions take `,
         element("strong", { text: `${number(answer.tokens)} tokens` }), ` (${answer.encoding})`),
-      card(table([{ title: "server" }, { title: "state" }, { title: "tools", number: true }, { title: "tokens", number: true }, { title: "warnings" }], rows, "Servers")),
+      card(table([{ title: "server" }, { title: "state" }, { title: "tools", number: true }, { title: "tokens", number: true }, { title: "warnings" }], rows.map((row, place) => [row, troubleRow(answer.servers[place], 5, draw)]), "Servers"),
+        answer.commands.length ? element("p", { class: "muted small text" }, "Add a server: ", answer.commands.map((text) => element("code", { text }))) : null),
       element("div", { class: "split" }, tools, detail), groupsCard("Near twins", "Tools with almost the same text: a search cannot tell them apart.", answer.twins.map((ids) => ids.map(toolId))),
       groupsCard("Collisions", "Definitions that claimed the id of another one.", answer.collisions.map((clash) => [toolId(clash.id), muted(clash.identical ? "repeated word for word" : `held as ${clash.kept_as}`)])));
     if (rows.length === 1) open(answer.servers[0].name, rows[0]);
-  });
+  }
 }
+
+const trustLink = (text, tone) => element("a", { class: `pill ${tone}`, href: "#trust", text });
+
+function configNotices(answer) {
+  return [answer.config_problem ? notice(answer.config_problem, "bad") : null, answer.note ? notice(answer.note) : null];
+}
+
+// The row below a server's: what is wrong, what mends it, and its buttons.
+function troubleRow(server, columns, redraw) {
+  if (!server.actions.length && !server.problems.length) return null;
+  return element("tr", { class: "trouble" }, element("td", { colspan: columns },
+    server.problems.map((text) => element("div", { class: "small text", text })),
+    server.repair ? element("div", { class: "muted small text", text: server.repair }) : null, serverButtons(server, redraw)));
+}
+
+const ACTION_EFFECTS = { start: "Start it now", stop: "Running calls end; the next call starts it again", disable: "In the configuration file: the gateway leaves it out", enable: "In the configuration file" };
+
+// The actions that work now. `redraw` gets the servers afterwards.
+function serverButtons(server, redraw) {
+  if (!server.actions.length) return null;
+  const row = element("div", { class: "row actions" });
+  for (const action of server.actions) {
+    const verb = action[0].toUpperCase() + action.slice(1);
+    row.append(element("button", { class: "small", text: verb, title: ACTION_EFFECTS[action], "aria-label": `${verb} ${server.name}`, "data-server": server.name, onclick: act(action) }));
+  }
+  function act(action) {
+    return async () => {
+      for (const button of row.children) button.disabled = true;
+      try {
+        const answer = await write("server", { name: server.name, action });
+        if (!row.isConnected) return;
+        redraw(answer);
+        const after = answer.servers.find((other) => other.name === server.name);
+        showStatus(`${server.name}: ${after ? stateText(after) : "removed"}`, after && after.state === "failed" ? "bad" : "good");
+        const next = [...document.querySelectorAll(".actions button")].find((button) => button.dataset.server === server.name);
+        if (next) next.focus();
+      } catch (error) {
+        showStatus(error.message, "bad");
+        for (const button of row.children) button.disabled = false;
+      }
+    };
+  }
+  return row;
+}
+
+const STATE_TEXTS = { known: "not running", configured: "never started", "awaiting consent": "wants a login" };
+const stateText = (server) => STATE_TEXTS[server.state] || server.state;
 
 function stateOf(server) {
   if (server.state === null) return muted("saved");
-  const tones = { started: "good", failed: "bad", "awaiting consent": "warn" };
-  return pill(server.state === "known" ? "not started" : server.state, tones[server.state] || "");
+  const tones = { started: "good", failed: "bad", "not usable": "bad", "awaiting consent": "warn" };
+  return [pill(stateText(server), tones[server.state] || ""), server.state_at ? element("div", { class: "muted small", text: moment(server.state_at) }) : null];
 }
 
 function groupsCard(title, text, groups) {
@@ -567,7 +632,8 @@ function conversationsView(main, shownVisit) {
   const missed = element("div", {});
   const talks = element("div", {});
   const title = element("h2", { text: "All events" });
-  const cost = element("div", {});
+  const cost = element("div", { class: "stack" });
+  const picture = element("div", {});
   const space = element("div", { class: "space", role: "list" });
   const timeline = element("div", { class: "timeline", tabindex: "0", role: "region", "aria-label": "Timeline of events" }, space);
   const follow = element("input", { type: "checkbox", checked: true });
@@ -605,10 +671,24 @@ function conversationsView(main, shownVisit) {
     session = talk ? talk.session : null;
     shownLines = talk ? lines.filter((line) => line.session === session) : lines;
     title.textContent = talk ? `Conversation ${talk.session.slice(0, 60)}` : "All events";
-    replaceContent(cost, talk && talk.defined ? costOf(talk) : null);
+    replaceContent(cost, talk && talk.defined ? costOf(talk) : null, talk ? picture : null);
+    if (talk) load(picture, async () => drawPicture(await request("steps", { session })));
     for (const button of talks.querySelectorAll(".talk")) button.setAttribute("aria-pressed", String(button.dataset.session === (session || "")));
     timeline.scrollTop = 0;
     drawFollowing();
+  }
+
+  // Offered, called, refused: a line for each search, a mark at each tool that was called.
+  function drawPicture(steps) {
+    const marks = { good: "called", warn: "sent back", bad: "refused or failed" };
+    const chip = (id, calls) => element("li", { class: `chip ${calls.map((call) => call.tone).join(" ")}`, title: calls.map((call) => call.text).join("\n") },
+      toolId(id), calls.length ? element("span", { class: "small", text: ` ${[...new Set(calls.map((call) => marks[call.tone]))].join(", ")}` }) : null);
+    const rows = steps.map((step) => {
+      const others = step.calls.map((call) => call.tool).filter((tool) => !step.offered.includes(tool));
+      return element("li", { class: "stack step" }, element("strong", { class: "small text", text: step.query || "a search" }),
+        step.offered.length || others.length ? element("ul", { class: "row chips" }, [...step.offered, ...new Set(others)].map((id) => chip(id, step.calls.filter((call) => call.tool === id)))) : muted("nothing was offered"));
+    });
+    replaceContent(picture, steps.length ? card(element("h2", { text: "Offered, called, refused" }), box("Offered, called, refused", element("ol", { class: "list" }, rows))) : null);
   }
 
   function drawFollowing() {
@@ -633,12 +713,12 @@ function conversationsView(main, shownVisit) {
     replaceContent(talks, card(element("h2", { text: `${counted(answer.conversations.length, "conversation")}` }),
       box("Conversations", element("ul", {}, element("li", {}, element("button", { class: "talk", "data-session": "", "aria-pressed": String(session === null), onclick: () => choose(null) }, element("strong", { text: "All events" }))), buttons))));
     const rows = answer.missed.map((search) => element("tr", {},
-      cell(search.query ? element("button", { class: "plain text", onclick: () => { searchInput.query = search.query; searchInput.tool = ""; location.hash = "search"; }, text: search.query.slice(0, 300) })
-        : element("span", { class: "muted mono", text: `query ${search.hash.slice(0, 12)}` })),
-      numberCell(number(search.count)), cell(search.found.length ? element("div", { class: "row" }, search.found.map(toolId)) : muted("nothing")), cell(element("span", { class: "muted small", text: moment(search.at) }))));
+      cell(search.query ? element("span", { class: "text", text: search.query.slice(0, 300) }) : element("span", { class: "muted mono", text: `query ${search.hash.slice(0, 12)}` })),
+      numberCell(number(search.count)), cell(search.found.length ? element("div", { class: "row" }, search.found.map(toolId)) : muted("nothing")), element("td", { class: "wide" }, element("span", { class: "muted small", text: moment(search.at) })),
+      cell(search.query ? element("button", { class: "small", text: "Find its tool", "aria-label": `Find the tool for: ${search.query.slice(0, 100)}`, onclick: () => { searchInput.query = search.query; searchInput.tool = ""; location.hash = "search"; } }) : null)));
     replaceContent(missed, rows.length ? card(element("div", {}, element("h2", { text: "Searches that led to no call" }),
-      element("p", { class: "muted small", text: "What to enrich next: open one in Search, pick the tool that was meant, and add the query as an example. Queries are recorded with the setting event_content." })),
-      table([{ title: "query" }, { title: "times", number: true }, { title: "offered" }, { title: "last" }], rows.slice(0, 12), "Searches that led to no call")) : null);
+      element("p", { class: "muted small", text: `What to enrich next: find the tool that was meant, and add the query as an example. ${answer.missed.some((search) => !search.query) ? "Queries without a text were recorded as hashes: see the setting event_content." : ""}` })),
+      table([{ title: "query" }, { title: "times", number: true }, { title: "offered" }, { title: "last", wide: true }, { title: "" }], rows.slice(0, 12), "Searches that led to no call")) : null);
   }
 
   async function poll() {
@@ -658,6 +738,7 @@ function conversationsView(main, shownVisit) {
     }
     if (session !== null) shownLines = lines.filter((line) => line.session === session);
     if (lines.length) talkList(await request("conversations"));
+    if (session !== null) drawPicture(await request("steps", { session }));
     drawFollowing();
     return undefined;
   }
@@ -677,42 +758,52 @@ function conversationsView(main, shownVisit) {
 function overviewView(main) {
   const place = element("div", { class: "stack" }, muted("Counting…"));
   append(main, [viewHead("Overview", "Is it up, is it used, and what does it save?"), place]);
-  load(place, async () => {
+  load(place, refill);
+
+  async function refill() {
     const answer = await request("overview");
     const stats = answer.stats;
-    const failed = answer.servers.filter((server) => server.state === "failed").length;
-    const tile = (name, value, more) => element("div", { class: "card tile" }, element("span", { class: "muted small", text: name }), element("strong", { text: value }), muted(more));
+    const tile = (name, value, more) => element("div", { class: "card tile" }, element("span", { class: "muted small", text: name }), element("strong", { text: value }), more instanceof Node ? more : muted(more));
     const share = stats.tokens.definitions ? `${Math.round(100 * stats.tokens.saved / stats.tokens.definitions)} % of ${brief(stats.tokens.definitions)}` : "no events yet";
     replaceContent(place,
       element("div", { class: "tiles" },
-        tile("Servers", number(answer.servers.length), failed ? `${failed} failed` : "none failed"),
-        tile("Tools", number(answer.tools), answer.quarantined ? `${number(answer.quarantined)} quarantined` : "none quarantined"),
+        tile("Servers", number(answer.servers.length), serverSummary(answer)),
+        tile("Tools", number(answer.tools), answer.quarantined ? trustLink(`${number(answer.quarantined)} quarantined`, "bad") : "none quarantined"),
         tile("All definitions", number(answer.tokens), "tokens, in every turn"),
         tile("Tokens saved", brief(stats.tokens.saved), share),
         tile("Searches", number(stats.searches.total), `${number(stats.searches.misses)} led to no call`),
         tile("Search, p95", ms(stats.searches.p95_ms), `p50 ${ms(stats.searches.p50_ms)}`)),
+      configNotices(answer),
       answer.encoded < 1 ? notice(`The index is being built: ${Math.round(100 * answer.encoded)} % encoded.`, "warn") : null,
       answer.hours.length ? card(element("div", { class: "spread" }, element("h2", { text: "Searches and calls an hour" }),
         element("div", { class: "legend" }, element("span", { class: "searches", text: "searches" }), element("span", { text: "calls" }))), hourChart(answer.hours, Math.max(280, place.clientWidth - 40)))
         : emptyNotice("No events yet", "Searches, calls and latencies appear once a gateway records events: ", element("code", { text: '"events": "events.jsonl"' }), "."),
-      card(element("h2", { text: "Servers" }), serverTable(answer)));
-  });
+      card(element("h2", { text: "Servers" }), serverTable(answer, refill)));
+  }
 }
 
-function serverTable(answer) {
+function serverSummary(answer) {
+  const count = (...states) => answer.servers.filter((server) => states.includes(server.state)).length;
+  const failed = count("failed", "not usable"), logins = count("awaiting consent");
+  if (!failed && !logins) return answer.states_from || !answer.note ? "none failed" : "no gateway answers";
+  return element("a", { class: `pill ${failed ? "bad" : "warn"}`, href: "#catalog", text: [failed ? `${failed} failed` : "", logins ? `${logins} want${logins === 1 ? "s" : ""} a login` : ""].filter(Boolean).join(", ") });
+}
+
+function serverTable(answer, redraw) {
   const rows = answer.servers.map((server) => {
     const stats = answer.stats.servers[server.name] || {};
-    return element("tr", {}, cell(element("strong", { class: "text", text: server.name || "no server" }), server.problems.slice(0, 1).map((text) => element("div", { class: "small text muted", text }))),
-      cell(stateOf(server)), numberCell(number(server.tools)), numberCell(number(server.tokens)), numberCell(number(stats.calls)), numberCell(number(stats.failed_calls)), numberCell(ms(stats.p50_ms)), numberCell(ms(stats.p95_ms)));
+    return [element("tr", {}, cell(element("strong", { class: "text" }, breakable(server.name || "no server"))),
+      cell(stateOf(server)), numberCell(number(server.tools)), wideCell(number(server.tokens)), numberCell(number(stats.calls)), numberCell(number(stats.failed_calls)), wideCell(ms(stats.p50_ms)), wideCell(ms(stats.p95_ms))),
+    server.problems.length ? troubleRow(server, 8, redraw) : null];
   });
-  const columns = ["tools", "tokens", "calls", "no answer", "p50", "p95"].map((title) => ({ title, number: true }));
+  const columns = ["tools", "tokens", "calls", "no answer", "p50", "p95"].map((title) => ({ title, number: true, wide: ["tokens", "p50", "p95"].includes(title) }));
   return table([{ title: "server" }, { title: "state" }, ...columns], rows, "Servers");
 }
 
 function turnChart(turns, width) {
   const height = 110, floor = 96, largest = Math.max(1, ...turns.map((turn) => Math.max(turn.tokens, turn.definitions)));
   const last = turns[turns.length - 1] || { tokens: 0, definitions: 0 };
-  const chart = svgElement("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${counted(turns.length, "turn")}; in the last one ${number(last.tokens)} tokens were sent, and all definitions take ${number(last.definitions)}` });
+  const chart = svgElement("svg", { class: "chart", width, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${counted(turns.length, "turn")}; in the last one ${number(last.tokens)} tokens were sent, and all definitions take ${number(last.definitions)}` });
   chart.append(svgElement("line", { x1: 52, x2: width, y1: floor, y2: floor }), svgElement("text", { x: 46, y: 16, "text-anchor": "end" }, brief(largest)), svgElement("text", { x: 46, y: floor, "text-anchor": "end" }, "0"));
   const step = (width - 56) / Math.max(turns.length, 8);
   const tall = (tokens) => (floor - 10) * tokens / largest;
@@ -727,7 +818,7 @@ function turnChart(turns, width) {
 function hourChart(hours, width) {
   const height = 150, floor = 124, largest = Math.max(1, ...hours.map((hour) => Math.max(hour.searches, hour.calls)));
   const step = (width - 40) / Math.max(hours.length, 6);
-  const chart = svgElement("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Searches and calls an hour, at most ${largest}` });
+  const chart = svgElement("svg", { class: "chart", width, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Searches and calls an hour, at most ${largest}` });
   chart.append(svgElement("line", { x1: 36, x2: width, y1: floor, y2: floor }), svgElement("text", { x: 30, y: 20, "text-anchor": "end" }, number(largest)), svgElement("text", { x: 30, y: floor, "text-anchor": "end" }, "0"));
   const wide = Math.min(22, step / 2 - 1);
   hours.forEach((hour, place) => {

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.errors import ConfigError, MissingExtraError
+from shortlist.gateway.clients.client_config import disable_server, read_client_config
 from shortlist.gateway.clients.config_file import ConfigFile
 
 PATH = Path("mcp.json")
@@ -141,3 +142,45 @@ def test_without_the_library_no_toml_file_is_edited(monkeypatch):
 def test_a_table_that_is_none_is_an_error():
     with pytest.raises(ConfigError, match=r"mcp.json: mcpServers: not a table of servers"):
         edit('{"mcpServers": []}')
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "disabled_text"),
+    [
+        (
+            "mcp.json",
+            '{\n  // mine\n  "mcpServers": {\n    "one": {\n      "command": "x"\n    }\n  }\n}\n',
+            '{\n  // mine\n  "mcpServers": {\n    "one": {\n      "command": "x",\n'
+            '      "disabled": true\n    }\n  }\n}\n',
+        ),
+        (
+            "opencode.json",
+            '{"mcp": {"one": {\n  "type": "local",\n  "command": ["x"],\n  "enabled": true\n}}}',
+            '{"mcp": {"one": {\n  "type": "local",\n  "command": ["x"],\n  "enabled": false\n}}}',
+        ),
+        (
+            "config.toml",
+            '[mcp_servers.one]\ncommand = "x"\n',
+            '[mcp_servers.one]\ncommand = "x"\ndisabled = true\n',
+        ),
+    ],
+)
+def test_a_server_is_disabled_and_enabled_in_its_entry(tmp_path, name, text, disabled_text):
+    path = tmp_path / name
+    path.write_text(text)
+    disable_server(path, "one", disabled=True)
+    assert path.read_text() == disabled_text
+    assert [spec.disabled for spec in read_client_config(path).servers] == [True]
+    disable_server(path, "one", disabled=False)
+    assert path.read_text() == text
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+    with pytest.raises(ConfigError, match="no server two"):
+        disable_server(path, "two", disabled=True)
+
+
+def test_a_server_that_a_list_switches_off_is_not_enabled_in_vain(tmp_path):
+    path = tmp_path / "settings.json"
+    values = {"mcp": {"excluded": ["one"]}, "mcpServers": {"one": {"command": "x"}}}
+    path.write_text(json.dumps(values))
+    with pytest.raises(ConfigError, match="switches one off; change that list"):
+        disable_server(path, "one", disabled=False)

@@ -404,3 +404,21 @@ async def test_the_page_names_every_metric(tmp_path):
     for name in re.findall(r"^# TYPE (shortlist_\w+)", text, re.M):
         if not name.endswith("_created"):
             assert name in page, name
+
+
+async def test_a_query_that_this_machine_records_stays_out_of_spans(tmp_path):
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    kept = []
+    observer = Observer(GatewaySpans(provider, queries=False), kept.append, queries=True)
+    made = Gateway(fleet_of(tmp_path, spec("one")), observer=observer)
+    async with anyio.create_task_group() as group:
+        await group.start(made.fleet.run)
+        async with Client(made.server) as client:
+            await client.call_tool("search_tools", {"query": "add two numbers"})
+        group.cancel_scope.cancel()
+    await anyio.to_thread.run_sync(observer.close)
+    [search] = [event.to_dict() for event in kept if event.kind == "search"]
+    assert search["content"] == {"query": "add two numbers"}
+    [span] = [each for each in exporter.get_finished_spans() if "retrieval" in each.name]
+    assert "add two numbers" not in str(dict(span.attributes or {}))

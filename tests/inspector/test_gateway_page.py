@@ -14,10 +14,12 @@ from typing import Any
 
 import anyio
 import httpx2
+import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from .pages import Page
+from ..gateway.attached import Machine, wait_for
+from .pages import Page, inspecting
 
 SERVERS = Path(__file__).parents[1] / "gateway"
 CLIENT, OPERATOR = "token-of-the-client", "token-of-the-operator"
@@ -58,8 +60,7 @@ async def _use(address: str) -> None:
 
 def test_the_operator_sees_clients_work_and_approves(tmp_path: Path) -> None:
     profiles = {"reader": {"token": CLIENT, "scopes": ["notes:read"]}}
-    events = {"event_content": True}
-    with _gateway(tmp_path, operator_token=OPERATOR, profiles=profiles, **events) as page:
+    with _gateway(tmp_path, operator_token=OPERATOR, profiles=profiles) as page:
         assert httpx2.get(page.base).status_code == 200
         assert httpx2.get(f"{page.origin}/mcp").status_code == 401
         for token in (CLIENT, "wrong"):
@@ -82,10 +83,98 @@ def test_the_operator_sees_clients_work_and_approves(tmp_path: Path) -> None:
         approved = {"tool": "notes/read_note", "fingerprint": review["fingerprint"]}
         approved["pinned"] = review["pinned"]
         assert page.post("approve", approved).json()["quarantined"] == []
-        found = page.answer("search", query="read a note", profile="reader")["tiers"][0]
-        assert found["hits"][0]["id"] == "notes/read_note"
+        found = page.answer("search", query="read a note", profile="reader")
+        assert found["tiers"][0]["hits"][0]["id"] == "notes/read_note"
+        # The first answer is the one that a model gets: with the decision, and as its text.
+        [part] = found["gateway"]["parts"]
+        assert part["hits"][0]["id"] == "notes/read_note"
+        assert found["gateway"]["text"].startswith("1. notes/read_note(")
+        nothing = page.answer("search", query="book a flight to Oslo", profile="reader")["gateway"]
+        assert (nothing["abstained"], nothing["parts"][0]["hits"]) == (True, [])
+        assert nothing["text"].startswith("No tool fits")
         [pins] = (tmp_path / "s" / "shortlist" / "pins").glob("mcp-*.json/*.json")
         assert json.loads(pins.read_text())["tools"]["notes/read_note"]["approved"] is True
+
+
+def _server(page: Page, name: str = "notes") -> dict[str, Any]:
+    [server] = [row for row in page.answer("servers")["servers"] if row["name"] == name]
+    return server
+
+
+def _act(page: Page, action: str, name: str = "notes") -> dict[str, Any]:
+    response = page.post("server", {"name": name, "action": action})
+    assert response.status_code == 200, response.text
+    [server] = [row for row in response.json()["servers"] if row["name"] == name]
+    return server
+
+
+def test_the_operator_stops_starts_and_disables_a_server(tmp_path: Path) -> None:
+    config = tmp_path / "mcp.json"
+    with _gateway(tmp_path, operator_token=OPERATOR) as page:
+        wait_for(lambda: _server(page)["state"] == "started")
+        assert _server(page)["actions"] == ["stop", "disable"]
+        assert _act(page, "stop")["state"] == "known"
+        assert _act(page, "start")["state"] == "started"
+        before = config.read_bytes()
+        off = _act(page, "disable")
+        assert (off["state"], off["actions"], off["tools"]) == ("disabled", ["enable"], 0)
+        assert json.loads(config.read_text())["mcpServers"]["notes"]["disabled"] is True
+        on = _act(page, "enable")
+        assert (on["state"] != "disabled", json.loads(config.read_text())) == (
+            True,
+            json.loads(before),
+        )
+        values = json.loads(before)
+        values["mcpServers"] |= {"gone": {"command": "no-such-program"}, "bad": {"args": 1}}
+        config.write_text(json.dumps(values))
+        failed = wait_for(lambda: [row for row in _rows(page) if row["state"] == "failed"])[0]
+        assert failed["problems"] == [
+            "no program 'no-such-program'; install it, or give its full path as `command`"
+        ]
+        assert failed["repair"] == "Correct its entry, then start it."
+        assert (failed["name"], failed["actions"]) == ("gone", ["start", "disable"])
+        assert _act(page, "start", "gone")["state"] == "failed"
+        unusable = _server(page, "bad")
+        assert (unusable["state"], unusable["actions"]) == ("not usable", ["disable"])
+        assert unusable["problems"][0].startswith("args: must be a list")
+        config.write_text("{")
+        assert "not JSON" in page.answer("overview")["config_problem"]
+        for body in ({"name": "none", "action": "start"}, {"name": "notes", "action": "eat"}):
+            assert page.post("server", body).status_code == 400
+        assert page.post("server", {"name": "notes", "action": "stop"}, {"origin": None}).is_error
+
+
+def _rows(page: Page) -> list[dict[str, Any]]:
+    return page.answer("servers")["servers"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no gateway runs in the background there")
+def test_a_page_beside_a_background_gateway_shows_its_states_and_acts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = Machine()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(machine.runtime))
+    try:
+        machine.write(one=machine.rough("one"), gone={"command": "no-such-program"})
+        with inspecting(machine.home, "--config", str(machine.config)) as page:
+            answer = page.answer("servers")
+            assert {row["state"] for row in answer["servers"]} == {"configured"}
+            assert [row["actions"] for row in answer["servers"]] == [["disable"]] * 2
+            assert "cannot be started or stopped here" in answer["note"]
+            refused = page.post("server", {"name": "one", "action": "start"})
+            assert (refused.status_code, "no gateway of" in refused.text) == (400, True)
+            client = machine.client()
+            client.initialize()
+            client.call("one/echo", word="x")
+            wait_for(lambda: _server(page, "gone")["state"] == "failed")
+            assert _server(page, "one")["state"] == "started"
+            assert page.answer("overview")["note"] == ""
+            assert _act(page, "stop", "one")["state"] == "known"
+            assert _act(page, "start", "one")["state"] == "started"
+            assert machine.starts("one") == 2
+            assert _act(page, "disable", "one")["state"] == "disabled"
+    finally:
+        machine.close()
 
 
 def test_without_the_operators_token_there_is_no_page(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from shortlist.gateway.clients.client_config import read_client_config
 from shortlist.gateway.upstream.first_use import FirstUsePins, default_pins
 from shortlist.gateway.upstream.server_lists import Listing
 from shortlist.gateway.upstream.start_cache import ListingCache
+from shortlist.inspector.conversation_answers import steps_answer
+from shortlist.inspector.event_history import EventHistory
 from shortlist.session.recorder import read_events
 from shortlist.trust import Pins, approve_definitions
 
@@ -60,8 +62,8 @@ def page(index: Path, folder: Path) -> Iterator[Page]:
 
 def test_a_search_shows_each_tier_and_stage(page: Page) -> None:
     answer = page.answer("search", query="overdue invoices")
-    assert [tier["asked"] for tier in answer["tiers"]] == ["lexical", "fast"]
-    fast = answer["tiers"][1]
+    assert [tier["asked"] for tier in answer["tiers"]] == ["fast", "lexical"]
+    fast = answer["tiers"][0]
     first = fast["hits"][0]
     assert first["id"] == "billing/list_invoices"
     assert {stage["name"] for stage in first["stages"]} >= {"lexical", "static", "fusion"}
@@ -83,7 +85,7 @@ def test_a_search_names_what_is_denied_and_why(page: Page) -> None:
 def test_a_missing_tool_comes_up_with_an_example_query(page: Page, folder: Path) -> None:
     query = "who still owes us money"
     before = page.answer("explain", query=query, tool="billing/list_customers")
-    assert before["explanations"][0]["rank"] is None
+    assert before["explanations"][1]["rank"] is None
     assert [word["word"] for word in before["words"]] == ["still", "owes", "money"]
     assert all(word["parts"] == [] for word in before["words"])
     assert "lack the words: still, owes, money" in before["advice"][0]
@@ -122,7 +124,7 @@ def _approve_what_was_read(page: Page, pins: Path) -> None:
     assert page.post("approve", approved).json()["quarantined"] == []
     assert json.loads(pins.read_text())["tools"]["math/mul"]["approved"] is True
     answer = page.answer("search", query="multiply two numbers")
-    assert answer["tiers"][0]["hits"][0]["id"] == "math/mul"
+    assert answer["tiers"][1]["hits"][0]["id"] == "math/mul"
 
 
 def test_an_open_page_follows_the_lists_and_pins_of_a_running_gateway(
@@ -277,6 +279,22 @@ def test_conversations_follow_the_file_of_events(page: Page, folder: Path) -> No
     assert overview["stats"]["tokens"]["saved"] == 900 - 60 - 80
 
 
+def test_a_conversation_is_drawn_as_offered_called_and_refused(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text(_rows("one", SEARCH | {"content": {"query": "sum up"}}, WRONG, CALL, DENIED))
+    history = EventHistory(path)
+    history.read_new()
+    [step] = steps_answer(history, "one")
+    assert (step["query"], step["offered"]) == ("sum up", ["math/add"])
+    assert [(call["tool"], call["tone"]) for call in step["calls"]] == [
+        ("math/add", "warn"),
+        ("math/add", "good"),
+        ("math/add", "bad"),
+    ]
+    assert step["calls"][2]["text"] == "refused: denied: needs the scope 'sums'"
+    assert steps_answer(history, "none") == []
+
+
 WRONG = CALL | {"status": "invalid", "outcome": "invalid", "run_ms": None}
 WRONG |= {"problems": [{"path": "/a", "expected": "integer"}]}
 DENIED = CALL | {"status": "denied", "outcome": "denied", "run_ms": None}
@@ -329,3 +347,22 @@ def test_a_configuration_is_shown_without_starting_its_servers(tmp_path: Path) -
         assert (server["name"], server["state"], server["tools"]) == ("sums", "configured", 0)
         assert page.answer("search", query="add", profile="reader")["tools"] == 0
     assert not marker.exists()
+
+
+def test_the_servers_agree_with_the_events(tmp_path: Path) -> None:
+    config, events = tmp_path / "mcp.json", tmp_path / "events.jsonl"
+    servers = {name: {"command": "none"} for name in ("sums", "mail")}
+    own = {"engine": {"tiers": ["lexical"]}, "events": "events.jsonl"}
+    config.write_text(json.dumps({"mcpServers": servers, "shortlist": own}))
+    started = {"kind": "server", "server": "sums", "state": "started", "tools": 2, "ms": 3.0}
+    failed = started | {"state": "failed", "problem": "it broke", "ms": None}
+    mended = failed | {"server": "mail"}
+    events.write_text(_rows("gateway", started, failed, mended, mended | {"state": "started"}))
+    with inspecting(tmp_path, "--config", str(config)) as page:
+        answer = page.answer("overview")
+        rows = {row["name"]: row for row in answer["servers"]}
+        assert (rows["sums"]["state"], rows["sums"]["problems"]) == ("failed", ["it broke"])
+        assert rows["sums"]["state_at"] == "2026-11-22T20:01:00.000+00:00"
+        assert "shortlist logs sums" in rows["sums"]["repair"]
+        assert rows["mail"]["state"] == "started"
+        assert "last recorded event" in answer["note"]

@@ -198,6 +198,27 @@ def test_every_view_is_sound_in_every_size_and_scheme(
     watched.close()
 
 
+def test_a_narrow_window_folds_filters_and_keeps_columns_whole(
+    browser: Browser, page: Page
+) -> None:
+    watched = Watched(browser, page, (400, 800), "light")
+    tab = watched.tab
+    show(tab, "search")
+    assert not tab.is_visible("text=Limited to")
+    assert tab.inner_text(".filters summary") == "Filters: no profile, all tiers"
+    for view in VIEWS:
+        show(tab, view)
+        boxes = tab.query_selector_all(".scroll")
+        hidden = [box.evaluate("node => node.scrollWidth - node.clientWidth") for box in boxes]
+        assert hidden == [0] * len(boxes), view
+    chart = tab.locator("svg.chart").bounding_box()
+    width = tab.locator("svg.chart").get_attribute("width")
+    assert chart
+    assert width
+    assert chart["width"] <= float(width)  # labels are not enlarged
+    watched.close()
+
+
 def test_everything_is_done_by_keyboard(browser: Browser, page: Page) -> None:
     watched = Watched(browser, page, (1280, 800), "light")
     tab = watched.tab

@@ -34,6 +34,7 @@ READING = {
 WRITING = {
     "approve": {"tool": "math/add", "fingerprint": "0", "pinned": ""},
     "examples": {"tool": "math/add", "query": "sum up"},
+    "server": {"name": "math", "action": "start"},
 }
 
 

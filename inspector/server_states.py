@@ -1,0 +1,173 @@
+"""The state of each configured server, where it is known from, and what mends it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ConfigError
+from ..gateway.attach.socket_folder import AttachError
+
+if TYPE_CHECKING:
+    from ..gateway.clients.client_config import ClientConfig
+    from ..gateway.upstream.fleet import Fleet
+    from .event_history import EventHistory
+
+#: Code of a problem to what mends it. `{logs}` is the command that prints the server's stderr.
+_REPAIRS = {
+    "no_program": "Correct its entry, then start it.",
+    "start_timeout": "It may need longer: set `start_timeout_s` in its entry. It wrote: {logs}",
+    "flooded": "Update it, or disable it.",
+    "list_unreadable": "Start it again. What it wrote: {logs}",
+    "failed": "Read what it wrote, correct its entry, and start it: {logs}",
+}
+_NO_GATEWAY = (
+    "No gateway of this file runs in the background, so servers cannot be started or stopped here; "
+    "a gateway over HTTP shows them on its own page, /inspect."
+)
+_STATES_OF_EVENTS = "States are those of the last recorded event of each server."
+#: The state that is shown if several gateways of one file differ: the first of these.
+_WORST_FIRST = ("failed", "awaiting consent", "started")
+
+
+class ServerStates:
+    """The servers at one moment. Reads files and asks gateways: not for an event loop.
+
+    Args:
+        config: the configuration with the servers; None for a saved index.
+        fleet: the servers; None for a saved index.
+        history: recorded events.
+        serves_clients: whether the fleet serves clients in this process.
+
+    Attributes:
+        source: `here`, `gateway` (in the background), `events`, or "" if nothing is known.
+        can_start: whether servers can be started and stopped from the page.
+    """
+
+    def __init__(
+        self,
+        config: ClientConfig | None,
+        fleet: Fleet | None,
+        history: EventHistory,
+        *,
+        serves_clients: bool,
+    ) -> None:
+        self._config = config
+        self._states = {} if fleet is None else fleet.states()
+        self.source = "here" if serves_clients else ""
+        if not serves_clients and config is not None:
+            reports = list(gateway_states(config))
+            recorded = history.server_states()
+            self.source = "gateway" if reports else "events" if recorded else ""
+            for states in reports or [recorded]:
+                self._add(states)
+        self.can_start = self.source in ("here", "gateway")
+
+    def _add(self, states: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take over states that are known better elsewhere."""
+        for name, state in states.items():
+            present = self._states.get(name)
+            if present is not None and _severity(state) <= _severity(present):
+                self._states[name] = {**present, **state}
+
+    @property
+    def note(self) -> str:
+        """One sentence about what the page cannot know or do; empty if there is none."""
+        if self._config is None or self.can_start:
+            return ""
+        return f"{_NO_GATEWAY} {_STATES_OF_EVENTS if self.source == 'events' else ''}".strip()
+
+    @property
+    def config_problem(self) -> str:
+        """Why the present configuration file cannot be read; empty if it can."""
+        from ..gateway.clients.config_file import ConfigFile
+
+        if self._config is None:
+            return ""
+        try:
+            ConfigFile.read(self._config.path)
+        except ConfigError as error:
+            return f"{error}; the servers keep their old configuration"
+        return ""
+
+    @property
+    def commands(self) -> list[str]:
+        """Commands for what the page does not do."""
+        if self._config is None:
+            return []
+        return [f"shortlist add NAME --registry URL --config {shlex.quote(str(self._config.path))}"]
+
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """Server to its state, problems, what mends it, and the actions that work."""
+        rows = {name: self._row(name, state) for name, state in self._states.items()}
+        if self._config is not None:
+            for spec in self._config.servers:
+                if spec.disabled:
+                    rows[spec.name] = _row("disabled", actions=["enable"])
+            for name, problem in self._config.unusable_servers.items():
+                if name not in rows:
+                    rows[name] = _row("not usable", problems=[problem], actions=["disable"])
+                    rows[name]["repair"] = "Correct its entry in the configuration."
+        return rows
+
+    def _row(self, name: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        actions = ["disable"] if self._config is not None else []
+        if self.can_start:
+            actions.insert(0, "stop" if state["state"] == "started" else "start")
+        row = _row(state["state"], problems=state.get("problems", ()), actions=actions)
+        row["state_at"] = state.get("at")
+        if state["state"] == "awaiting consent":
+            row["repair"] = f"Log in: shortlist auth login {shlex.quote(name)}{self._option}"
+        elif state["state"] == "failed" or state.get("code"):
+            logs = f"shortlist logs {shlex.quote(name)}"
+            repair = _REPAIRS.get(state.get("code") or "failed", _REPAIRS["failed"])
+            row["repair"] = repair.format(logs=logs)
+        return row
+
+    @property
+    def _option(self) -> str:
+        return "" if self._config is None else f" --config {shlex.quote(str(self._config.path))}"
+
+
+def gateway_states(
+    config: ClientConfig, action: str = "show", server: str = ""
+) -> Iterator[Mapping[str, Any]]:
+    """The servers of each background gateway of a file that answers, as `Fleet.states` has them.
+
+    Args:
+        config: the file.
+        action: `show`, or `start` or `stop` for a server of each of them.
+        server: that server.
+
+    Raises:
+        ConfigError: a gateway has no such server.
+    """
+    if sys.platform == "win32":
+        return
+    from ..gateway.attach.running_gateway import ask_servers, running_gateways
+
+    try:
+        gateways = [each for each in running_gateways() if each.config == config.path.absolute()]
+    except (AttachError, OSError):
+        return
+    for gateway in gateways:
+        if (states := ask_servers(gateway, action, server)) is not None:
+            yield states
+
+
+def _row(state: str, *, problems: Any = (), actions: list[str]) -> dict[str, Any]:
+    return {
+        "state": state,
+        "state_at": None,
+        "problems": list(problems),
+        "repair": "",
+        "actions": actions,
+    }
+
+
+def _severity(state: Mapping[str, Any]) -> int:
+    """Place of a state in `_WORST_FIRST`."""
+    name = state["state"]
+    return _WORST_FIRST.index(name) if name in _WORST_FIRST else len(_WORST_FIRST)
