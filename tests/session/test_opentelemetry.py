@@ -183,5 +183,5 @@ def test_without_an_sdk_nothing_happens(engine):
 
 def test_without_the_api_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    with pytest.raises(MissingExtraError, match=r"shortlist\[otel\]"):
+    with pytest.raises(MissingExtraError, match=r"\[otel\]"):
         OpenTelemetry()
