@@ -223,8 +223,8 @@ def _values_in_text(text: str, types: frozenset[str]) -> list[Any]:
     if not types:
         return []
     try:
-        value = json.loads(text, strict=False, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
+        value = read_json(text, strict=False, parse_constant=_refuse_constant)
+    except ValueError:
         return []
     names = _JSON_TYPES.get(type(value), ())
     return [value] if not types.isdisjoint(names) else []

@@ -24,6 +24,7 @@ ALLOWED = {
         gateway/upstream/start_cache.py indexing/stored_build.py inspector/catalog_answers.py
         inspector/event_history.py loaders/summaries.py models/model_folder.py
         models/picking_reranker.py models/static_encoder.py retrieval/store/salvage.py
+        session/pending.py
         retrieval/store/versions.py session/recorder.py trust/pins.py
         cli/gateway/server_logs.py gateway/connections/oauth.py
         gateway/connections/secret_store.py""",

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 from ...errors import ShortlistError
+from ...untrusted.json_bytes import read_json
 from .running_gateway import ask_running
 
 #: Bytes of the hook's input that are read.
@@ -26,10 +27,10 @@ def answer_prompt_hook(text: bytes, config: Path, profile: str) -> str | None:
         profile: the profile whose tools are found.
     """
     try:
-        message = json.loads(text[:MAX_INPUT_BYTES]).get("prompt")
+        message = read_json(text, max_chars=MAX_INPUT_BYTES).get("prompt")
         answer = ask_running(config, profile=profile, prompt=message)
         tools = answer.get("tools")
-    except (ValueError, AttributeError, RecursionError, OSError, ShortlistError):
+    except (ValueError, AttributeError, OSError, ShortlistError):
         return None
     if not isinstance(tools, str) or not tools:
         return None
