@@ -10,7 +10,6 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -59,8 +58,10 @@ class MontySandbox:
     type_check = True
 
     def __init__(self) -> None:
-        if find_spec("pydantic_monty") is None:
-            raise MissingExtraError("code mode", "code")
+        try:
+            import pydantic_monty  # noqa: F401 - the process of a script uses it
+        except ImportError as missing:
+            raise MissingExtraError("code mode", "code") from missing
         self._places = asyncio.Semaphore(MAX_RUNNING_SCRIPTS)
         self._processes: set[_ScriptProcess] = set()
         self._idle_processes: list[_ScriptProcess] = []

@@ -215,7 +215,11 @@ class _ScriptRun:
                 return snapshot.resume_auto()
             server, name = self._functions[name]
         else:
-            server = self._servers[snapshot.object_id]
+            known_server = self._servers.get(snapshot.object_id)
+            if known_server is None:  # such as the class of a server's object
+                message = f"no function {name!r:.100} here"
+                return snapshot.resume({"exc_type": "AttributeError", "message": message})
+            server = known_server
         try:
             with _TimeLimit():
                 is_tool = bool(server)

@@ -170,7 +170,7 @@ WRONG = (
     'engine.session(pool_tokens="everything")',
     "engine.session(pinned=7)",
     'engine.session(pass_through="3 %")',
-    "engine.resume(session.save())",
+    "engine.resume(session.save(), state=3)",
     "engine.resume(session.save(), state=State(), abstain=2.5)",
     'engine.search("invoices", teir="lexical")',
     'Encoder.of(embed, dims=2, name="mine-1")',

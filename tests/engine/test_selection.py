@@ -30,9 +30,9 @@ def test_an_answer_is_indexed_sliced_and_iterated(engine):
             "engine",
             r"a mapping, as `Session\.save` gives, not Engine; use: engine\.resume\(saved, ",
         ),
-        ({"version": 99}, r"version 99, not 5: another version of shortlist wrote it"),
+        ({"version": 99}, r"version 99, not 6: another version of shortlist wrote it"),
         ({}, r"has no version; pass what `Session.save` gave"),
-        ({"version": 5}, "damaged"),
+        ({"version": 6}, "damaged"),
     ],
 )
 def test_what_is_no_saved_session_is_refused_by_what_it_is(engine, saved, said):

@@ -55,7 +55,7 @@ def arguments(tmp_path: Path) -> list[str]:
     return [
         "eval",
         *files,
-        "--decision",
+        "--abstention",
         str(tmp_path / "decision.json"),
         "--by",
         "style",

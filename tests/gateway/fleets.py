@@ -76,7 +76,9 @@ class BareCall(Call[types.CallToolResult]):
 
     def __init__(self, server: str, name: str, arguments) -> None:
         self.sent: list[types.ServerNotification] = []
-        session = SimpleNamespace(report_progress=_ignored, send_notification=self._keep)
+        session = SimpleNamespace(
+            report_progress=_ignored, send_notification=self._keep, client_capabilities=None
+        )
         context = SimpleNamespace(
             protocol_version="2025-06-18", session=session, request_id=1, meta=None
         )
