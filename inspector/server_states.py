@@ -146,14 +146,23 @@ def gateway_states(
     """
     if sys.platform == "win32":
         return
-    from ..gateway.attach.running_gateway import ask_servers, running_gateways
+    from ..gateway.attach.running_gateway import (
+        GREETING_TIMEOUT_S,
+        START_TIMEOUT_S,
+        ask,
+        running_gateways,
+    )
 
     try:
-        gateways = [each for each in running_gateways() if each.config == config.path.absolute()]
+        gateways = list(running_gateways(config.path))
     except (AttachError, OSError):
         return
+    timeout_s = START_TIMEOUT_S if action == "start" else GREETING_TIMEOUT_S
     for gateway in gateways:
-        if (states := ask_servers(gateway, action, server)) is not None:
+        answer = ask(gateway, timeout_s=timeout_s, action=action, server=server) or {}
+        if action != "show" and "error" in answer:
+            raise ConfigError(str(answer["error"]))
+        if isinstance(states := answer.get("servers"), Mapping):
             yield states
 
 

@@ -35,16 +35,16 @@ def add(
     from ...gateway.clients.registry_entry import entry_of, find_registered
 
     server = find_registered(registry, name)
-    made = entry_of(server)
+    added = entry_of(server)
     file = ConfigFile.read(config, may_be_missing=True)
-    if made.name in (file.values.get("mcpServers") or {}):
-        raise ConfigError(f"{config}: has a server {made.name!r:.100} already; rename it there")
-    data = file.with_servers(("mcpServers",), (), {made.name: made.entry})
+    if added.name in (file.values.get("mcpServers") or {}):
+        raise ConfigError(f"{config}: has a server {added.name!r:.100} already; rename it there")
+    data = file.with_servers(("mcpServers",), (), {added.name: added.entry})
     typer.echo(f"{visible(server.name)} {visible(server.version)}")
-    typer.echo(visible(json.dumps({made.name: made.entry}, indent=2, ensure_ascii=False)))
+    typer.echo(visible(json.dumps({added.name: added.entry}, indent=2, ensure_ascii=False)))
     if not yes:
         typer.confirm(f"Add this to {config}?", abort=True)
     file.replace(data)
-    typer.echo(f"{config}: added {visible(made.name)}")
-    if made.variables:
-        note(f"set {', '.join(made.variables)}, or store them with: shortlist secret set NAME")
+    typer.echo(f"{config}: added {visible(added.name)}")
+    if added.variables:
+        note(f"set {', '.join(added.variables)}, or store them with: shortlist secret set NAME")

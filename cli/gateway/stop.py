@@ -35,11 +35,7 @@ def stop(
     if config is not None and config.is_file():
         config, _ = gateway_paths(config, None)
 
-    gateways = [
-        gateway
-        for gateway in running_gateways()
-        if config is None or gateway.config == config.absolute()
-    ]
+    gateways = list(running_gateways(config))
     for gateway in gateways:
         stop_gateway(gateway)
         typer.echo(f"ended the gateway of {gateway.config} (process {gateway.pid})")

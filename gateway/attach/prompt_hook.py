@@ -10,10 +10,12 @@ from pathlib import Path
 
 from ...errors import ShortlistError
 from ...untrusted.json_bytes import read_json
-from .running_gateway import ask_running
+from .running_gateway import ask, running_gateways
 
 #: Bytes of the hook's input that are read.
 MAX_INPUT_BYTES = 1_000_000
+#: Seconds that a gateway may take: each message waits for the hook.
+_TIMEOUT_S = 1.0
 
 
 def answer_prompt_hook(text: bytes, config: Path, profile: str) -> str | None:
@@ -28,8 +30,11 @@ def answer_prompt_hook(text: bytes, config: Path, profile: str) -> str | None:
     """
     try:
         message = read_json(text, max_chars=MAX_INPUT_BYTES).get("prompt")
-        answer = ask_running(config, profile=profile, prompt=message)
-        tools = answer.get("tools")
+        answers = (
+            ask(gateway, timeout_s=_TIMEOUT_S, profile=profile, prompt=message)
+            for gateway in running_gateways(config)
+        )
+        tools = next((answer["tools"] for answer in answers if answer and "tools" in answer), "")
     except (ValueError, AttributeError, OSError, ShortlistError):
         return None
     if not isinstance(tools, str) or not tools:

@@ -24,11 +24,9 @@ from .identity import Identity
 from .socket_folder import AttachError, connect, socket_folder, socket_path
 
 #: Seconds that a gateway may take until it accepts clients.
-_START_TIMEOUT_S = 120.0
+START_TIMEOUT_S = 120.0
 #: Seconds that a running gateway may take to greet a client.
-_GREETING_TIMEOUT_S = 30.0
-#: Seconds that a running gateway may take to answer a question.
-_QUESTION_TIMEOUT_S = 1.0
+GREETING_TIMEOUT_S = 30.0
 _POLL_S = 0.01
 #: Seconds that a gateway has to stop its servers.
 _STOP_TIMEOUT_S = 20.0
@@ -78,7 +76,7 @@ def attach(identity: Identity, profile: str) -> Attachment:
     """
     folder = socket_folder()
     path = socket_path(folder, identity.key)
-    deadline = time.monotonic() + _START_TIMEOUT_S
+    deadline = time.monotonic() + START_TIMEOUT_S
     process: subprocess.Popen[bytes] | None = None
     try:
         while True:
@@ -90,38 +88,12 @@ def attach(identity: Identity, profile: str) -> Attachment:
                 process = _start_gateway(identity, path, lock)
             if time.monotonic() > deadline:
                 raise AttachError(
-                    f"the background gateway accepts no clients after {_START_TIMEOUT_S:.0f} s; "
+                    f"the background gateway accepts no clients after {START_TIMEOUT_S:.0f} s; "
                     f"see {_log_path(path)}, or end it: shortlist stop"
                 )
             time.sleep(_POLL_S)
     except OSError as error:
         raise AttachError(f"{error.filename or path}: {error.strerror or error}") from None
-
-
-def ask_running(config: Path, *, profile: str, prompt: object) -> Mapping[str, Any]:
-    """The answer of a running gateway to a question that needs no session; empty without one.
-
-    Args:
-        config: the gateway's file with the servers.
-        profile: profile of the client.
-        prompt: the user's message for which tools are looked for.
-
-    Raises:
-        AttachError: other users have access to the folder of the sockets.
-        OSError: the gateway does not answer in time.
-        ValueError: it answers something else.
-    """
-    for gateway in running_gateways():
-        if gateway.config != config.resolve():
-            continue
-        with connect(gateway.log.with_suffix(".sock")) as connection:
-            connection.settimeout(_QUESTION_TIMEOUT_S)
-            connection.sendall(greeting_line(profile=profile, prompt=prompt))
-            with connection.makefile("rb") as lines:
-                answer = json.loads(lines.readline(_MAX_GREETING_BYTES))
-            if isinstance(answer, dict) and "error" not in answer:
-                return answer
-    return {}
 
 
 def greeting_line(**values: Any) -> bytes:
@@ -136,7 +108,7 @@ def _connect_with_profile(path: Path, profile: str) -> Attachment | None:
     except (FileNotFoundError, ConnectionError):
         return None
     try:
-        connection.settimeout(_GREETING_TIMEOUT_S)
+        connection.settimeout(GREETING_TIMEOUT_S)
         connection.sendall(greeting_line(profile=profile))
         line = b""
         # Byte by byte, so that nothing after the line is read here.
@@ -159,34 +131,25 @@ def _connect_with_profile(path: Path, profile: str) -> Attachment | None:
     return Attachment(connection=connection, problems=tuple(answer.get("problems", ())))
 
 
-def ask_servers(
-    gateway: RunningGateway, action: str = "show", server: str = ""
+def ask(
+    gateway: RunningGateway, *, timeout_s: float, **question: object
 ) -> Mapping[str, Any] | None:
-    """The servers of a background gateway, after one of them was started or stopped.
+    """A running gateway's answer to a question that needs no session; None if it gives none.
 
     Args:
         gateway: the gateway.
-        action: `show`, `start` or `stop`.
-        server: the server to start or to stop.
-
-    Returns:
-        What `Fleet.states` returns; None if the gateway does not answer.
-
-    Raises:
-        ConfigError: it has no such server.
+        timeout_s: seconds that it may take.
+        question: what the first line says, see `SocketServer`. A refusal has the key `error`.
     """
     try:
         with connect(gateway.log.with_suffix(".sock")) as connection:
-            connection.settimeout(_START_TIMEOUT_S if action == "start" else _GREETING_TIMEOUT_S)
-            connection.sendall(greeting_line(action=action, server=server))
+            connection.settimeout(timeout_s)
+            connection.sendall(greeting_line(**question))
             with connection.makefile("rb") as lines:
-                answer: Mapping[str, Any] = json.loads(lines.readline(_MAX_GREETING_BYTES))
+                answer = json.loads(lines.readline(_MAX_GREETING_BYTES))
     except (OSError, ValueError, AttachError):
         return None
-    if action != "show" and "error" in answer:
-        raise ConfigError(str(answer["error"]))
-    servers = answer.get("servers")
-    return servers if isinstance(servers, Mapping) else None
+    return answer if isinstance(answer, dict) else None
 
 
 def _start_gateway(identity: Identity, path: Path, lock: int) -> subprocess.Popen[bytes]:
@@ -240,8 +203,11 @@ def record_running(lock: int, config: Path) -> None:
     os.pwrite(lock, json.dumps({"pid": os.getpid(), "config": str(config)}).encode(), 0)
 
 
-def running_gateways() -> Iterator[RunningGateway]:
+def running_gateways(config: Path | None = None) -> Iterator[RunningGateway]:
     """The background gateways of this user.
+
+    Args:
+        config: only those of this file with the servers; all when absent.
 
     Raises:
         AttachError: other users have access to the folder of the sockets.
@@ -253,7 +219,9 @@ def running_gateways() -> Iterator[RunningGateway]:
             values = json.loads(path.read_text(encoding="utf-8"))
         except ValueError:
             continue  # it starts just now
-        yield RunningGateway(pid=values["pid"], config=Path(values["config"]), log=_log_path(path))
+        gateway = RunningGateway(values["pid"], Path(values["config"]), _log_path(path))
+        if config is None or gateway.config == config.absolute():
+            yield gateway
 
 
 def stop(gateway: RunningGateway) -> None:

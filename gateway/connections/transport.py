@@ -69,27 +69,11 @@ async def _masked(
         yield _MaskedReader(read, mask), write
 
 
-class _MaskedReader:
-    """A stream of a server's messages. Large ones are masked in a thread."""
+class WrappedStream:
+    """A stream around another one. Both open and close together."""
 
-    def __init__(self, stream: Any, mask: CredentialMask) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._mask = mask
-
-    @property
-    def last_context(self) -> Any:
-        """The context of the last message; None over stdio."""
-        return getattr(self._stream, "last_context", None)
-
-    async def receive(self) -> Any:
-        """The next message."""
-        return await self._masked(await self._stream.receive())
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Any:
-        return await self._masked(await self._stream.__anext__())
 
     async def aclose(self) -> None:
         """Close the stream."""
@@ -106,6 +90,29 @@ class _MaskedReader:
         traceback: TracebackType | None,
     ) -> None:
         await self._stream.__aexit__(kind, error, traceback)
+
+
+class _MaskedReader(WrappedStream):
+    """A stream of a server's messages. Large ones are masked in a thread."""
+
+    def __init__(self, stream: Any, mask: CredentialMask) -> None:
+        super().__init__(stream)
+        self._mask = mask
+
+    @property
+    def last_context(self) -> Any:
+        """The context of the last message; None over stdio."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> Any:
+        """The next message."""
+        return await self._masked(await self._stream.receive())
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        return await self._masked(await self._stream.__anext__())
 
     async def _masked(self, item: Any) -> Any:
         if self._mask.is_empty or not isinstance(item, SessionMessage):

@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 import anyio
@@ -28,6 +27,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from ..connections.connection_errors import error_in_one_line, is_end_message
+from ..connections.transport import WrappedStream
 from .call import LOG_LEVELS, Answer, Call, Caller, ClientAnswer, ServerQuestion, TimeLimit
 from .safe_texts import safe_message
 from .server_lists import ToolPages
@@ -460,28 +460,13 @@ async def watched_streams(
         yield _Reader(read, pages, causes, on_end), _Writer(write, pages, causes)
 
 
-class _WatchedStream:
-    """A stream around another one. Both close together."""
+class _WatchedStream(WrappedStream):
+    """A stream of one connection, with what watches its messages."""
 
     def __init__(self, stream: Any, pages: ToolPages, causes: QuestionCauses) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._pages = pages
         self._causes = causes
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    async def __aenter__(self) -> Self:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._stream.__aexit__(kind, error, traceback)
 
 
 class _Writer(_WatchedStream):
