@@ -288,7 +288,7 @@ def near_ids(hits: Sequence[Hit], max_hits: int) -> frozenset[str]:
 
 def matches_poorly(part: RequestPart) -> bool:
     """Whether the hits of a part lack most words of its query: another server may have them."""
-    hit_terms = frozenset[str]().union(*(_id_and_text_terms(hit.tool) for hit in part.hits))
+    hit_terms = _terms_of_hits(part)
     query_terms = frozenset(search_terms(part.query))
     return 2 * len(query_terms - hit_terms) > len(query_terms) or not part.hits
 
@@ -297,7 +297,7 @@ def _servers_named_in_vain(view: View, part: RequestPart) -> list[str]:
     """Servers that the query names though no hit is of them, or has all words of the name."""
     query_terms = frozenset(search_terms(part.query))
     hit_servers = {hit.tool.server for hit in part.hits}
-    hit_terms = frozenset[str]().union(*(_id_and_text_terms(hit.tool) for hit in part.hits))
+    hit_terms = _terms_of_hits(part)
     servers = dict.fromkeys(tool.server for tool in view.tools() if tool.server)
     return [
         server
@@ -307,6 +307,10 @@ def _servers_named_in_vain(view: View, part: RequestPart) -> list[str]:
         and name_terms <= query_terms
         and not name_terms <= hit_terms
     ]
+
+
+def _terms_of_hits(part: RequestPart) -> frozenset[str]:
+    return frozenset[str]().union(*(_id_and_text_terms(hit.tool) for hit in part.hits))
 
 
 @lru_cache(4_096)
