@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import shortlist
+from shortlist.tests.test_layers import MODULES
 
 ROOT = Path(shortlist.__file__).parent
 HEAVY = ("numpy", "onnxruntime", "tantivy", "pydantic", "torch", "tokenizers", "tiktoken", "rich")
@@ -110,9 +111,7 @@ def test_nothing_installs_this_package_by_a_name_that_anybody_could_take() -> No
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
     files = [path for path in pages if path.name != "releasing.md"]  # for its owner
     files += [
-        path
-        for path in ROOT.rglob("*.py")
-        if not {"tests", "packaging"} & set(path.relative_to(ROOT).parts[:-1])
+        path for path in MODULES.values() if "packaging" not in path.relative_to(ROOT).parts[:-1]
     ]
     by_name = re.compile(
         r"shortlist\[[a-z]|(?:pipx? install|uvx|uv tool (?:run|install)) [^\n]*\bshortlist\b"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 from fnmatch import fnmatchcase
-from pathlib import Path
 from time import process_time
 
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from shortlist.catalog.pattern import MAX_PATTERN_CHARS, Pattern, any_denies, any_grants
 from shortlist.errors import ConfigError
+from shortlist.tests.test_layers import MODULES, ROOT
 
 TEXTS = st.text(alphabet="ab/_*?[]!-é\n", max_size=8)
 
@@ -78,11 +78,9 @@ def test_what_denies_ignores_letter_case_and_what_grants_does_not(
 
 def test_the_package_has_one_kind_of_glob() -> None:
     """Everything that matches ids, names or servers goes through `Pattern`."""
-    root = Path(__file__).parents[2]
     found = [
-        path.relative_to(root).as_posix()
-        for path in root.rglob("*.py")
-        if not {".venv", "tests", "build"}.intersection(path.relative_to(root).parts)
-        and "fnmatch" in path.read_text(encoding="utf-8")
+        path.relative_to(ROOT).as_posix()
+        for path in MODULES.values()
+        if "fnmatch" in path.read_text(encoding="utf-8")
     ]
     assert found == ["catalog/pattern.py"]
