@@ -241,11 +241,13 @@ def test_another_engine_encodes_what_a_writer_left(postgres_dsn: str) -> None:
     tools = [tool("pay", "billing")]
     config = in_postgres(postgres_dsn, encoder=encoder_of(encode))
     with Engine.from_tools(tools, config) as second:
-        failing = in_postgres(postgres_dsn, encoder=encoder_of(FailingOnce()))
+        failing = in_postgres(postgres_dsn, encoder=encoder_of(Failing()))
         # The other engine may encode the text before this one has tried.
         with Engine.connect(failing) as first, suppress(ShortlistError):
             first.replace([*tools, tool("refund", "billing")])
         assert eventually(lambda: len(second.search("refund", tier="embed")) == 2)
+        # Until it is encoded, a cheaper tier finds the new tool.
+        assert eventually(lambda: len(encode.texts) >= 2)
         assert len(encode.texts) == 2
 
 
@@ -353,7 +355,7 @@ def test_two_workers_share_the_texts(postgres_dsn: str) -> None:
             assert len(engine.search("act", tier="embed", k=200)) == 200
 
 
-class FailingOnce(CountingEncoder):
+class Failing(CountingEncoder):
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         raise RuntimeError("no memory")
 
@@ -361,7 +363,7 @@ class FailingOnce(CountingEncoder):
 def test_texts_of_a_worker_that_fails_are_encoded_by_another(postgres_dsn: str) -> None:
     tools = [tool(f"act_{number}", "crm") for number in range(5)]
     with pytest.raises(ShortlistError):
-        Engine.from_tools(tools, in_postgres(postgres_dsn, encoder=encoder_of(FailingOnce())))
+        Engine.from_tools(tools, in_postgres(postgres_dsn, encoder=encoder_of(Failing())))
     encode = CountingEncoder()
     with Engine.connect(in_postgres(postgres_dsn, encoder=encoder_of(encode))) as engine:
         assert len(encode.texts) == 5
