@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
@@ -42,6 +43,18 @@ class LintFinding:
     tool_id: str
     problem: str
     change: str
+
+
+def finding_counts(tools: Sequence[Tool]) -> dict[str, str]:
+    """Server to the number of findings of each rule that needs no search; "" for no server."""
+    servers = {tool.id: tool.server or "" for tool in tools}
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for finding in definition_findings(tools):
+        counts[servers[finding.tool_id]][finding.rule] += 1
+    return {
+        server: ", ".join(f"{rule} {number:,}" for rule, number in sorted(by_rule.items()))
+        for server, by_rule in counts.items()
+    }
 
 
 def definition_findings(tools: Sequence[Tool]) -> Iterator[LintFinding]:
@@ -123,13 +136,13 @@ def search_findings(tools: Sequence[Tool], library: Library) -> Iterator[LintFin
     for tool_id, purpose in purposes.items():
         first = by_id[engine.search(purpose, tier="hybrid", k=1).ids[0]]
         says_the_same = (
-            _terms(purpose) == _terms(summarize(first))
+            sorted(_terms_in_order(purpose)) == sorted(_terms_in_order(summarize(first)))
             if first.id in own_ids
             else _terms(purpose) <= _terms_of_tool(first)
         )
         if says_the_same and first.id != tool_id:
             yield LintFinding(
-                "purpose_won",
+                "another_tool_first",
                 tool_id,
                 f'its own first sentence, "{purpose}", finds {first.id} first',
                 f"Begin with what this tool does, or works on, and {first.id} does not.",
@@ -183,7 +196,11 @@ def _unexplained_arguments(tool: Tool, terms_of_names: Set[str]) -> Iterator[str
 
 
 def _terms(text: str) -> set[str]:
-    return set(search_terms(identifiers_as_words(text)))
+    return set(_terms_in_order(text))
+
+
+def _terms_in_order(text: str) -> list[str]:
+    return search_terms(identifiers_as_words(text))
 
 
 def _terms_of_tool(tool: Tool) -> set[str]:
