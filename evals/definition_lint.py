@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from typing import Any
 
-from ..catalog import Tool
+from ..catalog import Catalog, Tool
+from ..catalog.parameter import properties_of
 from ..engine import Engine
 from ..enrichment.library import Library
 from ..loaders.summaries import repeats_name, summarize
@@ -102,9 +104,9 @@ def definition_findings(tools: Sequence[Tool]) -> Iterator[LintFinding]:
         )
 
 
-def scan_findings(tools: Sequence[Tool]) -> Iterator[LintFinding]:
+def scan_findings(catalog: Catalog) -> Iterator[LintFinding]:
     """The tools that shortlist would quarantine until an operator approves them."""
-    for tool_id, flag in quarantined(Trust().flags(tools)).items():
+    for tool_id, flag in quarantined(Trust().flags(catalog)).items():
         yield LintFinding(
             "quarantined",
             tool_id,
@@ -131,10 +133,10 @@ def search_findings(tools: Sequence[Tool], library: Library) -> Iterator[LintFin
         return
     own_ids = {tool.id for tool in tools}
     by_id = {tool.id: tool for tool in (*tools, *_known_tools(tools, purposes.values(), library))}
-    settings = {"index": {"example_queries": []}, "trust": {"scan": False}}
-    engine = Engine.from_tools(by_id.values(), **settings)
+    engine = Engine.from_tools(by_id.values(), index={"example_queries": []}, trust={"scan": False})
     for tool_id, purpose in purposes.items():
-        first = by_id[engine.search(purpose, tier="hybrid", k=1).ids[0]]
+        ids = engine.search(purpose, tier="hybrid", k=1).ids
+        first = by_id[ids[0] if ids else tool_id]
         says_the_same = (
             sorted(_terms_in_order(purpose)) == sorted(_terms_in_order(summarize(first)))
             if first.id in own_ids
@@ -159,7 +161,7 @@ def _known_tools(tools: Sequence[Tool], purposes: Iterable[str], library: Librar
         if own_terms.isdisjoint(_terms(product.partition("-")[0])):
             # The last query is an imperative line, as a description begins.
             description = f"{row['requests'][-1]}. {row.get('when', '')}"
-            properties = {parameter: {} for parameter in row.get("parameters", ())}
+            properties: dict[str, Any] = {parameter: {} for parameter in row.get("parameters", ())}
             known_tools.append(Tool(name, product, description, {"properties": properties}))
     return known_tools
 
@@ -173,10 +175,9 @@ def _unexplained_arguments(tool: Tool, terms_of_names: Set[str]) -> Iterator[str
             another tool gives them.
     """
     explained = _terms_of_tool(tool) | _PLAIN_ARGUMENTS
-    properties = tool.input_schema.get("properties", {})
-    parameters = tool.parameters
-    for parameter in parameters:
-        name, schema = parameter.name, properties.get(parameter.name)
+    schemas = {name: schema for name, schema, _ in properties_of(tool.input_schema)}
+    for parameter in tool.parameters:
+        name, schema = parameter.name, schemas.get(parameter.name)
         if (
             parameter.path == name
             and not parameter.description.strip()
