@@ -25,6 +25,7 @@ from ..loaders.record import Changes, ReadRecord
 from ..loaders.schemas import SchemaLoader
 from ..loaders.summaries import no_tool_text, shared_summaries
 from ..processes import GuardedLock
+from ..retrieval import Hit
 from ..retrieval.query import bounded_query
 from ..sections import AUTO_TIER
 from ..view import View
@@ -1337,7 +1338,9 @@ class Session:
             nothing = no_tool_text([hit.tool for hit in offer.nearest], summaries)
             shown = record.answer_search(view.admission, found, nothing)
         else:
-            also_found = () if results is None or offer.abstained else results.merged_selection.hits
+            also_found: tuple[Hit, ...] = ()
+            if results is not None and not offer.decision.abstained:
+                also_found = results.merged_selection.hits
             shown = record.show(
                 view.admission,
                 list(dict.fromkeys((*new_pinned, *found))),
@@ -1359,9 +1362,9 @@ class Session:
             left=changes.departures,
             changed=changes.changed_ids,
             warnings=view.admission.warnings(record.offered),
-            abstained=offer.abstained,
-            reason=offer.reason,
-            fits=offer.fits,
+            abstained=offer.decision.abstained,
+            reason=offer.decision.reason,
+            fits=offer.decision.fits,
             dropped=offer.dropped,
             unmatched=view.unmatched,
             shown=None if self._provider is None else shown,

@@ -321,7 +321,7 @@ class _Decider:
         self.abstain = abstain
 
     def decide(self, selection: Any) -> Decision:
-        return Decision(self.abstain, 0.25, "nothing fits" if self.abstain else None)
+        return Decision(self.abstain, "model", 0.25, "nothing fits" if self.abstain else None)
 
 
 def _deciding(engine: Engine, decider: _Decider) -> Engine:
@@ -374,7 +374,7 @@ class _Strict(_Decider):
 
     def decide(self, selection: Any) -> Decision:
         abstained = not selection.hits
-        return Decision(abstained, 0.01 if abstained else 0.9)
+        return Decision(abstained, "model", 0.01 if abstained else 0.9)
 
 
 @pytest.mark.parametrize(
