@@ -303,7 +303,7 @@ class Session:
             'full'
         """
         with self._lock:
-            level = self._record.level_of(tool_id) if isinstance(tool_id, str) else None
+            level = self._record.read.level_of(tool_id) if isinstance(tool_id, str) else None
         return None if level is None else level.label
 
     def view(self, votes: Votes | None = None) -> View:
@@ -681,7 +681,7 @@ class Session:
             'passed'
         """
         with self._lock:
-            self._record.note_read(tools, level)
+            self._record.read.note(tools, level)
 
     def request(self, messages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         """The arguments of the next request to the model, as the provider takes them.
@@ -1267,9 +1267,9 @@ class Session:
         tool = verdict.tool
         if tool is None:
             return verdict
-        level = self._record.level(tool) or Level.NAME
+        level = self._record.read.level(tool) or Level.NAME
         is_invalid = verdict.status == "invalid"
-        if verdict.status == "promoted" or self._record.has_other_definition(tool):
+        if verdict.status == "promoted" or self._record.read.has_other_definition(tool):
             needs_definition = True
         elif level < Level.ARGUMENTS:
             needs_definition = self.settings.must_offer or is_invalid
@@ -1279,7 +1279,7 @@ class Session:
         if not needs_definition:
             if verdict.passed and self._provider is None:
                 # The host has shown it in its own way.
-                self._record.note_read([tool], Level.ARGUMENTS)
+                self._record.read.note([tool], Level.ARGUMENTS)
             return verdict
         verdict = replace(verdict, status="promoted", refusal=None)
         self._record.note_answer(view.admission, tool, verdict.text)
@@ -1336,7 +1336,7 @@ class Session:
         if asked_by_model:
             summaries = shared_summaries(view.admission.index.summaries)
             nothing = no_tool_text([hit.tool for hit in offer.nearest], summaries)
-            shown = record.answer_search(view.admission, found, nothing)
+            shown = record.show_in_answer(view.admission, found, nothing)
         else:
             also_found: tuple[Hit, ...] = ()
             if results is not None and not offer.decision.abstained:
