@@ -48,6 +48,11 @@ class Shown:
     head_tokens: int = 0
     message_tokens: int = 0
 
+    @property
+    def tokens(self) -> int:
+        """Tokens of all text about tools in the next request."""
+        return self.head_tokens + self.message_tokens
+
 
 class Step(NamedTuple):
     """What a step tells the model, in no provider's form.

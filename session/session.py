@@ -25,7 +25,6 @@ from ..loaders.record import Changes, ReadRecord
 from ..loaders.schemas import SchemaLoader
 from ..loaders.summaries import no_tool_text, shared_summaries
 from ..processes import GuardedLock
-from ..retrieval import Hit
 from ..retrieval.query import bounded_query
 from ..sections import AUTO_TIER
 from ..view import View
@@ -355,7 +354,9 @@ class Session:
             self._data.conversation = conversation
             self._data.replies = 0
             turn = self._run_turn(conversation.in_context, votes)
-            return replace(turn, request=messages) if isinstance(messages, str) else turn
+            if not isinstance(messages, str):
+                return turn
+            return replace(turn, messages=({"role": "user", "content": messages}, *turn.append))
 
     def search(self, query: str, call_id: str | None = None, *, votes: Votes | None = None) -> Turn:
         """Answer a search that the model asked for. The tools found are offered from now on.
@@ -369,8 +370,8 @@ class Session:
             votes: votes of the servers about their own tools, for this step.
 
         Returns:
-            A turn. `answer` has the content of the answer as the provider takes it. It says so if
-            nothing fits.
+            A turn. `shown.answer` has the content of the answer as the provider takes it. It says
+            so if nothing fits.
 
         Raises:
             RequestError: the query is empty or no text, or `call_id` is no id.
@@ -381,7 +382,7 @@ class Session:
             >>> session = Engine.from_tools(tools, tiers=["lexical"]).session(
             ...     "anthropic", tools="search", pass_through=0, k=1
             ... )
-            >>> session.search("get the forecast").answer
+            >>> session.search("get the forecast").shown.answer
             [{'type': 'tool_reference', 'tool_name': 'weather__get_forecast'}]
         """
         query = bounded_query(query).strip()
@@ -392,12 +393,14 @@ class Session:
             raise RequestError("call_id: the session has no provider; use engine.session(NAME)")
         with self._lock:
             turn = self._run_turn(query, votes, asked_by_model=True)
-            if call_id is None or provider is None or turn.answer is None:
+            shown = turn.shown
+            if call_id is None or provider is None or shown is None or shown.answer is None:
                 return turn
             kind = provider.search_call if self.way == "search" else "function"
             call = ModelCall(call_id, SEARCH_TOOL.name, None, kind)
-            answers = provider.answers([CallAnswer(call, turn.answer, ok=True)])
-            return replace(turn, answers=tuple(answers))
+            answers = provider.answers([CallAnswer(call, shown.answer, ok=True)])
+            append = (*answers, *turn.append)
+            return replace(turn, messages=append, append=append)
 
     def offer_again(self, tool_ids: Iterable[str]) -> tuple[dict[str, Any], ...]:
         """Offer tools that the conversation had before this session, without a search.
@@ -1338,25 +1341,21 @@ class Session:
             nothing = no_tool_text([hit.tool for hit in offer.nearest], summaries)
             shown = record.show_in_answer(view.admission, found, nothing)
         else:
-            also_found: tuple[Hit, ...] = ()
-            if results is not None and not offer.decision.abstained:
-                also_found = results.merged_selection.hits
+            also_found = () if offer.decision.abstained else results.ranked
             shown = record.show(
                 view.admission,
                 list(dict.fromkeys((*new_pinned, *found))),
                 [hit.tool for hit in also_found],
             )
-        search_ms = results.search_ms if results else 0.0
+        search_ms = results.search_ms
         turn = Turn(
             number=self._data.turn,
-            queries=results.queries if results else (conversation.request,),
-            selections=results.selections if results else (),
             hits=offer.hits,
-            ranked=results.merged_selection.hits if results else (),
+            results=results,
+            messages=shown.messages,
+            append=shown.messages,
             called=called_id,
             ok=None if outcome is None else outcome[1],
-            intents=results.intents if results else (),
-            context=results.context_weight if results else 0.0,
             added=tuple(name for name in record.offered if name not in offered_before),
             active=record.offered,
             left=changes.departures,
@@ -1365,8 +1364,6 @@ class Session:
             abstained=offer.decision.abstained,
             reason=offer.decision.reason,
             fits=offer.decision.fits,
-            dropped=offer.dropped,
-            unmatched=view.unmatched,
             shown=None if self._provider is None else shown,
             callable=record.callable_ids,
             timings={"search": search_ms, "session": (perf_counter() - start) * 1e3 - search_ms},

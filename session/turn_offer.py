@@ -30,13 +30,11 @@ class Offer:
     Args:
         hits: best first; none when abstaining.
         decision: whether any tool fits the message.
-        dropped: number of tools found that the tier's threshold dropped.
         nearest: the best tools found, at most three, if none is offered although some were found.
     """
 
     hits: tuple[Hit, ...]
     decision: Decision
-    dropped: int = 0
     nearest: tuple[Hit, ...] = ()
 
 
@@ -51,13 +49,13 @@ def choose_offer(results: SearchResults, view: View | None, k: int) -> Offer:
             best `k` tools are offered.
         k: maximum number of tools.
     """
-    hits, dropped = results.merged_selection.hits, len(results.merged_selection.dropped)
+    hits = results.ranked
     nearest = results.merged_selection.hits_and_dropped[:NEAREST_HITS]
     if not hits:
         decision = threshold_decision(results.judged_selection) or NO_HIT
-        return Offer((), decision, dropped, nearest)
+        return Offer((), decision, nearest)
     if view is None:
-        return Offer(hits[:k], Decision(False, "not_judged"), dropped)
+        return Offer(hits[:k], Decision(False, "not_judged"))
     alone = results.selections[0]
     decision = judge_selection(
         view.decider, results.judged_selection, view.admission.permitted_count
@@ -67,8 +65,8 @@ def choose_offer(results: SearchResults, view: View | None, k: int) -> Offer:
         if decision_alone.abstained and _stands_apart(alone.query, decision_alone.fits):
             decision = decision_alone
     if decision.abstained:
-        return Offer((), decision, dropped, nearest)
-    return Offer(hits[:k], decision, dropped)
+        return Offer((), decision, nearest)
+    return Offer(hits[:k], decision)
 
 
 def search_and_offer(
@@ -83,7 +81,7 @@ def search_and_offer(
     context_weight: float | None,
     called_ids: Collection[str],
     answered: bool,
-) -> tuple[SearchResults | None, Offer]:
+) -> tuple[SearchResults, Offer]:
     """Search for the present message, and decide which tools to offer.
 
     Args:
@@ -99,11 +97,12 @@ def search_and_offer(
         answered: whether the new message is the result of a tool.
     """
     request = conversation.request
+    nothing = SearchResults.without_search(request)
     if not request:
-        return None, Offer((), Decision(False, "nothing_asked", reason="nothing was asked yet"))
+        return nothing, Offer((), Decision(False, "nothing_asked", reason="nothing was asked yet"))
     if not answered and conversation.earlier and asks_nothing(request, conversation.last_answer):
         reason = "the user asks for nothing more"
-        return None, Offer((), Decision(True, "nothing_asked", reason=reason))
+        return nothing, Offer((), Decision(True, "nothing_asked", reason=reason))
     results = search_message(
         view,
         request,
