@@ -143,8 +143,8 @@ class OpenTelemetry:
             "gen_ai.operation.name": "retrieval",
             "gen_ai.provider.name": _INSTRUMENTATION_SCOPE,
             "gen_ai.data_source.id": self._source,
-            "gen_ai.conversation.id": event.origin.session,
-            "shortlist.turn": event.origin.turn,
+            "gen_ai.conversation.id": event.session,
+            "shortlist.turn": event.turn,
             "shortlist.query.hash": event.query,
             "shortlist.searches": event.searches,
             "shortlist.intents": event.intents,
@@ -153,9 +153,9 @@ class OpenTelemetry:
             "shortlist.added": list(event.added),
             "shortlist.active": list(event.active),
             "shortlist.left": [denied.tool for denied in event.left],
-            "shortlist.denied.count": event.denied,
+            "shortlist.denied.count": event.denied.count,
             "shortlist.denied.nearest": [
-                f"{denied.tool}: {denied.kind}" for denied in event.refusals
+                f"{denied.tool}: {denied.kind}" for denied in event.denied.nearest
             ],
             "shortlist.abstained": event.abstained,
         }
@@ -175,7 +175,7 @@ class OpenTelemetry:
         attributes |= {f"shortlist.ms.{stage}": ms for stage, ms in event.timings.items()}
         if event.content is not None:
             attributes |= _content_attributes(event, event.content)
-        end = _nanoseconds(event.origin.at)
+        end = _nanoseconds(event.at)
         self._tracer.start_span(
             f"retrieval {self._source}",
             kind=self._trace.SpanKind.CLIENT,
@@ -199,8 +199,8 @@ class OpenTelemetry:
             return
         attributes = self._tool_attributes(event.tool)
         attributes |= {
-            "gen_ai.conversation.id": event.origin.session,
-            "shortlist.turn": event.origin.turn,
+            "gen_ai.conversation.id": event.session,
+            "shortlist.turn": event.turn,
             "error.type": event.status,
         }
         if event.denied is not None:
@@ -210,8 +210,8 @@ class OpenTelemetry:
         if event.nearest:
             attributes["shortlist.nearest"] = list(event.nearest)
         if event.problems:
-            attributes["shortlist.problems"] = [path for path, _ in event.problems]
-        end = _nanoseconds(event.origin.at)
+            attributes["shortlist.problems"] = [problem.path for problem in event.problems]
+        end = _nanoseconds(event.at)
         span = self._tracer.start_span(
             f"execute_tool {event.tool}",
             attributes=attributes,
@@ -230,7 +230,7 @@ class OpenTelemetry:
 
 def _content_attributes(event: TurnEvent, content: Any) -> Attributes:
     """Attributes with texts, which the conventions make opt-in."""
-    documents = [{"id": tool_id, "score": score} for tool_id, score in event.candidates]
+    documents = [candidate.model_dump() for candidate in event.candidates]
     return {
         "gen_ai.retrieval.query.text": content["queries"][0],
         "gen_ai.retrieval.documents": json.dumps(documents),

@@ -11,8 +11,7 @@ from importlib.metadata import version
 
 from opentelemetry import trace
 
-from ...session.event import Event
-from .gateway_events import RunEvent, SearchEvent, ServerEvent
+from ...session.event import CallEvent, Event, SearchEvent, ServerEvent
 
 Attributes = dict[str, str | bool | int | float | list[str]]
 
@@ -41,10 +40,10 @@ class GatewaySpans:
                 if event.content is not None and self._has_queries:
                     attributes["gen_ai.retrieval.query.text"] = event.content["query"]
                 self._span("retrieval tools", event, event.ms, attributes, None)
-            case RunEvent():
+            case CallEvent():
                 error = None if event.outcome == "ok" else event.outcome
-                ms = event.check.ms if event.run_ms is None else event.run_ms
-                name = f"execute_tool {event.check.tool}"
+                ms = event.ms if event.run_ms is None else event.run_ms
+                name = f"execute_tool {event.tool}"
                 self._span(name, event, ms, _call_attributes(event), error)
             case ServerEvent():
                 if event.ms is not None or event.problem is not None:
@@ -59,8 +58,8 @@ class GatewaySpans:
         self, name: str, event: Event, ms: float, attributes: Attributes, error: str | None
     ) -> None:
         """A span that ends at the time of the event."""
-        end = _nanoseconds(event.origin.at)
-        attributes["gen_ai.conversation.id"] = event.origin.session
+        end = _nanoseconds(event.at)
+        attributes["gen_ai.conversation.id"] = event.session
         if error is not None:
             attributes["error.type"] = error
         span = self._tracer.start_span(
@@ -83,15 +82,15 @@ def _search_attributes(event: SearchEvent) -> Attributes:
         "shortlist.query.hash": event.query,
         "shortlist.tier": event.tier,
         "shortlist.outcome": event.outcome,
-        "shortlist.found": [tool_id for tool_id, _ in event.found],
+        "shortlist.found": [tool.id for tool in event.found],
         "shortlist.tokens": event.tokens,
     }
 
 
-def _call_attributes(event: RunEvent) -> Attributes:
-    return {
+def _call_attributes(event: CallEvent) -> Attributes:
+    attributes = {
         "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": event.check.tool,
+        "gen_ai.tool.name": event.tool,
         "gen_ai.tool.type": "function",
         "shortlist.client": event.client,
         "shortlist.server": event.server,
@@ -99,6 +98,7 @@ def _call_attributes(event: RunEvent) -> Attributes:
         "shortlist.sent": event.sent,
         "shortlist.received": event.received,
     }
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def _nanoseconds(time: datetime) -> int:
