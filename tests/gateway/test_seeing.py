@@ -24,12 +24,12 @@ from shortlist.gateway.connections.server_spec import ServerSpec
 from shortlist.gateway.http_server import serve_http
 from shortlist.gateway.observe import observer as observing
 from shortlist.gateway.observe.gateway_metrics import Metrics
-from shortlist.gateway.observe.gateway_spans import GatewaySpans
 from shortlist.gateway.observe.observer import Observer
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
 from shortlist.gateway.upstream.fleet import Fleet
 from shortlist.gateway.upstream.start_cache import ListingCache
+from shortlist.integrations.opentelemetry import OpenTelemetry
 from shortlist.session import Event, JsonLines, read_events
 
 from .warm_python import warm
@@ -209,7 +209,7 @@ async def test_a_failed_start_is_an_event_without_the_secrets_of_the_configurati
 async def test_spans_of_a_search_and_of_calls(tmp_path):
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    async with gateway(fleet_of(tmp_path, spec("one")), GatewaySpans(provider)) as client:
+    async with gateway(fleet_of(tmp_path, spec("one")), OpenTelemetry(tracers=provider)) as client:
         await use(client)
     spans = exporter.get_finished_spans()
     names = [one.name for one in spans if one.name != "shortlist.server.start"]
@@ -393,7 +393,7 @@ async def test_a_query_that_this_machine_records_stays_out_of_spans(tmp_path):
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     kept = []
-    observer = Observer(GatewaySpans(provider, queries=False), kept.append, queries=True)
+    observer = Observer(OpenTelemetry(tracers=provider, queries=False), kept.append, queries=True)
     made = Gateway(fleet_of(tmp_path, spec("one")), observer=observer)
     async with anyio.create_task_group() as group:
         await group.start(made.fleet.run)
