@@ -15,7 +15,7 @@ from ...catalog import Tool
 from ...catalog.text_cleaning import written_out
 from ...errors import CatalogError, RequestError
 from ...gating.verdict import CallRefusedError, Verdict
-from ..observe.gateway_events import CallRecorder
+from ..observe.call_recorder import CallRecorder
 from ..profiles.client_sessions import ClientSession
 from ..profiles.long_results import ResultSource
 from ..relay.forwarding import relay

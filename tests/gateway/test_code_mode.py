@@ -468,7 +468,7 @@ async def test_sleeping_scripts_of_one_client_leave_places_for_others(tmp_path, 
 
 @pytest.mark.anyio
 async def test_a_script_that_calls_a_missing_server_reads_why_it_is_missing(tmp_path):
-    """Seen in use: "no server or variable 'mail'", and the model wrote the mail itself."""
+    """Seen in use: "no server, variable or import 'mail'", and the model wrote the mail itself."""
     async with gateway_of(tmp_path, shop()) as (client, made):
         await made.fleet.reload(
             [one.spec for one in made.fleet.upstreams.values()],

@@ -76,8 +76,8 @@ async def test_a_call_whose_client_is_asked_first_is_recorded_once(tmp_path, mod
     made.observer = Observer(JsonLines(tmp_path / "events"))
     async with running(made), Client(made.server, mode=mode, **heard.callbacks()) as client:
         await call(client, "one/ask_user", who="me")
-    calls = [one for one in read_events(tmp_path / "events") if one["kind"] == "call"]
-    assert [(one["tool"], one["outcome"]) for one in calls] == [("one/ask_user", "ok")]
+    calls = [one for one in read_events(tmp_path / "events") if one.kind == "call"]
+    assert [(one.tool, one.outcome) for one in calls] == [("one/ask_user", "ok")]
 
 
 @MODES
