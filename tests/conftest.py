@@ -6,12 +6,13 @@ import gc
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from shortlist import registry
+from shortlist.models.onnx_models import OnnxEncoder
 
 from .postgres import PostgresServer, running_server
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 # Times are tested where they are the subject; a busy machine makes any example slow.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+#: Fingerprint of an encoder and text, to the text's vector.
+_VECTORS: dict[tuple[str, str], Any] = {}
 
 
 @pytest.hookimpl(trylast=True)
@@ -41,6 +45,28 @@ def pytest_collection_finish() -> None:
     """What was imported and collected stays; the garbage collector need not look at it again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _texts_encoded_once(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Encode a text once in a test process, except where the encoders are the subject.
+
+    A text has one vector, whatever it is encoded with; most of the time of an engine goes there.
+    """
+    if Path(request.path).parent.name == "models":
+        yield
+        return
+    encode = OnnxEncoder._embed
+
+    def encode_once(encoder: OnnxEncoder, text: str) -> Any:
+        key = encoder.fingerprint, text
+        if key not in _VECTORS:
+            _VECTORS[key] = encode(encoder, text)
+        return _VECTORS[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OnnxEncoder, "_embed", encode_once)
+        yield
 
 
 @pytest.fixture

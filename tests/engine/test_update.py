@@ -177,7 +177,7 @@ def edition(server: str, editions: dict[int, int]) -> list[Tool]:
 
 
 @settings(
-    deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(steps=STEPS, allowed=st.sets(st.integers(0, 60)), tier=st.sampled_from(TIERS))
 def test_any_series_of_updates_answers_as_an_engine_built_anew(
