@@ -129,16 +129,6 @@ class TestSaved:
 
 
 class TestQueries:
-    @pytest.mark.parametrize("tier", ["embed", "hybrid", "rerank"])
-    def test_many_requests_are_answered_as_each_alone(self, encoder: BagEncoder, tier: str) -> None:
-        engine = make_engine(make_tools(60))
-        encoder.queries.clear()
-        together = engine.view().search_many(QUERIES, tier=tier, k=20)
-        assert encoder.queries == list(QUERIES)
-        for query, answer in zip(QUERIES, together, strict=True):
-            alone = engine.search(query, tier=tier, k=20)
-            assert [(hit.id, hit.score) for hit in answer] == [(hit.id, hit.score) for hit in alone]
-
     def test_a_request_is_encoded_once(self, encoder: BagEncoder) -> None:
         make_engine(make_tools(60)).search("create an issue", tier="rerank")
         assert encoder.queries == ["create an issue"]

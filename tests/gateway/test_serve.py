@@ -176,7 +176,7 @@ def test_tools_are_listed_soon_after_the_start_and_no_server_starts(tmp_path):
         second.stdin.close()
         second.wait(30)
     assert [tool["name"] for tool in listed["tools"]][:2] == ["search_tools", "get_tool_details"]
-    assert "\nserver0: die, big\n" in listed["tools"][0]["description"]
+    assert "\nserver0: die, big" in listed["tools"][0]["description"]
     assert all((tmp_path / name / "starts").read_text() == "x" for name in names)
     sdk = subprocess.Popen([sys.executable, "-c", "import mcp.types"])
     _, _, used = os.wait4(sdk.pid, 0)

@@ -21,17 +21,6 @@ from shortlist.session import Event, Recorder
 from .conftest import IN_THREAD, ISSUE, ScriptedModel, agent_of, answers, ask, call, say
 
 
-def test_a_turn_offers_what_it_needs_and_the_call_runs(tools, engine, calls):
-    middleware = ShortlistMiddleware(tools, engine=engine, k=5)
-    agent, model = agent_of([call(("create_issue", ISSUE)), say("Filed.")], middleware)
-    messages = ask(agent, "file an issue that prices are wrong")
-    assert calls == [("create_issue", ISSUE)]
-    assert messages[-1].text == "Filed."
-    assert "create_issue" in model.offered[0]
-    assert len(model.offered[0]) <= 6
-    assert len(tools) == 60
-
-
 def test_what_was_found_stays_while_there_is_room(tools, engine):
     middleware = ShortlistMiddleware(tools, engine=engine, k=4, list_tokens=9_000)
     script = [

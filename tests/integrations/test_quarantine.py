@@ -49,11 +49,3 @@ def test_a_tool_that_turns_hostile_leaves_pool_and_offer(tools, calls):
         "It waits for an operator's approval: its definition may hide instructions."
     )
     assert "rsa" not in json.dumps(refused)
-
-
-def test_a_small_catalog_is_shown_without_it(calls):
-    given = [joker(ORDERS), StructuredTool.from_function(lambda: "x", name="a", description="An a")]
-    middleware = ShortlistMiddleware(given)
-    agent, model = agent_of([say("No.")], middleware)
-    ask(agent, "tell me a joke")
-    assert model.offered == [["a"]]
