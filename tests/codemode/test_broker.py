@@ -15,29 +15,14 @@ from shortlist.codemode.script_names import ToolNames
 from shortlist.errors import CatalogError, RequestError
 from shortlist.gating import argument
 from shortlist.loaders.counting import bundled_counter
-from shortlist.tests.codemode.servers import ALLOWED, ENGINE, Servers, new_session
+from shortlist.tests.codemode.servers import ALLOWED, ENGINE, Sandbox, Servers, new_session
 
 DELETE = "await issues.delete(number=7)"
 ASYNCIO = "import asyncio\n"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_sandbox():
-    """A process of a sandbox, and an event loop, for all scripts of this file."""
-    with asyncio.Runner() as loop:
-        SANDBOX.update(loop=loop, runner=CodeRunner())
-        yield
-        loop.run(SANDBOX["runner"].aclose())
-
-
-SANDBOX = {}
-
-
-def ran(code, servers=None, session=None, *, limits=None, **options):
-    call, session = (servers or Servers()).call, session or new_session()
-    if limits is not None:
-        return asyncio.run(run_code(session, code, call, limits=limits, **options))
-    return SANDBOX["loop"].run(SANDBOX["runner"].run(session, code, call, **options))
+def ran(code, servers=None, session=None, **options):
+    return Sandbox.run(session or new_session(), code, (servers or Servers()).call, **options)
 
 
 @pytest.mark.parametrize(("consents", "calls"), [(True, 1), (False, 0)])
