@@ -94,12 +94,6 @@ class TestUpdates:
         assert engine.build_progress.newly_encoded == 0
         assert_same_vectors(vectors_of(engine), vectors_of(make_engine(make_tools(40))))
 
-    def test_another_encoder_does_not_keep_them(self, encoder: BagEncoder, tmp_path: Path) -> None:
-        make_engine(make_tools(10)).save(tmp_path)
-        opened = open_engine(tmp_path, encoder="other")
-        assert vectors_of(opened).encoder_fingerprint == "bag-of-words:other"
-        assert opened.build_progress.newly_encoded == 10
-
 
 class TestSaved:
     @pytest.mark.parametrize("count", [0, 30])

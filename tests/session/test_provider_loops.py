@@ -138,21 +138,21 @@ def test_a_long_conversation_with_changes(
     session = engine.session(name, tools=way, state=State(), **settings)
     messages: list[Json] = []
     appended = 0
-    for number in range(24):
+    for number in range(18):
         server, verb = SERVERS[number % 6], VERBS[number % 8]
         thing = THINGS[number % 2]
-        if number == 4:
+        if number == 3:
             session.state = session.state.granted("delete")
-        elif number == 8:
+        elif number == 6:
             session.allowed = WITHOUT_REPORTS_OF_MUSIC
-        elif number == 12:
+        elif number == 9:
             session.allowed = None
             engine.replace_server(
                 "files", [*tools_of("files", note=", newly described")[:4], *tools_of("files")[4:]]
             )
-        elif number == 16:
+        elif number == 12:
             engine.quarantine({"travel/read_message": "under review"})
-        elif number == 18:
+        elif number == 14:
             saved = json.loads(json.dumps({"session": session.save(), "messages": messages}))
             session = engine.resume(saved["session"], state=State(scopes={"delete"}))
             messages = saved["messages"]
@@ -177,7 +177,7 @@ def test_a_long_conversation_with_changes(
     assert provider.refusals == []
     assert len(json.dumps(messages)) <= appended + 2 * len(messages)
     if way != "list":
-        # Only the quarantine of number 16 may change what was sent; with references, also the
+        # Only the quarantine of number 12 may change what was sent; with references, also the
         # definition that was changed before the session was resumed.
         is_referenced = (name, way) == ("anthropic", "search")
         assert len(provider.prefix_breaks()) <= (2 if is_referenced else 1)
