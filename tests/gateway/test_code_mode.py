@@ -290,8 +290,15 @@ async def test_extract_is_there_where_the_settings_name_a_model(tmp_path):
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-@pytest.mark.parametrize(("action", "calls"), [("accept", 2), ("decline", 0), ("cancel", 0)])
+@pytest.mark.parametrize(
+    ("mode", "action", "calls"),
+    [
+        ("legacy", "accept", 2),
+        ("auto", "accept", 2),
+        ("legacy", "decline", 0),
+        ("auto", "cancel", 0),
+    ],
+)
 async def test_the_user_is_asked_for_destructive_calls(tmp_path, mode, action, calls):
     asked = []
 

@@ -107,8 +107,7 @@ async def test_a_client_that_cannot_be_asked_is_told_so(tmp_path, mode, era):
             assert "which this client does not support" in text_of(answer)
 
 
-@MODES
-@ERAS
+@CROSSED
 async def test_logs_and_progress_of_a_call_arrive_in_order_before_its_result(tmp_path, mode, era):
     made, heard = made_gateway(tmp_path, [talking("one", era)]), Heard()
     options = heard.callbacks(log_level="info")
