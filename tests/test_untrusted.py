@@ -35,7 +35,7 @@ ALLOWED = {
     "texts that are only made valid or encoded": """
         codemode/sandbox.py session/event.py gateway/meta_tools/tool_calls.py gating/verdict.py
         models/token_counter.py session/reply_handler.py text.py
-        gateway/connections/credential_sender.py""",
+        gateway/connections/credential_sender.py catalog/security.py""",
     "bounded before: short pieces, headers, one message": """
         gateway/attach/attached_client.py gateway/connections/masking.py gateway/http_server.py
         gateway/socket_server.py gateway/stdio_streams.py inspector/page_app.py
