@@ -25,7 +25,6 @@ from .client_protocol import serve_connection
 from .meta_tools import meta_tool_answers as answers
 from .meta_tools.client_search import collect_votes
 from .meta_tools.meta_tool_definitions import (
-    CALL_TOOL_BY_EFFECT,
     RESERVED_NAMES,
     UNLISTED_ARGUMENTS,
     meta_tools,
@@ -42,6 +41,7 @@ from .profiles.profile import (
     GET_TOOL_DETAILS,
     LIST_SERVERS,
     READ_RESULT,
+    READ_TOOL,
     RUN_CODE,
     SEARCH_TOOLS,
     Profile,
@@ -182,7 +182,10 @@ class Gateway:
         client = self._client(context)
         await self.fleet.follow_changes()
         capabilities = context.session.client_capabilities
-        tools = await anyio.to_thread.run_sync(shown_tools, self.fleet, client, capabilities)
+        info = context.session.client_params
+        tools = await anyio.to_thread.run_sync(
+            shown_tools, self.fleet, client, capabilities, info.client_info.name if info else ""
+        )
         requester = Requester.of_request(context.request, client.session.id, client.profile.name)
         view = client.view()
         offer = self._profile_offer(client, view.catalog)
@@ -254,10 +257,7 @@ class Gateway:
             return error_result(f"{problems_sentence(problems)} {name} takes: {names}")
         assert isinstance(values, dict)
         arguments = values
-        call_tools = (
-            tuple(CALL_TOOL_BY_EFFECT.values()) if client.profile.split_call_tool else (CALL_TOOL,)
-        )
-        if name in call_tools:
+        if name in (CALL_TOOL, READ_TOOL):
             tool_name = arguments["name"]
             if tool_name in RESERVED_NAMES:
                 return error_result(f"{tool_name} is called by its own name, not through {name}.")
@@ -289,11 +289,8 @@ class Gateway:
             return await self.code_mode.run(context, client, params)
         if name == RUN_CODE:
             return error_result("run_code is off here; the operator turns it on: shortlist.code")
-        if name == LIST_SERVERS:
-            return await anyio.to_thread.run_sync(
-                answers.answer_servers, self.fleet, client, arguments
-            )
-        return error_result(f"There is no tool {name!r} here; use one of: {', '.join(call_tools)}.")
+        assert name == LIST_SERVERS
+        return await anyio.to_thread.run_sync(answers.answer_servers, self.fleet, client, arguments)
 
     async def _use_entry(
         self,
@@ -304,9 +301,7 @@ class Gateway:
         call_recorder: CallRecorder,
     ) -> types.CallToolResult | types.InputRequiredResult:
         """The prompt or the content of the resource that a model names in `call_tool`."""
-        name, reader = arguments["name"], answers.call_tool_for_reads(client.profile)
-        if params.name != reader:
-            return error_result(f"{name} only reads: call it with {reader}.")
+        name = arguments["name"]
         verdict, entry = await anyio.to_thread.run_sync(
             self.other_kinds.check, client, name, arguments.get("arguments")
         )
@@ -392,8 +387,7 @@ class Gateway:
 
 _META_TOOL_SCHEMAS: Mapping[str, dict[str, Any]] = {
     tool.name: tool.input_schema
-    for split in (False, True)
-    for tool in meta_tools("", types.ToolAnnotations(), split_call_tool=split, with_run_code=True)
+    for tool in meta_tools("", types.ToolAnnotations(), split_call_tool=True, with_run_code=True)
 }
 _META_TOOL_SCHEMAS[SEARCH_TOOLS]["properties"].update(UNLISTED_ARGUMENTS)
 _ARGUMENT_CHECKS: Mapping[str, ArgumentCheck] = {

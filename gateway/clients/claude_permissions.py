@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 #: Tools of the gateway that call the tool with the name in their input.
-CALL_TOOLS = frozenset(("call_tool", "call_read_tool", "call_write_tool", "call_destructive_tool"))
+CALL_TOOLS = frozenset(("call_tool", "read_tool"))
 #: The tool that runs a script, which may call any tool.
 SCRIPT_TOOL = "run_code"
 _ADMINISTRATOR_FOLDERS = {

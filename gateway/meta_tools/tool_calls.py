@@ -18,6 +18,7 @@ from ...gating.verdict import CallRefusedError, Verdict
 from ..observe.gateway_events import CallRecorder
 from ..profiles.client_sessions import ClientSession
 from ..profiles.long_results import ResultSource
+from ..profiles.profile import CALL_TOOL, READ_TOOL
 from ..relay.forwarding import relay
 from ..relay.resources import public_result
 from ..upstream.call import Call, Caller, forwarded_meta
@@ -25,7 +26,7 @@ from ..upstream.fleet import Fleet
 from ..upstream.listed_tools import max_result_chars
 from ..upstream.shown_questions import MAX_QUESTION_CHARS
 from .meta_tool_answers import named_unready_server
-from .meta_tool_definitions import CALL_TOOL_BY_EFFECT, effect_of
+from .meta_tool_definitions import ToolEffect, effect_of
 from .shown_tools import covers_annotations_of
 
 #: Room for the words of a question to the user beside the arguments.
@@ -181,10 +182,9 @@ class ToolCall(Call[types.CallToolResult]):
         if used is None:
             return
         effect = effect_of(tool.annotations)
-        needed = CALL_TOOL_BY_EFFECT[effect]
-        if used in CALL_TOOL_BY_EFFECT.values() and used != needed:
+        if used == READ_TOOL and effect is not ToolEffect.READ:
             raise RequestError(
-                f"{tool.id} is a {effect} tool by its annotations: call it with {needed}."
+                f"{tool.id} is not read-only by its annotations: call it with {CALL_TOOL}."
             )
         if not covers_annotations_of(self._client, tool):
             raise RequestError(

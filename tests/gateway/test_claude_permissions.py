@@ -18,8 +18,7 @@ from shortlist.gateway.clients.claude_permissions import (
     PermissionRules,
     answer_hook,
 )
-from shortlist.gateway.meta_tools.meta_tool_definitions import CALL_TOOL_BY_EFFECT
-from shortlist.gateway.profiles.profile import CALL_TOOL, RUN_CODE
+from shortlist.gateway.profiles.profile import CALL_TOOL, READ_TOOL, RUN_CODE
 
 
 def hook_input(tool: str, tool_input: Any, cwd: Path | str = "/nowhere") -> dict[str, Any]:
@@ -69,7 +68,7 @@ def rules(**lists: list[str]) -> dict[str, Any]:
 
 
 def test_the_tools_are_those_of_the_gateway():
-    assert {CALL_TOOL, *CALL_TOOL_BY_EFFECT.values()} == CALL_TOOLS
+    assert {CALL_TOOL, READ_TOOL} == CALL_TOOLS
     assert SCRIPT_TOOL == RUN_CODE
 
 

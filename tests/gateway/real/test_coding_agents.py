@@ -20,6 +20,7 @@ from shortlist.errors import EvaluationError
 from shortlist.evals.report import Table
 from shortlist.gateway.clients.known_clients import gateway_command
 from shortlist.gateway.meta_tools.meta_tool_definitions import META_TOOL_NAMES
+from shortlist.gateway.profiles.profile import READ_TOOL
 from shortlist.lab.publishing.record import Record, provenance, read_record, write_record
 
 from .coding_agents import AGENTS, CodingAgent
@@ -103,7 +104,7 @@ def own_tools(model: ScriptedModel) -> list[Any]:
     return [
         tool
         for tool in tools_of(model.requests[0])
-        if str(tool.get("name")).endswith(tuple(META_TOOL_NAMES))
+        if str(tool.get("name")).endswith((*META_TOOL_NAMES, READ_TOOL))
     ]
 
 
