@@ -58,6 +58,7 @@ from .upstream.fleet import Fleet
 from .upstream.server_connection import ServerError, ServerState, Upstream, UpstreamError
 
 if TYPE_CHECKING:
+    from .profiles.remembered_approvals import RememberedApprovals
     from .upstream.shared_state import SharedTexts
 
 _LOG = logging.getLogger("shortlist.gateway")
@@ -94,8 +95,10 @@ class Gateway:
         profiles: Mapping[str, Profile] | None = None,
         observer: Observer | None = None,
         shared: SharedTexts | None = None,
+        remembered: RememberedApprovals | None = None,
     ) -> None:
         self.fleet = fleet
+        self._remembered = remembered
         self.observer = observer or Observer()
         fleet.on_state = self._state_changed
         self.sessions = ClientSessions(
@@ -331,6 +334,7 @@ class Gateway:
             arguments,
             meta=params.meta,
             via_meta_tool=via_meta_tool,
+            remembered=self._remembered,
         )
 
     async def _search(

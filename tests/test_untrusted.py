@@ -21,6 +21,7 @@ ALLOWED = {
         catalog/tool.py decision/decider.py demo/__init__.py enrichment/example_file.py
         enrichment/library.py gateway/attach/running_gateway.py gateway/connections/server_log.py
         gateway/profiles/client_sessions.py gateway/profiles/long_results.py
+        gateway/profiles/remembered_approvals.py
         gateway/upstream/start_cache.py indexing/stored_build.py inspector/catalog_answers.py
         inspector/event_history.py loaders/summaries.py models/model_folder.py
         models/picking_reranker.py models/static_encoder.py retrieval/store/salvage.py

@@ -84,13 +84,13 @@ def _agrees(question: str) -> bool:
 
 
 def _leftovers(plan: InstallPlan) -> tuple[Path, ...]:
-    """The files of the gateway that nothing needs after an undo, with its pins."""
+    """The files of the gateway that nothing needs after an undo, with its pins and approvals."""
     if not plan.leftovers:
         return ()
-    from ...gateway.upstream.first_use import default_pins
+    from ...gateway.upstream.first_use import approvals_file, default_pins
 
-    pins = map(default_pins, plan.leftovers)
-    return (*plan.leftovers, *(path for path in pins if path.exists()))
+    states = [of(path) for path in plan.leftovers for of in (default_pins, approvals_file)]
+    return (*plan.leftovers, *(path for path in states if path.exists()))
 
 
 def _delete(paths: tuple[Path, ...]) -> None:

@@ -116,13 +116,14 @@ def _serve_here(
         from ...gateway.observe.gateway_spans import GatewaySpans
         from ...gateway.observe.observer import Observer
         from ...gateway.server import Gateway
-        from ...gateway.upstream.first_use import FirstUsePins, default_pins
+        from ...gateway.upstream.first_use import FirstUsePins, approvals_file, default_pins
         from ...gateway.upstream.fleet import Fleet
     except ImportError as missing:
         raise MissingExtraError("the gateway", "gateway") from missing
     from ...gateway.clients.client_config import read_client_config
     from ...gateway.profiles.gateway_settings import read_gateway_settings
     from ...gateway.profiles.profile import ClientProfiles
+    from ...gateway.profiles.remembered_approvals import RememberedApprovals
     from ...gateway.upstream.shared_state import shared_state
     from ...gateway.upstream.start_cache import ListingCache
     from ...session import EventSink, JsonLines
@@ -179,6 +180,7 @@ def _serve_here(
         profiles=clients.profiles,
         observer=Observer(*sinks, content=content, queries=content or has_queries),
         shared=shared,
+        remembered=RememberedApprovals(approvals_file(config), gateway_settings.approval_days),
     )
     if any(served.has_run_code for served in (clients.default, *clients.profiles.values())):
         # A missing extra is an error at the start, not in the first script.
