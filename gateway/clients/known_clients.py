@@ -36,6 +36,8 @@ class Client:
             and those that make it wait for the gateway and always load its tools.
         joins_command: whether the entry's `command` is a list that contains the arguments.
         windows_files: paths on Windows, if they differ.
+        hooks_file: path of its file with hooks below the home directory; empty if the gateway has
+            no hooks for it.
         reported_name: beginning of the name that it gives itself in the protocol, in lower case
             with hyphens; empty if nobody saw it.
     """
@@ -47,6 +49,7 @@ class Client:
     entry_keys: Mapping[str, Any] = field(default_factory=dict)
     joins_command: bool = False
     windows_files: tuple[str, ...] = ()
+    hooks_file: str = ""
     reported_name: str = ""
 
     def paths(self, home: Path, platform: str = sys.platform) -> tuple[Path, ...]:
@@ -84,6 +87,7 @@ _ROWS = (
         "Claude Code",
         (".claude.json",),
         entry_keys={"type": "stdio", "alwaysLoad": True},
+        hooks_file=".claude/settings.json",
         reported_name="claude-code",
     ),
     Client("cursor", "Cursor", (".cursor/mcp.json",), reported_name="cursor"),

@@ -103,7 +103,8 @@ class RememberedApprovals:
         Raises:
             PinsError: the file cannot be read or written.
         """
-        ids, revoked = frozenset(tool_ids), []
+        ids = frozenset(tool_ids)
+        revoked: list[RememberedApproval] = []
 
         def others(rows: list[RememberedApproval]) -> list[RememberedApproval]:
             revoked[:] = [row for row in rows if row.tool in ids]
