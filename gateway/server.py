@@ -6,7 +6,8 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import mcp.types as types
@@ -32,6 +33,7 @@ from .meta_tools.meta_tool_definitions import (
 from .meta_tools.run_code import CodeMode
 from .meta_tools.search_answer import queries_of
 from .meta_tools.shown_tools import shown_tools
+from .meta_tools.task_requests import Tasks
 from .meta_tools.tool_calls import ToolCall, answer_call, error_result, refusal_text
 from .observe.gateway_events import CallRecorder
 from .observe.observer import Observer, ProfileOffer, Requester
@@ -52,10 +54,12 @@ from .relay.mcp_prompts import Completions, Prompts
 from .relay.other_kinds import OtherKinds
 from .relay.resources import Resources
 from .relay.subscriptions import Subscriptions
+from .relay.tasks import ServerTask, TaskIds, TaskRunsError, takes_tasks
 from .stdio_streams import standard_streams
 from .upstream.call import Caller, RequestContext
 from .upstream.fleet import Fleet
 from .upstream.server_connection import ServerError, ServerState, Upstream, UpstreamError
+from .upstream.server_tasks import CreatedTask
 
 if TYPE_CHECKING:
     from .profiles.remembered_approvals import RememberedApprovals
@@ -96,6 +100,7 @@ class Gateway:
         observer: Observer | None = None,
         shared: SharedTexts | None = None,
         remembered: RememberedApprovals | None = None,
+        task_key: str | None = None,
     ) -> None:
         self.fleet = fleet
         self._remembered = remembered
@@ -123,6 +128,7 @@ class Gateway:
         )
         self.subscriptions = Subscriptions(fleet, self._client, self.resources, self.server)
         self.sessions.on_end = self.subscriptions.drop
+        self.tasks = Tasks(fleet, self._client, TaskIds(task_key or token_hex(32)), self.server)
         self.log_levels = LogLevels(fleet, self._client, self.sessions, self.server)
 
     async def serve_stdio(self) -> None:
@@ -230,6 +236,8 @@ class Gateway:
         try:
             await self.fleet.follow_changes()
             return await self._answer_call(context, client, params, arguments, call_recorder)
+        except TaskRunsError as error:
+            return self.tasks.running(client, error.task)
         except (ShortlistError, UpstreamError) as error:
             call_recorder.record_failure()
             if isinstance(error, ServerError) and error.code == types.URL_ELICITATION_REQUIRED:
@@ -253,7 +261,7 @@ class Gateway:
         name = params.name
         if name not in RESERVED_NAMES:
             call = self._tool_call(context, client, params, name, arguments)
-            return await answer_call(self.fleet, client, call, params, call_recorder)
+            return await self._call_or_task(context, client, params, call, call_recorder)
         values, problems = _ARGUMENT_CHECKS[name].read(arguments)
         if problems:
             names = ", ".join(_META_TOOL_SCHEMAS[name]["properties"])
@@ -269,7 +277,9 @@ class Gateway:
             call = self._tool_call(
                 context, client, params, tool_name, arguments.get("arguments"), via_meta_tool=name
             )
-            return await answer_call(self.fleet, client, call, params, call_recorder)
+            return await self._call_or_task(context, client, params, call, call_recorder)
+        if name == READ_RESULT and self.tasks.is_id(arguments["id"]):
+            return await self.tasks.read(context, client, arguments["id"])
         if name == READ_RESULT:
             first, last = (*arguments.get("range", ()), None, None)[:2]
             read = partial(
@@ -294,6 +304,24 @@ class Gateway:
             return error_result("run_code is off here; the operator turns it on: shortlist.code")
         assert name == LIST_SERVERS
         return await anyio.to_thread.run_sync(answers.answer_servers, self.fleet, client, arguments)
+
+    async def _call_or_task(
+        self,
+        context: RequestContext,
+        client: ClientSession,
+        params: types.CallToolRequestParams,
+        call: ToolCall,
+        call_recorder: CallRecorder,
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """The result of a call, or the task that its client takes for it."""
+        call.takes_task = takes_tasks(call.caller)
+        answer = await answer_call(self.fleet, client, call, params, call_recorder)
+        if not isinstance(answer, CreatedTask):
+            return answer
+        task = ServerTask(call.server, call.operation, answer.task_id)
+        # The SDK sends it as it is, but its types do not have it.
+        created: object = await self.tasks.created(context, client, task, answer)
+        return cast("types.CallToolResult", created)
 
     async def _use_entry(
         self,
@@ -363,8 +391,8 @@ class Gateway:
         tool, claimed_arguments = claim
         call = self._tool_call(context, client, params, tool.id, claimed_arguments)
         result = await answer_call(self.fleet, client, call, params, CallRecorder())
-        if isinstance(result, types.InputRequiredResult):
-            return result
+        if not isinstance(result, types.CallToolResult):
+            return cast("types.InputRequiredResult", result)
         note = types.TextContent(type="text", text=f"Its server had {tool.id} called at once:")
         return types.CallToolResult(
             content=[*answer.content, note, *result.content],

@@ -124,6 +124,7 @@ def _serve_here(
     from ...gateway.profiles.gateway_settings import read_gateway_settings
     from ...gateway.profiles.profile import ClientProfiles
     from ...gateway.profiles.remembered_approvals import RememberedApprovals
+    from ...gateway.relay.tasks import read_task_key
     from ...gateway.upstream.shared_state import shared_state
     from ...gateway.upstream.start_cache import ListingCache
     from ...session import EventSink, JsonLines
@@ -180,6 +181,7 @@ def _serve_here(
         profiles=clients.profiles,
         observer=Observer(*sinks, content=content, queries=content or has_queries),
         shared=shared,
+        task_key=read_task_key(shared),
         remembered=RememberedApprovals(approvals_file(config), gateway_settings.approval_days),
     )
     if any(served.has_run_code for served in (clients.default, *clients.profiles.values())):

@@ -10,7 +10,6 @@ from typing import Any
 
 import anyio
 import mcp.types as types
-from pydantic import TypeAdapter
 
 from ...catalog import Tool
 from ...catalog.text_cleaning import written_out
@@ -28,6 +27,7 @@ from ..relay.resources import public_result
 from ..upstream.call import Call, Caller, forwarded_meta, unsupported_reason
 from ..upstream.fleet import Fleet
 from ..upstream.listed_tools import max_result_chars
+from ..upstream.server_tasks import TOOL_ANSWER, CreatedTask
 from ..upstream.shown_questions import MAX_QUESTION_CHARS
 from .meta_tool_answers import named_unready_server
 from .meta_tool_definitions import ToolEffect, effect_of
@@ -57,7 +57,7 @@ class ToolCall(Call[types.CallToolResult]):
         verdict: the decision about the call; None before `decide`.
     """
 
-    answer_type = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
+    answer_type = TOOL_ANSWER
 
     def __init__(
         self,
@@ -305,7 +305,7 @@ async def answer_call(
     call: ToolCall,
     params: types.CallToolRequestParams,
     call_recorder: CallRecorder,
-) -> types.CallToolResult | types.InputRequiredResult:
+) -> types.CallToolResult | types.InputRequiredResult | CreatedTask:
     """The server's answer to a call that is permitted and whose arguments are valid.
 
     Args:
@@ -317,6 +317,7 @@ async def answer_call(
 
     Raises:
         UpstreamError: the server is gone, does not answer in time, or refuses.
+        TaskRunsError: it made a task that still runs, and the client takes none.
         ShortlistError: the call may not be made like this.
     """
     if (server := named_unready_server(fleet, client, call.name)) is not None:
@@ -338,8 +339,8 @@ async def answer_call(
         return error_result(refusal_text(verdict, call.name))
     ok: bool | None = None  # stays if the client cancels
     try:
-        result = await fleet.start_by_call(verdict.tool) or await relay(fleet, call, params)
-        ok = False
+        result: Any = await fleet.start_by_call(verdict.tool) or await relay(fleet, call, params)
+        ok = None if isinstance(result, CreatedTask) else False
         if isinstance(result, types.CallToolResult):
             ok = not result.is_error
             call_recorder.record_result(result)
@@ -354,19 +355,20 @@ async def answer_call(
         await client.run_step(partial(call.record, ok=ok))
     if isinstance(result, types.InputRequiredResult):
         return await call.for_client(result)
-    return await client.run_step(partial(_result_for_client, fleet, client, call, result))
+    if isinstance(result, CreatedTask):
+        return result
+    shown = partial(result_for_client, fleet, client, call.server, call.operation, result)
+    return await client.run_step(shown)
 
 
-def _result_for_client(
-    fleet: Fleet, client: ClientSession, call: ToolCall, result: types.CallToolResult
+def result_for_client(
+    fleet: Fleet, client: ClientSession, server: str, tool_id: str, result: types.CallToolResult
 ) -> types.CallToolResult:
     """The server's result with addresses for the client. A long one is stored."""
-    assert call.verdict is not None
-    assert call.verdict.tool is not None
-    tool_id, profile = call.verdict.tool.id, client.profile
+    profile = client.profile
     limits = profile.result_limits(max_result_chars(fleet.listed_tools.meta(tool_id)))
     source = ResultSource(tool_ids=(tool_id,), profile_fingerprint=profile.fingerprint)
-    return client.stored_results.shorten(public_result(call.server, result), source, limits)
+    return client.stored_results.shorten(public_result(server, result), source, limits)
 
 
 def refusal_text(verdict: Verdict, name: str) -> str:
