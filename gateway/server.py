@@ -390,7 +390,10 @@ class Gateway:
             return answer
         tool, claimed_arguments = claim
         call = self._tool_call(context, client, params, tool.id, claimed_arguments)
-        result = await answer_call(self.fleet, client, call, params, CallRecorder())
+        try:
+            result = await answer_call(self.fleet, client, call, params, CallRecorder())
+        except TaskRunsError as error:
+            result = self.tasks.running(client, error.task)
         if not isinstance(result, types.CallToolResult):
             return cast("types.InputRequiredResult", result)
         note = types.TextContent(type="text", text=f"Its server had {tool.id} called at once:")

@@ -29,6 +29,7 @@ from shortlist.gateway.upstream.server_tasks import (
 )
 
 from .fake_servers import FakeServer, fleet_of, gateway_of, text_of, tool
+from .talking import http_client, over_http
 from .test_serve import serving
 from .warm_python import warm
 
@@ -246,13 +247,27 @@ async def test_nobody_else_can_have_a_task(tmp_path):
             for task_id in (forged, changed, "1", "task_", "task_!", "task_é", own + "AAAA", ""):
                 assert await is_refused(task_id), task_id
             assert not await is_refused(own)
-            made.sessions.replace_profiles(Profile("b", pass_through=0.0), {})
-            assert await is_refused(own)
             made.sessions.replace_profiles(Profile("a", pass_through=0.0, tools=("x/*",)), {})
             assert await is_refused(own)
             count = len(server.requests)
             assert await is_refused(own)
             assert len(server.requests) == count
+
+
+async def test_over_http_a_task_is_of_the_token_that_made_it(tmp_path):
+    server, options = TaskServer(done("built")), {"extensions": [TakesTasks()]}
+    async with gateway_of(tmp_path, server) as (_, made):
+        profiles = {name: Profile(name, pass_through=0.0) for name in ("a", "b")}
+        made.sessions.replace_profiles(Profile(), profiles)
+        async with (
+            over_http(made, {"a": "first", "b": "second"}) as url,
+            http_client(url, "first", **options) as mine,
+            http_client(url, "second", **options) as other,
+        ):
+            own = (await created(mine)).task_id
+            with pytest.raises(MCPError, match="no task"):
+                await asked(other, "tasks/get", own)
+            assert (await asked(mine, "tasks/get", own)).status == "working"
 
 
 class HostileServer(TaskServer):
