@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..catalog import Tool
 from ..catalog.catalog import differing
 from ..text import identifiers_as_words, lower_words, query_terms, search_terms
+from .query import is_question
 
 # Before a name that reads like an id; no name has a line break.
 _NAME_MARK = "\n"
@@ -169,8 +170,9 @@ class Names:
     ) -> Sequence[int]:
         """Rows whose whole name is in a command, best first: `create_issue` in "create an issue".
 
-        There are none if the best ranked row matches more of the text by its name and server:
-        "create an issue in Jira" is not for `github/create_issue`. Ties are in order of rank.
+        There are none for a question. There are none either if the best ranked row matches more of
+        the text by its name and server: "create an issue in Jira" is not for `github/create_issue`.
+        Ties are in order of rank.
 
         Args:
             text: the query.
@@ -181,11 +183,12 @@ class Names:
         terms = frozenset(query_terms(text))
         if not _MIN_NAME_TERMS <= len(terms) <= _MAX_COMMAND_TERMS:
             return ()
-        verbs = [verb for term in terms for verb in _verbs_of_names().get(term, ())]
+        replaceable = terms & _verbs_of_names().keys()
+        verbs = [verb for term in replaceable for verb in _verbs_of_names()[term]]
         rows = self._rows_within(terms, tools, allowed)
         if not rows and verbs:
             rows = self._rows_within(terms.union(verbs), tools, allowed)
-        if not rows:
+        if not rows or is_question(text):
             return ()
         accepted = terms.union(verbs)
         # In lower case, "GitHub" is one term and not three.

@@ -167,6 +167,10 @@ class TantivyIndex:
         }
 
     @cached_property
+    def _known_terms(self) -> frozenset[str]:
+        return frozenset().union(*self._terms_by_field.values())
+
+    @cached_property
     def _terms_by_start(self) -> Mapping[tuple[str, int], Sequence[str]]:
         """First letters and length to the terms with them, the most frequent first."""
         counts: Counter[str] = Counter()
@@ -179,6 +183,13 @@ class TantivyIndex:
 
     def _with_corrections(self, terms: Sequence[str]) -> Sequence[str]:
         """The terms, and for each that no document has, the most frequent one that is like it."""
+        unknown = [
+            term
+            for term in terms
+            if term not in self._known_terms and len(term) >= _MIN_CORRECTED_CHARS
+        ]
+        if not unknown:
+            return terms
         corrections = [
             next(
                 (
@@ -189,13 +200,10 @@ class TantivyIndex:
                 ),
                 term,
             )
-            for term in terms
-            if len(term) >= _MIN_CORRECTED_CHARS
-            and not any(term in known for known in self._terms_by_field.values())
-            and term.isascii()
-            and term.isalpha()
+            for term in unknown
+            if term.isascii() and term.isalpha()
         ]
-        return tuple(dict.fromkeys([*terms, *corrections])) if corrections else terms
+        return tuple(dict.fromkeys([*terms, *corrections]))
 
     def _collect(self, query: tantivy.Query, limit: int) -> Ranking:
         """The best rows. The index is one segment, so that the first of equal rows are found."""
@@ -209,8 +217,11 @@ class TantivyIndex:
 
 
 def _is_one_edit_away(term: str, other: str) -> bool:
-    """Whether one letter more, less or different, or two swapped, make the one term the other."""
-    at = 0
+    """Whether one letter more, less or different, or two swapped, make the one term the other.
+
+    Both begin with the same `_SAME_START` letters.
+    """
+    at = _SAME_START
     while at < min(len(term), len(other)) and term[at] == other[at]:
         at += 1
     if len(term) != len(other):
