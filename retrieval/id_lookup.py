@@ -23,8 +23,8 @@ _NAME_MARK = "\n"
 # server's are two thirds of its terms. Of 0.4 to 0.75 this share alone cost no query of the
 # development sets in `hybrid` and `embed` (ADR 33). Longer queries are no commands.
 _MIN_NAME_TERMS, _MIN_COVERED_SHARE, _MAX_COMMAND_TERMS = 2, 0.66, 12
-# Share of a name's words in the query in the same form: "which contexts have we saved for project
-# atlas?" does not spell `save_project_context` out.
+# Share of a name's words in the query in the same form: "contexts we saved for project atlas" does
+# not spell `save_project_context` out.
 _MIN_SAME_WORDS = 0.5
 _CACHED_NAMES = 16_384
 # What people say for the verbs of names.
@@ -191,8 +191,7 @@ class Names:
         if not rows or is_question(text):
             return ()
         accepted = terms.union(verbs)
-        # In lower case, "GitHub" is one term and not three.
-        min_covered = _MIN_COVERED_SHARE * len(set(search_terms(text.lower())))
+        min_covered = _MIN_COVERED_SHARE * len(terms)
         words = frozenset(lower_words(text))
         matches = {
             row: match
