@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..catalog import Catalog, Tool
-from ..catalog.parameter import properties_of
 from ..engine import Engine
 from ..enrichment.library import Library
 from ..loaders.summaries import repeats_name, summarize
@@ -20,14 +19,6 @@ from ..trust import Trust, quarantined
 _KNOWN_TOOLS_A_QUERY = 10
 #: A description of at most so many terms that repeats the name says nothing else.
 _THIN_TERMS = 2
-#: Terms of arguments that need no description.
-_PLAIN_ARGUMENTS = frozenset(
-    search_terms(
-        "limit offset page size count cursor start end max min sort order direction timeout query "
-        "url path id ids name title text content description message number format language locale "
-        "reason comment note slug skip k email"
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +64,6 @@ def definition_findings(tools: Sequence[Tool]) -> Iterator[LintFinding]:
     """
     change = "Say what it returns or changes, and when to use it and not a similar tool."
     ids_by_description: dict[tuple[str | None, str], list[str]] = {}
-    ids_by_arguments: dict[tuple[str | None, tuple[str, ...]], list[str]] = {}
-    terms_of_names = set().union(*(_terms(tool.name) for tool in tools))
     for tool in tools:
         description = " ".join(tool.description.split())
         ids_by_description.setdefault((tool.server, description), []).append(tool.id)
@@ -88,20 +77,10 @@ def definition_findings(tools: Sequence[Tool]) -> Iterator[LintFinding]:
         ):
             problem = f'its description, "{description}", only repeats its name'
             yield LintFinding("description_repeats_name", tool.id, problem, change)
-        if arguments := tuple(_unexplained_arguments(tool, terms_of_names)):
-            ids_by_arguments.setdefault((tool.server, arguments), []).append(tool.id)
     for (_, description), ids in ids_by_description.items():
         if description and len(ids) > 1 and "deprecated" not in description.lower():
             problem = f"its description is also that of {', '.join(ids[1:])}"
             yield LintFinding("description_repeated", ids[0], problem, change)
-    for (_, arguments), ids in ids_by_arguments.items():
-        others = f", as in {', '.join(ids[1:])}" if len(ids) > 1 else ""
-        yield LintFinding(
-            "argument_unexplained",
-            ids[0],
-            f"nothing says what to pass as {', '.join(arguments)}{others}",
-            "Describe each of them: what it means, its format, an example.",
-        )
 
 
 def scan_findings(catalog: Catalog) -> Iterator[LintFinding]:
@@ -164,36 +143,6 @@ def _known_tools(tools: Sequence[Tool], purposes: Iterable[str], library: Librar
             properties: dict[str, Any] = {parameter: {} for parameter in row.get("parameters", ())}
             known_tools.append(Tool(name, product, description, {"properties": properties}))
     return known_tools
-
-
-def _unexplained_arguments(tool: Tool, terms_of_names: Set[str]) -> Iterator[str]:
-    """Arguments without a description, with a name that nothing explains.
-
-    Args:
-        tool: the tool; its own words explain an argument.
-        terms_of_names: terms of the names of all tools. They explain ids and names of things:
-            another tool gives them.
-    """
-    explained = _terms_of_tool(tool) | _PLAIN_ARGUMENTS
-    schemas = {name: schema for name, schema, _ in properties_of(tool.input_schema)}
-    for parameter in tool.parameters:
-        name, schema = parameter.name, schemas.get(parameter.name)
-        if (
-            parameter.path == name
-            and not parameter.description.strip()
-            and not parameter.enum
-            and isinstance(schema, dict)
-            and "default" not in schema
-            and schema.get("type") != "boolean"
-            and not any(
-                inner.path.startswith((f"{name}.", f"{name}[")) for inner in tool.parameters
-            )
-        ):
-            terms = _terms(name)
-            if not terms.isdisjoint(("id", "name")):
-                terms -= terms_of_names
-            if not terms <= explained:
-                yield name
 
 
 def _terms(text: str) -> set[str]:
