@@ -10,15 +10,13 @@ from typing import Any
 from ..catalog import Catalog, Tool
 from ..engine import Engine
 from ..enrichment.library import Library
-from ..loaders.summaries import repeats_name, summarize
+from ..loaders.summaries import summarize
 from ..models import load_encoder
 from ..text import identifiers_as_words, search_terms
 from ..trust import Trust, quarantined
 
 #: Known tools that are searched beside a server's own, for each first sentence.
 _KNOWN_TOOLS_A_QUERY = 10
-#: A description of at most so many terms that repeats the name says nothing else.
-_THIN_TERMS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +65,8 @@ def definition_findings(tools: Sequence[Tool]) -> Iterator[LintFinding]:
     for tool in tools:
         description = " ".join(tool.description.split())
         ids_by_description.setdefault((tool.server, description), []).append(tool.id)
-        arguments_say_more = any(parameter.description.strip() for parameter in tool.parameters)
         if not description:
             yield LintFinding("description_missing", tool.id, "it has no description", change)
-        elif (
-            not arguments_say_more
-            and len(_terms(description)) <= _THIN_TERMS
-            and repeats_name(description, f"{tool.name} {tool.title or ''}")
-        ):
-            problem = f'its description, "{description}", only repeats its name'
-            yield LintFinding("description_repeats_name", tool.id, problem, change)
     for (_, description), ids in ids_by_description.items():
         if description and len(ids) > 1 and "deprecated" not in description.lower():
             problem = f"its description is also that of {', '.join(ids[1:])}"
@@ -95,7 +85,7 @@ def scan_findings(catalog: Catalog) -> Iterator[LintFinding]:
 
 
 def search_findings(tools: Sequence[Tool], library: Library) -> Iterator[LintFinding]:
-    """Tools whose own first sentence finds another tool first, and has no word that differs.
+    """Tools whose own first sentence finds a known tool first, and has no word that differs.
 
     A tool is searched by its definition alone, as that of an unknown server is, among the other
     tools and the nearest known ones.
@@ -116,12 +106,7 @@ def search_findings(tools: Sequence[Tool], library: Library) -> Iterator[LintFin
     for tool_id, purpose in purposes.items():
         ids = engine.search(purpose, tier="hybrid", k=1).ids
         first = by_id[ids[0] if ids else tool_id]
-        says_the_same = (
-            sorted(_terms_in_order(purpose)) == sorted(_terms_in_order(summarize(first)))
-            if first.id in own_ids
-            else _terms(purpose) <= _terms_of_tool(first)
-        )
-        if says_the_same and first.id != tool_id:
+        if first.id not in own_ids and _terms(purpose) <= _terms_of_tool(first):
             yield LintFinding(
                 "another_tool_first",
                 tool_id,
@@ -146,11 +131,7 @@ def _known_tools(tools: Sequence[Tool], purposes: Iterable[str], library: Librar
 
 
 def _terms(text: str) -> set[str]:
-    return set(_terms_in_order(text))
-
-
-def _terms_in_order(text: str) -> list[str]:
-    return search_terms(identifiers_as_words(text))
+    return set(search_terms(identifiers_as_words(text)))
 
 
 def _terms_of_tool(tool: Tool) -> set[str]:
