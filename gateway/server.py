@@ -35,7 +35,7 @@ from .meta_tools.search_answer import queries_of
 from .meta_tools.shown_tools import shown_tools
 from .meta_tools.task_requests import Tasks
 from .meta_tools.tool_calls import ToolCall, answer_call, error_result, refusal_text
-from .observe.gateway_events import CallRecorder
+from .observe.call_recorder import CallRecorder
 from .observe.observer import Observer, ProfileOffer, Requester
 from .profiles.client_sessions import ClientSession, ClientSessions, permitted_servers
 from .profiles.profile import (
@@ -380,7 +380,7 @@ class Gateway:
         collected = await collect_votes(self.fleet, context, client, query, catalog)
         await client.run_step(partial(client.use_votes, collected.votes))
         search = await anyio.to_thread.run_sync(
-            answers.answer_search, self.fleet, client, arguments, self.other_kinds
+            answers.answer_search_tools, self.fleet, client, arguments, self.other_kinds
         )
         call_recorder.search, answer = search.outcome, search.result
         if (

@@ -16,7 +16,7 @@ from ...catalog.text_cleaning import written_out
 from ...errors import CatalogError, RequestError
 from ...gating.rules import Rule
 from ...gating.verdict import CallRefusedError, Verdict
-from ..observe.gateway_events import CallRecorder
+from ..observe.call_recorder import CallRecorder
 from ..profiles.approval_states import QUESTION_KEY
 from ..profiles.client_sessions import ClientSession
 from ..profiles.long_results import ResultSource
