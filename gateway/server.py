@@ -353,7 +353,7 @@ class Gateway:
         collected = await collect_votes(self.fleet, context, client, query, catalog)
         await client.run_step(partial(client.use_votes, collected.votes))
         search = await anyio.to_thread.run_sync(
-            answers.answer_search, self.fleet, client, arguments, self.other_kinds
+            answers.answer_search_tools, self.fleet, client, arguments, self.other_kinds
         )
         call_recorder.search, answer = search.outcome, search.result
         if (

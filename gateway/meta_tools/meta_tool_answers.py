@@ -63,7 +63,7 @@ class SearchAnswer:
     outcome: SearchOutcome
 
 
-def answer_search(
+def answer_search_tools(
     fleet: Fleet, client: ClientSession, arguments: Mapping[str, Any], others: OtherKinds
 ) -> SearchAnswer:
     """The answer of `search_tools`.

@@ -81,7 +81,7 @@ def test_the_pool_ends_the_system_message_and_does_not_change(tools, engine):
 def test_nothing_is_offered_where_nothing_fits(tools, engine):
     class Doubtful(Decider):
         def decide(self, selection):
-            return Decision(True, 0.01, "no tool fits")
+            return Decision(True, "model", 0.01, "no tool fits")
 
     doubting = Engine.from_tools(engine.catalog, tiers=["lexical"])
     doubting._decider = Doubtful()
