@@ -34,7 +34,7 @@ from .meta_tools.run_code import CodeMode
 from .meta_tools.search_answer import queries_of
 from .meta_tools.shown_tools import shown_tools
 from .meta_tools.tool_calls import ToolCall, answer_call, error_result, refusal_text
-from .observe.gateway_events import CallRecorder
+from .observe.call_recorder import CallRecorder
 from .observe.observer import Observer, ProfileOffer, Requester
 from .profiles.client_sessions import ClientSession, ClientSessions, permitted_servers
 from .profiles.profile import (

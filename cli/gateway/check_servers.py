@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...errors import ConfigError, EventError, install_command
+from ...errors import ConfigError, install_command
 from ..console import counted, note, plain_table, show
 from ..trust import change_lines
 from .configured_servers import logs_silenced, read_gateway_files, unstarted_fleet
@@ -255,15 +255,14 @@ def _rule_problems(settings: GatewaySettings, config: Config, engine: Engine) ->
 def _other_language_queries(events: Path | None) -> int:
     """Number of recorded queries that are not English; 0 if none are recorded."""
     from ...models.multilingual import is_other_language
-    from ...session import read_events
+    from ...session.event import SearchEvent
+    from ...session.recorder import read_events
 
     if events is None or not events.exists():
         return 0
-    contents = (
-        event.get("content") for event in read_events(events) if not isinstance(event, EventError)
-    )
-    queries = (content.get("query") for content in contents if isinstance(content, dict))
-    return sum(isinstance(query, str) and is_other_language(query) for query in queries)
+    searches = (event for event in read_events(events) if isinstance(event, SearchEvent))
+    queries = (search.query_text for search in searches if search.query_text)
+    return sum(map(is_other_language, queries))
 
 
 def _unused_example_ids(

@@ -113,11 +113,11 @@ def _serve_here(
 
         from ...gateway.config_watch import reload_on_change
         from ...gateway.observe.gateway_metrics import Metrics
-        from ...gateway.observe.gateway_spans import GatewaySpans
         from ...gateway.observe.observer import Observer
         from ...gateway.server import Gateway
         from ...gateway.upstream.first_use import FirstUsePins, default_pins
         from ...gateway.upstream.fleet import Fleet
+        from ...integrations.opentelemetry import OpenTelemetry
     except ImportError as missing:
         raise MissingExtraError("the gateway", "gateway") from missing
     from ...gateway.clients.client_config import read_client_config
@@ -147,7 +147,7 @@ def _serve_here(
     content = gateway_settings.event_content is True
     # On the machine of the operator, hashes would only hide what to improve.
     has_queries = gateway_settings.event_content is None and _serves_this_machine(http)
-    sinks: list[EventSink] = [GatewaySpans(queries=content)]
+    sinks: list[EventSink] = [OpenTelemetry(queries=content)]
     if gateway_settings.events is not None:
         events_path = config.parent / Path(gateway_settings.events).expanduser()
         sinks.append(JsonLines(events_path, max_bytes=_MAX_EVENT_BYTES))

@@ -19,7 +19,7 @@ from ...loaders.summaries import Summaries, shared_summaries
 from ...loaders.topics import MAX_TOPICS, topics
 from ...text import search_terms
 from ...view import View
-from ..observe.gateway_events import SearchOutcome
+from ..observe.call_recorder import SearchOutcome
 from ..profiles.client_sessions import ClientSession
 from ..profiles.profile import CALL_TOOL, Profile
 from ..relay.other_kinds import Entry, OtherKinds, entry_fields
@@ -105,7 +105,7 @@ def answer_search_tools(
         if unready:
             notes.append(unready_line(unready))
         outcome = SearchOutcome(
-            tier=found.tier, found=found.ids_and_scores, starting=len(fleet.unlisted_servers)
+            tier=found.tier, found=found.hits, starting=len(fleet.unlisted_servers)
         )
         return SearchAnswer(result=_answer(search_text(content, blocks), content), outcome=outcome)
     down = _down_servers(fleet)
@@ -131,7 +131,7 @@ def answer_search_tools(
     content |= entries
     outcome = SearchOutcome(
         tier=selection.tier,
-        found=(*((hit.id, round(hit.score, 4)) for hit in hits), *found.ids_and_scores),
+        found=(*hits, *found.hits),
         abstained=all(part.selection.abstained for part in parts),
         reason=selection.reason if selection.abstained else None,
         starting=sum(state == "starting" for state in unready.values()),

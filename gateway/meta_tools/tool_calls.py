@@ -15,12 +15,12 @@ from ...catalog import Tool
 from ...catalog.text_cleaning import written_out
 from ...errors import CatalogError, RequestError
 from ...gating.verdict import CallRefusedError, Verdict
-from ..observe.gateway_events import CallRecorder
+from ..observe.call_recorder import CallRecorder
 from ..profiles.client_sessions import ClientSession
 from ..profiles.long_results import ResultSource
 from ..relay.forwarding import relay
 from ..relay.resources import public_result
-from ..upstream.call import Call, Caller, forwarded_meta
+from ..upstream.call import Call, Caller, forwarded_meta, unsupported_reason
 from ..upstream.fleet import Fleet
 from ..upstream.listed_tools import max_result_chars
 from ..upstream.shown_questions import MAX_QUESTION_CHARS
@@ -139,24 +139,65 @@ class ToolCall(Call[types.CallToolResult]):
         if self.verdict is not None and self.verdict.tool is not None and not self._is_by_interface:
             self._client.record_call(self.verdict.tool.id, ok=ok)
 
-    async def ask_user(self) -> bool:
-        """Whether the client's user approves the call. False if the client cannot be asked."""
-        capabilities = self.caller.context.session.client_capabilities
+    async def ask_user(
+        self, params: types.CallToolRequestParams
+    ) -> types.CallToolRequestParams | types.InputRequiredResult | None:
+        """Ask the client's user to approve the call.
+
+        Args:
+            params: parameters of the client's request, with its answers and state.
+
+        Returns:
+            For an approved call the parameters, without the approval's state. The question, for a
+            client of the newer protocol. None if the user refuses, or the client cannot be asked.
+
+        Raises:
+            RequestError: the state is not one of this call.
+        """
+        question = self._question_to_user()
+        if question is None:
+            return None
+        if not self.caller.is_modern:
+            answer = await self.caller.ask(question)
+            accepted = isinstance(answer, types.ElicitResult) and answer.action == "accept"
+            return params if accepted else None
+        approvals = self._client.approvals
+        if params.request_state is None and not params.input_responses:
+            return await self._client.run_step(
+                partial(approvals.question, self._approval_text, question)
+            )
+        return await self._client.run_step(partial(approvals.read, self._approval_text, params))
+
+    async def for_client(self, result: types.InputRequiredResult) -> types.InputRequiredResult:
+        """A server's questions. The approval of the call holds for the repeated request, too."""
+        if self.verdict is None or not self.verdict.approved:
+            return result
+        approvals = self._client.approvals
+        return await self._client.run_step(partial(approvals.approved, self._approval_text, result))
+
+    @property
+    def _approval_text(self) -> str:
+        """All that the user approves: another call has another text."""
+        assert self.verdict is not None
+        assert self.verdict.tool is not None
+        profile = self._client.profile.fingerprint
+        return f"{profile} {self.verdict.tool.fingerprint} {self.subject}"
+
+    def _question_to_user(self) -> types.ElicitRequest | None:
+        """The question to the client's user; None if the client cannot be asked."""
         verdict = self.verdict
         if verdict is None or verdict.tool is None or self._is_by_interface:
-            return False
-        # A newer client gets questions in answers only, and this call has none yet.
-        if self.caller.is_modern or capabilities is None or capabilities.elicitation is None:
-            return False
+            return None
         arguments = written_out(json.dumps(verdict.arguments, ensure_ascii=False))
         if len(arguments) > MAX_QUESTION_CHARS - _QUESTION_TEXT_CHARS:
-            return False
+            return None
         message = f"The agent wants to call {verdict.tool.id} with {arguments}. Accept to allow it."
         params = types.ElicitRequestFormParams(
             message=message, requested_schema={"type": "object", "properties": {}}
         )
-        answer = await self.caller.ask(types.ElicitRequest(params=params))
-        return isinstance(answer, types.ElicitResult) and answer.action == "accept"
+        question = types.ElicitRequest(params=params)
+        capabilities = self.caller.context.session.client_capabilities
+        return None if unsupported_reason(question, capabilities) else question
 
     def _model_verdict(self, approved: bool) -> Verdict:
         """The verdict on a call of a tool that the model may see. The session waits for its end."""
@@ -217,9 +258,12 @@ async def answer_call(
         # Waits for a start. If it fails, the error says so.
         await fleet.upstream(server).connect()
     verdict = await client.run_step(call.decide)
-    if verdict.status == "unapproved" and await call.ask_user():
+    approved = await call.ask_user(params) if verdict.status == "unapproved" else None
+    if isinstance(approved, types.InputRequiredResult):
+        return approved
+    if approved is not None:
         # The same call that the user saw: its definition may have changed meanwhile.
-        asked_about = verdict.tool
+        params, asked_about = approved, verdict.tool
         verdict = await client.run_step(partial(call.decide, approved=True))
         if verdict.passed and verdict.tool != asked_about:
             await client.run_step(partial(call.record, ok=False))
@@ -244,7 +288,7 @@ async def answer_call(
     finally:
         await client.run_step(partial(call.record, ok=ok))
     if isinstance(result, types.InputRequiredResult):
-        return result
+        return await call.for_client(result)
     return await client.run_step(partial(_result_for_client, fleet, client, call, result))
 
 

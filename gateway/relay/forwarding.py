@@ -29,7 +29,7 @@ from ..upstream.call import (
 )
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import ServerError, UpstreamError
-from ..upstream.server_questions import with_server_name
+from ..upstream.server_messages import with_server_name
 
 _LOG = logging.getLogger("shortlist.gateway")
 

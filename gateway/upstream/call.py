@@ -1,7 +1,7 @@
 """A client's call of a server: who asks, what is asked, and when it ends.
 
 Every request that a server gets for a client is a `Call`: of a tool, a resource, a prompt, a
-completion or a vote. `ServerRequests.send` checks it once more and sends it.
+completion or a vote. `ServerMessages.send_call` checks it once more and sends it.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from shortlist.view import View
 from .attached import attached_streams
 from .fake_servers import DESTROY, READ, WRITE, FakeServer, fleet_of, tool
 
-EXAMPLES = int(os.environ.get("SHORTLIST_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("SHORTLIST_EXAMPLES", "100"))
 UI = {"ui": {"resourceUri": "ui://x/y"}}
 APP = {"ui": {"resourceUri": "ui://x/y", "visibility": ["app"]}}
 #: Server and tool; names collide over servers, and `al__pha__x` means two of them.
