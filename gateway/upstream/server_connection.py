@@ -250,7 +250,7 @@ class Upstream:
 
     async def stop_now(self) -> None:
         """Stop the server for the operator. Running calls end; the next call starts it again."""
-        self._client = None
+        self._client, self._timeouts = None, 0
         self._wakeup.set()
         with anyio.move_on_after(_STOP_LIMIT_S):
             async with self._state_condition:
