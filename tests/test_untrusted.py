@@ -21,6 +21,7 @@ ALLOWED = {
         catalog/tool.py decision/decider.py demo/__init__.py enrichment/example_file.py
         enrichment/library.py gateway/attach/running_gateway.py gateway/connections/server_log.py
         gateway/profiles/client_sessions.py gateway/profiles/long_results.py
+        gateway/profiles/remembered_approvals.py
         gateway/upstream/start_cache.py indexing/stored_build.py inspector/catalog_answers.py
         loaders/summaries.py models/model_folder.py
         models/picking_reranker.py models/static_encoder.py retrieval/store/salvage.py
@@ -42,7 +43,8 @@ ALLOWED = {
         trust/plain_form.py gateway/connections/openapi_server.py codemode/diagnostics.py
         codemode/extract.py language_model.py gateway/meta_tools/client_search.py
         cli/gateway/auth.py""",
-    "messages of the same program": "codemode/script_process.py",
+    "messages of the same program, or what it signed": """
+        codemode/script_process.py gateway/relay/tasks.py""",
     "one line of a server whose bytes and values were counted": """
         gateway/connections/server_process.py""",
 }
