@@ -542,7 +542,9 @@ class Upstream:
                 ServerState.AWAITING_CONSENT,
                 str(ConsentNeeded(self.spec.name)),
             )
-        _LOG.warning("server %r: %s", self.spec.name, self.problem)
+        name = self.spec.name
+        logs = f"; what it wrote: shortlist logs {name}" if self.spec.transport == "stdio" else ""
+        _LOG.warning("server %r: %s%s", name, self.problem, logs)
 
     async def _report_state(self) -> None:
         if self._on_state is not None:

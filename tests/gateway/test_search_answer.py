@@ -335,6 +335,7 @@ class TestServersThatDoNotRun:
         letters = FakeServer("post", [tool("send_letter", "Send a letter.")])
         unusable = {"time": "env.ZONE: the variable NOPE_VAR is not set; set it"}
         async with gateway_of(tmp_path, letters, unusable_servers=unusable) as (client, made):
+            assert "Servers: post, time" in client.instructions.splitlines()
             requests = [
                 ("list_servers", {}),
                 ("search_tools", {"query": "what time is it"}),
