@@ -532,6 +532,6 @@ class View:
 def _thresholded(selection: Selection) -> Selection:
     """The answer of a search that only ranks: it abstains where no hit passes the threshold."""
     decision = threshold_decision(selection)
-    if not decision.abstained:
+    if decision is None:
         return selection
     return replace(selection, abstained=True, reason=decision.reason)

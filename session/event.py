@@ -256,11 +256,12 @@ class TurnEvent(Event):
             >>> TurnEvent.of(turn, EventOrigin.now("42", turn.number), query="").offered
             ('billing/list_invoices',)
         """
-        first_selection = turn.selections[0] if turn.selections else None
-        candidates = turn.ranked[:MAX_CANDIDATES]
+        results = turn.results
+        first_selection = results.selections[0] if results.selections else None
+        candidates = results.ranked[:MAX_CANDIDATES]
         refusals = first_selection.denied.nearest() if first_selection else ()
         stages: dict[str, float] = dict(turn.timings)
-        for selection in turn.selections:
+        for selection in results.selections:
             for stage, ms in selection.timings.items():
                 name = f"search.{stage}"
                 stages[name] = stages.get(name, 0.0) + ms
@@ -269,9 +270,9 @@ class TurnEvent(Event):
             query=query,
             called=turn.called,
             ok=turn.ok,
-            searches=len(turn.selections),
-            intents=len(turn.intents) or 1,
-            context=turn.context,
+            searches=len(results.selections),
+            intents=len(results.intents) or 1,
+            context=results.context_weight,
             tier=first_selection.tier if first_selection else None,
             tier_asked=first_selection.tier_asked if first_selection else None,
             tier_reason=first_selection.tier_reason if first_selection else None,
@@ -292,10 +293,12 @@ class TurnEvent(Event):
             abstained=turn.abstained,
             reason=turn.reason,
             fits=turn.fits,
-            dropped=turn.dropped,
-            tokens=turn.tokens,
+            dropped=len(results.merged_selection.dropped),
+            tokens=None if turn.shown is None else turn.shown.tokens,
             timings=stages,
-            content=_query_texts(turn.queries, candidates) | _quotes(refusals) if content else None,
+            content=_query_texts(results.queries, candidates) | _quotes(refusals)
+            if content
+            else None,
             warnings=dict(turn.warnings),
         )
 

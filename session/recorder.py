@@ -110,7 +110,7 @@ class Recorder:
             >>> events[0].turn_id
             '42/1'
         """
-        query = self.hashed(turn.queries[0])
+        query = self.hashed(turn.results.queries[0])
         origin = EventOrigin.now(session, turn.number)
         self(TurnEvent.of(turn, origin, query=query, content=self._content))
 

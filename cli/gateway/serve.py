@@ -115,7 +115,7 @@ def _serve_here(
         from ...gateway.observe.gateway_metrics import Metrics
         from ...gateway.observe.observer import Observer
         from ...gateway.server import Gateway
-        from ...gateway.upstream.first_use import FirstUsePins, default_pins
+        from ...gateway.upstream.first_use import FirstUsePins, approvals_file, default_pins
         from ...gateway.upstream.fleet import Fleet
         from ...integrations.opentelemetry import OpenTelemetry
     except ImportError as missing:
@@ -123,6 +123,8 @@ def _serve_here(
     from ...gateway.clients.client_config import read_client_config
     from ...gateway.profiles.gateway_settings import read_gateway_settings
     from ...gateway.profiles.profile import ClientProfiles
+    from ...gateway.profiles.remembered_approvals import RememberedApprovals
+    from ...gateway.relay.tasks import read_task_key
     from ...gateway.upstream.shared_state import shared_state
     from ...gateway.upstream.start_cache import ListingCache
     from ...session import EventSink, JsonLines
@@ -179,6 +181,8 @@ def _serve_here(
         profiles=clients.profiles,
         observer=Observer(*sinks, content=content, queries=content or has_queries),
         shared=shared,
+        task_key=read_task_key(shared),
+        remembered=RememberedApprovals(approvals_file(config), gateway_settings.approval_days),
     )
     if any(served.has_run_code for served in (clients.default, *clients.profiles.values())):
         # A missing extra is an error at the start, not in the first script.

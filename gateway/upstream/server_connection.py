@@ -40,6 +40,7 @@ from .server_lists import (
     read_listing,
 )
 from .server_messages import MessageHandlers, QuestionCauses, ServerMessages, watched_streams
+from .server_tasks import TASKS_EXTENSION
 from .shown_questions import with_server_name_in_urls
 from .skills import SKILLS_EXTENSION
 
@@ -564,7 +565,7 @@ class Upstream:
                 Client(
                     streams,
                     message_handler=self._handle_message,
-                    extensions=[advertise(SKILLS_EXTENSION)],
+                    extensions=[advertise(SKILLS_EXTENSION), advertise(TASKS_EXTENSION)],
                     **self.messages.callbacks(),
                 ) as client,
                 anyio.create_task_group() as group,

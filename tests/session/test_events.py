@@ -98,7 +98,7 @@ def test_a_turn_that_asks_for_nothing_is_an_event(engine):
 def test_a_turn_tells_how_sure_its_decider_was(engine):
     class Doubtful(Decider):
         def decide(self, selection):
-            return Decision(True, 0.01, "no tool fits")
+            return Decision(True, "model", 0.01, "no tool fits")
 
     events, recorder = recorded()
     doubting = make_engine()
