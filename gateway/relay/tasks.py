@@ -29,7 +29,7 @@ from ..upstream.call import Answer, Caller, ClientAnswer, ServerQuestion, unsupp
 from ..upstream.fleet import Fleet
 from ..upstream.safe_texts import safe_message
 from ..upstream.server_connection import ServerError, UpstreamError
-from ..upstream.server_questions import with_server_name
+from ..upstream.server_messages import with_server_name
 from ..upstream.server_tasks import (
     TASKS_EXTENSION,
     Task,
