@@ -121,8 +121,8 @@ class Event(_Model):
 
     Example:
         >>> from shortlist.session.event import ServerEvent
-        >>> event = ServerEvent(session="gateway", server="a", state="ready")
-        >>> event.turn_id, '"state":"ready"' in event.model_dump_json(exclude_none=True)
+        >>> event = ServerEvent(server="a", state="started")
+        >>> event.turn_id, '"state":"started"' in event.model_dump_json(exclude_none=True)
         ('gateway/0', True)
     """
 
@@ -457,6 +457,7 @@ class ServerEvent(Event):
     """
 
     kind: Literal["server"] = "server"
+    session: str = "gateway"
     server: str
     state: str
     ms: _Milliseconds | None = None

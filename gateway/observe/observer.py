@@ -22,10 +22,10 @@ from ...session.event import (
     CallEvent,
     CatalogEvent,
     DetailsEvent,
+    Event,
     FoundTool,
     ListEvent,
     SearchEvent,
-    ServerEvent,
 )
 from ...view import View
 from ..profiles.client_sessions import MAX_SESSIONS
@@ -36,8 +36,6 @@ from .definition_tokens import DefinitionTokens, answer_tokens, json_chars, show
 _LOG = logging.getLogger("shortlist.gateway")
 #: Requests without an MCP session start a new conversation after this many seconds without one.
 _CONVERSATION_PAUSE_S = 1_800.0
-#: Session id of events that belong to no client.
-GATEWAY_SESSION_ID = "gateway"
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,27 +245,9 @@ class Observer:
             origin = self._origin(requester)
             self._record_later(self._record_details, record, origin, client, answer, ms)
 
-    def record_server_state(
-        self, name: str, state: str, *, ms: float | None, tools: int, problem: str | None
-    ) -> None:
-        """Record that a server started, stopped or failed.
-
-        Args:
-            name: name of the server.
-            state: its new state.
-            ms: milliseconds of the start, None if it did not start now.
-            tools: how many of its tools are known.
-            problem: the problem without secrets, if there is one.
-        """
+    def record(self, event: Event) -> None:
+        """Record an event after those before it."""
         if self._recorder is not None:
-            event = ServerEvent(
-                session=GATEWAY_SESSION_ID,
-                server=name,
-                state=state,
-                ms=ms,
-                tools=tools,
-                problem=problem,
-            )
             self._record_later(self._recorder, event)
 
     def _record_search(
