@@ -8,32 +8,12 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock, RLock
 
 from .errors import ProcessError
-
-
-class _ThisProcess:
-    """The id of this process, without a system call each time.
-
-    Attributes:
-        pid: the id.
-    """
-
-    def __init__(self) -> None:
-        self.update()
-        if sys.platform != "win32":
-            os.register_at_fork(after_in_child=self.update)
-
-    def update(self) -> None:
-        self.pid = os.getpid()
-
-
-_this_process = _ThisProcess()
 
 
 class ProcessGuard:
@@ -48,7 +28,7 @@ class ProcessGuard:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._pid = _this_process.pid
+        self._pid = os.getpid()
 
     def check(self) -> None:
         """Do nothing in the process that made it.
@@ -56,7 +36,7 @@ class ProcessGuard:
         Raises:
             ProcessError: this is another process, a fork of it.
         """
-        if (pid := _this_process.pid) != self._pid:
+        if (pid := os.getpid()) != self._pid:
             raise ProcessError(
                 f"this {self._name} was made in process {self._pid} and cannot be used in its "
                 f"fork, process {pid}: threads and locks do not survive a fork; make or open an "

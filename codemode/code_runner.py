@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType, TracebackType
-from typing import Self
+from typing import Any, Self
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
@@ -180,28 +180,17 @@ async def run_code(
     code: str,
     call: CallTool,
     *,
-    grants: Iterable[Grant] = (),
-    flows: Iterable[Flow] = (),
-    approve: Approve | None = None,
-    extract: ExtractModel | None = None,
     limits: Limits | None = None,
+    **options: Any,
 ) -> CodeResult:
-    """Run one script; see `CodeRunner.run`. A `CodeRunner` is faster for the second one.
+    """Run one script; see `CodeRunner.run`, also for the options. `CodeRunner` is faster for more.
 
     Raises:
         MissingExtraError: the extra `code` is not installed.
         RequestError: `code` is not a text.
     """
     async with CodeRunner(limits=limits) as runner:
-        return await runner.run(
-            session,
-            code,
-            call,
-            grants=grants,
-            flows=flows,
-            approve=approve,
-            extract=extract,
-        )
+        return await runner.run(session, code, call, **options)
 
 
 def _tools_in_script(

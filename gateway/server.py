@@ -21,6 +21,7 @@ from ..catalog import Catalog
 from ..catalog.arguments import ArgumentCheck, problems_sentence
 from ..errors import ShortlistError
 from ..session import Session
+from ..session.event import ServerEvent
 from ..session.session_data import SessionData
 from .client_protocol import serve_connection
 from .meta_tools import meta_tool_answers as answers
@@ -413,12 +414,14 @@ class Gateway:
     def _state_changed(self, upstream: Upstream) -> None:
         """Record that a server started, stopped or failed."""
         name, state = upstream.spec.name, upstream.state
-        self.observer.record_server_state(
-            name,
-            state.value,
-            ms=upstream.last_start_ms if state is ServerState.STARTED else None,
-            tools=sum(tool.server == name for tool in self.fleet.engine.catalog),
-            problem=upstream.problem,
+        self.observer.record(
+            ServerEvent(
+                server=name,
+                state=state.value,
+                ms=upstream.last_start_ms if state is ServerState.STARTED else None,
+                tools=sum(tool.server == name for tool in self.fleet.engine.catalog),
+                problem=upstream.problem,
+            )
         )
 
 

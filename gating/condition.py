@@ -32,8 +32,6 @@ YES: Truth = (True, False)
 NO: Truth = (False, True)
 UNKNOWN: Truth = (False, False)
 
-#: Name to a function of the state that a rule may name.
-Predicates = Mapping[str, Callable[[State], bool]]
 #: Reads a nested condition from its JSON form.
 ConditionReader = Callable[[Any], "Condition"]
 _Kind = TypeVar("_Kind", bound="type[Condition]")
@@ -99,13 +97,12 @@ class Condition:
     reads_calls: ClassVar[bool] = True
 
     @classmethod
-    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader) -> Condition:
         """The condition of a JSON form `{key: value}`.
 
         Args:
             value: value from the JSON form.
             read: function that reads a nested condition from its JSON form.
-            predicates: functions by name.
 
         Raises:
             ConfigError: the value is wrong.
@@ -284,13 +281,11 @@ def register(kind: _Kind) -> _Kind:
     return kind
 
 
-def parse_condition(form: Any, predicates: Predicates | None = None, depth: int = 0) -> Condition:
+def parse_condition(form: Any, depth: int = 0) -> Condition:
     """The condition of a JSON form: a table of one key, the kind of condition.
 
     Args:
         form: such as `{"scope": "github:write"}`; `docs/gate.md` lists every kind.
-        predicates: functions by the name that the form uses; others are looked up among the entry
-            points of the group `shortlist.predicate`.
         depth: how deep the form is nested.
 
     Raises:
@@ -306,7 +301,4 @@ def parse_condition(form: Any, predicates: Predicates | None = None, depth: int 
     [(key, value)] = form.items()
     if key not in CONDITION_KINDS:
         raise ConfigError(f"no condition {key!r:.80}; use one of: {', '.join(CONDITION_KINDS)}")
-    functions = predicates or {}
-    return CONDITION_KINDS[key].parse(
-        value, lambda part: parse_condition(part, functions, depth + 1), functions
-    )
+    return CONDITION_KINDS[key].parse(value, lambda part: parse_condition(part, depth + 1))

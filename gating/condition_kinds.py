@@ -25,7 +25,6 @@ from .condition import (
     ConditionInput,
     ConditionReader,
     Mask,
-    Predicates,
     Truth,
     Unanswered,
     register,
@@ -51,7 +50,7 @@ class _StateMember(Condition):
         _check_name(self.key, self.name)
 
     @classmethod
-    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader) -> Condition:
         return cls(value)
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,7 +80,7 @@ class Scope(_StateMember):
         return f"the scope {self.name!r} not to be granted"
 
     @classmethod
-    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader) -> Condition:
         names = value if isinstance(value, list | tuple) else [value]
         return joined(AllOf, tuple(Scope(name) for name in names))
 
@@ -99,7 +98,7 @@ class After(Condition):
     pattern: Pattern
 
     @classmethod
-    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader) -> Condition:
         return After(Pattern(value))
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,7 +162,7 @@ class Fact(Condition):
         object.__setattr__(self, "comparison_key", comparison_key)
 
     @classmethod
-    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader) -> Condition:
         fields = _fields("fact", value, ("name", "equals"))
         if "equals" in fields and fields["equals"] is None:
             raise ConfigError("fact: equals: a text, a number or a truth value, not null")
@@ -223,7 +222,7 @@ class Annotation(Condition):
         object.__setattr__(self, "comparison_key", json_key(self.value))
 
     @classmethod
-    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader) -> Condition:
         return cls(**_fields("annotation", value, ("name", "value")))
 
     def to_dict(self) -> dict[str, Any]:
@@ -261,10 +260,10 @@ class Predicate(Condition):
             raise ConfigError(f"predicate {self.name!r}: {self.function!r:.80} is no function")
 
     @classmethod
-    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader) -> Condition:
         if not isinstance(value, str) or not value:
             raise ConfigError(f"predicate: a name, not {value!r:.80}")
-        function = predicates[value] if value in predicates else registry.load("predicate", value)
+        function = registry.load("predicate", value)
         return cls(value, function)
 
     def to_dict(self) -> dict[str, Any]:
@@ -303,7 +302,7 @@ class Several(Condition):
         _check_parts(self.key, self.parts)
 
     @classmethod
-    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader) -> Condition:
         if not isinstance(value, list | tuple) or not value:
             raise ConfigError(f"{cls.key}: a list of conditions, not {value!r:.80}")
         return joined(cls, tuple(map(read, value)))
@@ -363,7 +362,7 @@ class Not(Condition):
         _check_parts("not_", (self.part,))
 
     @classmethod
-    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader) -> Condition:
         return cls(read(value))
 
     def to_dict(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from ..sections import Section
 from ..settings import validation_text
 from .argument import read_tests
 from .compiled_gate import CompiledGate
-from .condition import Condition, Predicates, parse_condition, simple_conditions
+from .condition import Condition, parse_condition, simple_conditions
 from .condition_kinds import After, AllOf, AnyOf
 from .rules import Gate, Provides, Rule
 from .state import Scalar
@@ -66,33 +66,29 @@ class _Gate(_Declared):
     rules: list[dict[str, Any]] = Field(default_factory=list)
 
 
-def read_gate(declared: Mapping[str, Any], predicates: Predicates | None = None) -> Gate:
+def read_gate(declared: Mapping[str, Any]) -> Gate:
     """A gate from its form in TOML or JSON.
 
     Args:
         declared: a mapping with `scopes` (all scope names that exist) and `rules`. Each rule may
             have `name`, `tools`, `server`, `annotations`, `needs` and `provides`, or `when`,
             `approval` and `deny`. For `needs`, see `condition_kinds`; for `when`, `argument`.
-        predicates: functions by the name that conditions use. Other names are looked up in the
-            entry points of the group `shortlist.predicate`.
 
     Raises:
         ConfigError: names the rule, what is wrong with it and what would be right.
     """
     gate_table = _checked(_Gate, declared, "gate")
-    rules = [
-        _rule(row, f"gate.rules.{place}", predicates) for place, row in enumerate(gate_table.rules)
-    ]
+    rules = [_rule(row, f"gate.rules.{place}") for place, row in enumerate(gate_table.rules)]
     return Gate(rules, scopes=gate_table.scopes)
 
 
-def _rule(row: Mapping[str, Any], place: str, predicates: Predicates | None) -> Rule:
+def _rule(row: Mapping[str, Any], place: str) -> Rule:
     name = row.get("name")
     where = f"{place} ({name!r:.80})" if isinstance(name, str) else place
     rule_table = _checked(_Rule, row, where)
     try:
         return Rule(
-            None if rule_table.needs is None else parse_condition(rule_table.needs, predicates),
+            None if rule_table.needs is None else parse_condition(rule_table.needs),
             tools=rule_table.tools,
             server=rule_table.server,
             annotations=rule_table.annotations,

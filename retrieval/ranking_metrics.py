@@ -118,9 +118,8 @@ def bootstrap_interval(
     groups: NDArray[np.int64] | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
-    level: float = 0.95,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Percentile bootstrap interval of the mean over queries (Efron 1979).
+    """Percentile bootstrap interval (95 %) of the mean over queries (Efron 1979).
 
     Every column is resampled with the same queries, so columns may be compared.
 
@@ -131,7 +130,6 @@ def bootstrap_interval(
             chapter 8). Without groups, each query is redrawn by itself.
         seed: random seed of the resampling; the same seed and values give the same interval.
         resamples: how many times the queries are redrawn.
-        level: share of resampled means the interval covers.
 
     Returns:
         Lower and upper ends, each (metrics,).
@@ -155,8 +153,7 @@ def bootstrap_interval(
         stop = min(start + block, resamples)
         drawn = rng.multinomial(units, even, size=stop - start)
         means[start:stop] = (drawn @ sums) / (drawn @ sizes)[:, None]
-    tail = (1.0 - level) / 2.0
-    low, high = np.quantile(means, (tail, 1.0 - tail), axis=0)
+    low, high = np.quantile(means, (0.025, 0.975), axis=0)
     return low, high
 
 

@@ -7,9 +7,9 @@ For a denied tool they have only the id, the reason, and the tools that unlock i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -28,8 +28,6 @@ from ..retrieval.refusal import Refusal
 
 if TYPE_CHECKING:
     from ..gating.verdict import Verdict
-    from ..loaders import Shown
-    from .turn import Turn
 
 
 #: Candidates an event names, best first.
@@ -57,25 +55,6 @@ _Content = Annotated[dict[str, Any], BeforeValidator(_valid_text)]
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True)
-
-
-class EventOrigin(NamedTuple):
-    """Where and when a decision was made.
-
-    Args:
-        session: id of the session.
-        turn: number of the turn in the session, from 1; 0 before the first.
-        at: time of the decision, with time zone.
-    """
-
-    session: str
-    turn: int
-    at: datetime
-
-    @classmethod
-    def now(cls, session: str, turn: int) -> EventOrigin:
-        """The origin of a decision made now."""
-        return cls(session, turn, datetime.now(UTC))
 
 
 class FoundTool(_Model):
@@ -141,17 +120,16 @@ class Event(_Model):
         at: time of the decision, with time zone.
 
     Example:
-        >>> from datetime import UTC, datetime
         >>> from shortlist.session.event import ServerEvent
-        >>> event = ServerEvent(session="gateway", at=datetime.now(UTC), server="a", state="ready")
-        >>> event.turn_id, '"state":"ready"' in event.model_dump_json(exclude_none=True)
+        >>> event = ServerEvent(server="a", state="started")
+        >>> event.turn_id, '"state":"started"' in event.model_dump_json(exclude_none=True)
         ('gateway/0', True)
     """
 
     kind: str
     session: str
     turn: int = 0
-    at: AwareDatetime
+    at: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -237,71 +215,6 @@ class TurnEvent(Event):
                 return query
         return None
 
-    @classmethod
-    def of(cls, turn: Turn, origin: EventOrigin, *, query: str, content: bool = False) -> TurnEvent:
-        """The event of a turn.
-
-        Args:
-            turn: the result of the turn.
-            origin: session, turn and time.
-            query: hash of the message.
-            content: whether to include texts.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> from shortlist.session import TurnEvent
-            >>> from shortlist.session.event import EventOrigin
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> turn = engine.session().turn("list the invoices")
-            >>> TurnEvent.of(turn, EventOrigin.now("42", turn.number), query="").offered
-            ('billing/list_invoices',)
-        """
-        results = turn.results
-        first_selection = results.selections[0] if results.selections else None
-        candidates = results.ranked[:MAX_CANDIDATES]
-        refusals = first_selection.denied.nearest() if first_selection else ()
-        stages: dict[str, float] = dict(turn.timings)
-        for selection in results.selections:
-            for stage, ms in selection.timings.items():
-                name = f"search.{stage}"
-                stages[name] = stages.get(name, 0.0) + ms
-        return cls(
-            **origin._asdict(),
-            query=query,
-            called=turn.called,
-            ok=turn.ok,
-            searches=len(results.selections),
-            intents=len(results.intents) or 1,
-            context=results.context_weight,
-            tier=first_selection.tier if first_selection else None,
-            tier_asked=first_selection.tier_asked if first_selection else None,
-            tier_reason=first_selection.tier_reason if first_selection else None,
-            catalog=first_selection.catalog if first_selection else None,
-            candidates=tuple(map(FoundTool.of, candidates)),
-            offered=turn.ids,
-            denied=DeniedTools(
-                count=len(first_selection.denied) if first_selection else 0,
-                nearest=tuple(map(DeniedTool.of, refusals)),
-            ),
-            added=turn.added,
-            active=turn.active,
-            left=tuple(
-                DeniedTool(tool=departure.tool_id, kind=departure.kind, reason=departure.reason)
-                for departure in turn.left
-            ),
-            changed=turn.changed,
-            abstained=turn.abstained,
-            reason=turn.reason,
-            fits=turn.fits,
-            dropped=len(results.merged_selection.dropped),
-            tokens=None if turn.shown is None else turn.shown.tokens,
-            timings=stages,
-            content=_query_texts(results.queries, candidates) | _quotes(refusals)
-            if content
-            else None,
-            warnings=dict(turn.warnings),
-        )
-
 
 class CallEvent(Event):
     """Event: a call by the model: its check, and in the gateway also its outcome.
@@ -355,21 +268,26 @@ class CallEvent(Event):
 
     @classmethod
     def of(
-        cls, verdict: Verdict, origin: EventOrigin, *, ms: float, content: bool = False
+        cls,
+        verdict: Verdict,
+        *,
+        ms: float,
+        content: bool = False,
+        texts: Mapping[str, Any] | None = None,
+        **fields: Any,
     ) -> CallEvent:
         """The event of a verdict.
 
         Args:
             verdict: the result of the check.
-            origin: session, turn and time.
             ms: milliseconds the check took.
-            content: whether to include wrong arguments.
+            content: whether to include texts.
+            texts: the texts; by default the wrong arguments and a server's reason.
+            fields: the session, the turn, and in the gateway the outcome.
 
         Example:
             >>> from shortlist.session import CallEvent, Verdict
-            >>> from shortlist.session.event import EventOrigin
-            >>> origin = EventOrigin.now("42", 1)
-            >>> CallEvent.of(Verdict("unknown", "list_invoice"), origin, ms=0.1).tool
+            >>> CallEvent.of(Verdict("unknown", "list_invoice"), ms=0.1, session="42").tool
             'list_invoice'
         """
         refusal = verdict.refusal
@@ -377,11 +295,10 @@ class CallEvent(Event):
             tool = verdict.tool.id
         else:
             tool = _printable_name(verdict.called_name) if refusal is None else refusal.shown_id
-        details: dict[str, Any] = {"got": [problem.got for problem in verdict.problems]}
-        if refusal is not None:
-            details |= _quotes([refusal])
+        if texts is None:
+            texts = {"got": [problem.got for problem in verdict.problems]}
+            texts |= {} if refusal is None else quotes_of([refusal])
         return cls(
-            **origin._asdict(),
             tool=tool,
             status=verdict.status,
             denied=None if refusal is None else DeniedTool.of(refusal),
@@ -394,7 +311,8 @@ class CallEvent(Event):
             fingerprint=verdict.tool.fingerprint
             if verdict.tool is not None and verdict.status == "passed"
             else None,
-            content=details if content else None,
+            content=dict(texts) if content else None,
+            **fields,
         )
 
 
@@ -425,28 +343,6 @@ class PromptEvent(Event):
     head_is_new: bool = False
     levels: dict[str, str] = {}
     missing: dict[str, str] = {}
-
-    @classmethod
-    def of(cls, shown: Shown, origin: EventOrigin) -> PromptEvent:
-        """The event of what a turn shows.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> from shortlist.session import PromptEvent
-            >>> from shortlist.session.event import EventOrigin
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> turn = engine.session("openai").turn("list the invoices")
-            >>> PromptEvent.of(turn.shown, EventOrigin.now("42", turn.number)).head_tokens > 0
-            True
-        """
-        return cls(
-            **origin._asdict(),
-            head_tokens=shown.head_tokens,
-            message_tokens=shown.message_tokens,
-            head_is_new=shown.head_is_new,
-            levels={tool_id: level.label for tool_id, level in shown.levels.items()},
-            missing={definition.tool_id: definition.reason for definition in shown.missing},
-        )
 
 
 class ListEvent(Event):
@@ -561,6 +457,7 @@ class ServerEvent(Event):
     """
 
     kind: Literal["server"] = "server"
+    session: str = "gateway"
     server: str
     state: str
     ms: _Milliseconds | None = None
@@ -583,14 +480,8 @@ RecordedEvent = Annotated[
 EVENT_READER: TypeAdapter[RecordedEvent] = TypeAdapter(RecordedEvent)
 
 
-def _query_texts(queries: tuple[str, ...], hits: tuple[Hit, ...]) -> dict[str, Any]:
-    return {
-        "queries": list(queries),
-        "descriptions": {hit.id: hit.tool.description for hit in hits},
-    }
-
-
-def _quotes(refusals: Iterable[Refusal]) -> dict[str, Any]:
+def quotes_of(refusals: Iterable[Refusal]) -> dict[str, Any]:
+    """The servers' reasons for tools that they exclude, if there are any."""
     quotes = {refusal.shown_id: refusal.quote for refusal in refusals if refusal.quote}
     return {"quotes": quotes} if quotes else {}
 

@@ -17,12 +17,16 @@ from ..errors import EventError, RequestError
 from ..untrusted.json_bytes import repaired_json
 from .event import (
     EVENT_READER,
+    MAX_CANDIDATES,
     CallEvent,
+    DeniedTool,
+    DeniedTools,
     Event,
-    EventOrigin,
+    FoundTool,
     PromptEvent,
     RecordedEvent,
     TurnEvent,
+    quotes_of,
 )
 
 if TYPE_CHECKING:
@@ -110,9 +114,58 @@ class Recorder:
             >>> events[0].turn_id
             '42/1'
         """
-        query = self.hashed(turn.results.queries[0])
-        origin = EventOrigin.now(session, turn.number)
-        self(TurnEvent.of(turn, origin, query=query, content=self._content))
+        results = turn.results
+        first_selection = results.selections[0] if results.selections else None
+        candidates = results.ranked[:MAX_CANDIDATES]
+        refusals = first_selection.denied.nearest() if first_selection else ()
+        content = None
+        if self._content:
+            content = {
+                "queries": list(results.queries),
+                "descriptions": {hit.id: hit.tool.description for hit in candidates},
+                **quotes_of(refusals),
+            }
+        stages: dict[str, float] = dict(turn.timings)
+        for selection in results.selections:
+            for stage, ms in selection.timings.items():
+                name = f"search.{stage}"
+                stages[name] = stages.get(name, 0.0) + ms
+        event = TurnEvent(
+            session=session,
+            turn=turn.number,
+            query=self.hashed(results.queries[0]),
+            called=turn.called,
+            ok=turn.ok,
+            searches=len(results.selections),
+            intents=len(results.intents) or 1,
+            context=results.context_weight,
+            tier=first_selection.tier if first_selection else None,
+            tier_asked=first_selection.tier_asked if first_selection else None,
+            tier_reason=first_selection.tier_reason if first_selection else None,
+            catalog=first_selection.catalog if first_selection else None,
+            candidates=tuple(map(FoundTool.of, candidates)),
+            offered=turn.ids,
+            denied=DeniedTools(
+                count=len(first_selection.denied) if first_selection else 0,
+                nearest=tuple(map(DeniedTool.of, refusals)),
+            ),
+            added=turn.added,
+            active=turn.active,
+            left=tuple(
+                DeniedTool(tool=departure.tool_id, kind=departure.kind, reason=departure.reason)
+                for departure in turn.left
+            ),
+            changed=turn.changed,
+            abstained=turn.abstained,
+            reason=turn.reason,
+            fits=turn.fits,
+            dropped=len(results.merged_selection.dropped),
+            tokens=None if turn.shown is None else turn.shown.tokens,
+            timings=stages,
+            content=content,
+            warnings=dict(turn.warnings),
+        )
+        self(event)
 
     def call(self, session: str, turn: int, verdict: Verdict, *, ms: float) -> None:
         """Record the check of a call.
@@ -130,7 +183,7 @@ class Recorder:
             >>> events[0].kind, events[0].status
             ('call', 'unknown')
         """
-        self(CallEvent.of(verdict, EventOrigin.now(session, turn), ms=ms, content=self._content))
+        self(CallEvent.of(verdict, ms=ms, content=self._content, session=session, turn=turn))
 
     def prompt(self, session: str, turn: int, prompt: Shown) -> None:
         """Record what a turn shows the model of its tools.
@@ -150,7 +203,16 @@ class Recorder:
             >>> events[0].kind
             'prompt'
         """
-        self(PromptEvent.of(prompt, EventOrigin.now(session, turn)))
+        event = PromptEvent(
+            session=session,
+            turn=turn,
+            head_tokens=prompt.head_tokens,
+            message_tokens=prompt.message_tokens,
+            head_is_new=prompt.head_is_new,
+            levels={tool_id: level.label for tool_id, level in prompt.levels.items()},
+            missing={definition.tool_id: definition.reason for definition in prompt.missing},
+        )
+        self(event)
 
     def __call__(self, event: Event) -> None:
         """Pass an event to every sink."""

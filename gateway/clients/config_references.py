@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -37,19 +37,11 @@ class References:
     Args:
         environment: variables by name.
         home: home directory, the value of `~`.
-        password: function of service and user that returns a password or None; it reads the secret
-            store by default.
     """
 
-    def __init__(
-        self,
-        environment: Mapping[str, str],
-        home: Path,
-        password: Callable[[str, str], str | None] | None = None,
-    ) -> None:
+    def __init__(self, environment: Mapping[str, str], home: Path) -> None:
         self._environment = environment
         self._home = home
-        self._password = password or _stored_password
 
     def expand(self, text: str) -> str:
         """The text with every reference replaced by its value.
@@ -120,7 +112,7 @@ class References:
             raise ConfigError(
                 "wrong keyring reference; write ${keyring:NAME} or ${keyring:SERVICE/USER}"
             )
-        value = self._password(service, user)
+        value = secret_store().get(service, user)
         if value is None:
             if service == DEFAULT_SERVICE:
                 command = f"shortlist secret set {user}"
@@ -141,10 +133,6 @@ class References:
         if len(data) > _MAX_FILE_BYTES:
             raise ConfigError(f"the file {path:.200} is larger than {_MAX_FILE_BYTES:,} bytes")
         return text
-
-
-def _stored_password(service: str, user: str) -> str | None:
-    return secret_store().get(service, user)
 
 
 def with_standard_references(

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -54,8 +60,7 @@ def transport_over(processes: RunningProcesses, *, auth: FindLogin | None = None
             return _masked(openapi_transport(spec, log, mask), mask)
         has_own_credentials = any(name.lower() == "authorization" for name in spec.headers)
         find_login = _no_login if has_own_credentials else auth or _stored_login
-        open_stream = _open_sse if spec.transport == "sse" else _open_http
-        return _masked(open_stream(spec, mask, find_login), mask)
+        return _masked(_open_url(spec, mask, find_login), mask)
 
     return open_transport
 
@@ -141,68 +146,41 @@ def _stored_login(spec: ServerSpec) -> httpx2.Auth | None:
 
 
 @asynccontextmanager
-async def _open_sse(
+async def _open_url(
     spec: ServerSpec, mask: CredentialMask, find_login: FindLogin
 ) -> AsyncIterator[TransportStreams]:
+    """The streams of a server over streamable HTTP or SSE."""
     import httpx2
     from mcp.client.sse import sse_client
-
-    from .http_client import http_client
-
-    # Between calls the stream has no data. So only the start and posts have a time limit.
-    timeout = httpx2.Timeout(spec.start_timeout_s, read=None)
-    # In a thread: a keyring may wait, and the key of a file of secrets takes a quarter second.
-    auth = await anyio.to_thread.run_sync(find_login, spec)
-    with _convert_unauthorized(spec) as record_unauthorized:
-        async with (
-            _block_ended_by_flood() as end_by_flood,
-            sse_client(
-                url_without_user(spec.url or ""),
-                # The SDK gives the factory headers, time limits and a login; it has its own.
-                httpx_client_factory=lambda **_: http_client(  # type: ignore[arg-type]
-                    spec,
-                    mask,
-                    timeout=timeout,
-                    auth=auth,
-                    on_unauthorized=record_unauthorized,
-                    on_flood=end_by_flood,
-                ),
-            ) as streams,
-        ):
-            yield streams
-
-
-@asynccontextmanager
-async def _open_http(
-    spec: ServerSpec, mask: CredentialMask, find_login: FindLogin
-) -> AsyncIterator[TransportStreams]:
-    import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
     from .http_client import http_client
 
-    # An answer may take as long as the call, which has its own limit.
+    # An answer may take as long as the call, which has its own limit. Between calls there is none.
     timeout = httpx2.Timeout(spec.start_timeout_s, read=None)
     # In a thread: a keyring may wait, and the key of a file of secrets takes a quarter second.
     auth = await anyio.to_thread.run_sync(find_login, spec)
-    with _convert_unauthorized(spec) as record_unauthorized:
-        async with (
-            _block_ended_by_flood() as end_by_flood,
-            http_client(
-                spec,
-                mask,
-                timeout=timeout,
-                auth=auth,
-                on_unauthorized=record_unauthorized,
-                on_flood=end_by_flood,
-            ) as client,
-            streamable_http_client(
-                url_without_user(spec.url or ""),
-                http_client=client,
-                max_sse_event_size=MAX_MESSAGE_BYTES,
-            ) as streams,
-        ):
-            yield streams
+    url = url_without_user(spec.url or "")
+    async with AsyncExitStack() as stack:
+        record_unauthorized = stack.enter_context(_convert_unauthorized(spec))
+        open_client = partial(
+            http_client,
+            spec,
+            mask,
+            timeout=timeout,
+            auth=auth,
+            on_unauthorized=record_unauthorized,
+            on_flood=await stack.enter_async_context(_block_ended_by_flood()),
+        )
+        if spec.transport == "sse":
+            # The SDK gives the factory headers, time limits and a login; it has its own.
+            streams = sse_client(url, httpx_client_factory=lambda **_: open_client())  # type: ignore[arg-type]
+        else:
+            client = await stack.enter_async_context(open_client())
+            streams = streamable_http_client(
+                url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
+            )
+        yield await stack.enter_async_context(streams)
 
 
 @asynccontextmanager

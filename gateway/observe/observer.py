@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from time import monotonic, perf_counter
 from typing import Any
 
@@ -21,11 +22,10 @@ from ...session.event import (
     CallEvent,
     CatalogEvent,
     DetailsEvent,
-    EventOrigin,
+    Event,
     FoundTool,
     ListEvent,
     SearchEvent,
-    ServerEvent,
 )
 from ...view import View
 from ..profiles.client_sessions import MAX_SESSIONS
@@ -36,8 +36,6 @@ from .definition_tokens import DefinitionTokens, answer_tokens, json_chars, show
 _LOG = logging.getLogger("shortlist.gateway")
 #: Requests without an MCP session start a new conversation after this many seconds without one.
 _CONVERSATION_PAUSE_S = 1_800.0
-#: Session id of events that belong to no client.
-GATEWAY_SESSION_ID = "gateway"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +96,10 @@ class AnsweredRequest:
     answer: types.CallToolResult | None = field(
         default_factory=lambda: types.CallToolResult(content=[], is_error=True)
     )
+
+
+#: Session, turn and time of an event, by the names of its fields.
+EventOrigin = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -167,7 +169,7 @@ class Observer:
         if conversation.is_listed:
             return
         conversation.is_listed = True
-        origin = EventOrigin.now(name, conversation.searches)
+        origin = _origin_now(name, conversation)
         permitted = [tool.id for tool in view.tools()]
         self._record_later(
             self._record_counted_list, offer, permitted, tools, origin, requester.profile_name
@@ -235,7 +237,7 @@ class Observer:
         elif params.name == SEARCH_TOOLS:
             name, conversation = self._conversation(requester)
             conversation.searches += 1
-            origin, arguments = EventOrigin.now(name, conversation.searches), params.arguments or {}
+            origin, arguments = _origin_now(name, conversation), params.arguments or {}
             self._record_later(
                 self._record_search, record, origin, client, arguments, answer, search, ms
             )
@@ -243,27 +245,9 @@ class Observer:
             origin = self._origin(requester)
             self._record_later(self._record_details, record, origin, client, answer, ms)
 
-    def record_server_state(
-        self, name: str, state: str, *, ms: float | None, tools: int, problem: str | None
-    ) -> None:
-        """Record that a server started, stopped or failed.
-
-        Args:
-            name: name of the server.
-            state: its new state.
-            ms: milliseconds of the start, None if it did not start now.
-            tools: how many of its tools are known.
-            problem: the problem without secrets, if there is one.
-        """
+    def record(self, event: Event) -> None:
+        """Record an event after those before it."""
         if self._recorder is not None:
-            event = ServerEvent(
-                **EventOrigin.now(GATEWAY_SESSION_ID, 0)._asdict(),
-                server=name,
-                state=state,
-                ms=ms,
-                tools=tools,
-                problem=problem,
-            )
             self._record_later(self._recorder, event)
 
     def _record_search(
@@ -280,7 +264,7 @@ class Observer:
         query, server = _query_text(arguments), arguments.get("server")
         record(
             SearchEvent(
-                **origin._asdict(),
+                **origin,
                 client=client,
                 query=record.hashed(query),
                 # A name that is not a server's may be text of the model.
@@ -309,7 +293,7 @@ class Observer:
         errors = [row.get("error") for row in rows]
         record(
             DetailsEvent(
-                **origin._asdict(),
+                **origin,
                 client=client,
                 found=tuple(row["name"] for row in rows if "error" not in row),
                 denied=errors.count("denied"),
@@ -328,24 +312,24 @@ class Observer:
         verdict: Verdict,
     ) -> None:
         tool, result = verdict.tool, call_recorder.result
-        check = CallEvent.of(verdict, origin, ms=call_recorder.check_ms, content=self._content)
-        content = check.content
+        texts = None
         if self._content and result is not None:
             result_json = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-            content = {"arguments": verdict.arguments, "result": result_json}
+            texts = {"arguments": verdict.arguments, "result": result_json}
         record(
-            CallEvent.model_validate(
-                dict(check)
-                | {
-                    "client": client,
-                    "server": "" if tool is None else tool.server or "",
-                    "outcome": call_recorder.outcome,
-                    "ok": call_recorder.outcome == "ok",
-                    "run_ms": call_recorder.run_ms,
-                    "sent": json_chars(verdict.arguments),
-                    "received": 0 if result is None else _content_characters(result),
-                    "content": content,
-                }
+            CallEvent.of(
+                verdict,
+                ms=call_recorder.check_ms,
+                content=self._content,
+                texts=texts,
+                client=client,
+                server="" if tool is None else tool.server or "",
+                outcome=call_recorder.outcome,
+                ok=call_recorder.outcome == "ok",
+                run_ms=call_recorder.run_ms,
+                sent=json_chars(verdict.arguments),
+                received=0 if result is None else _content_characters(result),
+                **origin,
             )
         )
 
@@ -367,7 +351,7 @@ class Observer:
 
     def _origin(self, requester: Requester) -> EventOrigin:
         name, conversation = self._conversation(requester)
-        return EventOrigin.now(name, conversation.searches)
+        return _origin_now(name, conversation)
 
     def _record_counted_catalog(
         self, offer: ProfileOffer, origin: EventOrigin, client: str
@@ -386,7 +370,7 @@ class Observer:
             allowed = tuple(tool_id for tool_id in offer.profile_ids if tool_id in tools)
         self._recorder(
             CatalogEvent(
-                **origin._asdict(),
+                **origin,
                 client=client,
                 catalog=fingerprint,
                 tools=tools,
@@ -408,7 +392,7 @@ class Observer:
         counts = self._definition_tokens.count(offer.catalog)
         self._recorder(
             ListEvent(
-                **origin._asdict(),
+                **origin,
                 client=client,
                 shown=len(tools),
                 tokens=shown_tokens(tools),
@@ -417,6 +401,11 @@ class Observer:
                 catalog=offer.catalog.fingerprint,
             )
         )
+
+
+def _origin_now(session: str, conversation: _Conversation) -> EventOrigin:
+    """The origin of an event that may be recorded later: another thread counts tokens first."""
+    return {"session": session, "turn": conversation.searches, "at": datetime.now(UTC)}
 
 
 def _query_text(arguments: Mapping[str, Any]) -> str:

@@ -7,12 +7,13 @@ import json
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import mcp.types as types
 from mcp.server.session import ServerSession
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel, ConfigDict
 
 from ...catalog import Tool
 from ...gating import Votes
@@ -40,8 +41,7 @@ CONVERSATION_KEPT_S = 86_400.0
 TEMPORARY_REFUSALS = frozenset({"precondition", "excluded"})
 
 
-@dataclass(frozen=True, slots=True)
-class ToolListing:
+class ToolListing(BaseModel):
     """How a session's client sees the tools. Decided at its first request for them.
 
     Args:
@@ -50,26 +50,11 @@ class ToolListing:
         meta_tools: the meta-tools, with the same bytes until the profile changes.
     """
 
+    model_config = ConfigDict(frozen=True)
+
     profile_fingerprint: str
     all_direct: bool
     meta_tools: tuple[types.Tool, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        tools = [tool.model_dump(mode="json", exclude_unset=True) for tool in self.meta_tools]
-        return {
-            "profile": self.profile_fingerprint,
-            "all_direct": self.all_direct,
-            "meta_tools": tools,
-        }
-
-    @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """A listing from its JSON form."""
-        tools = tuple(types.Tool.model_validate(tool) for tool in saved["meta_tools"])
-        return cls(
-            profile_fingerprint=saved["profile"], all_direct=saved["all_direct"], meta_tools=tools
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +227,8 @@ class ClientSession:
                 {
                     "changes": self.change_count,
                     "session": self.session.save(),
-                    "listing": None if self.tool_listing is None else self.tool_listing.to_dict(),
+                    "listing": self.tool_listing
+                    and self.tool_listing.model_dump(mode="json", exclude_unset=True),
                     "votes": [dict(self.votes.excluded), self.votes.claimed],
                 }
             )
@@ -268,7 +254,7 @@ class ClientSession:
         data, _ = SessionData.from_dict(saved["session"])
         self.session = self.make_session(self.profile_views, data)
         listing = saved["listing"]
-        self.tool_listing = None if listing is None else ToolListing.from_dict(listing)
+        self.tool_listing = listing and ToolListing.model_validate(listing)
         excluded, claimed = saved["votes"]
         self.votes = Votes(excluded, tuple(claimed))
         self.change_count = saved["changes"]

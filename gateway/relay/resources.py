@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -25,6 +25,7 @@ from ..profiles.client_sessions import ClientSession, permitted_servers
 from ..profiles.long_results import ResultSource
 from ..upstream.call import Call, Caller, RequestContext, forwarded_meta
 from ..upstream.fleet import Fleet
+from ..upstream.server_lists import ResourcesAndPrompts
 from ..upstream.skills import file_digest
 from .forwarding import relay, with_safe_errors
 
@@ -163,18 +164,16 @@ class Resources:
         context: RequestContext,
         params: types.PaginatedRequestParams,  # noqa: ARG002
     ) -> types.ListResourcesResult:
-        names = permitted_servers(self._fleet, self._client_of(context))
         return types.ListResourcesResult(
             resources=[
                 resource.model_copy(
                     update={
-                        "uri": public_uri(name, resource.uri),
-                        "meta": public_meta(name, resource.meta),
+                        "uri": public_uri(server, resource.uri),
+                        "meta": public_meta(server, resource.meta),
                     }
                 )
-                for name in names
-                if name in self._fleet.listed_tools.safe_resources_and_prompts
-                for resource in self._fleet.listed_tools.safe_resources_and_prompts[name].resources
+                for server, lists in self._permitted_lists(context)
+                for resource in lists.resources
             ]
         )
 
@@ -183,20 +182,26 @@ class Resources:
         context: RequestContext,
         params: types.PaginatedRequestParams,  # noqa: ARG002
     ) -> types.ListResourceTemplatesResult:
-        names = permitted_servers(self._fleet, self._client_of(context))
         return types.ListResourceTemplatesResult(
             resource_templates=[
                 template.model_copy(
                     update={
-                        "uri_template": public_uri(name, template.uri_template),
-                        "meta": public_meta(name, template.meta),
+                        "uri_template": public_uri(server, template.uri_template),
+                        "meta": public_meta(server, template.meta),
                     }
                 )
-                for name in names
-                if name in self._fleet.listed_tools.safe_resources_and_prompts
-                for template in self._fleet.listed_tools.safe_resources_and_prompts[name].templates
+                for server, lists in self._permitted_lists(context)
+                for template in lists.templates
             ]
         )
+
+    def _permitted_lists(
+        self, context: RequestContext
+    ) -> Iterator[tuple[str, ResourcesAndPrompts]]:
+        lists = self._fleet.listed_tools.safe_resources_and_prompts
+        for server in permitted_servers(self._fleet, self._client_of(context)):
+            if server in lists:
+                yield server, lists[server]
 
     async def read(
         self,

@@ -15,12 +15,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass
+from types import UnionType
 from typing import Any, Self
 
 import anyio
 import mcp.types as types
 from mcp import Client, MCPError
-from mcp.client import ClientRequestContext
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 from mcp.shared.message import SessionMessage
@@ -249,9 +249,16 @@ class ServerMessages:
         self._requested_level_rank = None
         self._refusal_count = 0
         return {
-            "elicitation_callback": self._answer_elicitation,
-            "sampling_callback": self._answer_sampling,
-            "list_roots_callback": self._answer_roots,
+            "elicitation_callback": lambda _, params: self._answer(
+                types.ElicitRequest(params=params), types.ElicitResult
+            ),
+            "sampling_callback": lambda _, params: self._answer(
+                types.CreateMessageRequest(params=params),
+                types.CreateMessageResult | types.CreateMessageResultWithTools,
+            ),
+            "list_roots_callback": lambda _: self._answer(
+                types.ListRootsRequest(), types.ListRootsResult
+            ),
             "logging_callback": self._pass_log_on,
         }
 
@@ -347,34 +354,17 @@ class ServerMessages:
         finally:
             self._handled_count -= 1
 
-    async def _answer_elicitation(
-        self,
-        context: ClientRequestContext,  # noqa: ARG002
-        params: types.ElicitRequestParams,
-    ) -> types.ElicitResult | types.ErrorData:
-        answer = await self._ask(types.ElicitRequest(params=params))
-        if isinstance(answer, types.ElicitResult | types.ErrorData):
+    async def _answer(
+        self, question: ServerQuestion, answer_type: type | UnionType
+    ) -> ClientAnswer | types.ErrorData:
+        """The client's answer, or an error if it answered another question."""
+        answer = await self._ask(question)
+        if isinstance(answer, (types.ErrorData, answer_type)):
             return answer
-        return _mismatch_error(answer)
-
-    async def _answer_sampling(
-        self,
-        context: ClientRequestContext,  # noqa: ARG002
-        params: types.CreateMessageRequestParams,
-    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
-        answer = await self._ask(types.CreateMessageRequest(params=params))
-        if isinstance(answer, types.ElicitResult | types.ListRootsResult):
-            return _mismatch_error(answer)
-        return answer
-
-    async def _answer_roots(
-        self,
-        context: ClientRequestContext,  # noqa: ARG002
-    ) -> types.ListRootsResult | types.ErrorData:
-        answer = await self._ask(types.ListRootsRequest())
-        if isinstance(answer, types.ListRootsResult | types.ErrorData):
-            return answer
-        return _mismatch_error(answer)
+        return types.ErrorData(
+            code=types.INTERNAL_ERROR,
+            message=f"the client answered another question ({type(answer).__name__})",
+        )
 
     async def _ask(self, question: ServerQuestion) -> ClientAnswer | types.ErrorData:
         """Ask the client that caused the question, if it is certain which one did."""
@@ -432,13 +422,6 @@ def with_server_name(question: ServerQuestion, server: str) -> ServerQuestion:
     if isinstance(question, types.CreateMessageRequest):
         return types.CreateMessageRequest(params=written_out_prompt(question.params))
     return question
-
-
-def _mismatch_error(answer: object) -> types.ErrorData:
-    return types.ErrorData(
-        code=types.INTERNAL_ERROR,
-        message=f"the client answered another question ({type(answer).__name__})",
-    )
 
 
 @asynccontextmanager

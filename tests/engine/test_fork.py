@@ -170,7 +170,7 @@ def test_a_guard_knows_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
     guard.check()
     with lock, lock:
         pass
-    monkeypatch.setattr("shortlist.processes._this_process.pid", -1)
+    monkeypatch.setattr("os.getpid", lambda: -1)
     with pytest.raises(ProcessError, match=r"this engine was made in process \d+ .* process -1"):
         guard.check()
     with pytest.raises(ProcessError, match="this session"), lock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist import Catalog, Tool
+from shortlist import Catalog, Tool, registry
 from shortlist.errors import ConfigError
 from shortlist.gating import (
     Condition,
@@ -59,6 +59,17 @@ def boom(state: State) -> bool:
 
 
 FUNCTIONS = {"yes": yes, "boom": boom}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def functions_by_name() -> Iterator[None]:
+    """The functions, as entry points of a package would name them."""
+    load = registry.load
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "load", lambda kind, name: FUNCTIONS.get(name) or load(kind, name))
+        yield
+
+
 SIMPLE = st.one_of(
     st.sampled_from("ab").map(requires_scope),
     st.sampled_from(["search_*", "github/*", "github/get_pull_request", "gone/*", "x_*"]).map(
@@ -156,7 +167,7 @@ def test_the_mask_is_what_each_condition_says_of_each_tool(
 @given(CONDITIONS)
 def test_a_condition_is_the_same_after_json(condition: Condition) -> None:
     form = json.loads(json.dumps(condition.to_dict()))
-    same = parse_condition(form, FUNCTIONS)
+    same = parse_condition(form)
     assert same == condition
     assert hash(same) == hash(condition)
     assert condition.describe()
@@ -286,7 +297,7 @@ JSON = st.recursive(
 @given(JSON)
 def test_any_json_is_a_condition_or_an_error(form: Any) -> None:
     try:
-        condition = parse_condition(form, FUNCTIONS)
+        condition = parse_condition(form)
     except ConfigError:
         return
-    assert parse_condition(condition.to_dict(), FUNCTIONS) == condition
+    assert parse_condition(condition.to_dict()) == condition

@@ -18,7 +18,6 @@ from shortlist.gating.condition import (
     YES,
     ConditionInput,
     ConditionReader,
-    Predicates,
     Truth,
     register,
 )
@@ -37,7 +36,7 @@ class Calls(Condition):
     least: int
 
     @classmethod
-    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader) -> Condition:
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ConfigError(f"calls: a number of calls, at least 1, not {value!r:.80}")
         return cls(value)

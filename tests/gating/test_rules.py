@@ -180,8 +180,7 @@ class TestDeclared:
         assert Config().gate == Gate()
 
     def test_a_predicate_is_looked_up_by_its_name(self) -> None:
-        form = {"rules": [{"tools": "x", "needs": {"predicate": "mine"}}]}
-        gate = read_gate(form, {"mine": lambda _: True})
+        gate = Gate([Rule(predicate(lambda _: True, "mine"), tools=["x"])])
         assert gate.to_dict() == {"rules": [{"tools": ["x"], "needs": {"predicate": "mine"}}]}
         with pytest.raises(ConfigError, match=r"gate\.rules\.0: no predicate backend 'mine'"):
             Config(gate=gate.to_dict())
