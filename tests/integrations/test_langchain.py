@@ -60,8 +60,8 @@ def test_a_follow_up_finds_from_what_was_said(tools, engine):
     ask(agent, "merge the pull request with the new cart")
     assert "merge_pull_request" in model.offered[0]
     ask(agent, "yes, do that")
-    said = middleware.session("t1").conversation
-    assert [one.role for one in said.messages] == ["user", "assistant", "user"]
+    said = middleware.session("t1").save()["messages"]
+    assert [message["role"] for message in said] == ["user", "assistant", "user"]
     assert "merge_pull_request" in model.offered[1]
 
 
