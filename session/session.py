@@ -20,7 +20,7 @@ from ..gating.verdict import Verdict
 from ..loaders.levels import Level
 from ..loaders.own_tools import SEARCH_TOOL
 from ..loaders.providers import provider_and_way, read_reply
-from ..loaders.providers.reply import CallAnswer, ModelCall
+from ..loaders.providers.reply import CallAnswer, Messages, ModelCall
 from ..loaders.record import Changes, ReadRecord
 from ..loaders.schemas import SchemaLoader
 from ..loaders.summaries import no_tool_text, shared_summaries
@@ -32,13 +32,12 @@ from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
 from .own_calls import check_names, own_tool_verdict, read_query, unwrapped_call
 from .pending import CallProgress, Pending, checked_decisions
 from .recorder import recorder_for
-from .reply_handler import ReplyHandler, ToolRunner
+from .reply_handler import CalledTool, ReplyHandler, ToolRunner
 from .session_data import SessionData, checked_allowed
 from .turn import Turn
 from .turn_offer import search_and_offer
 
 if TYPE_CHECKING:
-    from ..gating.admission import Admission
     from ..loaders.schemas import DefinitionSource
 
 #: Replies with calls to one message of the user that are handled by default.
@@ -734,8 +733,8 @@ class Session:
             >>> messages[-1]["content"]
             '["INV-7"]'
         """
-        handler, messages = self._handler(reply, run, approve, steps, parallel)
-        return messages if handler is None else self._keep_pending(handler.handle())
+        begun = self._begin_reply(reply, run, approve, steps, parallel)
+        return self._keep_pending(begun.handle()) if isinstance(begun, ReplyHandler) else begun
 
     @overload
     async def ahandle(
@@ -776,10 +775,10 @@ class Session:
             >>> asyncio.run(session.ahandle({"role": "assistant", "content": "None."}, {}))
             []
         """
-        handler, messages = await asyncio.to_thread(
-            self._handler, reply, run, approve, steps, parallel
-        )
-        return messages if handler is None else self._keep_pending(await handler.ahandle())
+        begun = await asyncio.to_thread(self._begin_reply, reply, run, approve, steps, parallel)
+        if isinstance(begun, ReplyHandler):
+            return self._keep_pending(await begun.ahandle())
+        return begun
 
     def finish(
         self,
@@ -829,7 +828,7 @@ class Session:
             >>> "did not approve" in messages[-1]["content"]
             True
         """
-        handler = self._finisher(pending, decisions, run, save, parallel)
+        handler = self._begin_finish(pending, decisions, run, save, parallel)
         try:
             return self._keep_pending(handler.handle())
         finally:
@@ -856,7 +855,9 @@ class Session:
             ...     print(type(error).__name__)
             RequestError
         """
-        handler = await asyncio.to_thread(self._finisher, pending, decisions, run, save, parallel)
+        handler = await asyncio.to_thread(
+            self._begin_finish, pending, decisions, run, save, parallel
+        )
         try:
             return self._keep_pending(await handler.ahandle())
         finally:
@@ -867,52 +868,6 @@ class Session:
         """The reply that waits for a person's decision; None if there is none."""
         pending = self._data.pending
         return None if pending is None else Pending(deepcopy(dict(pending)))
-
-    def _waits_for_calls(self, name: str, arguments: object = None) -> bool:
-        """Whether the outcome of other calls may change whether this call is permitted.
-
-        True if a rule on the tool asks for earlier calls, or for what a call provides.
-
-        Args:
-            name: as for `check`.
-            arguments: as for `check`.
-
-        Example:
-            >>> from shortlist import Engine, Gate, Rule, Tool
-            >>> from shortlist.gating import after
-            >>> tools = [Tool("list_invoices", "billing"), Tool("pay", "billing")]
-            >>> gate = Gate([Rule(after("billing/list_*"), tools="billing/pay")])
-            >>> session = Engine.from_tools(tools, gate=gate, tiers=["lexical"]).session()
-            >>> session._waits_for_calls("list_invoices"), session._waits_for_calls("pay")
-            (False, True)
-        """
-        admission, tool = self._tool_of_call(name, arguments)
-        return tool is not None and admission.waits_for_calls(tool.id)
-
-    def _shares_name(self, tool: Tool) -> bool:
-        return len(self.view().catalog.named(tool.name)) > 1
-
-    def _tool_to_run(self, name: str, arguments: object = None) -> Tool | None:
-        """The tool that a call of the model may run, now or after other calls of the same reply.
-
-        Args:
-            name: as for `check`.
-            arguments: as for `check`.
-
-        Returns:
-            The tool; None if there is no such tool, or it is denied whatever else is called.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> session = engine.session()
-            >>> session._tool_to_run("list_invoices"), session._tool_to_run("pay")
-            (Tool('billing/list_invoices', ''), None)
-        """
-        admission, tool = self._tool_of_call(name, arguments)
-        if tool is None or admission.admits(tool.id) or admission.waits_for_calls(tool.id):
-            return tool
-        return None
 
     def refresh(self) -> None:
         """Update `system`, `tools`, `active` and the next request to the present permissions.
@@ -968,9 +923,7 @@ class Session:
         with self._lock:
             return self._data.to_dict(self.settings, self._record.to_dict())
 
-    def _keep_pending(
-        self, outcome: list[dict[str, Any]] | Pending
-    ) -> list[dict[str, Any]] | Pending:
+    def _keep_pending(self, outcome: Messages | Pending) -> Messages | Pending:
         """Remember the reply that waits now, if one does; returns its argument."""
         with self._lock:
             self._data.pending = deepcopy(outcome) if isinstance(outcome, Pending) else None
@@ -983,7 +936,7 @@ class Session:
                 "session.finish(session.pending, decisions, run); False refuses a call"
             )
 
-    def _finisher(
+    def _begin_finish(
         self,
         pending: Mapping[str, Any],
         decisions: Mapping[str, bool | Literal["later"]],
@@ -1024,10 +977,10 @@ class Session:
             self._is_finishing = True
             return handler
 
-    def _handler(
+    def _begin_reply(
         self, reply: object, run: ToolRunner, approve: Approve | None, steps: int, parallel: bool
-    ) -> tuple[ReplyHandler | None, list[dict[str, Any]]]:
-        """What handles a reply; or None, and the messages of a reply without calls to run."""
+    ) -> ReplyHandler | Messages:
+        """What handles a reply; or the messages, if no call of it runs."""
         self._require_no_pending()
         if not isinstance(steps, int) or steps < 1:
             raise RequestError(f"steps: a number from 1, not {steps!r:.80}")
@@ -1040,7 +993,7 @@ class Session:
         handler = ReplyHandler(self, CallProgress(read), run, parallel=parallel, approve=approve)
         if not read.calls and not read.is_paused:
             self.answered(read.text)
-            return None, []
+            return []
         with self._lock:
             self._data.replies += 1
             replies = self._data.replies
@@ -1050,17 +1003,25 @@ class Session:
                 f"told to answer; handle(steps={steps}) allows {steps}"
             )
         if not read.calls:
-            return None, read.messages
-        return (handler, []) if replies <= steps else (None, handler.refuse())
+            return read.messages
+        return handler if replies <= steps else handler.refuse()
 
-    def _tool_of_call(self, name: str, arguments: object) -> tuple[Admission, Tool | None]:
-        """The present permissions, and the tool that a call of the model names, if any."""
+    def _called_tool(self, name: str, arguments: object) -> CalledTool | None:
+        """The tool that a call of the model names, before it is checked; None if there is none."""
         with self._lock:
-            admission = self.view().admission
+            view = self.view()
             if self._provider is not None and isinstance(name, str):
                 name, _ = self._tool_named(name, arguments)
-            row = admission.find(name)
-            return admission, None if row is None else admission.tools[row]
+            row = view.admission.find(name)
+            if row is None:
+                return None
+            tool = view.admission.tools[row]
+            return CalledTool(
+                tool,
+                is_permitted=view.admission.admits(tool.id),
+                waits_for_calls=view.admission.waits_for_calls(tool.id),
+                shares_name=len(view.catalog.named(tool.name)) > 1,
+            )
 
     def _waiting_tool_id(self, call: Verdict | str) -> str:
         """The tool of a call that passed and waits for its result.
