@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from .gating.condition import Mask
     from .loaders import DefinitionSource
     from .loaders.providers import Way
-    from .retrieval.search.explanation import Explanation
     from .session import Session
     from .setting_types import ConfigSettings, SessionSettings
     from .trust import Flag
@@ -274,7 +273,7 @@ class Engine:
             wait=wait,
         )
 
-    def sibling(self, tools: Tools, *, pins: Path | None = None) -> Engine:
+    def _sibling(self, tools: Tools, *, pins: Path | None = None) -> Engine:
         """An engine over other tools, in memory, that searches as this one does.
 
         It has the same tiers and shares the models, so it needs no memory for them. A search of
@@ -284,13 +283,6 @@ class Engine:
         Args:
             tools: as for `from_tools`.
             pins: file of accepted definitions; None if there are none.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> prompts = engine.sibling([Tool("remind_customers", "billing")])
-            >>> prompts.search("remind the customers").ids
-            ('billing/remind_customers',)
         """
         settings = {
             "index": {"example_queries": []},
@@ -759,11 +751,11 @@ class Engine:
             >>> engine.resume(session.save(), state=State()).active
             ('billing/list_invoices',)
         """
-        from .session import Session
+        from .session.session import resumed_session
 
         self._version_lock.check()
         state = State() if state is None else state
-        return Session.resumed(self, saved, settings, schemas, state=state, allowed=allowed)
+        return resumed_session(self, saved, settings, schemas, state=state, allowed=allowed)
 
     def search(
         self,
@@ -794,46 +786,6 @@ class Engine:
         """
         start = perf_counter()
         return self.view()._search(start, query, tier=tier, k=k, budget_ms=budget_ms)
-
-    async def asearch(
-        self,
-        query: str,
-        *,
-        tier: str | Strategy | None = None,
-        k: int | None = None,
-        budget_ms: float | None = None,
-    ) -> Selection:
-        """`search` in a worker thread, for event loops.
-
-        Example:
-            >>> import asyncio
-            >>> from shortlist import Engine, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> asyncio.run(engine.asearch("overdue invoices")).ids
-            ('billing/list_invoices',)
-        """
-        return await self.view().asearch(query, tier=tier, k=k, budget_ms=budget_ms)
-
-    def explain(
-        self,
-        query: str,
-        name: str,
-        *,
-        tier: str | Strategy | None = None,
-        k: int | None = None,
-    ) -> Explanation:
-        """The rank of one tool in each stage of a search, and why it is found or not.
-
-        The arguments and errors are those of `View.explain`, for an agent without scopes or earlier
-        calls.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> engine.explain("overdue invoices", "list_invoices").reason
-            'offered: 1 of 1'
-        """
-        return self.view().explain(query, name, tier=tier, k=k)
 
     def quarantine(self, reasons: Mapping[str, str]) -> None:
         """Deny these tools until an operator approves them.

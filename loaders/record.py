@@ -19,7 +19,6 @@ from ..gating.admission import Admission
 from .definitions import choose_definitions
 from .head import Head, write_head
 from .levels import Level
-from .listed_tools import ListedTools
 from .pool import Lines, lines_of_tools
 from .providers import Messages, Provider, Way
 from .providers.provider import Function
@@ -27,6 +26,7 @@ from .read_tools import ReadTools
 from .schemas import MissingDefinition, SchemaLoader
 from .step import Shown, Step, StepWriter
 from .summaries import shared_summaries
+from .tool_list import ListedTools
 
 _TURN_LINE_TOKENS = 450
 """Tokens of lines that any turn may add, where the head has no line for each tool."""

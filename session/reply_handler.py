@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ..catalog import Tool
 from ..catalog.mcp_listing import is_pydantic_model
@@ -87,17 +87,25 @@ class CallSession(Protocol):
         """Answer a search of the model."""
         ...
 
-    def _tool_to_run(self, name: str, arguments: object) -> Tool | None:
-        """The tool that a call may run; None if it is unknown or denied whatever is called."""
+    def _called_tool(self, name: str, arguments: object) -> CalledTool | None:
+        """The tool that a call names, before it is checked; None if there is none."""
         ...
 
-    def _waits_for_calls(self, name: str, arguments: object) -> bool:
-        """Whether the outcome of other calls may change whether this call is permitted."""
-        ...
 
-    def _shares_name(self, tool: Tool) -> bool:
-        """Whether another tool of the catalog has the same name."""
-        ...
+class CalledTool(NamedTuple):
+    """The tool that a call names, before the call is checked.
+
+    Attributes:
+        tool: the tool.
+        is_permitted: whether it may be called now.
+        waits_for_calls: whether the outcome of other calls may change that.
+        shares_name: whether another tool of the catalog has the same name.
+    """
+
+    tool: Tool
+    is_permitted: bool
+    waits_for_calls: bool
+    shares_name: bool
 
 
 @dataclass(slots=True)
@@ -113,7 +121,6 @@ class PassedCall:
         error: the exception that it raised.
         started: whether the tool was called.
         ended: whether it returned or raised.
-        recorded: whether the session knows the outcome.
     """
 
     place: int
@@ -124,7 +131,6 @@ class PassedCall:
     error: Exception | None = None
     started: bool = False
     ended: bool = False
-    recorded: bool = False
 
 
 @dataclass(slots=True)
@@ -260,8 +266,7 @@ class ReplyHandler:
     def _end_calls(self) -> None:
         """Record an outcome for each call that has none, because handling ends early."""
         for passed in self._passed_calls:
-            if not passed.recorded:
-                passed.recorded = True
+            if passed.place not in self._answers:
                 ok = None if passed.started else False
                 if passed.ended:
                     ok = _answer_of(self._reply.calls[passed.place], passed).ok
@@ -290,7 +295,7 @@ class ReplyHandler:
                 not self._parallel
                 # What a search may find can depend on the outcome of earlier calls.
                 or query is not None
-                or self._session._waits_for_calls(call.name, call.arguments)
+                or self._waits_for_calls(call)
             ):
                 if batch:
                     yield from self._run_and_record(batch)
@@ -313,6 +318,10 @@ class ReplyHandler:
                 self._answers[place] = CallAnswer(call, verdict.text, ok=False)
         if batch:
             yield from self._run_and_record(batch)
+
+    def _waits_for_calls(self, call: ModelCall) -> bool:
+        called = self._session._called_tool(call.name, call.arguments)
+        return called is not None and called.waits_for_calls
 
     def _run_and_record(self, batch: list[PassedCall]) -> Iterator[list[PassedCall]]:
         if self._note_start is not None:
@@ -388,7 +397,6 @@ class ReplyHandler:
             call = self._reply.calls[passed.place]
             answer = _answer_of(call, passed)
             self._answers[passed.place] = answer
-            passed.recorded = True
             turn = self._session.result(passed.verdict, answer.content, ok=answer.ok)
             self._progress.about_tools += turn.append
 
@@ -412,12 +420,13 @@ class ReplyHandler:
                 or self._session.read_search(call.name, call.arguments) is not None
             ):
                 continue
-            tool = self._session._tool_to_run(call.name, call.arguments)
-            if tool is None:
+            called = self._session._called_tool(call.name, call.arguments)
+            if called is None or not (called.is_permitted or called.waits_for_calls):
                 continue
+            tool = called.tool
             function = _function_of(functions, tool)
             is_by_name = tool.id not in functions and tool.name in functions
-            if is_by_name and self._session._shares_name(tool):
+            if is_by_name and called.shares_name:
                 raise RequestError(
                     f"run: several tools are named {tool.name!r}; give each function under its "
                     f"tool's id, such as {tool.id!r}"

@@ -20,7 +20,7 @@ from ..gating.verdict import Verdict
 from ..loaders.levels import Level
 from ..loaders.own_tools import SEARCH_TOOL
 from ..loaders.providers import provider_and_way, read_reply
-from ..loaders.providers.reply import CallAnswer, ModelCall
+from ..loaders.providers.reply import CallAnswer, Messages, ModelCall
 from ..loaders.record import Changes, ReadRecord
 from ..loaders.schemas import SchemaLoader
 from ..loaders.summaries import no_tool_text, shared_summaries
@@ -32,15 +32,12 @@ from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
 from .own_calls import check_names, own_tool_verdict, read_query, unwrapped_call
 from .pending import CallProgress, Pending, checked_decisions
 from .recorder import recorder_for
-from .reply_handler import ReplyHandler, ToolRunner
+from .reply_handler import CalledTool, ReplyHandler, ToolRunner
 from .session_data import SessionData, checked_allowed
 from .turn import Turn
 from .turn_offer import search_and_offer
 
 if TYPE_CHECKING:
-    from ..codemode import CodeResult
-    from ..codemode.broker import CallTool
-    from ..gating.admission import Admission
     from ..loaders.schemas import DefinitionSource
 
 #: Replies with calls to one message of the user that are handled by default.
@@ -169,46 +166,6 @@ class Session:
         if data.read is not None:
             self._record.load(data.read, self.view().admission)
 
-    @classmethod
-    def resumed(
-        cls,
-        engine: Views,
-        saved: Mapping[str, Any],
-        settings: Mapping[str, Any],
-        schemas: DefinitionSource | None = None,
-        *,
-        state: State,
-        allowed: Iterable[str] | EllipsisType | None = ...,
-    ) -> Session:
-        """A session that continues from the result of `save`; see `Engine.resume`.
-
-        Example:
-            >>> from shortlist import Engine, Session, State, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> saved = engine.session(session_id="42").save()
-            >>> Session.resumed(engine, saved, {}, state=State()).id
-            '42'
-        """
-        if not isinstance(state, State):
-            raise RequestError(f"state: a State, not {type(state).__name__}")
-        try:
-            data, before = SessionData.from_dict(saved)
-            data.state = state.continuing(data.state)
-            # Nobody reports the calls that ran when the session was saved.
-            for tool_id, count in data.waiting_calls.items():
-                data.state = data.state.after_unknown_outcome(tool_id) if count else data.state
-            data.waiting_calls.clear()
-            if not isinstance(allowed, EllipsisType):
-                data.allowed = checked_allowed(allowed)
-            base = engine.config.session.changed({**before, **settings})
-            # Tools of the setting `pinned` that have left the catalog are left out.
-            pinned = tuple(tool_id for tool_id in base.pinned if tool_id in engine.catalog)
-            return cls(engine, base.changed({"pinned": pinned}), data, schemas)
-        except ShortlistError:
-            raise
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            raise RequestError(f"saved session: damaged: {error!r:.200}") from error
-
     def __repr__(self) -> str:
         active = len(self._record.offered)
         return (
@@ -228,21 +185,13 @@ class Session:
         with self._lock:
             self._data.state = state
 
-    def follow_state(self, state: State) -> None:
+    def _follow_state(self, state: State) -> None:
         """Take the agent's present state, and keep the calls and milestones recorded so far.
 
         In one step, so that no result is lost that another thread records meanwhile.
 
         Args:
             state: the state as the application knows it.
-
-        Example:
-            >>> from shortlist import Engine, State, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> session = engine.session(state=State(called=["billing/list_invoices"]))
-            >>> session.follow_state(State(scopes=["billing"]))
-            >>> session.state.called, sorted(session.state.scopes)
-            (('billing/list_invoices',), ['billing'])
         """
         if not isinstance(state, State):
             raise RequestError(f"state: a State, not {type(state).__name__}")
@@ -263,11 +212,6 @@ class Session:
         """Ids of the tools offered so far that are still available, in the order they came."""
         with self._lock:
             return self._record.offered
-
-    @property
-    def conversation(self) -> Conversation:
-        """The messages that the session remembers."""
-        return self._data.conversation
 
     @property
     def system(self) -> str | None:
@@ -402,7 +346,7 @@ class Session:
             append = (*answers, *turn.append)
             return replace(turn, messages=append, append=append)
 
-    def offer_again(self, tool_ids: Iterable[str]) -> tuple[dict[str, Any], ...]:
+    def _offer_again(self, tool_ids: Iterable[str]) -> tuple[dict[str, Any], ...]:
         """Offer tools that the conversation had before this session, without a search.
 
         For a conversation that continues after a restart, of which no session was saved.
@@ -413,13 +357,6 @@ class Session:
 
         Returns:
             Messages to add to the conversation; none with `tools="list"`.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> session = engine.session("openai", tools="list", pass_through=0)
-            >>> session.offer_again(["billing/list_invoices"]), session.active
-            ((), ('billing/list_invoices',))
         """
         with self._lock:
             view = self.view()
@@ -502,7 +439,7 @@ class Session:
             verdict = view.check(name, arguments, approved=approved)
             if verdict.status == "unknown" and self._provider is not None:
                 verdict = own_tool_verdict(name, arguments) or verdict
-            verdict = self._accept(
+            verdict = self._final_verdict(
                 verdict, view, votes, by_script=by_script, can_ask=can_ask and not approved
             )
             if self._events is not None:
@@ -510,30 +447,22 @@ class Session:
                 self._events.call(self.id, self._data.turn, verdict, ms=ms)
             return verdict
 
-    def accept(
+    def _accept(
         self, verdict: Verdict, view: View, *, votes: Votes | None = None, by_script: bool = False
     ) -> Verdict:
         """The session's verdict on a call that `view.check` has judged.
 
-        For hosts that resolve names themselves, such as the gateway. `check` does both.
+        For the gateway, which resolves names itself. `check` does both.
 
         Args:
             verdict: the result of `view.check`.
             view: a view that the session has just made.
             votes: the votes that the view was made with.
             by_script: as for `check`.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> session = engine.session(must_offer=False)
-            >>> view = session.view()
-            >>> session.accept(view.check("billing/list_invoices", {}), view).status
-            'passed'
         """
         with self._lock:
             self._follow(view)
-            return self._accept(verdict, view, votes, by_script=by_script)
+            return self._final_verdict(verdict, view, votes, by_script=by_script)
 
     def recheck(self, verdict: Verdict, *, votes: Votes | None = None) -> Verdict:
         """Whether a call that passed `check` may still run.
@@ -644,8 +573,8 @@ class Session:
             >>> verdict = session.check("billing/list_invoices", {})
             >>> session.record_call(verdict)
             'billing/list_invoices'
-            >>> session.state.called, session.conversation.messages
-            (('billing/list_invoices',), ())
+            >>> session.state.called
+            ('billing/list_invoices',)
         """
         with self._lock:
             data = self._data
@@ -665,23 +594,14 @@ class Session:
                     self._record.note_called(catalog.get(tool_id))
             return tool_id
 
-    def note_read(self, tools: Iterable[Tool], level: Level) -> None:
+    def _note_read(self, tools: Iterable[Tool], level: Level) -> None:
         """Note that the model has read of tools in a text that the session did not write.
 
-        For hosts whose model searches by itself, such as the gateway.
+        For the gateway, which answers searches itself.
 
         Args:
             tools: the tools.
             level: how much of them, such as `Level.FULL`.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> from shortlist.loaders import Level
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> session = engine.session()
-            >>> session.note_read(engine.catalog, Level.FULL)
-            >>> session.check("billing/list_invoices", {}).status
-            'passed'
         """
         with self._lock:
             self._record.read.note(tools, level)
@@ -813,8 +733,8 @@ class Session:
             >>> messages[-1]["content"]
             '["INV-7"]'
         """
-        handler, messages = self._handler(reply, run, approve, steps, parallel)
-        return messages if handler is None else self._keep_pending(handler.handle())
+        begun = self._begin_reply(reply, run, approve, steps, parallel)
+        return self._keep_pending(begun.handle()) if isinstance(begun, ReplyHandler) else begun
 
     @overload
     async def ahandle(
@@ -855,10 +775,10 @@ class Session:
             >>> asyncio.run(session.ahandle({"role": "assistant", "content": "None."}, {}))
             []
         """
-        handler, messages = await asyncio.to_thread(
-            self._handler, reply, run, approve, steps, parallel
-        )
-        return messages if handler is None else self._keep_pending(await handler.ahandle())
+        begun = await asyncio.to_thread(self._begin_reply, reply, run, approve, steps, parallel)
+        if isinstance(begun, ReplyHandler):
+            return self._keep_pending(await begun.ahandle())
+        return begun
 
     def finish(
         self,
@@ -908,7 +828,7 @@ class Session:
             >>> "did not approve" in messages[-1]["content"]
             True
         """
-        handler = self._finisher(pending, decisions, run, save, parallel)
+        handler = self._begin_finish(pending, decisions, run, save, parallel)
         try:
             return self._keep_pending(handler.handle())
         finally:
@@ -935,7 +855,9 @@ class Session:
             ...     print(type(error).__name__)
             RequestError
         """
-        handler = await asyncio.to_thread(self._finisher, pending, decisions, run, save, parallel)
+        handler = await asyncio.to_thread(
+            self._begin_finish, pending, decisions, run, save, parallel
+        )
         try:
             return self._keep_pending(await handler.ahandle())
         finally:
@@ -946,52 +868,6 @@ class Session:
         """The reply that waits for a person's decision; None if there is none."""
         pending = self._data.pending
         return None if pending is None else Pending(deepcopy(dict(pending)))
-
-    def _waits_for_calls(self, name: str, arguments: object = None) -> bool:
-        """Whether the outcome of other calls may change whether this call is permitted.
-
-        True if a rule on the tool asks for earlier calls, or for what a call provides.
-
-        Args:
-            name: as for `check`.
-            arguments: as for `check`.
-
-        Example:
-            >>> from shortlist import Engine, Gate, Rule, Tool
-            >>> from shortlist.gating import after
-            >>> tools = [Tool("list_invoices", "billing"), Tool("pay", "billing")]
-            >>> gate = Gate([Rule(after("billing/list_*"), tools="billing/pay")])
-            >>> session = Engine.from_tools(tools, gate=gate, tiers=["lexical"]).session()
-            >>> session._waits_for_calls("list_invoices"), session._waits_for_calls("pay")
-            (False, True)
-        """
-        admission, tool = self._tool_of_call(name, arguments)
-        return tool is not None and admission.waits_for_calls(tool.id)
-
-    def _shares_name(self, tool: Tool) -> bool:
-        return len(self.view().catalog.named(tool.name)) > 1
-
-    def _tool_to_run(self, name: str, arguments: object = None) -> Tool | None:
-        """The tool that a call of the model may run, now or after other calls of the same reply.
-
-        Args:
-            name: as for `check`.
-            arguments: as for `check`.
-
-        Returns:
-            The tool; None if there is no such tool, or it is denied whatever else is called.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> session = engine.session()
-            >>> session._tool_to_run("list_invoices"), session._tool_to_run("pay")
-            (Tool('billing/list_invoices', ''), None)
-        """
-        admission, tool = self._tool_of_call(name, arguments)
-        if tool is None or admission.admits(tool.id) or admission.waits_for_calls(tool.id):
-            return tool
-        return None
 
     def refresh(self) -> None:
         """Update `system`, `tools`, `active` and the next request to the present permissions.
@@ -1021,40 +897,14 @@ class Session:
             >>> session = engine.session()
             >>> turn = session.turn("list the invoices")
             >>> session.answered("There are two.")
-            >>> session.conversation.messages[-1].content
-            'There are two.'
+            >>> session.save()["messages"][-1]
+            {'role': 'assistant', 'content': 'There are two.'}
         """
         if not isinstance(text, str | None):
             raise RequestError(f"text: what the assistant said, not {type(text).__name__}")
         with self._lock:
             messages = [Message("assistant", (text or "").strip())]
             self._data.conversation = self._data.conversation.extended(messages)
-
-    async def run_code(self, code: str, call: CallTool, **options: Any) -> CodeResult:
-        """Run a model's script over the tools; see `codemode.run_code`, also for the options.
-
-        Args:
-            code: the script; the result is its last expression, or what `return` gives.
-            call: calls a tool with checked arguments and gives its result.
-            **options: grants, flows, approval, limits and `extract`.
-
-        Raises:
-            MissingExtraError: the extra `code` is not installed.
-            RequestError: `code` is no text, or an option is wrong.
-
-        Example:
-            >>> import asyncio
-            >>> from shortlist import Engine, Tool
-            >>> tools = [Tool("add", "sums", "Adds.", {"properties": {"a": {}, "b": {}}})]
-            >>> async def call(tool, arguments):
-            ...     return arguments["a"] + arguments["b"]
-            >>> session = Engine.from_tools(tools, tiers=["lexical"]).session()
-            >>> asyncio.run(session.run_code("await sums.add(a=1, b=2)", call)).value
-            3
-        """
-        from ..codemode import run_code
-
-        return await run_code(self, code, call, **options)
 
     def save(self) -> dict[str, Any]:
         """A JSON form of the session, from which `Engine.resume` continues.
@@ -1073,9 +923,7 @@ class Session:
         with self._lock:
             return self._data.to_dict(self.settings, self._record.to_dict())
 
-    def _keep_pending(
-        self, outcome: list[dict[str, Any]] | Pending
-    ) -> list[dict[str, Any]] | Pending:
+    def _keep_pending(self, outcome: Messages | Pending) -> Messages | Pending:
         """Remember the reply that waits now, if one does; returns its argument."""
         with self._lock:
             self._data.pending = deepcopy(outcome) if isinstance(outcome, Pending) else None
@@ -1088,7 +936,7 @@ class Session:
                 "session.finish(session.pending, decisions, run); False refuses a call"
             )
 
-    def _finisher(
+    def _begin_finish(
         self,
         pending: Mapping[str, Any],
         decisions: Mapping[str, bool | Literal["later"]],
@@ -1129,10 +977,10 @@ class Session:
             self._is_finishing = True
             return handler
 
-    def _handler(
+    def _begin_reply(
         self, reply: object, run: ToolRunner, approve: Approve | None, steps: int, parallel: bool
-    ) -> tuple[ReplyHandler | None, list[dict[str, Any]]]:
-        """What handles a reply; or None, and the messages of a reply without calls to run."""
+    ) -> ReplyHandler | Messages:
+        """What handles a reply; or the messages, if no call of it runs."""
         self._require_no_pending()
         if not isinstance(steps, int) or steps < 1:
             raise RequestError(f"steps: a number from 1, not {steps!r:.80}")
@@ -1145,7 +993,7 @@ class Session:
         handler = ReplyHandler(self, CallProgress(read), run, parallel=parallel, approve=approve)
         if not read.calls and not read.is_paused:
             self.answered(read.text)
-            return None, []
+            return []
         with self._lock:
             self._data.replies += 1
             replies = self._data.replies
@@ -1155,17 +1003,25 @@ class Session:
                 f"told to answer; handle(steps={steps}) allows {steps}"
             )
         if not read.calls:
-            return None, read.messages
-        return (handler, []) if replies <= steps else (None, handler.refuse())
+            return read.messages
+        return handler if replies <= steps else handler.refuse()
 
-    def _tool_of_call(self, name: str, arguments: object) -> tuple[Admission, Tool | None]:
-        """The present permissions, and the tool that a call of the model names, if any."""
+    def _called_tool(self, name: str, arguments: object) -> CalledTool | None:
+        """The tool that a call of the model names, before it is checked; None if there is none."""
         with self._lock:
-            admission = self.view().admission
+            view = self.view()
             if self._provider is not None and isinstance(name, str):
                 name, _ = self._tool_named(name, arguments)
-            row = admission.find(name)
-            return admission, None if row is None else admission.tools[row]
+            row = view.admission.find(name)
+            if row is None:
+                return None
+            tool = view.admission.tools[row]
+            return CalledTool(
+                tool,
+                is_permitted=view.admission.admits(tool.id),
+                waits_for_calls=view.admission.waits_for_calls(tool.id),
+                shares_name=len(view.catalog.named(tool.name)) > 1,
+            )
 
     def _waiting_tool_id(self, call: Verdict | str) -> str:
         """The tool of a call that passed and waits for its result.
@@ -1238,7 +1094,7 @@ class Session:
         tool_id = self._record.tool_id_of(name) or name.replace("__", "/", 1)
         return (tool_id if tool_id in catalog else name), arguments
 
-    def _accept(
+    def _final_verdict(
         self,
         verdict: Verdict,
         view: View,
@@ -1373,6 +1229,37 @@ class Session:
             if turn.shown is not None:
                 self._events.prompt(self.id, turn.number, turn.shown)
         return turn
+
+
+def resumed_session(
+    engine: Views,
+    saved: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    schemas: DefinitionSource | None = None,
+    *,
+    state: State,
+    allowed: Iterable[str] | EllipsisType | None = ...,
+) -> Session:
+    """A session that continues from the result of `save`; see `Engine.resume`."""
+    if not isinstance(state, State):
+        raise RequestError(f"state: a State, not {type(state).__name__}")
+    try:
+        data, before = SessionData.from_dict(saved)
+        data.state = state.continuing(data.state)
+        # Nobody reports the calls that ran when the session was saved.
+        for tool_id, count in data.waiting_calls.items():
+            data.state = data.state.after_unknown_outcome(tool_id) if count else data.state
+        data.waiting_calls.clear()
+        if not isinstance(allowed, EllipsisType):
+            data.allowed = checked_allowed(allowed)
+        base = engine.config.session.changed({**before, **settings})
+        # Tools of the setting `pinned` that have left the catalog are left out.
+        pinned = tuple(tool_id for tool_id in base.pinned if tool_id in engine.catalog)
+        return Session(engine, base.changed({"pinned": pinned}), data, schemas)
+    except ShortlistError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise RequestError(f"saved session: damaged: {error!r:.200}") from error
 
 
 def _needing_approval(verdict: Verdict) -> Verdict:

@@ -264,7 +264,7 @@ class OtherKinds:
                 engines[kind].replace(tools, wait=False)
             elif tools:
                 pins = self._fleet.pins_path if kind is Kind.SKILL else None
-                engines[kind] = self._fleet.engine.sibling(tools, pins=pins)
+                engines[kind] = self._fleet.engine._sibling(tools, pins=pins)
         return _Version(lists, engines, entries, skill_files, reload_count)
 
     def _views(

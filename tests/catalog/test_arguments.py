@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.catalog import arguments as bounded
+from shortlist.catalog import schema_check
 from shortlist.catalog.arguments import (
     MAX_PROBLEMS,
     argument_problems,
@@ -223,7 +223,7 @@ def test_no_schema_makes_a_check_slow(kind: str) -> None:
 
 
 def test_a_large_usual_call_is_checked_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded, "MAX_SECONDS", 10.0)  # steps decide, not a busy machine
+    monkeypatch.setattr(schema_check, "MAX_SECONDS", 10.0)  # steps decide, not a busy machine
     row = {"type": "object", "properties": {f"c{i}": {"type": "integer"} for i in range(10)}}
     schema = {"properties": {"rows": {"type": "array", "items": row}}}
     rows: list[dict[str, Any]] = [{f"c{i}": i for i in range(10)} for _ in range(300)]

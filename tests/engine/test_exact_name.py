@@ -79,7 +79,7 @@ def test_a_name_written_as_words_comes_first(tier: str, query: str) -> None:
     engine = cheap_engine(tools)
     assert engine.search(query, tier=tier).ids[0] == "local/git_commit"
     assert engine.search("git branch", tier=tier).ids[0] == "local/gitBranch"
-    assert engine.explain("git commit", "local/git_commit", tier=tier).rank == 1
+    assert engine.view().explain("git commit", "local/git_commit", tier=tier).rank == 1
 
 
 def test_words_promote_no_stranger_alone(tier: str) -> None:
@@ -196,7 +196,7 @@ def test_a_command_with_all_words_of_a_name_has_that_tool_first(
     best = command_engine.search(query, tier=tier).hits[0]
     assert best.id == "github/create_pull_request"
     assert "literal" in best.stages
-    explained = command_engine.explain(query, best.id, tier=tier)
+    explained = command_engine.view().explain(query, best.id, tier=tier)
     assert explained.reason == "the request has every word of its name"
     without = command_engine.view(allowed=["issues/*", "a/*"]).search(query, tier=tier)
     assert all("literal" not in hit.stages for hit in without)

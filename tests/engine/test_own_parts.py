@@ -166,7 +166,7 @@ def test_a_reranker_that_fails_gives_way_and_is_named(caplog: pytest.LogCaptureF
     assert selection.tier == "hybrid"
     failure = "'short-1': score returned an array of shape (1,)"
     assert failure in str(selection.tier_reason)
-    assert failure in str(engine.explain("send it", "send_mail", tier="rerank").tier_reason)
+    assert failure in str(engine.view().explain("send it", "send_mail", tier="rerank").tier_reason)
     turn = engine.session(tier="rerank").turn("send the song by mail")
     assert failure in str(turn.results.selections[0].tier_reason)
     # The answers each say so; the log does once.
@@ -178,7 +178,7 @@ def test_a_strategy_wherever_a_tier_is_named() -> None:
     engine = Engine.from_tools(TOOLS, tiers=["lexical"])
     assert engine.search("mail", tier=strategy).tier == "LexicalOnly"
     assert engine.view().search_many(["mail"], tier=strategy)[0].tier == "LexicalOnly"
-    assert engine.explain("mail", "send_mail", tier=strategy).tier == "LexicalOnly"
+    assert engine.view().explain("mail", "send_mail", tier=strategy).tier == "LexicalOnly"
     session = engine.session(tier=strategy, k=2)
     calls = strategy.calls
     session.turn("send a mail")

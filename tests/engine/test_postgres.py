@@ -119,7 +119,7 @@ def test_rules_allowed_and_quarantine_hold_inside_the_statement(
 
 def test_an_explanation_names_the_ranks_of_both_stages(in_process: Engine, reader: Engine) -> None:
     for engine in (in_process, reader):
-        explanation = engine.explain(QUERIES[0], "slack/post_message")
+        explanation = engine.view().explain(QUERIES[0], "slack/post_message")
         assert "offered" in explanation.reason
     expected = in_process.search(QUERIES[0]).hits[0].stages
     stages = reader.search(QUERIES[0]).hits[0].stages

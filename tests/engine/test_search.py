@@ -155,8 +155,8 @@ def test_an_empty_request_is_refused_everywhere(engine: Engine, tier: str, query
     tool_id = engine.catalog[0].id
     searches: list[Callable[[], object]] = [
         lambda: engine.search(query, tier=tier),
-        lambda: asyncio.run(engine.asearch(query, tier=tier)),
-        lambda: engine.explain(query, tool_id, tier=tier),
+        lambda: asyncio.run(engine.view().asearch(query, tier=tier)),
+        lambda: engine.view().explain(query, tool_id, tier=tier),
         lambda: view.search(query, tier=tier, abstain=True),
         lambda: session.search(query),
     ]

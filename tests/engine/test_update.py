@@ -116,7 +116,7 @@ class TestOneServer:
         assert engine.search("zip it", k=1).ids == ("slack/zip",)
         engine.remove("slack")
         assert "slack" not in engine.catalog.servers
-        assert engine.explain("unzip it", "unzip").rank == 1
+        assert engine.view().explain("unzip it", "unzip").rank == 1
 
     def test_what_is_there_is_not_added_and_what_is_not_there_not_removed(
         self, make_engine: MakeEngine

@@ -166,7 +166,7 @@ def test_requests_written_from_names_find_it_in_the_first_five():
         kind_and_name[row["id"]] = (kind, tool.id)
         tools.setdefault(kind, {})[tool.id] = tool
     engine = Engine.from_tools([])
-    views = {kind: engine.sibling(rows.values()) for kind, rows in tools.items()}
+    views = {kind: engine._sibling(rows.values()) for kind, rows in tools.items()}
     for sibling in views.values():
         sibling.wait()
     views = {kind: sibling.view() for kind, sibling in views.items()}
@@ -189,7 +189,7 @@ def engines():
             Tool("send_mail", "mail", "Sends a mail to an address"),
         ]
     )
-    prompts = tools.sibling(
+    prompts = tools._sibling(
         [
             Tool(
                 "review_code",

@@ -68,7 +68,7 @@ def test_every_form_of_a_reply_is_answered_in_its_form(engine: Engine, form: str
     request = session.request(messages)
     assert request["input" if style == "openai_responses" else "messages"][-len(added) :] == added
     assert session.handle(reply_of([], "Two."), done) == []
-    assert session.conversation.messages[-1].content == "Two."
+    assert session.save()["messages"][-1]["content"] == "Two."
 
 
 def test_the_reply_comes_first_in_the_form_that_the_api_takes_back(engine: Engine) -> None:
