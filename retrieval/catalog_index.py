@@ -27,7 +27,9 @@ from .search.twins import Copies, Twins
 from .store.vectors import Vectors
 
 _PAUSE_EVERY, _PAUSE_S = 8, 1e-4
-_MAX_PAUSED_SHARE = 4.0
+#: A pause behind one searching thread takes a few milliseconds, behind eight forty. What is above
+#: `_LONG_PAUSE_S` is at most so many times the CPU time until the next pause.
+_LONG_PAUSE_S, _MAX_PAUSED_SHARE = 0.01, 4.0
 
 if TYPE_CHECKING:
     from .search.static_retriever import StaticRetriever
@@ -275,9 +277,10 @@ class Documents(Sequence[Mapping[str, str]]):
         return document
 
     def _pause(self) -> None:
-        """Let other threads run, unless the last pause took far longer than the work since then."""
+        """Let other threads run, unless the last pause was long and the work since then short."""
         if thread_time() >= self._next_pause_s:
             start_s = perf_counter()
             sleep(_PAUSE_S)
-            work_s = (perf_counter() - start_s) / _MAX_PAUSED_SHARE
-            self._next_pause_s = thread_time() + work_s
+            excess_s = perf_counter() - start_s - _LONG_PAUSE_S
+            if excess_s > 0:
+                self._next_pause_s = thread_time() + excess_s / _MAX_PAUSED_SHARE
