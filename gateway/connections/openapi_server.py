@@ -105,8 +105,10 @@ async def openapi_transport(
         ended = anyio.Event()
 
         async def serve() -> None:
-            await server.run(*server_streams, server.create_initialization_options())
-            ended.set()
+            try:
+                await server.run(*server_streams, server.create_initialization_options())
+            finally:
+                ended.set()
 
         group.start_soon(serve)
         try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _STATE_PREFIX = "approval:"
 #: Key of the question in the answer.
-_QUESTION_KEY = "approval"
+QUESTION_KEY = "approval"
 #: Seconds that a user may think, and most questions of one client that are in memory.
 _KEPT_S, _MAX_STATES = 3_600.0, 100
 
@@ -52,7 +52,7 @@ class ApprovalStates:
             question: the question.
         """
         return types.InputRequiredResult(
-            input_requests={_QUESTION_KEY: question}, request_state=self._new_state(call)
+            input_requests={QUESTION_KEY: question}, request_state=self._new_state(call)
         )
 
     def approved(self, call: str, result: types.InputRequiredResult) -> types.InputRequiredResult:
@@ -79,9 +79,9 @@ class ApprovalStates:
         """
         state = (params.request_state or "").removeprefix(_STATE_PREFIX)
         token, is_approved, server_state = state.partition("=")
-        answer = (params.input_responses or {}).get(_QUESTION_KEY)
+        answer = (params.input_responses or {}).get(QUESTION_KEY)
         if not is_approved and not isinstance(answer, types.ElicitResult):
-            raise RequestError(f"inputResponses: the answer {_QUESTION_KEY!r} is missing")
+            raise RequestError(f"inputResponses: the answer {QUESTION_KEY!r} is missing")
         row = _row(call, server_state if is_approved else None)
         if not self._take(_key(self._owner, token), row):
             raise RequestError(

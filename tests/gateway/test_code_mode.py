@@ -290,8 +290,15 @@ async def test_extract_is_there_where_the_settings_name_a_model(tmp_path):
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-@pytest.mark.parametrize(("action", "calls"), [("accept", 2), ("decline", 0), ("cancel", 0)])
+@pytest.mark.parametrize(
+    ("mode", "action", "calls"),
+    [
+        ("legacy", "accept", 2),
+        ("auto", "accept", 2),
+        ("legacy", "decline", 0),
+        ("auto", "cancel", 0),
+    ],
+)
 async def test_the_user_is_asked_for_destructive_calls(tmp_path, mode, action, calls):
     asked = []
 
@@ -468,7 +475,7 @@ async def test_sleeping_scripts_of_one_client_leave_places_for_others(tmp_path, 
 
 @pytest.mark.anyio
 async def test_a_script_that_calls_a_missing_server_reads_why_it_is_missing(tmp_path):
-    """Seen in use: "no server or variable 'mail'", and the model wrote the mail itself."""
+    """Seen in use: "no server, variable or import 'mail'", and the model wrote the mail itself."""
     async with gateway_of(tmp_path, shop()) as (client, made):
         await made.fleet.reload(
             [one.spec for one in made.fleet.upstreams.values()],

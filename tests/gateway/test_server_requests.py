@@ -77,8 +77,8 @@ async def test_a_call_whose_client_is_asked_first_is_recorded_once(tmp_path, mod
     made.observer = Observer(JsonLines(tmp_path / "events"))
     async with running(made), Client(made.server, mode=mode, **heard.callbacks()) as client:
         await call(client, "one/ask_user", who="me")
-    calls = [one for one in read_events(tmp_path / "events") if one["kind"] == "call"]
-    assert [(one["tool"], one["outcome"]) for one in calls] == [("one/ask_user", "ok")]
+    calls = [one for one in read_events(tmp_path / "events") if one.kind == "call"]
+    assert [(one.tool, one.outcome) for one in calls] == [("one/ask_user", "ok")]
 
 
 @MODES
@@ -108,8 +108,7 @@ async def test_a_client_that_cannot_be_asked_is_told_so(tmp_path, mode, era):
             assert "which this client does not support" in text_of(answer)
 
 
-@MODES
-@ERAS
+@CROSSED
 async def test_logs_and_progress_of_a_call_arrive_in_order_before_its_result(tmp_path, mode, era):
     made, heard = made_gateway(tmp_path, [talking("one", era)]), Heard()
     options = heard.callbacks(log_level="info")
