@@ -85,6 +85,10 @@ class SocketServer:
         self._client_count = 0
         self._idle_since = 0.0
         self._is_ending = False
+        #: Whether a client was ever served. Until then, a refused client ends the gateway, which
+        #: was started for it.
+        self._has_served = False
+        self._client_left = anyio.Event()
 
     async def serve(self, path: Path) -> None:
         """Serve clients at a socket.
@@ -118,7 +122,11 @@ class SocketServer:
                 rest = self._idle_end_s
             elif rest <= 0:
                 return
-            await anyio.sleep(rest)
+            with anyio.move_on_after(rest):
+                await self._client_left.wait()
+                self._client_left = anyio.Event()
+                if not (self._has_served or self._client_count):
+                    return
 
     async def _serve_stream(self, stream: ByteStream) -> None:
         if self._is_ending:
@@ -137,6 +145,7 @@ class SocketServer:
         finally:
             self._client_count -= 1
             self._idle_since = anyio.current_time()
+            self._client_left.set()
 
     async def serve_client(self, stream: ByteStream) -> None:
         """Serve one client until it disconnects.
@@ -193,6 +202,7 @@ class SocketServer:
         except (ShortlistError, ValueError, TypeError, KeyError, AttributeError) as error:
             await stream.send(greeting_line(error=str(error)))
             raise anyio.EndOfStream from None
+        self._has_served = True
         if isinstance(prompt, str):
             return profile, prompt
         await stream.send(greeting_line(problems=self.problems))

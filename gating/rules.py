@@ -165,7 +165,9 @@ class Rule:
         if self.deny and not self.when:
             raise ConfigError(
                 "`deny` needs `when`; to deny every call of a tool, leave it out of `allowed` (in "
-                "a gateway's profile: of `tools`), or give the rule a condition such as a scope"
+                "a gateway's file: of a profile's `tools`; or for all profiles, write "
+                '`"tools": {"deny": [NAME]}` in the entry of its server), or give the rule a '
+                "condition such as a scope"
             )
         if self.condition is not None or self.provides is not None:
             raise ConfigError(

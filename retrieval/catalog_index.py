@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from time import sleep
+from time import perf_counter, sleep, thread_time
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -27,6 +27,9 @@ from .search.twins import Copies, Twins
 from .store.vectors import Vectors
 
 _PAUSE_EVERY, _PAUSE_S = 8, 1e-4
+#: A pause behind one searching thread takes a few milliseconds, behind eight forty. What is above
+#: `_LONG_PAUSE_S` is at most so many times the CPU time until the next pause.
+_LONG_PAUSE_S, _MAX_PAUSED_SHARE = 0.01, 4.0
 
 if TYPE_CHECKING:
     from .search.static_retriever import StaticRetriever
@@ -232,7 +235,8 @@ class Documents(Sequence[Mapping[str, str]]):
         fields: names of the fields.
         example_queries: tool id to the example queries of the tool.
         pauses: whether to let other threads run after every few documents. Otherwise a search
-            waits 5 ms each time that it needs the interpreter lock.
+            waits 5 ms each time that it needs the interpreter lock. If a pause lasts long, because
+            many threads search, more documents follow before the next one.
     """
 
     def __init__(
@@ -244,6 +248,7 @@ class Documents(Sequence[Mapping[str, str]]):
         pauses: bool = False,
     ) -> None:
         self._pauses = pauses
+        self._next_pause_s = 0.0
         self._tools = tools
         self._fields = fields
         self._example_queries = example_queries or {}
@@ -259,7 +264,7 @@ class Documents(Sequence[Mapping[str, str]]):
         if isinstance(index, slice):
             return Documents(self._tools[index], self._fields, self._example_queries)
         if self._pauses and index % _PAUSE_EVERY == 0:
-            sleep(_PAUSE_S)
+            self._pause()
         tool = self._tools[index]
         document = lexical_document(tool, self._fields)
         if self._example_queries and "all" in document:
@@ -270,3 +275,12 @@ class Documents(Sequence[Mapping[str, str]]):
             else:
                 document["all"] += f" {queries.text}"
         return document
+
+    def _pause(self) -> None:
+        """Let other threads run, unless the last pause was long and the work since then short."""
+        if thread_time() >= self._next_pause_s:
+            start_s = perf_counter()
+            sleep(_PAUSE_S)
+            excess_s = perf_counter() - start_s - _LONG_PAUSE_S
+            if excess_s > 0:
+                self._next_pause_s = thread_time() + excess_s / _MAX_PAUSED_SHARE

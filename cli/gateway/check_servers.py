@@ -212,6 +212,8 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     unavailable_servers = {report.name for report in reports if not report.available}
     if not unavailable_servers:  # a rule may concern their tools
         file_problems += _rule_problems(files.settings, settings_of_engine, fleet.engine)
+        names = [spec.name for spec in client_config.servers]
+        file_problems += _unmatched_globs(files.settings, fleet.engine, names)
     for path in settings_of_engine.index.example_queries:
         if path == LIBRARY:
             continue
@@ -255,6 +257,20 @@ def _rule_problems(settings: GatewaySettings, config: Config, engine: Engine) ->
     for place, gate in gates.items():
         for problem in Gatekeeper(gate).problems(index):
             yield f"{place}: {problem.rule}: {problem.reason}"
+
+
+def _unmatched_globs(
+    settings: GatewaySettings, engine: Engine, servers: Collection[str]
+) -> Iterator[str]:
+    """Globs of profiles that match no tool or server of the file."""
+    from ...catalog.pattern import any_grants
+
+    for name, profile in settings.profiles.items():
+        for glob in engine.view(allowed=profile.tools).unmatched:
+            yield f"profiles.{name}.tools: no tool fits {glob!r:.80}"
+        for glob in profile.servers:
+            if not any(any_grants(server, (glob,)) for server in servers):
+                yield f"profiles.{name}.servers: no server fits {glob!r:.80}"
 
 
 def _other_language_queries(events: Path | None) -> int:

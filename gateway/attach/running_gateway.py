@@ -87,6 +87,8 @@ def attach(identity: Identity, profile: str) -> Attachment:
             if process is None and (lock := _take_lock(path)) is not None:
                 process = _start_gateway(identity, path, lock)
             if time.monotonic() > deadline:
+                if process is not None:
+                    process.terminate()
                 raise AttachError(
                     f"the background gateway accepts no clients after {START_TIMEOUT_S:.0f} s; "
                     f"see {_log_path(path)}, or end it: shortlist stop"

@@ -15,7 +15,7 @@ from ..connections.server_spec import ServerSpec
 from .config_file import MAX_FILE_BYTES, ConfigFile
 from .config_references import References, with_standard_references
 from .known_clients import CLIENTS, GATEWAY_NAME
-from .server_entry import EntryProblem, expanded_spec, read_entry
+from .server_entry import EntryProblem, expanded_spec, misspelled_keys, read_entry
 
 #: Paths of keys to a table of servers. The first match is used. `mcp` is last: it may hold
 #: `mcp.servers`, and other clients have settings there.
@@ -161,6 +161,10 @@ def client_config_of(
                 f"{where}.{key}: not supported; the server is reached without it"
                 for key in _UNSUPPORTED
                 if entry.get(key) not in (None, "oauth")
+            ]
+            problems += [
+                f"{where}.{printable_key(key)}: no such key, so it is not read; write `{nearest}`"
+                for key, nearest in misspelled_keys(entry)
             ]
             servers.append(spec if references is None else expanded_spec(spec, references))
         except EntryProblem as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,20 @@ _TIMEOUT_KEYS = (
     ("start_timeout_s", "start_timeout_s", 1.0),
     ("tool_timeout_sec", "timeout_s", 1.0),
     ("timeout_s", "timeout_s", 1.0),
+)
+
+
+#: Keys of entries that are read, and keys of clients that have no meaning here.
+_READ_KEYS = frozenset(
+    "type transport command args env environment env_vars envFile env_file cwd working_dir "
+    "workingDirectory working_directory url httpUrl serverUrl openapi headers http_headers "
+    "env_http_headers bearer_token_env_var credentials oauth scopes disabled enabled description "
+    "tools includeTools enabled_tools excludeTools disabled_tools disabledTools timeout".split()
+).union(key for key, *_ in _TIMEOUT_KEYS)
+_OTHER_KEYS = frozenset(
+    "source settings name version scope trust required alwaysLoad deferTools codemode gallery "
+    "autoApprove alwaysAllow transportType headersHelper auth authProviderType extension "
+    "extensionName experimental_environment oauth_resource watchPaths remote dev sandbox".split()
 )
 
 
@@ -128,6 +143,13 @@ def read_entry(name: str, entry: Any, folder: Path, *, is_opencode: bool = False
         return ServerSpec(name=name, **fields)
     except ValidationError as error:
         raise EntryProblem.of(error) from None
+
+
+def misspelled_keys(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each key that no client has but that is like one of an entry, and that one."""
+    for key in map(str, entry.keys() - _READ_KEYS - _OTHER_KEYS):
+        if nearest := get_close_matches(key[:80], sorted(_READ_KEYS), 1, 0.75):
+            yield key, nearest[0]
 
 
 def mcp_servers_entry(spec: ServerSpec) -> dict[str, Any]:

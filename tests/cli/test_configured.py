@@ -98,12 +98,16 @@ def test_the_doctor_says_what_scripts_of_each_profile_may_call(run, run_json, mc
     assert "no tool fits sums/nothing" in text
 
 
-def test_the_doctor_names_rules_that_concern_no_tool(run, mcp_json):
+def test_the_doctor_names_rules_and_globs_that_concern_no_tool(run, mcp_json):
     rule = {"tools": "sums/delete_everything", "approval": True}
-    support = {"support": {"rules": [rule]}, "default": {}}
+    globs = {"tools": ["sums/add_*", "sums/ad_*"], "servers": ["sums", "sum"]}
+    support = {"support": {"rules": [rule], **globs}, "default": {}}
     path = mcp_json({"sums": SUMS}, profiles=support)
     text = " ".join(run("doctor", "--config", path, code=1).output.split())
     assert "profiles.support: for tools sums/delete_everything: it concerns no tool" in text
+    assert "profiles.support.tools: no tool fits 'sums/ad_*'" in text
+    assert "profiles.support.servers: no server fits 'sum'" in text
+    assert text.count("no tool fits") == text.count("no server fits") == 1
 
 
 def test_the_doctor_names_every_problem_and_waits_for_no_server(run, run_json, mcp_json):

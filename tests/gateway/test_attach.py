@@ -121,6 +121,14 @@ def test_each_client_has_its_own_profile_and_session(machine):
     wait_for(lambda: everything.ask("tools/call", **call)["result"].get("isError"))
 
 
+def test_a_client_that_is_refused_leaves_no_gateway_behind(machine):
+    machine.write(one=machine.rough("one"))
+    unknown = machine.client("--profile", "other")
+    assert unknown.process.wait(180) == 1
+    unknown.close()
+    wait_for(lambda: not machine.gateways())
+
+
 def test_a_text_that_is_cut_inside_an_emoji_does_not_lose_its_call(shared):
     client = shared.client()
     client.initialize()

@@ -352,6 +352,16 @@ def test_what_the_gateway_cannot_do_is_a_problem_of_a_server_that_stays(write):
     assert "mcpServers.a.headersHelper: not supported" in config.problems[0]
 
 
+def test_a_misspelled_key_is_named_and_keys_of_other_clients_are_not(write):
+    entry = {"command": "x", "enviroment": {"A": "b"}, "trust": True, "autoApprove": [], "q": 1}
+    config = read_client_config(write({"mcpServers": {"a": entry}}))
+    assert [server.name for server in config.servers] == ["a"]
+    (problem,) = config.problems
+    assert problem == (
+        "mcpServers.a.enviroment: no such key, so it is not read; write `environment`"
+    )
+
+
 def test_servers_of_a_project_are_named(write):
     content = {
         "mcpServers": {},

@@ -95,6 +95,25 @@ def test_explain_shows_what_unlocks_a_tool(source: list[str]) -> None:
     assert "unlocked by" not in run(*ask)
 
 
+def test_explain_names_the_rules_about_single_calls(source: list[str]) -> None:
+    rules = """
+[[gate.rules]]
+name = "loud posts"
+tools = "slack/*"
+when = { text = { matches = "*!*" } }
+approval = true
+"""
+    Path(source[3]).write_text(rules)
+    ask = ["explain", "post a message", "slack/post_message", *source]
+    text = run(*ask, "--arguments", '{"channel": "a", "text": "hey!"}')
+    assert "rule 'loud posts': a person approves calls whose text matches ['*!*']" in text
+    assert "this call: unapproved" in text
+    quiet = found(*ask, "--arguments", '{"channel": "a", "text": "hey"}')
+    assert quiet["call_rules"][0]["name"] == "loud posts"
+    assert quiet["call"]["status"] == "passed"
+    assert "this call" not in run(*ask)
+
+
 def test_an_unknown_tool_names_only_what_may_be_used(source: list[str]) -> None:
     told = run("explain", "x", "github/merge_pull_requests", *source, code=1)
     assert "github/merge_pull_request'" not in told

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.catalog import Tool
 from shortlist.catalog.tool_document import LEXICAL_FIELDS, embedding_text, lexical_document
+from shortlist.retrieval import catalog_index
 
 TOOL = Tool(
     "createPullRequest",
@@ -52,3 +54,19 @@ def test_every_field_of_any_tool_is_text(title: str, description: str) -> None:
     tool = Tool("x", "s", description, title=title)
     assert all(isinstance(read(tool), str) for read in LEXICAL_FIELDS.values())
     assert embedding_text(tool).startswith("x (s)")
+
+
+@pytest.mark.parametrize(("pause_s", "fewest", "most"), [(0.005, 50, 50), (0.2, 1, 10)])
+def test_long_pauses_of_a_build_are_followed_by_fewer(
+    monkeypatch: pytest.MonkeyPatch, pause_s: float, fewest: int, most: int
+) -> None:
+    """Behind many searching threads a pause lasts long: 250 of them took ten seconds."""
+    pauses: list[float] = []
+    monkeypatch.setattr(catalog_index, "sleep", pauses.append)
+    monkeypatch.setattr(catalog_index, "perf_counter", lambda: len(pauses) * pause_s)
+    monkeypatch.setattr(catalog_index, "thread_time", lambda: row * 1e-4)
+    tools = [Tool(f"tool_{number}") for number in range(400)]
+    documents = catalog_index.Documents(tools, ("name",), pauses=True)
+    for row in range(len(tools)):
+        assert documents[row]
+    assert fewest <= len(pauses) <= most
