@@ -238,7 +238,9 @@ def _lengths(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     lengths = np.empty((len(vectors), 1), np.float32)
     for start in range(0, len(vectors), _ROWS_A_BLOCK):
         block = slice(start, start + _ROWS_A_BLOCK)
-        lengths[block] = np.linalg.norm(vectors[block], axis=1, keepdims=True)
+        # As `np.linalg.norm`, to the last bit, in half its time for one row.
+        squares = vectors[block] * vectors[block]
+        lengths[block] = np.sqrt(np.add.reduce(squares, axis=1, keepdims=True))
     return lengths
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..catalog import Tool
 from ..catalog.catalog import differing
 from ..text import identifiers_as_words, lower_words, query_terms, search_terms
+from .query import is_question
 
 # Before a name that reads like an id; no name has a line break.
 _NAME_MARK = "\n"
@@ -22,8 +23,8 @@ _NAME_MARK = "\n"
 # server's are two thirds of its terms. Of 0.4 to 0.75 this share alone cost no query of the
 # development sets in `hybrid` and `embed` (ADR 33). Longer queries are no commands.
 _MIN_NAME_TERMS, _MIN_COVERED_SHARE, _MAX_COMMAND_TERMS = 2, 0.66, 12
-# Share of a name's words in the query in the same form: "which contexts have we saved for project
-# atlas?" does not spell `save_project_context` out.
+# Share of a name's words in the query in the same form: "contexts we saved for project atlas" does
+# not spell `save_project_context` out.
 _MIN_SAME_WORDS = 0.5
 _CACHED_NAMES = 16_384
 # What people say for the verbs of names.
@@ -169,8 +170,9 @@ class Names:
     ) -> Sequence[int]:
         """Rows whose whole name is in a command, best first: `create_issue` in "create an issue".
 
-        There are none if the best ranked row matches more of the text by its name and server:
-        "create an issue in Jira" is not for `github/create_issue`. Ties are in order of rank.
+        There are none for a question. There are none either if the best ranked row matches more of
+        the text by its name and server: "create an issue in Jira" is not for `github/create_issue`.
+        Ties are in order of rank.
 
         Args:
             text: the query.
@@ -181,15 +183,15 @@ class Names:
         terms = frozenset(query_terms(text))
         if not _MIN_NAME_TERMS <= len(terms) <= _MAX_COMMAND_TERMS:
             return ()
-        verbs = [verb for term in terms for verb in _verbs_of_names().get(term, ())]
+        replaceable = terms & _verbs_of_names().keys()
+        verbs = [verb for term in replaceable for verb in _verbs_of_names()[term]]
         rows = self._rows_within(terms, tools, allowed)
         if not rows and verbs:
             rows = self._rows_within(terms.union(verbs), tools, allowed)
-        if not rows:
+        if not rows or is_question(text):
             return ()
         accepted = terms.union(verbs)
-        # In lower case, "GitHub" is one term and not three.
-        min_covered = _MIN_COVERED_SHARE * len(set(search_terms(text.lower())))
+        min_covered = _MIN_COVERED_SHARE * len(terms)
         words = frozenset(lower_words(text))
         matches = {
             row: match

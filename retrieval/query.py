@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +12,13 @@ from ..errors import RequestError
 
 #: Maximum characters of a query that are read. No encoder reads as many; it limits the work.
 MAX_QUERY_CHARS = 8_000
+
+# The beginning of a question. "How do I delete a page?" asks for the same tool as the command.
+_QUESTION = re.compile(
+    r"\W*(?:who|whose|which|what|where|when|why|how(?! (?:do|can|could|should|would|to)\b)"
+    r"|is|are|was|were|does|did|has)\b",
+    re.IGNORECASE,
+)
 
 
 def bounded_query(text: str, place: str = "query") -> str:
@@ -29,6 +37,15 @@ def bounded_query(text: str, place: str = "query") -> str:
     if not bounded_text.strip():
         raise RequestError(f"{place}: is empty; pass what the user asked for")
     return bounded_text
+
+
+def is_question(text: str) -> bool:
+    """Whether a query asks for facts, so that its verbs are no commands: "who opened this issue?".
+
+    Args:
+        text: the query.
+    """
+    return _QUESTION.match(text) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Self
 
@@ -68,7 +69,8 @@ class ExactIndex:
     ) -> NDArray[np.int64]:
         peak = float(np.abs(vector).max()) or 1.0
         code = np.round(vector * (127 / peak)).astype(np.int8)
-        query_error = float(np.linalg.norm(vector - code * (peak / 127)))
+        errors = vector - code * (peak / 127)
+        query_error = math.sqrt(float(errors @ errors))
         products = np.asarray(simsimd.cdist(code[None], self._codes, metric="inner"))[0]
         approximate = products * (self._steps * (peak / 127))
         if allowed is not None:

@@ -198,12 +198,10 @@ class QueryRun:
         """For each row, its rank and score in every stage that saw it."""
         placements: dict[int, dict[str, StageResult]] = {row: {} for row in rows}
         for stage, ranking in self.rankings.items():
-            ranked = ranking.rows.tolist()
-            scores = ranking.scores.tolist()
-            places = dict(zip(ranked, range(len(ranked)), strict=True))
-            for row, stages in placements.items():
-                if (place := places.get(row)) is not None:
-                    stages[stage] = StageResult(place + 1, scores[place])
+            for place, row in enumerate(ranking.rows.tolist()):
+                if row in placements:
+                    score = float(ranking.scores[place])
+                    placements[row][stage] = StageResult(place + 1, score)
         return placements
 
     @contextmanager

@@ -221,7 +221,9 @@ def test_the_doctor_reads_the_files_of_example_queries(run, run_json, mcp_json, 
 
 def test_the_doctor_counts_recorded_queries_in_other_languages(run, run_json, mcp_json, tmp_path):
     queries = ("Welche Dateien liegen im Ordner?", "list the files", "请列出文件")
-    rows = [{"kind": "search", "turn_id": "1", "content": {"query": query}} for query in queries]
+    row = {"kind": "search", "session": "1", "at": "2026-11-22T20:15:00Z", "client": "default"}
+    row |= {"query": "hash", "tier": "fast", "outcome": "nothing", "found": [], "tokens": 9}
+    rows = [row | {"ms": 1.0, "content": {"query": query}} for query in queries]
     (tmp_path / "events.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     path = mcp_json({}, events="events.jsonl")
     assert run_json("doctor", "--config", path)["other_language_queries"] == 2

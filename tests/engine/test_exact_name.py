@@ -217,7 +217,9 @@ def test_the_name_with_the_same_form_of_the_words_comes_first(
         # Only half of the words are in the name.
         ("create a pull request for every branch of last week", None),
         # No word of `save_context` is there in the same form.
-        ("which contexts have we saved?", "notes/list_contexts"),
+        ("contexts that we have saved", "notes/list_contexts"),
+        # A question is no command, whatever its verb stands for.
+        ("who opened this pull request?", None),
     ],
 )
 def test_a_name_is_not_spelled_out_by_a_request_for_something_else(

@@ -14,7 +14,7 @@ import pytest
 
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
-from shortlist.gateway.upstream.server_questions import QuestionCauses, sent_as_call_of
+from shortlist.gateway.upstream.server_messages import QuestionCauses, sent_as_call_of
 
 from .fake_servers import FakeServer, found_by, gateway_of, tool
 from .talking import (

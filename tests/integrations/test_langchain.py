@@ -179,7 +179,7 @@ def test_what_is_decided_is_recorded_under_the_thread(tools, engine):
     ask(agent, "file an issue")
     # Calls run at once, so the turn after one may come before the other.
     assert sorted(event.kind for event in events[2:]) == ["call", "call", "prompt", "turn"]
-    assert {event.origin.session for event in events} == {"t1"}
+    assert {event.session for event in events} == {"t1"}
     turn, prompt = events[0], events[1]
     assert turn.tokens == prompt.head_tokens + prompt.message_tokens
     assert prompt.head_tokens > 500

@@ -20,6 +20,7 @@ TOOLS = [Tool(name, "calendar") for name in NAMES]
         "Erinnere mich morgen",
         "查看当前状态",
         "a Stripe event",
+        "which events were cancelled?",
         "events",
     ],
 )
@@ -47,6 +48,6 @@ def test_the_order_stays_where_the_query_may_ask_for_destruction(query: str) -> 
 
 
 def test_the_order_stays_where_no_other_tool_is_nearly_as_good() -> None:
-    for rows, scores in (([0, 2], [1.0, 0.85]), ([2, 0], [1.0, 0.99]), ([0, 2], [-0.1, -0.2])):
+    for rows, scores in (([0, 2], [1.0, 0.8]), ([2, 0], [1.0, 0.99]), ([0, 2], [-0.1, -0.2])):
         ranking = Ranking(np.array(rows), np.array(scores, np.float32))
         assert harmless_first(ranking, "an event", TOOLS) is ranking
