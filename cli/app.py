@@ -68,8 +68,8 @@ def refuse(context: typer.Context) -> None:  # noqa: ARG001
 _EXIT_CODES = (
     "Exit codes: 0 success (also when `explain` finds that a tool is not offered); 1 error, one "
     "line on stderr, or findings of `lint`; 2 wrong usage; 3 a check failed (eval, learn, lab "
-    "bench) or tools are quarantined (trust diff, doctor); 130 interrupted; 141 the reader of the "
-    "output closed the pipe."
+    "bench) or tools are quarantined (trust diff, doctor); 130 interrupted; 141 the reader of "
+    "the output closed the pipe."
 )
 _ERROR_EXIT, _INTERRUPTED_EXIT, _PIPE_CLOSED_EXIT = 1, 130, 141
 

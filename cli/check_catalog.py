@@ -31,6 +31,7 @@ def check_catalog(
     yield _collisions(catalog)
     yield _tokens(catalog)
     yield _lint(catalog)
+    yield _parameters(catalog)
     yield _names(catalog)
     yield _twins(catalog)
     yield _cleaned(catalog)
@@ -77,6 +78,20 @@ def _lint(catalog: Catalog) -> Check:
     )
     what = "with definitions that say too little; what to change: shortlist lint TOOLS"
     return _check_of_details("lint", "note", details, "server", what)
+
+
+def _parameters(catalog: Catalog) -> Check:
+    total, details = 0, []
+    for tool in catalog:
+        parameters = tool.parameters
+        total += len(parameters)
+        bare = [parameter.path for parameter in parameters if not parameter.description.strip()]
+        if bare:
+            details.append(f"{tool.id}: {', '.join(bare)}")
+    if not details:
+        return Check("parameters", "ok", f"{total:,}, each with a description")
+    line = f"{total:,}, some without a description in {counted(len(details), 'tool')}"
+    return Check("parameters", "note", line, tuple(details))
 
 
 def _names(catalog: Catalog) -> Check:

@@ -52,7 +52,7 @@ def lint(
         for rejected in result.rejected
     ]
     listed = tuple(catalog)
-    findings += scan_findings(listed)
+    findings += scan_findings(catalog)
     findings += definition_findings(listed)
     findings += search_findings(listed, Library())
     tokens = token_tax(listed, k=0, encoding="cl100k_base").total_tokens

@@ -44,13 +44,13 @@ NOT_OFFLINE = {
 
 PUBLISHED = {
     "livemcpbench": (
-        "toolrank, 8B model",
+        "toolrank 8B, published",
         {"recall@5": 0.521},
         "its model has 8 billion parameters and a LoRA, on a GPU",
     ),
-    "ironclaw": ("ironclaw's own", {"hit@1": 0.786}, "of the project that wrote the queries"),
+    "ironclaw": ("ironclaw, published", {"hit@1": 0.786}, "of the project that wrote the queries"),
     "mcpproxy_golden": (
-        "mcpproxy's own BM25",
+        "mcpproxy, published",
         {"recall@5": 0.681, "recall@10": 0.791},
         "of the project that wrote the queries",
     ),
