@@ -105,20 +105,24 @@ async def test_a_changed_file_is_taken_over_and_a_broken_one_changes_nothing(tmp
 
     one, two = rough(tmp_path, "one"), rough(tmp_path, "two")
     write(one)
-    async with running(tmp_path, one) as fleet, anyio.create_task_group() as group:
-        group.start_soon(reload_on_change, path, fleet)
-        await anyio.sleep(0.5)
-        write(one, two)
-        await until(lambda: "two/echo" in fleet.engine.catalog)
-        write(text="{ broken")
-        await until(lambda: "keep their old configuration" in caplog.text)
-        assert set(fleet.upstreams) == {"one", "two"}
-        unusable = {"one": {"command": "x", "env": {"A": "${SURELY_NOT_SET}"}}}
-        write(text=json.dumps({"mcpServers": unusable}))
-        await until(lambda: set(fleet.upstreams) == {"one"})
-        assert "SURELY_NOT_SET" in caplog.text
-        assert text_of(await call(fleet, "one/echo")) == "{}"
-        group.cancel_scope.cancel()
+    async with running(tmp_path, one) as fleet:
+        async with anyio.create_task_group() as group:
+            group.start_soon(reload_on_change, path, fleet)
+            await anyio.sleep(0.5)
+            write(one, two)
+            await until(lambda: "two/echo" in fleet.engine.catalog)
+            write(text="{ broken")
+            await until(lambda: "keep their old configuration" in caplog.text)
+            assert set(fleet.upstreams) == {"one", "two"}
+            unusable = {"one": {"command": "x", "env": {"A": "${SURELY_NOT_SET}"}}}
+            write(text=json.dumps({"mcpServers": unusable}))
+            await until(lambda: set(fleet.upstreams) == {"one"})
+            assert "SURELY_NOT_SET" in caplog.text
+            assert text_of(await call(fleet, "one/echo")) == "{}"
+            group.cancel_scope.cancel()
+            stopped_at = anyio.current_time()
+        # The thread that waits for changes, five seconds at a time, is told.
+        assert anyio.current_time() - stopped_at < 3
 
 
 async def test_a_server_known_by_its_description_is_found_and_started_by_a_call(tmp_path):

@@ -107,7 +107,9 @@ async def test_what_the_configuration_sets_is_no_argument(tmp_path, service):
         assert "X-Tenant" in tool.input_schema["required"]
 
 
-async def test_definitions_say_what_methods_promise(tmp_path, service):
+async def test_definitions_say_what_methods_promise(tmp_path, service, monkeypatch):
+    # When the gateway stops, this server ends at once.
+    monkeypatch.setattr("shortlist.gateway.connections.openapi_server._END_TIMEOUT_S", 60)
     async with running(tmp_path, billing(service)) as fleet:
         catalog = fleet.engine.catalog
         assert catalog.get("billing/list_invoices").annotations["readOnlyHint"] is True
@@ -116,6 +118,8 @@ async def test_definitions_say_what_methods_promise(tmp_path, service):
         assert deleting.tags == ("deprecated",)
         assert "number" not in catalog.get("billing/create_invoice").input_schema["properties"]
         (first, second) = fleet.problems()["billing"]
+        stopped_at = time.perf_counter()
+    assert time.perf_counter() - stopped_at < 30
     assert "paths./bad.get: parameters[0].in: must be one of path, query" in first
     assert "'upload' is left out" in second
     assert "https://uploads.billing.example:443" in second

@@ -20,6 +20,7 @@ from shortlist.gateway.http_server import check_can_listen
 from shortlist.gateway.upstream import server_connection as upstream
 from shortlist.gateway.upstream.server_connection import UpstreamError
 from shortlist.tests.gateway.fleets import HERE, call, running, text_of, until
+from shortlist.tests.gateway.warm_python import warm
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +36,7 @@ def listening(script, *args):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = Server([sys.executable, str(HERE / script), *args, str(port)], port)
+    server = Server([sys.executable, *warm(str(HERE / script), *args, str(port))], port)
     server.start()
     try:
         yield server
@@ -51,16 +52,20 @@ class Server:
     def start(self):
         quiet = subprocess.DEVNULL
         self.process = subprocess.Popen(self.command, stdout=quiet, stderr=quiet)
-        for _ in range(600):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.05)
-        raise AssertionError("the server does not listen")
+        self._wait_until_listening(True)
 
     def kill(self):
         self.process.kill()
         self.process.wait()
+        self._wait_until_listening(False)
+
+    def _wait_until_listening(self, wanted):
+        for _ in range(3_000):
+            with socket.socket() as probe:
+                if (probe.connect_ex(("127.0.0.1", self.port)) == 0) is wanted:
+                    return
+            time.sleep(0.01)
+        raise AssertionError(f"the server listens: {not wanted}")
 
 
 def reached(server, transport="http", path="mcp"):
@@ -69,7 +74,7 @@ def reached(server, transport="http", path="mcp"):
 
 
 async def test_modern_stdio_tells_of_changes(tmp_path):
-    args = (str(HERE / "changing_server.py"), "stdio")
+    args = warm(str(HERE / "changing_server.py"), "stdio")
     spec = ServerSpec(name="one", transport="stdio", command=sys.executable, args=args)
     async with running(tmp_path, spec) as fleet:
         await _calls_and_changes(fleet)
@@ -90,7 +95,7 @@ async def test_modern_http_tells_of_changes_and_restarts(tmp_path):
 async def test_sdk_servers_in_the_older_era_tell_of_changes(tmp_path, kind, monkeypatch):
     monkeypatch.setattr(upstream, "Client", partial(Client, mode="legacy"))
     if kind == "stdio":
-        args = (str(HERE / "changing_server.py"), "stdio")
+        args = warm(str(HERE / "changing_server.py"), "stdio")
         spec = ServerSpec(name="one", transport="stdio", command=sys.executable, args=args)
         async with running(tmp_path, spec) as fleet:
             await _calls_and_changes(fleet, "2025-11-25")

@@ -19,6 +19,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from ..gateway.attached import Machine, wait_for
+from ..gateway.warm_python import warm
 from .pages import Page, inspecting
 
 SERVERS = Path(__file__).parents[1] / "gateway"
@@ -28,7 +29,7 @@ CLIENT, OPERATOR = "token-of-the-client", "token-of-the-operator"
 @contextmanager
 def _gateway(folder: Path, **own: Any) -> Iterator[Page]:
     """`shortlist serve --http` over a server with two notes; the page has the operator's token."""
-    entry = {"command": sys.executable, "args": [str(SERVERS / "poisoned_server.py")]}
+    entry = {"command": sys.executable, "args": warm(str(SERVERS / "poisoned_server.py"))}
     config = folder / "mcp.json"
     settings = {"engine": {"tiers": ["lexical"]}, **own}
     config.write_text(json.dumps({"mcpServers": {"notes": entry}, "shortlist": settings}))
@@ -117,7 +118,8 @@ def test_the_operator_stops_starts_and_disables_a_server(tmp_path: Path) -> None
         assert _act(page, "start")["state"] == "started"
         before = config.read_bytes()
         off = _act(page, "disable")
-        assert (off["state"], off["actions"], off["tools"]) == ("disabled", ["enable"], 0)
+        assert (off["state"], off["actions"]) == ("disabled", ["enable"])
+        wait_for(lambda: _server(page)["tools"] == 0)
         assert json.loads(config.read_text())["mcpServers"]["notes"]["disabled"] is True
         on = _act(page, "enable")
         assert (on["state"] != "disabled", json.loads(config.read_text())) == (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from jsonschema import Draft202012Validator, SchemaError
@@ -48,14 +50,22 @@ def check_name(name: str, place: str) -> None:
 
 def check_object_schema(schema: Any, place: str) -> None:
     """OpenAI's "Structured outputs" (root objects), and the 400 of both at other schemas."""
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        raise Refusal(f"{place}: not a JSON Schema: {error.message}") from None
+    if (problem := _schema_problem(json.dumps(schema))) is not None:
+        raise Refusal(f"{place}: not a JSON Schema: {problem}")
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise Refusal(f"{place}: the schema must have the type 'object'")
     if used := [key for key in _COMBINATIONS if key in schema]:
         raise Refusal(f"{place}: the schema does not support {used[0]} at the top level")
+
+
+@cache
+def _schema_problem(text: str) -> str | None:
+    """What is wrong with a schema; each request of a conversation repeats most of them."""
+    try:
+        Draft202012Validator.check_schema(json.loads(text))
+    except SchemaError as error:
+        return str(error.message)
+    return None
 
 
 def check_strict_schema(schema: Json, place: str, *, all_required: bool) -> None:

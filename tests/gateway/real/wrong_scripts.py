@@ -331,8 +331,14 @@ WRONG = (
         2,
     ),
     # The host.
-    Wrong("subprocess", "", "import subprocess\nsubprocess.run(['id'])", "type", ("no module",)),
-    Wrong("a socket", "", "import socket\nsocket.socket()", "type", ("no module 'socket'",)),
+    Wrong(
+        "subprocess",
+        "",
+        "import subprocess\nsubprocess.run(['id'])",
+        "type",
+        ("module `subprocess`",),
+    ),
+    Wrong("a socket", "", "import socket\nsocket.socket()", "type", ("module `socket`",)),
     Wrong("the environment", "", "import os\nos.environ['HOME']", "runtime", ("not supported",), 2),
     Wrong("a shell", "", "import os\nos.system('id')", "type", ("no member `system`",), 2),
     Wrong("open", "", "open('/etc/passwd').read()", "type", ("lacks 'open'", "by tools")),
