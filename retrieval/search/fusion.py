@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ...errors import ConfigError
 from ...settings import PartSettings
-from ..query import Ranking, distinct
+from ..query import Ranking, distinct, ties_by_row
 
 # The weight of BM25 by the share of the searched terms that its best row has.
 _LOWEST_WEIGHT, _ADDED_WEIGHT, _COVERED_POWER = 0.006, 0.009, 4
@@ -120,13 +120,16 @@ class LinearFusion:
 
 
 def _with_row_in_place(ranking: Ranking, row: int, place: int) -> Ranking:
-    """The ranking with a row at this place, from 0, with the score there, if it ranks below."""
+    """The ranking with a row at this place, from 0, or before, with the score of the place before.
+
+    The ranking stays where the row has such a place.
+    """
     at = int(np.flatnonzero(ranking.rows == row)[0])
     if at <= place:
         return ranking
     rows = np.insert(np.delete(ranking.rows, at), place, row)
-    scores = np.insert(np.delete(ranking.scores, at), place, ranking.scores[place])
-    return Ranking(rows, scores)
+    scores = np.insert(np.delete(ranking.scores, at), place, ranking.scores[place - 1])
+    return ties_by_row(Ranking(rows, scores))
 
 
 def _check_stages(weights: Mapping[str, float], rankings: Mapping[str, Ranking]) -> None:
