@@ -9,23 +9,23 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 demo: $(VENV)/.core
 	$(BIN)/shortlist demo
 
-# A file's tests stay in one process, with what they share. Modules are compiled once, not in every
+# A file's tests stay in one process, with what they share; tests/conftest.py orders the files. Modules are compiled once, not in every
 # process that a test starts; threads of PyTorch and BLAS would wait for each other, as both
 # processors are in use.
 test coverage quick: export PYTHONDONTWRITEBYTECODE =
 test coverage quick: export OMP_NUM_THREADS = 1
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # The same tests take a third longer where the lines that run are counted.
 coverage: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 3 --dist loadfile --cov --cov-report=term:skip-covered --cov-fail-under=90
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term:skip-covered --cov-fail-under=90
 
 # While you work on one folder of tests/, as in `make quick FOLDER=retrieval`.
 quick: $(VENV)/.dev
 	@test -n "$(FOLDER)" -a -d "tests/$(FOLDER)" || { echo "FOLDER=$(FOLDER): no folder of tests/; use one of:" \
 		$(filter-out __pycache__,$(notdir $(patsubst %/,%,$(wildcard tests/*/)))) >&2; exit 2; }
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/$(FOLDER)
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder tests/$(FOLDER)
 
 # Real servers and clients, kept in $$XDG_CACHE_HOME/shortlist-tests; names what it cannot install.
 test-long: $(VENV)/.dev

@@ -885,7 +885,8 @@ class Engine:
             raise RequestError(f"state: a State, not {type(state).__name__}")
         if not isinstance(tool_id, str):
             raise RequestError(f"tool_id: an id, not {type(tool_id).__name__}")
-        compiled = self._gatekeeper.with_rules(rules).compiled_gate(self._present_version().index)
+        index = self._present_version().index
+        compiled = self._gatekeeper.with_rules(rules).compiled_gate(index)
         return compiled.after_call(state, tool_id)
 
     @property

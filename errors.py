@@ -181,7 +181,7 @@ class SchemaError(ShortlistError):
 
 
 class PinsError(ShortlistError):
-    """A file of pinned definitions cannot be read or written."""
+    """A file of pinned definitions or of remembered approvals cannot be read or written."""
 
 
 class EventError(ShortlistError):

@@ -18,7 +18,7 @@ from .errors import ProcessError
 
 
 class _ThisProcess:
-    """The id of this process, without a system call each time: one call of a tool checks 14 times.
+    """The id of this process, without a system call each time.
 
     Attributes:
         pid: the id.

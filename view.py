@@ -233,6 +233,7 @@ class View:
         budget_ms: float | None = None,
         abstain: bool = False,
     ) -> Selection:
+        self._guard.check()
         count = self._searcher.hit_count(k)
         if abstain and self.decider is not None:
             count = max(count, HITS_MEASURED)
@@ -338,6 +339,7 @@ class View:
             >>> [selection.ids for selection in view.search_many(["list invoices", "send a mail"])]
             [('billing/list_invoices',), ()]
         """
+        self._guard.check()
         selections = self._searcher.search_many(
             self.admission, queries, tier=tier, k=k, budget_ms=budget_ms
         )
@@ -394,6 +396,7 @@ class View:
             >>> view.explain("an unpaid invoice", "get_invoice").reason
             'offered: 1 of 1'
         """
+        self._guard.check()
         row = self.admission.find(name)
         if row is None:
             raise self.admission.unknown(name)
@@ -529,6 +532,6 @@ class View:
 def _thresholded(selection: Selection) -> Selection:
     """The answer of a search that only ranks: it abstains where no hit passes the threshold."""
     decision = threshold_decision(selection)
-    if not decision.abstained:
+    if decision is None:
         return selection
     return replace(selection, abstained=True, reason=decision.reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import quote, unquote, urlsplit
 
@@ -23,6 +23,15 @@ from .parameter_styles import (
     query_pairs,
 )
 from .request_body import RequestBody
+from .security import (
+    RequestCredentials,
+    Security,
+    SecurityScheme,
+    needed_names,
+    read_security,
+    security_row,
+    usable_schemes,
+)
 
 if TYPE_CHECKING:
     import httpx2
@@ -90,6 +99,7 @@ class Operation:
         body: the body of the request and its arguments; None if it has none.
         server: the server's address in the document; None if there is none.
         has_own_server: whether this operation has another server than the whole document.
+        security: the credentials that the document asks for.
 
     Raises:
         ToolError: a part cannot be used in a request; names it.
@@ -109,6 +119,7 @@ class Operation:
     body: RequestBody | None = None
     server: str | None = None
     has_own_server: bool = False
+    security: Security = ()
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -125,9 +136,17 @@ class Operation:
                 raise ToolError(field=field_name, reason=reason)
         if self.body is not None and not is_media_type(self.body.media_type):
             raise ToolError(field="operation.body.media_type", reason="is no media type")
+        for scheme in (one for schemes in self.security for one in schemes):
+            if not can_be_sent(scheme):
+                reason = "is not the name of a header, parameter or cookie to set"
+                raise ToolError(field=f"operation.security.{scheme.name:.80}", reason=reason)
 
     def build(
-        self, arguments: Mapping[str, Any] | None = None, *, base_url: str | None = None
+        self,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        base_url: str | None = None,
+        credentials: Mapping[str, str] | None = None,
     ) -> HttpRequest:
         """The request of a call, as plain values.
 
@@ -138,12 +157,15 @@ class Operation:
             arguments: arguments of the call, by name.
             base_url: the server's address, before the path; by default the document's. A query in
                 it, such as an API key, is kept.
+            credentials: name of a security scheme of the document to bearer token, API key, or
+                `NAME:PASSWORD`. They go to a given `base_url` only. None if you add them yourself.
 
         Raises:
             OperationError: an argument cannot be written in its place, is unknown or missing, or
-                there is no address.
+                there is no address; or a credential is missing.
         """
         values = dict(arguments or {})
+        sent = None if credentials is None else self._credentials(credentials, base_url)
         prefix, base_query = self._base(base_url)
         path, _, fixed_query = self.path.partition("#")[0].partition("?")
         path_texts: dict[str, str] = {}
@@ -176,12 +198,21 @@ class Operation:
         queries = [base_query, _quoted_query(fixed_query), "&".join("=".join(p) for p in pairs)]
         query = "&".join(part for part in queries if part)
         url = prefix + self._filled(path, path_texts) + (f"?{query}" if query else "")
+        if sent is not None:
+            url, set_headers = sent.url(url), sent.all_headers(headers.get("Cookie", ""))
+            replaced = {name.lower() for name in set_headers}
+            headers = {name: text for name, text in headers.items() if name.lower() not in replaced}
+            headers |= set_headers
         if len(url) > MAX_ADDRESS_CHARS:
             raise self._error("", f"an address of at most {MAX_ADDRESS_CHARS:,} characters", None)
         return HttpRequest(self.method, url, headers, content)
 
     def request(
-        self, arguments: Mapping[str, Any] | None = None, *, base_url: str | None = None
+        self,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        base_url: str | None = None,
+        credentials: Mapping[str, str] | None = None,
     ) -> httpx2.Request:
         """The request of a call, for a client of httpx2: `client.send(request)`.
 
@@ -190,6 +221,7 @@ class Operation:
         Args:
             arguments: arguments of the call, by name.
             base_url: the server's address, before the path; by default the document's.
+            credentials: as for `build`.
 
         Raises:
             OperationError: as `build`.
@@ -199,7 +231,7 @@ class Operation:
             import httpx2
         except ImportError as missing:
             raise MissingExtraError("requests of OpenAPI operations", "openapi") from missing
-        built = self.build(arguments, base_url=base_url)
+        built = self.build(arguments, base_url=base_url, credentials=credentials)
         # A body of no bytes is no body.
         content = built.content or None
         return httpx2.Request(built.method, built.url, headers=built.headers, content=content)
@@ -223,7 +255,23 @@ class Operation:
             arguments: names of arguments outside the body.
         """
         rows = tuple(row for row in self.arguments if row.argument not in arguments)
-        return Operation(self.method, self.path, rows, self.body, self.server, self.has_own_server)
+        return replace(self, arguments=rows)
+
+    def _credentials(
+        self, credentials: Mapping[str, str], base_url: str | None
+    ) -> RequestCredentials:
+        """The credentials to send."""
+        schemes = usable_schemes(self.security, credentials)
+        if schemes is None:
+            names = needed_names(self.security) or "a scheme that no text can be given for"
+            raise self._error("", f"credentials for {names}", None)
+        if schemes and base_url is None:
+            # A document must not choose who gets a credential.
+            raise self._error("", "base_url, the only address that credentials go to", None)
+        for scheme in schemes:
+            if not credentials[scheme.name].isprintable():
+                raise self._error("", f"one line of text as credential {scheme.name!r:.80}", None)
+        return RequestCredentials.of(schemes, credentials)
 
     def _base(self, base_url: str | None) -> tuple[str, str]:
         """The address before the path, and its query."""
@@ -305,6 +353,8 @@ class Operation:
             row["server"] = self.server
         if self.has_own_server:
             row["has_own_server"] = True
+        if self.security:
+            row["security"] = security_row(self.security)
         return row
 
     @classmethod
@@ -323,12 +373,23 @@ class Operation:
             None if values.get("body") is None else _body(values["body"]),
             _optional_text(values.get("server"), "operation.server"),
             values.get("has_own_server") is True,
+            read_security(values.get("security", [])),
         )
 
 
 def may_set_header(name: str) -> bool:
     """Whether an argument may set a header of this name."""
     return _TOKEN.fullmatch(name) is not None and name.lower() not in RESERVED_HEADERS
+
+
+def can_be_sent(scheme: SecurityScheme) -> bool:
+    """Whether a scheme's header, query parameter or cookie has a valid name."""
+    name = scheme.parameter
+    if scheme.kind == "header":
+        return name.lower() == "authorization" or may_set_header(name)
+    if scheme.kind == "cookie":
+        return _TOKEN.fullmatch(name) is not None
+    return scheme.kind != "query" or bool(name)
 
 
 def is_media_type(text: str) -> bool:

@@ -33,6 +33,7 @@ from .gateway.stop import stop
 from .index import index
 from .inspect_page import inspect_page
 from .learn import learn
+from .lint import lint
 from .list_tools import list_tools
 from .migrate import migrate
 from .search import search
@@ -66,7 +67,7 @@ def refuse(context: typer.Context) -> None:  # noqa: ARG001
 
 _EXIT_CODES = (
     "Exit codes: 0 success (also when `explain` finds that a tool is not offered); 1 error, one "
-    "line on stderr; 2 wrong usage; 3 a check failed (eval, learn, lab bench) or tools are "
+    "line on stderr, or findings of `lint`; 2 wrong usage; 3 a check failed (eval, learn, lab bench) or tools are "
     "quarantined (trust diff, doctor); 130 interrupted; 141 the reader of the output closed the "
     "pipe."
 )
@@ -148,6 +149,7 @@ _COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "tax": tax,
     "enrich": enrich,
     "doctor": doctor,
+    "lint": lint,
     "inspect": inspect_page,
     "migrate": migrate,
     "serve": serve,

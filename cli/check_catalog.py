@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..catalog import Catalog, ReadResult
 from ..enrichment.library import Library
+from ..evals.definition_lint import finding_counts
 from ..loaders.token_tax import token_tax
 from ..retrieval.search.twins import TWIN_JACCARD, near_twins
 from ..trust import Flag
 from .check import Check, Status
 from .console import counted
 
-_THIN_DESCRIPTION_CHARS = 20
-"""Characters of a description under which it says hardly more than the name."""
 _HEAVIEST_TOOLS_SHOWN = 10
 
 
@@ -31,8 +30,7 @@ def check_catalog(
     yield _definitions(catalog, read_results)
     yield _collisions(catalog)
     yield _tokens(catalog)
-    yield _descriptions(catalog)
-    yield _parameters(catalog)
+    yield _lint(catalog)
     yield _names(catalog)
     yield _twins(catalog)
     yield _cleaned(catalog)
@@ -72,31 +70,13 @@ def _tokens(catalog: Catalog) -> Check:
     return Check("tokens", "ok", line, details)
 
 
-def _descriptions(catalog: Catalog) -> Check:
-    missing = [f"{tool.id}: none" for tool in catalog if not tool.description.strip()]
-    thin = [
-        f"{tool.id}: {tool.description.strip()!r}"
-        for tool in catalog
-        if 0 < len(tool.description.strip()) < _THIN_DESCRIPTION_CHARS
-    ]
-    if not missing and not thin:
-        return Check("descriptions", "ok", "every tool has one")
-    line = f"{len(missing):,} missing, {len(thin):,} under {_THIN_DESCRIPTION_CHARS} characters"
-    return Check("descriptions", "warn", line, (*missing, *thin))
-
-
-def _parameters(catalog: Catalog) -> Check:
-    total, details = 0, []
-    for tool in catalog:
-        parameters = tool.parameters
-        total += len(parameters)
-        bare = [parameter.path for parameter in parameters if not parameter.description.strip()]
-        if bare:
-            details.append(f"{tool.id}: {', '.join(bare)}")
-    if not details:
-        return Check("parameters", "ok", f"{total:,}, each with a description")
-    line = f"{total:,}, some without a description in {counted(len(details), 'tool')}"
-    return Check("parameters", "note", line, tuple(details))
+def _lint(catalog: Catalog) -> Check:
+    details = tuple(
+        f"{server or 'no server'}: {counts}"
+        for server, counts in finding_counts(tuple(catalog)).items()
+    )
+    what = "with definitions that say too little; what to change: shortlist lint TOOLS"
+    return _check_of_details("lint", "note", details, "server", what)
 
 
 def _names(catalog: Catalog) -> Check:

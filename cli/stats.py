@@ -15,8 +15,11 @@ from .gateway.configured_servers import ServersOption, SettingsOption, read_gate
 from .options import JsonOption
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rich.table import Table
 
+    from ..session.event import Event
     from ..session.event_stats import EventStats
 
 _MAX_ROWS_SHOWN = 10
@@ -41,12 +44,8 @@ def stats(
     from ..session.event_stats import EventStats
 
     events = _events_file(events, config, settings)
-    rows = Counter[str]()
-    try:
-        event_stats = EventStats(_read_rows(events, rows))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise EventError(f"{events}: event {rows['read']} is damaged: {error!r}") from error
-    if not rows["read"]:
+    event_stats = EventStats(_read_rows(events))
+    if event_stats.first_time is None:
         raise EventError(f"{events}: no events; docs/observing.md explains how to record them")
     if as_json:
         write_json(event_stats.to_dict())
@@ -70,15 +69,14 @@ def _events_file(events: Path | None, config: Path | None, settings: Path | None
     return files.events
 
 
-def _read_rows(events: Path, counts: Counter[str]) -> Iterator[dict[str, Any]]:
+def _read_rows(path: Path) -> Iterator[Event]:
     from ..session.recorder import read_events
 
-    for row in read_events(events):
-        if isinstance(row, EventError):
-            note(f"skipped: {row}")
+    for event in read_events(path):
+        if isinstance(event, EventError):
+            note(f"skipped: {event}")
         else:
-            counts["read"] += 1
-            yield row
+            yield event
 
 
 def _report_parts(event_stats: EventStats) -> Iterator[Any]:
@@ -183,6 +181,6 @@ def _ms_text(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
 
 
-def _minute_text(at: str | None) -> str:
+def _minute_text(time: datetime | None) -> str:
     """A recorded time without seconds."""
-    return (at or "")[:16].replace("T", " ")
+    return "" if time is None else f"{time:%Y-%m-%d %H:%M}"

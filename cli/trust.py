@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ..catalog import Catalog
+    from ..gateway.profiles.remembered_approvals import RememberedApprovals
     from ..trust import DefinitionChange, Flag
 
 _QUARANTINED_EXIT = 3
@@ -144,6 +147,49 @@ def approve(
         return
     typer.echo(f"{path}: approved {', '.join(ids)}")
     _print_quarantined_count(flags)
+
+
+_RequiredConfig = Annotated[Path, typer.Option("--config", metavar="FILE", help=CONFIG_HELP)]
+
+
+@trust.command()
+def approvals(config: _RequiredConfig, as_json: JsonOption = False) -> None:
+    """List the approvals of calls that users of the gateway want remembered."""
+    rows = _remembered_approvals(config).read()
+    if as_json:
+        write_json({"approvals": [asdict(row) for row in rows]})
+        return
+    for row in rows:
+        show(f"{row.tool}: profile {row.profile}, until {_day(row.until)}")
+    if not rows:
+        typer.echo("no approval is remembered")
+
+
+@trust.command()
+def revoke(
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of the tools.")],
+    config: _RequiredConfig,
+) -> None:
+    """Revoke remembered approvals: calls of these tools are asked about again.
+
+    A running gateway follows at the next call.
+    """
+    rows = _remembered_approvals(config).revoke(ids)
+    if missing := [tool_id for tool_id in ids if tool_id not in {row.tool for row in rows}]:
+        raise typer.BadParameter(f"no approval is remembered for: {', '.join(missing)}")
+    typer.echo(f"revoked {', '.join(ids)}")
+
+
+def _remembered_approvals(config: Path) -> RememberedApprovals:
+    from ..gateway.profiles.remembered_approvals import RememberedApprovals
+    from ..gateway.upstream.first_use import approvals_file
+    from .gateway.configured_servers import read_gateway_files
+
+    return RememberedApprovals(approvals_file(read_gateway_files(config, None).path))
+
+
+def _day(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).astimezone().date().isoformat()
 
 
 def _catalog_and_pins(

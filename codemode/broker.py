@@ -351,7 +351,7 @@ class Broker:
                     return f"{namespace} has no functions now: the server {server!r} is {reason}"
             similar = nearest(namespace, spaces)
             hint = f"; did you mean {similar}?" if similar else name_hint(namespace)
-            return f"no server or variable {namespace!r:.60}{hint}"
+            return f"no server, variable or import {namespace!r:.60}{hint}"
         similar = nearest(function, sorted(name for space, name in permitted if space == namespace))
         hint = (
             f"; did you mean {namespace}.{similar}?" if similar else "; search for a tool that fits"

@@ -25,11 +25,10 @@ def run_code_description(tools: str, signatures: str, *, extract: bool) -> str:
         f"what matters. Get signatures first: {signatures}. Call "
         "`await server.tool(name=value)`; results are Python values; failures raise RuntimeError, "
         "refusals PermissionError. The result is the last expression, or what return gives; "
-        "print() adds to the output. The script is type-checked before it runs. Modules: asyncio "
+        "print() adds to it. The script is type-checked first. Modules, and no others: asyncio "
         "(gather, run, sleep), json, re, math, datetime, collections, itertools, random, csv. "
-        "Missing: files, network, class "
-        "inheritance, generators, `del`, `async with`, gather(return_exceptions=), io, ast, "
-        "statistics, string, uuid, heapq, urllib. Methods of built-in types are called, not passed "
-        "on: key=lambda s: s.lower(), not key=str.lower."
+        "Missing: files, network, class inheritance, generators, `del`, `async with`, "
+        "gather(return_exceptions=). Methods of built-in types are called, not passed on: "
+        "key=lambda s: s.lower(), not key=str.lower."
     )
     return text + _EXTRACT_SENTENCE if extract else text

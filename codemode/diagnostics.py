@@ -11,7 +11,6 @@ import builtins
 import json
 import re
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 from .sandbox import Script, ScriptError
@@ -21,11 +20,8 @@ from .script_names import IMPORTABLE_MODULES, nearest
 _MAX_ERRORS = 5
 _SERVER_METHOD = re.compile(r"`_([a-zA-Z]\w*)([.`])")
 _CALLED_TOOL = re.compile(r"bound method `_(\w+)\.(\w+)`")
-_SERVER_ATTRIBUTE = re.compile(r"type `_\w+` has no attribute")
-_RESULT_ATTRIBUTE = re.compile(r"type `([A-Z]\w*)` has no attribute `(\w+)`")
-_TYPED_DICT = re.compile(r"TypedDict `(\w+)`$")
+_TYPED_DICT = re.compile(r"(?:TypedDict|Object of type) `(\w+)`")
 _CALLED_NAME = re.compile(r"(\w+)(?:\.(\w+))?")
-_QUOTED_NAME = re.compile(r"`([\w.]+)`")
 _WORD = re.compile(r"[^\W\d]\w*")
 #: Kinds of errors that come first, because they explain others in the same line.
 _RULES_SHOWN_FIRST = (
@@ -82,29 +78,31 @@ def _line_of(row: ErrorRow) -> int | None:
 
 
 def _explain_row(row: ErrorRow, script: Script) -> str:
+    """The checker's message, with what it cannot know: other names, and what to write here."""
     message, name = message_of(row), row.get("name")
     source_text = error_source(row, script.code)[:80]
-    if name == "unresolved-attribute":
-        return _explain_attribute(message, source_text, script)
-    if name == "unresolved-reference" and (
-        match := _CALLED_NAME.match(_rest_of_line(row, script.code))
-    ):
-        return lacking_builtin(match[1]) or _explain_name(match[1], match[2] or "", script)
-    if name == "unresolved-import" and (match := _QUOTED_NAME.search(message)):
-        return f"no module {match[1]!r} here; {module_hint(match[1])}"
-    if name == "unused-awaitable":
-        return f"`{source_text}` is not awaited; write `await` before it"
     if "CoroutineType[" in message:
-        return f"`{source_text}`: a call was not awaited; write `await` before it"
+        return f"`{source_text}`: a call is not awaited; write `await` before it"
+    called = _CALLED_NAME.match(_rest_of_line(row, script.code))
+    if name == "unresolved-reference" and called:
+        return _explain_name(called[1], called[2] or "", script)
+    if name == "unresolved-attribute" and called and "type `_" in message:
+        return script.explain_unknown(called[1], called[2] or "", "")
     if name == "unknown-argument" and (match := _CALLED_TOOL.search(message)):
         return script.explain_unknown(match[1], match[2], source_text.partition("=")[0].strip())
-    if name == "too-many-positional-arguments":
-        return "arguments are given by name: `function(name=value)`"
-    if name == "invalid-key" and (match := _TYPED_DICT.search(message)):
-        return f"{message}; it has: {', '.join(_typed_dict_keys(match[1], script.stubs))}"
-    if message.startswith(_WHOLE_ARGUMENT_MESSAGE) and (match := _CALLED_TOOL.search(message)):
-        expected = message.partition(": ")[2]
-        return f"{match[1]}.{match[2]}: `{source_text}` is wrong: {expected}"
+    if name == "unresolved-import":
+        return f"{message}; there are: {', '.join(sorted(IMPORTABLE_MODULES))}"
+    if name in ("invalid-key", "unresolved-attribute") and (
+        keys := _typed_dict_keys(message, script.stubs)
+    ):
+        return f"{message}; a dict with the keys: {', '.join(keys)}"
+    if message.startswith(_WHOLE_ARGUMENT_MESSAGE):
+        message = f"`{source_text}`: {message}"
+    if message.startswith("Module `") and called:
+        # A server with the name of a module has another namespace.
+        server = script.explain_unknown(called[1], called[2] or "", "")
+        if "did you mean" in server:
+            return f"{message}; as a server: {server}"
     return with_hint(_SERVER_METHOD.sub(r"`\1\2", message).replace("bound method", "function"))
 
 
@@ -113,48 +111,22 @@ def _rest_of_line(row: ErrorRow, code: str) -> str:
     return error_source({"location": row.get("location")}, code)
 
 
-def _explain_attribute(message: str, source_text: str, script: Script) -> str:
-    """The message for an attribute that a server, a module or a result does not have."""
-    if _SERVER_ATTRIBUTE.search(message) and (match := _CALLED_NAME.match(source_text)):
-        return script.explain_unknown(match[1], match[2] or "", "")
-    if "CoroutineType[" in message:
-        return f"`{source_text}`: a call was not awaited; write `await` before it"
-    if match := _RESULT_ATTRIBUTE.search(message):
-        keys = _typed_dict_keys(match[1], script.stubs)
-        if match[2] in keys:
-            return f"a {match[1]} is a dict; write [{match[2]!r}], not .{match[2]}"
-        return f"a {match[1]} is a dict without .{match[2]}; it has: {', '.join(keys)}"
-    if message.startswith("Module `") and (match := _CALLED_NAME.match(source_text)):
-        # A server with the name of a module has another namespace.
-        server = script.explain_unknown(match[1], match[2] or "", "")
-        if "did you mean" in server:
-            return f"{message}; as a server: {server}"
-    return with_hint(message)
-
-
 def _explain_name(name: str, attribute: str, script: Script) -> str:
     """The message for an undefined name."""
+    if hasattr(builtins, name):
+        return f"the sandbox's Python lacks {name!r}; files are read and written by tools"
     answer = script.explain_unknown(name, attribute, "")
-    if "did you mean" not in answer and (line := _import_line(name, attribute)):
-        return f"{name!r} is not imported; write this first: {line}"
     words = set(_WORD.findall(script.code)) - {name}
     similar = None if "did you mean" in answer else nearest(name, sorted(words))
     return f"{answer}; did you mean {similar}?" if similar else answer
 
 
-def _import_line(name: str, attribute: str) -> str | None:
-    """The line that imports a name; None if no module has it."""
-    if name in IMPORTABLE_MODULES:
-        class_of_module = getattr(import_module(name), name, None)
-        if attribute and hasattr(class_of_module, attribute):
-            return f"from {name} import {name}"  # datetime.now()
-        return f"import {name}"
-    module = _MODULE_OF_NAME.get(name)
-    return None if module is None else f"from {module} import {name}"
-
-
-def _typed_dict_keys(name: str, stubs: str) -> list[str]:
-    """The keys of a TypedDict in the stubs."""
+def _typed_dict_keys(message: str, stubs: str) -> list[str]:
+    """The keys of the TypedDict of the stubs that a message names."""
+    named = _TYPED_DICT.search(message)
+    if named is None:
+        return []
+    name = named[1]
     if match := re.search(rf"^class {name}\(TypedDict\):\n((?:    .*\n)+)", stubs, re.MULTILINE):
         return re.findall(r"^    (\w+):", match[1], re.MULTILINE)
     match = re.search(rf"^{name} = TypedDict\((.*)\)$", stubs, re.MULTILINE)
@@ -296,57 +268,20 @@ def _never_fits(expected: str, actual: str) -> bool:
     return not (actual.startswith("float") and "int" in expected)
 
 
-#: Names that scripts use without an import, to their modules.
-_MODULE_OF_NAME = {
-    **dict.fromkeys(("Counter", "defaultdict", "deque"), "collections"),
-    **dict.fromkeys(("date", "timedelta", "timezone"), "datetime"),
-    **dict.fromkeys(("Any", "Literal"), "typing"),
-    "Decimal": "decimal",
-    "Path": "pathlib",
-    "dataclass": "dataclasses",
-    "reduce": "functools",
-}
-_INSTEAD_OF_NETWORK = "call a tool instead"
-#: Module to what to write instead.
-_INSTEAD_OF_MODULE = {
-    "ast": "parse text with json.loads or re",
-    "contextlib": "write try and except",
-    "heapq": "write sorted(...)[:n]",
-    "io": "csv.reader and csv.DictReader take text.splitlines()",
-    "operator": "write a lambda",
-    "statistics": "write sum(values) / len(values)",
-    "zoneinfo": "write timezone(timedelta(hours=2))",
-    **dict.fromkeys(
-        ("aiohttp", "httpx", "requests", "socket", "subprocess", "urllib"), _INSTEAD_OF_NETWORK
-    ),
-}
 #: Part of an error message to what to write instead.
-_INSTEAD_OF_FEATURE = {
-    "yield": "collect the values in a list and return it",
-    "'del'": "write values.pop(key)",
-    "inheritance": "raise RuntimeError or ValueError; write functions and dicts",
-    "async with": "call and await in a loop, or with asyncio.gather",
-    "gather() does not": "catch errors in an async function of your own, and gather its calls",
-    "Module `asyncio` has no member": "asyncio has gather, run and sleep here",
+_HINTS = {
+    "Too many positional arguments": "arguments are given by name: `function(name=value)`",
     "unexpected token `": "send the script without ``` around it",
-    "callable replacement": "loop over re.finditer",
+    "Module `asyncio` has no member": "asyncio has gather, run and sleep here",
+    "AttributeError: type object": "methods are only called here: write a lambda that calls it",
+    "'dict' object has no attribute": "a result is a dict: write result['key']",
+    "TypeError: string indices": "the value is a text: print it, or parse it with json.loads",
 }
 #: Names that other systems use to call tools.
 _OTHER_CALL_NAMES = frozenset(
     "call_tool call_mcp_tool client execute mcp search_tools session tool tools".split()
 )
 _CALL_HINT = "tools are functions of their servers: `await server.tool(name=value)`"
-_MISSING_DICT_KEY = re.compile(r"AttributeError: 'dict' object has no attribute '(\w+)'")
-_MISSING_METHOD = re.compile(
-    r"AttributeError: (?:type object )?'(\w+)' (?:object )?has no attribute '(\w+)'"
-)
-_BUILTIN_TYPES = {kind.__name__: kind for kind in (str, bytes, int, float, list, dict, set, tuple)}
-
-
-def module_hint(module: str) -> str:
-    """The message for a module that cannot be imported."""
-    instead = _INSTEAD_OF_MODULE.get(module.partition(".")[0])
-    return instead or f"there are: {', '.join(sorted(IMPORTABLE_MODULES))}"
 
 
 def name_hint(name: str) -> str:
@@ -358,28 +293,8 @@ def with_hint(message: str) -> str:
     """A message of the sandbox, with a hint if there is one.
 
     Example:
-        >>> with_hint("the sandbox's Python lacks the 'del' statement")
-        "the sandbox's Python lacks the 'del' statement; write values.pop(key)"
+        >>> with_hint("Got unexpected token `")
+        'Got unexpected token `; send the script without ``` around it'
     """
-    for part, instead in _INSTEAD_OF_FEATURE.items():
-        if part in message:
-            return f"{message}; {instead}"
-    match = _MISSING_METHOD.match(message)
-    if match and not match[2].startswith("_") and hasattr(_BUILTIN_TYPES.get(match[1]), match[2]):
-        return (
-            f"{message}; a method of {match[1]} can only be called here, not passed on: "
-            f"write a lambda that calls .{match[2]}(...)"
-        )
-    if match := _MISSING_DICT_KEY.match(message):
-        return f"{message}; a result is a dict: write [{match[1]!r}]"
-    if message.startswith("TypeError: string indices"):
-        return f"{message}; the value is a text: print it to see it, or parse it with json.loads"
-    return message
-
-
-def lacking_builtin(name: str) -> str | None:
-    """The message for a builtin function that the sandbox does not have; None for other names."""
-    if not hasattr(builtins, name):
-        return None
-    instead = "; files are read and written by tools" if name == "open" else ""
-    return f"the sandbox's Python lacks {name!r}{instead}"
+    hints = (hint for part, hint in _HINTS.items() if part in message)
+    return "; ".join([message, *hints])

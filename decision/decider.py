@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +33,22 @@ query asks for a tool at all."""
 PERSONAL = "personal"
 """Log-odds, from the query's vector, that the query is a sentence to or about the user, such as a
 tool may keep, or ask for what it has kept."""
-KEPT = "kept"
-"""Measured as 1 if a tool fits whatever the models say: `STAGES_ABOVE_THRESHOLD` found one, one of
-the best hits has all terms of the query in its definition, or the query is a sentence to or about
-the user and one of the hits keeps what people say."""
+CERTAIN = "certain"
+"""Measured as 1 if a tool fits whatever the models say: see `certain_basis`."""
+Basis: TypeAlias = Literal[
+    "named", "all_words", "personal", "model", "threshold", "no_hit", "nothing_asked", "not_judged"
+]
+"""What a decision follows from:
+
+- `named`: the query names a tool, by its id, its name or as a command, or a server claimed it
+- `all_words`: one of the best hits has all terms of the query in its definition
+- `personal`: the query is a sentence to or about the user, and one of the hits keeps such sentences
+- `model`: the probability that the tier's model gave
+- `threshold`: the tier's threshold dropped every hit
+- `no_hit`: the search found no tool
+- `nothing_asked`: nothing was searched for, because the message asks for nothing
+- `not_judged`: there was no decision
+"""
 _HITS_WITH_ALL_TERMS = 3
 BUNDLED_FILE = Path(__file__).parent / "bundled.json"
 """The bundled models. `shortlist lab fit-decision` writes them."""
@@ -49,25 +61,26 @@ class Decision:
 
     Args:
         abstained: whether to offer nothing, because no tool fits.
-        fits: probability that any tool fits the query; None if there was no decision.
+        basis: what it follows from.
+        fits: probability that any tool fits the query, 1 without asking the model where a tool fits
+            whatever it says; None if there was no decision.
         reason: why nothing is offered, or why there was no decision; otherwise None.
     """
 
     abstained: bool
+    basis: Basis
     fits: float | None = None
     reason: str | None = None
 
     @classmethod
-    def unjudged(cls, selection: Selection, reason: str) -> Self:
+    def unjudged(cls, selection: Selection, reason: str) -> Decision:
         """No decision, with the reason. Abstains only if the search found no tool."""
         if selection.hits_and_dropped:
-            return cls(abstained=False, reason=reason)
-        return cls(abstained=True, reason="the search found no tool")
+            return cls(False, "not_judged", reason=reason)
+        return NO_HIT
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        fits = None if self.fits is None else round(self.fits, 4)
-        return {"abstained": self.abstained, "fits": fits, "reason": self.reason}
+
+NO_HIT = Decision(True, "no_hit", reason="the search found no tool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +119,9 @@ class TierModel:
         """Probability that any tool fits the query. An input that is missing counts as average.
 
         Args:
-            measured: the result of `measure_answer`. It is 1 for an answer with `kept`.
+            measured: the result of `measure_answer`. It is 1 for an answer with `certain`.
         """
-        if measured.get(KEPT):
+        if measured.get(CERTAIN):
             return 1.0
         return float(sigmoid(self.classifier(self.row(measured))))
 
@@ -168,14 +181,23 @@ def measure_answer(
             `Decider.vector_odds`; None if the vector is not known.
     """
     measured = measure(query, hits) | dict(odds or {})
-    is_personal = measured.pop(PERSONAL, 0.0) > 0
-    if (
-        any(not STAGES_ABOVE_THRESHOLD.isdisjoint(hit.stages) for hit in hits)
-        or _has_all_terms(query, hits[:_HITS_WITH_ALL_TERMS])
-        or (is_personal and any_keeps_what_is_said(hits))
-    ):
-        measured[KEPT] = 1.0
+    measured.pop(PERSONAL, None)
+    if certain_basis(query, hits, odds) is not None:
+        measured[CERTAIN] = 1.0
     return measured
+
+
+def certain_basis(
+    query: str, hits: Sequence[Hit], odds: Mapping[str, float] | None = None
+) -> Basis | None:
+    """Why a tool fits whatever the models say; None if they decide. Arguments: `measure_answer`."""
+    if any(not STAGES_ABOVE_THRESHOLD.isdisjoint(hit.stages) for hit in hits):
+        return "named"
+    if _has_all_terms(query, hits[:_HITS_WITH_ALL_TERMS]):
+        return "all_words"
+    if (odds or {}).get(PERSONAL, 0.0) > 0 and any_keeps_what_is_said(hits):
+        return "personal"
+    return None
 
 
 def _has_all_terms(query: str, hits: Sequence[Hit]) -> bool:
@@ -309,15 +331,17 @@ class Decider:
             )
         # The models were fitted to answers from which no threshold had dropped hits.
         odds = self.vector_odds(selection.vector)
-        measured = measure_answer(selection.query, selection.hits_and_dropped[:HITS_MEASURED], odds)
-        fits = model.probability(measured)
+        query, hits = selection.query, selection.hits_and_dropped[:HITS_MEASURED]
+        if basis := certain_basis(query, hits, odds):
+            return Decision(False, basis, fits=1.0)
+        fits = model.probability(measure_answer(query, hits, odds))
         if fits >= model.abstain_below:
-            return Decision(abstained=False, fits=fits)
+            return Decision(False, "model", fits=fits)
         reason = (
             f"no tool fits: the probability that any does is {fits:.3f}, and below "
             f"{model.abstain_below:.3f} none is offered"
         )
-        return Decision(abstained=True, fits=fits, reason=reason)
+        return Decision(True, "model", fits=fits, reason=reason)
 
 
 def decider_for(
@@ -357,19 +381,19 @@ def _unfit_reason(tier: str, part: str) -> str:
     )
 
 
-def threshold_decision(selection: Selection) -> Decision:
-    """Abstains if the tier's threshold dropped every hit. No model is asked."""
+def threshold_decision(selection: Selection) -> Decision | None:
+    """The decision where the tier's threshold dropped every hit; None otherwise."""
     if selection.hits or not selection.dropped:
-        return Decision(abstained=False)
+        return None
     best = below_threshold(selection.dropped[0].score, selection.threshold, selection.tier)
-    return Decision(abstained=True, reason=f"no tool fits: the best {best}")
+    return Decision(True, "threshold", reason=f"no tool fits: the best {best}")
 
 
 def judge_answer(decider: Decider | None, selection: Selection, permitted: int) -> Decision:
     """`judge_selection`, and `threshold_decision` where the model does not abstain."""
     decision = judge_selection(decider, selection, permitted)
     by_threshold = threshold_decision(selection)
-    if by_threshold.abstained and not decision.abstained:
+    if by_threshold is not None and not decision.abstained:
         return replace(by_threshold, fits=decision.fits)
     return decision
 

@@ -112,6 +112,18 @@ class Library:
                 counts[tool.server or ""][match.row.tool.rpartition("/")[0]] += 1
         return {server: dict(count.most_common()) for server, count in counts.items()}
 
+    def nearest_rows(self, vectors: NDArray[np.float32], count: int) -> list[dict[str, Any]]:
+        """The rows whose example queries are nearest to vectors, in order of id.
+
+        Args:
+            vectors: of the encoder that made the library, shape (n, dim), L2-normalised.
+            count: rows for each vector.
+        """
+        similarities = vectors @ self._numbers["vectors"].astype(np.float32).T
+        similarities *= self._numbers["scales"]
+        places = np.unique(np.argpartition(-similarities, count, axis=1)[:, :count])
+        return [self._row(place) for place in places.tolist()]
+
     def __len__(self) -> int:
         return len(self._numbers["scales"])
 

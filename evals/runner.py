@@ -117,7 +117,7 @@ def session_method(
         allowed = query.pool if limit_to_pool else None
         session = engine.session(allowed=allowed, tier=tier, k=k, abstain=True)
         turn = session.turn(query.messages or query.text)
-        first = turn.selections[0] if turn.selections else None
+        first = turn.results.selections[0] if turn.results.selections else None
         return Answer(
             turn.ids,
             first.tier if first else None,

@@ -33,25 +33,37 @@ async def reload_on_change(
     # The folder is watched, because editors write a new file in place of the old one.
     files = {path.absolute(), path.resolve()}
     folders = {file.parent for file in files}
+    stopping = anyio.Event()
     changes = awatch(
         *folders,
         watch_filter=lambda _, changed: Path(changed) in files,
+        stop_event=stopping,
         recursive=False,
     )
-    async for _ in changes:
-        try:
-            config = await anyio.to_thread.run_sync(read_client_config, path)
-        except ConfigError as error:
-            _LOG.warning("%s; the servers keep their old configuration", error)
-            continue
-        if changed is not None:
+    async with anyio.create_task_group() as group:
+        group.start_soon(_set_when_cancelled, stopping)
+        async for _ in changes:
             try:
-                changed(config)
+                config = await anyio.to_thread.run_sync(read_client_config, path)
             except ConfigError as error:
-                _LOG.warning("%s; the profiles keep their old settings", error)
-        for problem in config.problems:
-            _LOG.warning("%s: %s", path, problem)
-        await use_servers(config, fleet)
+                _LOG.warning("%s; the servers keep their old configuration", error)
+                continue
+            if changed is not None:
+                try:
+                    changed(config)
+                except ConfigError as error:
+                    _LOG.warning("%s; the profiles keep their old settings", error)
+            for problem in config.problems:
+                _LOG.warning("%s: %s", path, problem)
+            await use_servers(config, fleet)
+
+
+async def _set_when_cancelled(event: anyio.Event) -> None:
+    """The thread that waits for changes sees no cancellation, and would wait five seconds more."""
+    try:
+        await anyio.sleep_forever()
+    finally:
+        event.set()
 
 
 async def use_servers(config: ClientConfig, fleet: Fleet) -> None:

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import mcp.types as types
@@ -25,7 +26,6 @@ from .client_protocol import serve_connection
 from .meta_tools import meta_tool_answers as answers
 from .meta_tools.client_search import collect_votes
 from .meta_tools.meta_tool_definitions import (
-    CALL_TOOL_BY_EFFECT,
     RESERVED_NAMES,
     UNLISTED_ARGUMENTS,
     meta_tools,
@@ -33,8 +33,9 @@ from .meta_tools.meta_tool_definitions import (
 from .meta_tools.run_code import CodeMode
 from .meta_tools.search_answer import queries_of
 from .meta_tools.shown_tools import shown_tools
+from .meta_tools.task_requests import Tasks
 from .meta_tools.tool_calls import ToolCall, answer_call, error_result, refusal_text
-from .observe.gateway_events import CallRecorder
+from .observe.call_recorder import CallRecorder
 from .observe.observer import Observer, ProfileOffer, Requester
 from .profiles.client_sessions import ClientSession, ClientSessions, permitted_servers
 from .profiles.profile import (
@@ -42,6 +43,7 @@ from .profiles.profile import (
     GET_TOOL_DETAILS,
     LIST_SERVERS,
     READ_RESULT,
+    READ_TOOL,
     RUN_CODE,
     SEARCH_TOOLS,
     Profile,
@@ -52,12 +54,15 @@ from .relay.mcp_prompts import Completions, Prompts
 from .relay.other_kinds import OtherKinds
 from .relay.resources import Resources
 from .relay.subscriptions import Subscriptions
+from .relay.tasks import ServerTask, TaskIds, TaskRunsError, takes_tasks
 from .stdio_streams import standard_streams
 from .upstream.call import Caller, RequestContext
 from .upstream.fleet import Fleet
 from .upstream.server_connection import ServerError, ServerState, Upstream, UpstreamError
+from .upstream.server_tasks import CreatedTask
 
 if TYPE_CHECKING:
+    from .profiles.remembered_approvals import RememberedApprovals
     from .upstream.shared_state import SharedTexts
 
 _LOG = logging.getLogger("shortlist.gateway")
@@ -94,8 +99,11 @@ class Gateway:
         profiles: Mapping[str, Profile] | None = None,
         observer: Observer | None = None,
         shared: SharedTexts | None = None,
+        remembered: RememberedApprovals | None = None,
+        task_key: str | None = None,
     ) -> None:
         self.fleet = fleet
+        self._remembered = remembered
         self.observer = observer or Observer()
         fleet.on_state = self._state_changed
         self.sessions = ClientSessions(
@@ -120,6 +128,7 @@ class Gateway:
         )
         self.subscriptions = Subscriptions(fleet, self._client, self.resources, self.server)
         self.sessions.on_end = self.subscriptions.drop
+        self.tasks = Tasks(fleet, self._client, TaskIds(task_key or token_hex(32)), self.server)
         self.log_levels = LogLevels(fleet, self._client, self.sessions, self.server)
 
     async def serve_stdio(self) -> None:
@@ -182,7 +191,10 @@ class Gateway:
         client = self._client(context)
         await self.fleet.follow_changes()
         capabilities = context.session.client_capabilities
-        tools = await anyio.to_thread.run_sync(shown_tools, self.fleet, client, capabilities)
+        info = context.session.client_params
+        tools = await anyio.to_thread.run_sync(
+            shown_tools, self.fleet, client, capabilities, info.client_info.name if info else ""
+        )
         requester = Requester.of_request(context.request, client.session.id, client.profile.name)
         view = client.view()
         offer = self._profile_offer(client, view.catalog)
@@ -224,6 +236,8 @@ class Gateway:
         try:
             await self.fleet.follow_changes()
             return await self._answer_call(context, client, params, arguments, call_recorder)
+        except TaskRunsError as error:
+            return self.tasks.running(client, error.task)
         except (ShortlistError, UpstreamError) as error:
             call_recorder.record_failure()
             if isinstance(error, ServerError) and error.code == types.URL_ELICITATION_REQUIRED:
@@ -247,17 +261,14 @@ class Gateway:
         name = params.name
         if name not in RESERVED_NAMES:
             call = self._tool_call(context, client, params, name, arguments)
-            return await answer_call(self.fleet, client, call, params, call_recorder)
+            return await self._call_or_task(context, client, params, call, call_recorder)
         values, problems = _ARGUMENT_CHECKS[name].read(arguments)
         if problems:
             names = ", ".join(_META_TOOL_SCHEMAS[name]["properties"])
             return error_result(f"{problems_sentence(problems)} {name} takes: {names}")
         assert isinstance(values, dict)
         arguments = values
-        call_tools = (
-            tuple(CALL_TOOL_BY_EFFECT.values()) if client.profile.split_call_tool else (CALL_TOOL,)
-        )
-        if name in call_tools:
+        if name in (CALL_TOOL, READ_TOOL):
             tool_name = arguments["name"]
             if tool_name in RESERVED_NAMES:
                 return error_result(f"{tool_name} is called by its own name, not through {name}.")
@@ -266,7 +277,9 @@ class Gateway:
             call = self._tool_call(
                 context, client, params, tool_name, arguments.get("arguments"), via_meta_tool=name
             )
-            return await answer_call(self.fleet, client, call, params, call_recorder)
+            return await self._call_or_task(context, client, params, call, call_recorder)
+        if name == READ_RESULT and self.tasks.is_id(arguments["id"]):
+            return await self.tasks.read(context, client, arguments["id"])
         if name == READ_RESULT:
             first, last = (*arguments.get("range", ()), None, None)[:2]
             read = partial(
@@ -289,11 +302,26 @@ class Gateway:
             return await self.code_mode.run(context, client, params)
         if name == RUN_CODE:
             return error_result("run_code is off here; the operator turns it on: shortlist.code")
-        if name == LIST_SERVERS:
-            return await anyio.to_thread.run_sync(
-                answers.answer_servers, self.fleet, client, arguments
-            )
-        return error_result(f"There is no tool {name!r} here; use one of: {', '.join(call_tools)}.")
+        assert name == LIST_SERVERS
+        return await anyio.to_thread.run_sync(answers.answer_servers, self.fleet, client, arguments)
+
+    async def _call_or_task(
+        self,
+        context: RequestContext,
+        client: ClientSession,
+        params: types.CallToolRequestParams,
+        call: ToolCall,
+        call_recorder: CallRecorder,
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """The result of a call, or the task that its client takes for it."""
+        call.takes_task = takes_tasks(call.caller)
+        answer = await answer_call(self.fleet, client, call, params, call_recorder)
+        if not isinstance(answer, CreatedTask):
+            return answer
+        task = ServerTask(call.server, call.operation, answer.task_id)
+        # The SDK sends it as it is, but its types do not have it.
+        created: object = await self.tasks.created(context, client, task, answer)
+        return cast("types.CallToolResult", created)
 
     async def _use_entry(
         self,
@@ -304,9 +332,7 @@ class Gateway:
         call_recorder: CallRecorder,
     ) -> types.CallToolResult | types.InputRequiredResult:
         """The prompt or the content of the resource that a model names in `call_tool`."""
-        name, reader = arguments["name"], answers.call_tool_for_reads(client.profile)
-        if params.name != reader:
-            return error_result(f"{name} only reads: call it with {reader}.")
+        name = arguments["name"]
         verdict, entry = await anyio.to_thread.run_sync(
             self.other_kinds.check, client, name, arguments.get("arguments")
         )
@@ -336,6 +362,7 @@ class Gateway:
             arguments,
             meta=params.meta,
             via_meta_tool=via_meta_tool,
+            remembered=self._remembered,
         )
 
     async def _search(
@@ -353,7 +380,7 @@ class Gateway:
         collected = await collect_votes(self.fleet, context, client, query, catalog)
         await client.run_step(partial(client.use_votes, collected.votes))
         search = await anyio.to_thread.run_sync(
-            answers.answer_search, self.fleet, client, arguments, self.other_kinds
+            answers.answer_search_tools, self.fleet, client, arguments, self.other_kinds
         )
         call_recorder.search, answer = search.outcome, search.result
         if (
@@ -363,9 +390,12 @@ class Gateway:
             return answer
         tool, claimed_arguments = claim
         call = self._tool_call(context, client, params, tool.id, claimed_arguments)
-        result = await answer_call(self.fleet, client, call, params, CallRecorder())
-        if isinstance(result, types.InputRequiredResult):
-            return result
+        try:
+            result = await answer_call(self.fleet, client, call, params, CallRecorder())
+        except TaskRunsError as error:
+            result = self.tasks.running(client, error.task)
+        if not isinstance(result, types.CallToolResult):
+            return cast("types.InputRequiredResult", result)
         note = types.TextContent(type="text", text=f"Its server had {tool.id} called at once:")
         return types.CallToolResult(
             content=[*answer.content, note, *result.content],
@@ -392,8 +422,7 @@ class Gateway:
 
 _META_TOOL_SCHEMAS: Mapping[str, dict[str, Any]] = {
     tool.name: tool.input_schema
-    for split in (False, True)
-    for tool in meta_tools("", types.ToolAnnotations(), split_call_tool=split, with_run_code=True)
+    for tool in meta_tools("", types.ToolAnnotations(), split_call_tool=True, with_run_code=True)
 }
 _META_TOOL_SCHEMAS[SEARCH_TOOLS]["properties"].update(UNLISTED_ARGUMENTS)
 _ARGUMENT_CHECKS: Mapping[str, ArgumentCheck] = {

@@ -224,11 +224,19 @@ class Admission:
             return None
         return call_refusal(tool_id, denying or rules, arguments)
 
-    def call_rules(self, tool_id: str) -> list[Rule]:
-        """The rules about single calls of a tool, whatever the arguments."""
+    def call_rules(self, tool_id: str, arguments: Mapping[str, Any] | None = None) -> list[Rule]:
+        """The rules about single calls of a tool.
+
+        Args:
+            tool_id: id of the tool.
+            arguments: arguments of a call that the rules concern; None for all rules.
+        """
         row = self._row(tool_id)
-        rules = self._evaluation.catalog.call_rules
-        return [] if row is None else [rule for rule, mask in rules if mask[row]]
+        if row is None:
+            return []
+        if arguments is not None:
+            return self._evaluation.catalog.rules_for_call(row, arguments)
+        return [rule for rule, mask in self._evaluation.catalog.call_rules if mask[row]]
 
     def waits_for_calls(self, tool_id: str) -> bool:
         """Whether the outcome of a call may change what a rule says about this tool."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from functools import lru_cache, partial
+from threading import Lock
 from weakref import WeakKeyDictionary
 
 from ..errors import RequestError
-from ..processes import GuardedLock
 from ..retrieval.catalog_index import Index
 from .admission import Admission, Allowed
 from .compiled_gate import CompiledGate
@@ -38,7 +38,7 @@ class Gatekeeper:
         self.gate = gate
         # Weak keys: a catalog version is freed after its last request.
         self._compiled: WeakKeyDictionary[Index, _Compiled] = WeakKeyDictionary()
-        self._lock = GuardedLock("engine")
+        self._lock = Lock()
         self._cached_with_rules = lru_cache(_CACHED_GATES)(partial(_gatekeeper_of_both, gate))
 
     def with_rules(self, rules: Gate | None) -> Gatekeeper:

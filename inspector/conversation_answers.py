@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..session.event_stats import EventStats, percentile
-from .event_history import MENDABLE_STATUSES, EventHistory, Row
+from ..session.event import (
+    CallEvent,
+    CatalogEvent,
+    DetailsEvent,
+    Event,
+    ListEvent,
+    SearchEvent,
+    ServerEvent,
+    TurnEvent,
+)
+from ..session.event_stats import EventStats, event_time, percentile
+from .event_history import MENDABLE_STATUSES, EventHistory, RepairedCall
 from .subject import Subject
 
 #: Events of one answer.
@@ -30,41 +40,41 @@ def timeline_answer(history: EventHistory, start: int) -> dict[str, Any]:
         history: the events.
         start: number of the first event.
     """
-    rows = history.events_from(start, MAX_EVENTS_PER_ANSWER)
+    events = history.events_from(start, MAX_EVENTS_PER_ANSWER)
     return {
         "end": history.next_number,
-        "next": rows[-1][0] + 1 if rows else max(start, history.next_number),
+        "next": events[-1][0] + 1 if events else max(start, history.next_number),
         "damaged": history.damaged_count,
         "file": None if history.path is None else str(history.path),
-        "lines": [_timeline_line(number, row) for number, row in rows],
+        "lines": [_timeline_line(number, event) for number, event in events],
     }
 
 
 def conversations_answer(history: EventHistory) -> dict[str, Any]:
     """All conversations, the newest first, and the searches that led to no call."""
     sessions = history.sessions()
-    summaries = [_summary(session, rows) for session, rows in sessions.items()]
+    summaries = [_summary(session, events) for session, events in sessions.items()]
     return {
         "conversations": sorted(summaries, key=lambda summary: summary["last"], reverse=True),
         "missed": _missed_queries(history.stats().missed_searches),
     }
 
 
-def _summary(session: str, rows: list[Row]) -> dict[str, Any]:
-    stats = EventStats(rows)
+def _summary(session: str, events: list[Event]) -> dict[str, Any]:
+    stats = EventStats(events)
     sent, turns, definitions = 0, [], 0
-    for row in rows:
-        if row["kind"] == "list":
-            definitions = int(row["permitted_tokens"])
-        if isinstance(row.get("tokens"), int):
-            sent += row["tokens"]
-            turns.append({"at": row["at"], "tokens": sent, "definitions": definitions})
+    for event in events:
+        if isinstance(event, ListEvent):
+            definitions = event.permitted_tokens
+        if (tokens := getattr(event, "tokens", None)) is not None:
+            sent += tokens
+            turns.append({"at": event_time(event.at), "tokens": sent, "definitions": definitions})
     return {
         "session": session,
-        "client": next((str(row["client"]) for row in rows if "client" in row), ""),
-        "first": stats.first_time,
-        "last": stats.last_time,
-        "events": len(rows),
+        "client": next(filter(None, (getattr(event, "client", None) for event in events)), ""),
+        "first": event_time(events[0].at),
+        "last": event_time(events[-1].at),
+        "events": len(events),
         "searches": stats.search_outcomes.total(),
         "misses": stats.missed_count,
         "calls": stats.call_outcomes.total(),
@@ -86,139 +96,126 @@ def steps_answer(history: EventHistory, session: str) -> list[dict[str, Any]]:
         session: the conversation.
     """
     steps: list[dict[str, Any]] = []
-    for row in history.sessions().get(session, ()):
-        if row["kind"] == "search" or (row["kind"] == "turn" and row.get("called") is None):
-            steps.append({"query": _query_text(row), "offered": _offered_ids(row), "calls": []})
-        elif row["kind"] == "call":
-            if not steps:
-                steps.append({"query": None, "offered": [], "calls": []})
-            title, detail, tone = _call_title_detail_and_tone(row)
-            call = {"tool": str(row.get("tool") or ""), "tone": tone}
-            steps[-1]["calls"].append(call | {"text": f"{title.partition(' ')[0]}: {detail}"})
+    for event in history.sessions().get(session, ()):
+        match event:
+            case SearchEvent() | TurnEvent(called=None):
+                ids = list(_offered_ids(event))
+                steps.append({"query": event.query_text, "offered": ids, "calls": []})
+            case CallEvent():
+                if not steps:
+                    steps.append({"query": None, "offered": [], "calls": []})
+                title, detail, tone = _call_title_detail_and_tone(event)
+                call = {"tool": event.tool, "tone": tone}
+                steps[-1]["calls"].append(call | {"text": f"{title.partition(' ')[0]}: {detail}"})
     return steps[-_MAX_STEPS:]
 
 
-def _missed_queries(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _missed_queries(searches: Iterable[SearchEvent | TurnEvent]) -> list[dict[str, Any]]:
     counts: Counter[str] = Counter()
-    last: dict[str, Mapping[str, Any]] = {}
-    for row in rows:
-        query = str(row.get("query", ""))
-        counts[query] += 1
-        last[query] = row
+    last: dict[str, SearchEvent | TurnEvent] = {}
+    for search in searches:
+        counts[search.query] += 1
+        last[search.query] = search
     return [
         {
-            "query": _query_text(last[query]),
+            "query": last[query].query_text,
             "hash": query,
             "count": count,
-            "at": last[query]["at"],
+            "at": event_time(last[query].at),
             "found": _offered_ids(last[query])[:_MAX_NAMED_TOOLS],
-            "outcome": last[query].get("outcome", "found"),
+            "outcome": _search_outcome(last[query]),
         }
         for query, count in counts.most_common(_MAX_MISSED_QUERIES)
     ]
 
 
-def _query_text(row: Mapping[str, Any]) -> str | None:
-    """The query, where events have content."""
-    content = row.get("content")
-    query = content.get("query") if isinstance(content, Mapping) else None
-    return query if isinstance(query, str) else None
+def _offered_ids(search: SearchEvent | TurnEvent) -> Sequence[str]:
+    if isinstance(search, SearchEvent):
+        return [tool.id for tool in search.found]
+    return search.offered
 
 
-def _offered_ids(row: Mapping[str, Any]) -> list[str]:
-    if row["kind"] == "search":
-        return [str(hit["id"]) for hit in row["found"]]
-    return [str(tool_id) for tool_id in row.get("offered", ())]
+def _search_outcome(search: SearchEvent | TurnEvent) -> str:
+    if isinstance(search, SearchEvent):
+        return search.outcome
+    return "abstained" if search.abstained else "found"
 
 
-def _timeline_line(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
-    kind = str(row["kind"])
-    title, detail, tone = _title_detail_and_tone(kind, row)
+def _timeline_line(number: int, event: Event) -> dict[str, Any]:
+    title, detail, tone = _title_detail_and_tone(event)
+    is_outcome = isinstance(event, CallEvent) and event.outcome is not None
     return {
         "number": number,
-        "at": row["at"],
-        "session": row.get("session", ""),
-        "kind": kind,
+        "at": event_time(event.at),
+        "session": event.session,
+        "kind": event.kind,
         "title": title,
         "detail": detail,
         "tone": tone,
-        "ms": row.get("run_ms", row.get("ms")),
-        "tokens": row.get("tokens"),
+        "ms": getattr(event, "run_ms" if is_outcome else "ms", None),
+        "tokens": getattr(event, "tokens", None),
     }
 
 
-def _title_detail_and_tone(kind: str, row: Mapping[str, Any]) -> tuple[str, str, str]:
+def _title_detail_and_tone(event: Event) -> tuple[str, str, str]:
     """What happened, the details, and whether it is good, bad or neither."""
-    if kind == "search" or (kind == "turn" and row.get("called") is None):
-        offered, outcome = _offered_ids(row), str(row.get("outcome", "found"))
-        if kind == "turn" and row.get("abstained"):
-            outcome = "abstained"
-        query = _query_text(row)
-        title = "searched" if query is None else f"searched “{query}”"
-        if not offered or outcome == "abstained":
-            return title, str(row.get("reason") or outcome), "warn"
-        more = (
-            f" and {len(offered) - _MAX_NAMED_TOOLS} more"
-            if len(offered) > _MAX_NAMED_TOOLS
-            else ""
-        )
-        return title, f"offered {', '.join(offered[:_MAX_NAMED_TOOLS])}{more}", "plain"
-    if kind == "call":
-        return _call_title_detail_and_tone(row)
-    if kind == "server":
-        problem = row.get("problem")
-        tone = "bad" if problem else "plain"
-        return f"server {row.get('server')}: {row.get('state')}", str(problem or ""), tone
-    if kind == "list":
-        return (
-            "got its list of tools",
-            f"{row.get('shown')} of {row.get('permitted')} tools",
-            "plain",
-        )
-    if kind == "details":
-        return "read definitions", ", ".join(map(str, row.get("found", ()))), "plain"
-    if kind == "catalog":
-        return "catalog version", f"{len(row.get('tools', ()))} tools", "plain"
-    return kind, "", "plain"
+    match event:
+        case SearchEvent() | TurnEvent(called=None):
+            offered, outcome = _offered_ids(event), _search_outcome(event)
+            query = event.query_text
+            title = "searched" if query is None else f"searched “{query}”"
+            if not offered or outcome == "abstained":
+                return title, event.reason or outcome, "warn"
+            more = (
+                f" and {len(offered) - _MAX_NAMED_TOOLS} more"
+                if len(offered) > _MAX_NAMED_TOOLS
+                else ""
+            )
+            return title, f"offered {', '.join(offered[:_MAX_NAMED_TOOLS])}{more}", "plain"
+        case CallEvent():
+            return _call_title_detail_and_tone(event)
+        case ServerEvent(problem=problem):
+            tone = "bad" if problem else "plain"
+            return f"server {event.server}: {event.state}", problem or "", tone
+        case ListEvent():
+            return "got its list of tools", f"{event.shown} of {event.permitted} tools", "plain"
+        case DetailsEvent():
+            return "read definitions", ", ".join(event.found), "plain"
+        case CatalogEvent():
+            return "catalog version", f"{len(event.tools)} tools", "plain"
+    return event.kind, "", "plain"
 
 
-def _call_title_detail_and_tone(row: Mapping[str, Any]) -> tuple[str, str, str]:
+def _call_title_detail_and_tone(call: CallEvent) -> tuple[str, str, str]:
     """What became of a call, and why."""
-    outcome = str(row.get("outcome", row["status"]))
-    tool = str(row.get("tool") or "an unknown tool")
+    outcome = call.outcome or call.status
+    tool = call.tool or "an unknown tool"
     if outcome in ("ok", "passed"):
-        problem = row.get("repaired")
-        if problem is None:
-            return f"called {tool}", outcome, "good"
-        return f"repaired {tool}", f"{outcome}, after a call that was {problem}", "good"
+        if isinstance(call, RepairedCall):
+            return f"repaired {tool}", f"{outcome}, after a call that was {call.repaired}", "good"
+        return f"called {tool}", outcome, "good"
     verb = "failed"
     if outcome in MENDABLE_STATUSES:
         verb = "sent back"
     elif outcome in ("denied", "unknown"):
         verb = "refused"
-    why = _call_problem(row)
+    why = _call_problem(call)
     detail = f"{outcome.replace('_', ' ')}: {why}" if why else outcome.replace("_", " ")
     return f"{verb} {tool}", detail, "warn" if verb == "sent back" else "bad"
 
 
-def _call_problem(row: Mapping[str, Any]) -> str:
+def _call_problem(call: CallEvent) -> str:
     """Why a call did not run, or what its server answered; empty where the event does not say."""
-    if row["status"] == "promoted":
+    if call.status == "promoted":
         return "the model had not seen its definition, which it was given"
-    denied, content = row.get("denied"), row.get("content")
-    if isinstance(denied, Mapping):
-        return str(denied.get("reason", ""))
-    if isinstance(content, Mapping) and "problem" in content:
-        return str(content["problem"])
-    problems = [
-        f"{problem.get('path') or '/'} expects {problem.get('expected')}"
-        for problem in row.get("problems") or ()
-        if isinstance(problem, Mapping)
-    ]
-    nearest = list(map(str, row.get("nearest") or ()))
-    if nearest:
-        problems.append(f"similar names: {', '.join(nearest[:_MAX_NAMED_TOOLS])}")
-    return "; ".join(problems) or str(row.get("reason") or "")
+    if call.denied is not None:
+        return call.denied.reason
+    if call.content and "problem" in call.content:
+        return str(call.content["problem"])
+    problems = [f"{problem.path or '/'} expects {problem.expected}" for problem in call.problems]
+    if call.nearest:
+        problems.append(f"similar names: {', '.join(call.nearest[:_MAX_NAMED_TOOLS])}")
+    return "; ".join(problems)
 
 
 def overview_answer(subject: Subject, servers: Mapping[str, Any]) -> dict[str, Any]:

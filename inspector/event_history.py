@@ -10,11 +10,10 @@ from typing import Any
 
 from ..catalog.text_file import open_file
 from ..errors import EventError
-from ..session.event import Event
-from ..session.event_stats import EventStats
+from ..session.event import CallEvent, Event, SearchEvent, ServerEvent, TurnEvent
+from ..session.event_stats import EventStats, event_time
 from ..session.recorder import parse_event
 
-Row = dict[str, Any]
 #: Statuses of calls that the model can mend and send again.
 MENDABLE_STATUSES = frozenset({"promoted", "invalid"})
 #: Events that are kept; older ones are dropped.
@@ -36,8 +35,18 @@ def shortened(text: str, max_chars: int) -> str:
     )
 
 
+class RepairedCall(CallEvent):
+    """A call that passed after it was sent back to the model.
+
+    Args:
+        repaired: status of the call before.
+    """
+
+    repaired: str
+
+
 class EventHistory:
-    """The last events in JSON form, numbered from 0. Thread-safe.
+    """The last events, numbered from 0. Thread-safe.
 
     As a sink of a `Recorder` it takes events directly. With a file, `read_new` takes the lines that
     were added to the file.
@@ -48,7 +57,7 @@ class EventHistory:
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
-        self._rows: list[Row] = []
+        self._events: list[Event] = []
         self._dropped_count = 0
         self._damaged_count = 0
         self._file_position = 0
@@ -57,24 +66,24 @@ class EventHistory:
         self._cached_stats: tuple[int, EventStats] | None = None
         #: Conversation and tool of each call that was sent back to the model: what was wrong.
         self._mendable_problems: dict[tuple[str, str], str] = {}
-        self._server_rows: dict[str, Row] = {}
+        self._server_events: dict[str, ServerEvent] = {}
 
     def __call__(self, event: Event) -> None:
         """Take an event of a recorder."""
         with self._lock:
-            self._add([event.to_dict()])
+            self._add([event])
 
     @property
     def next_number(self) -> int:
         """The number that the next event gets."""
-        return self._dropped_count + len(self._rows)
+        return self._dropped_count + len(self._events)
 
     @property
     def damaged_count(self) -> int:
         """How many lines or events could not be read."""
         return self._damaged_count
 
-    def events_from(self, number: int, count: int) -> list[tuple[int, Row]]:
+    def events_from(self, number: int, count: int) -> list[tuple[int, Event]]:
         """Events with this number or a higher one, with their numbers, oldest first.
 
         Args:
@@ -83,38 +92,38 @@ class EventHistory:
         """
         with self._lock:
             start = max(0, number - self._dropped_count)
-            rows = list(islice(self._rows, start, start + count))
-            return list(enumerate(rows, self._dropped_count + start))
+            events = list(islice(self._events, start, start + count))
+            return list(enumerate(events, self._dropped_count + start))
 
     def stats(self) -> EventStats:
-        """Figures of the kept events. Events that lack a field are left out and counted."""
+        """Figures of the kept events."""
         with self._lock:
-            rows, end = list(self._rows), self.next_number
+            events, end = list(self._events), self.next_number
         if self._cached_stats is None or self._cached_stats[0] != end:
-            self._cached_stats = end, EventStats(rows)
+            self._cached_stats = end, EventStats(events)
         return self._cached_stats[1]
 
-    def sessions(self) -> dict[str, list[Row]]:
+    def sessions(self) -> dict[str, list[Event]]:
         """Conversation to its events. Starts and stops of servers belong to none."""
         with self._lock:
-            rows = list(self._rows)
-        sessions: dict[str, list[Row]] = {}
-        for row in rows:
-            if row["kind"] != "server":
-                sessions.setdefault(str(row["session"]), []).append(row)
+            events = list(self._events)
+        sessions: dict[str, list[Event]] = {}
+        for event in events:
+            if not isinstance(event, ServerEvent):
+                sessions.setdefault(event.session, []).append(event)
         return sessions
 
     def server_states(self) -> dict[str, dict[str, Any]]:
         """Server to its state, its problem and the time, as its last event has them."""
         with self._lock:
-            rows = dict(self._server_rows)
+            events = dict(self._server_events)
         return {
             name: {
-                "state": str(row.get("state")),
-                "problems": [str(row["problem"])] if row.get("problem") else [],
-                "at": row["at"],
+                "state": event.state,
+                "problems": [event.problem] if event.problem else [],
+                "at": event_time(event.at),
             }
-            for name, row in rows.items()
+            for name, event in events.items()
         }
 
     def read_new(self) -> None:
@@ -133,64 +142,57 @@ class EventHistory:
                 data = self._incomplete_line + file.read(_MAX_BYTES_PER_READING)
                 self._file_position = file.tell()
             *lines, self._incomplete_line = data.split(b"\n")
-            rows: list[Row] = []
+            events: list[Event] = []
             for line in lines:
                 if line.strip():
-                    row = parse_event(line.decode("utf-8", "backslashreplace"), str(self.path))
-                    if isinstance(row, EventError):
+                    event = parse_event(line, str(self.path))
+                    if isinstance(event, EventError):
                         self._damaged_count += 1
                     else:
-                        rows.append(row)
-            self._add(rows)
+                        events.append(event)
+            self._add(events)
 
-    def _add(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Keep the rows that `EventStats` can count; the caller has the lock."""
-        for row in rows:
-            try:
-                EventStats([row])
-                self._rows.append(self._with_repair(_without_long_content({"session": "", **row})))
-                if row["kind"] == "server":
-                    self._server_rows[str(row.get("server"))] = self._rows[-1]
-            except (KeyError, TypeError, ValueError, AttributeError):
-                self._damaged_count += 1
-        if (excess := len(self._rows) - MAX_KEPT_EVENTS) > 0:
-            del self._rows[:excess]
+    def _add(self, events: Iterable[Event]) -> None:
+        """Keep events without long texts; the caller has the lock."""
+        for event in events:
+            if isinstance(event, ServerEvent):
+                self._server_events[event.server] = event
+            if isinstance(event, CallEvent):
+                event = self._with_repair(event)
+            if getattr(event, "content", None) is not None:
+                event = event.model_copy(update={"content": _short_content(event)})
+            self._events.append(event)
+        if (excess := len(self._events) - MAX_KEPT_EVENTS) > 0:
+            del self._events[:excess]
             self._dropped_count += excess
 
-    def _with_repair(self, row: Row) -> Row:
-        """The event; a call that passed after it was sent back says what was mended (`repaired`).
+    def _with_repair(self, call: CallEvent) -> CallEvent:
+        """The call; if it passed after it was sent back, with what was mended.
 
         The caller has the lock.
         """
-        if row["kind"] != "call":
-            return row
-        call = str(row["session"]), str(row.get("tool"))
-        if row["status"] in MENDABLE_STATUSES:
-            self._mendable_problems[call] = str(row["status"])
+        key = call.session, call.tool
+        if call.status in MENDABLE_STATUSES:
+            self._mendable_problems[key] = call.status
             if len(self._mendable_problems) > MAX_KEPT_EVENTS:
                 self._mendable_problems.pop(next(iter(self._mendable_problems)))
-        elif row["status"] == "passed" and (problem := self._mendable_problems.pop(call, None)):
-            row["repaired"] = problem
-        return row
+        elif call.status == "passed" and (problem := self._mendable_problems.pop(key, None)):
+            return RepairedCall(**dict(call), repaired=problem)
+        return call
 
 
-def _without_long_content(row: Row) -> Row:
-    """The event with the query of its content, and the text of a failed call's answer.
+def _short_content(event: Event) -> dict[str, Any]:
+    """The query of a search, and the text of a failed call's answer.
 
     Results of calls may take megabytes.
     """
-    content = row.pop("content", None)
-    if not isinstance(content, Mapping):
-        return row
-    kept = {}
-    if isinstance(query := content.get("query"), str):
-        kept["query"] = shortened(query, _MAX_QUERY_CHARS)
-    result = content.get("result")
-    if row.get("outcome") == "tool_error" and isinstance(result, Mapping):
-        parts = result.get("content")
-        texts = [part.get("text") for part in parts or () if isinstance(part, Mapping)]
-        problem = " ".join(text for text in texts if isinstance(text, str))
-        kept["problem"] = shortened(problem, _MAX_PROBLEM_CHARS)
-    if kept:
-        row["content"] = kept
-    return row
+    match event:
+        case SearchEvent(query_text=str(query)):
+            return {"query": shortened(query, _MAX_QUERY_CHARS)}
+        case TurnEvent(query_text=str(query)):
+            return {"queries": [shortened(query, _MAX_QUERY_CHARS)]}
+        case CallEvent(outcome="tool_error", content={"result": {"content": [*parts]}}):
+            texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
+            problem = " ".join(text for text in texts if isinstance(text, str))
+            return {"problem": shortened(problem, _MAX_PROBLEM_CHARS)}
+    return {}

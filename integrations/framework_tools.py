@@ -274,7 +274,8 @@ class FrameworkSession:
             raise CallRefused(query.text)
         turn = self.session.search(query)
         names = {provider_name(tool_id): self.name_of(tool_id) for tool_id in turn.ids}
-        return _NAME_IN_TEXT.sub(lambda word: names.get(word[0], word[0]), str(turn.answer))
+        answer = "" if turn.shown is None else str(turn.shown.answer)
+        return _NAME_IN_TEXT.sub(lambda word: names.get(word[0], word[0]), answer)
 
     async def call(
         self,

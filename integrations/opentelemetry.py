@@ -1,9 +1,10 @@
 """Events as spans and metrics of OpenTelemetry, with its conventions for generative AI.
 
-A turn is a `retrieval` span. A call that does not pass the check is an `execute_tool` span that
-ends in an error, with `error.type` `promoted`, `invalid`, `denied` or `unknown`. Attributes that
-the conventions do not have start with `shortlist.`. The conventions are those of November 2026,
-still in development: https://github.com/open-telemetry/semantic-conventions-genai
+A turn of a session and a search through the gateway are `retrieval` spans. A call through the
+gateway, and one of a session that does not pass the check, is an `execute_tool` span; `error.type`
+says why it failed. The start of a server is a `shortlist.server.start` span. Attributes that the
+conventions do not have start with `shortlist.`. The conventions are those of November 2026, still
+in development: https://github.com/open-telemetry/semantic-conventions-genai
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from importlib.metadata import version
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtraError
-from ..session.event import CallEvent, Event, PromptEvent, TurnEvent
+from ..session.event import CallEvent, Event, PromptEvent, SearchEvent, ServerEvent, TurnEvent
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -44,6 +44,7 @@ class OpenTelemetry:
         source: value of `gen_ai.data_source.id`, the name of the catalog.
         tracers: tracer provider; the global one when absent.
         meters: meter provider; the global one when absent.
+        queries: whether the spans of the gateway's searches have queries, where events have them.
 
     Raises:
         MissingExtraError: the API is not installed.
@@ -55,6 +56,7 @@ class OpenTelemetry:
         source: str = "tools",
         tracers: TracerProvider | None = None,
         meters: MeterProvider | None = None,
+        queries: bool = True,
     ) -> None:
         try:
             from opentelemetry import metrics, trace
@@ -62,6 +64,7 @@ class OpenTelemetry:
             raise MissingExtraError("events for OpenTelemetry", "otel") from error
         self._trace = trace
         self._source = source
+        self._has_queries = queries
         self._tracer = trace.get_tracer(_INSTRUMENTATION_SCOPE, version("shortlist"), tracers)
         meter = metrics.get_meter(_INSTRUMENTATION_SCOPE, version("shortlist"), meters)
         self._turn_seconds = meter.create_histogram(
@@ -97,8 +100,20 @@ class OpenTelemetry:
         match event:
             case TurnEvent():
                 self._record_turn(event)
+            case CallEvent(outcome=None):
+                self._record_check(event)
             case CallEvent():
-                self._record_call(event)
+                self._record_gateway_call(event)
+            case SearchEvent():
+                self._record_search(event)
+            case ServerEvent() if event.ms is not None or event.problem is not None:
+                self._span(
+                    "shortlist.server.start",
+                    event,
+                    event.ms or 0.0,
+                    {"shortlist.server": event.server, "shortlist.server.tools": event.tools},
+                    error=None if event.problem is None else "failed",
+                )
             case PromptEvent():
                 self._tokens.record(event.head_tokens, {"shortlist.prompt.part": "head"})
                 self._tokens.record(event.message_tokens, {"shortlist.prompt.part": "messages"})
@@ -143,8 +158,7 @@ class OpenTelemetry:
             "gen_ai.operation.name": "retrieval",
             "gen_ai.provider.name": _INSTRUMENTATION_SCOPE,
             "gen_ai.data_source.id": self._source,
-            "gen_ai.conversation.id": event.origin.session,
-            "shortlist.turn": event.origin.turn,
+            "shortlist.turn": event.turn,
             "shortlist.query.hash": event.query,
             "shortlist.searches": event.searches,
             "shortlist.intents": event.intents,
@@ -153,9 +167,9 @@ class OpenTelemetry:
             "shortlist.added": list(event.added),
             "shortlist.active": list(event.active),
             "shortlist.left": [denied.tool for denied in event.left],
-            "shortlist.denied.count": event.denied,
+            "shortlist.denied.count": event.denied.count,
             "shortlist.denied.nearest": [
-                f"{denied.tool}: {denied.kind}" for denied in event.refusals
+                f"{denied.tool}: {denied.kind}" for denied in event.denied.nearest
             ],
             "shortlist.abstained": event.abstained,
         }
@@ -175,13 +189,7 @@ class OpenTelemetry:
         attributes |= {f"shortlist.ms.{stage}": ms for stage, ms in event.timings.items()}
         if event.content is not None:
             attributes |= _content_attributes(event, event.content)
-        end = _nanoseconds(event.origin.at)
-        self._tracer.start_span(
-            f"retrieval {self._source}",
-            kind=self._trace.SpanKind.CLIENT,
-            attributes=attributes,
-            start_time=end - int(seconds * 1e9),
-        ).end(end)
+        self._span(f"retrieval {self._source}", event, seconds * 1e3, attributes, is_client=True)
         metric_attributes: Attributes = {"shortlist.abstained": event.abstained}
         if event.tier is not None:
             metric_attributes["shortlist.tier"] = event.tier
@@ -192,17 +200,12 @@ class OpenTelemetry:
         }
         self._turn_seconds.record(seconds, metric_attributes)
 
-    def _record_call(self, event: CallEvent) -> None:
+    def _record_check(self, event: CallEvent) -> None:
         self._calls.add(1, {"shortlist.call.status": event.status})
         if event.status == "passed":
             # Executing it is whose span it is: see `execute_tool`.
             return
-        attributes = self._tool_attributes(event.tool)
-        attributes |= {
-            "gen_ai.conversation.id": event.origin.session,
-            "shortlist.turn": event.origin.turn,
-            "error.type": event.status,
-        }
+        attributes = self._tool_attributes(event.tool) | {"shortlist.turn": event.turn}
         if event.denied is not None:
             attributes["shortlist.denied.kind"] = event.denied.kind
             attributes["shortlist.denied.reason"] = event.denied.reason
@@ -210,14 +213,58 @@ class OpenTelemetry:
         if event.nearest:
             attributes["shortlist.nearest"] = list(event.nearest)
         if event.problems:
-            attributes["shortlist.problems"] = [path for path, _ in event.problems]
-        end = _nanoseconds(event.origin.at)
+            attributes["shortlist.problems"] = [problem.path for problem in event.problems]
+        name = f"execute_tool {event.tool}"
+        self._span(name, event, event.ms, attributes, error=event.status)
+
+    def _record_gateway_call(self, event: CallEvent) -> None:
+        attributes = self._tool_attributes(event.tool)
+        for name in ("client", "server", "outcome", "sent", "received"):
+            attributes[f"shortlist.{name}"] = getattr(event, name)
+        ms = event.ms if event.run_ms is None else event.run_ms
+        error = None if event.ok else event.outcome
+        name = f"execute_tool {event.tool}"
+        self._span(name, event, ms, attributes, error=error, is_client=True)
+
+    def _record_search(self, event: SearchEvent) -> None:
+        attributes: Attributes = {
+            "gen_ai.operation.name": "retrieval",
+            "gen_ai.provider.name": _INSTRUMENTATION_SCOPE,
+            "gen_ai.data_source.id": self._source,
+            "shortlist.client": event.client,
+            "shortlist.query.hash": event.query,
+            "shortlist.tier": event.tier,
+            "shortlist.outcome": event.outcome,
+            "shortlist.found": [tool.id for tool in event.found],
+            "shortlist.tokens": event.tokens,
+        }
+        if event.query_text is not None and self._has_queries:
+            attributes["gen_ai.retrieval.query.text"] = event.query_text
+        self._span(f"retrieval {self._source}", event, event.ms, attributes, is_client=True)
+
+    def _span(
+        self,
+        name: str,
+        event: Event,
+        ms: float,
+        attributes: Attributes,
+        *,
+        error: str | None = None,
+        is_client: bool = False,
+    ) -> None:
+        """A span that ends at the time of the event."""
+        end = int(event.at.timestamp() * 1e9)
+        attributes["gen_ai.conversation.id"] = event.session
+        if error is not None:
+            attributes["error.type"] = error
         span = self._tracer.start_span(
-            f"execute_tool {event.tool}",
+            name,
+            kind=self._trace.SpanKind.CLIENT if is_client else self._trace.SpanKind.INTERNAL,
             attributes=attributes,
-            start_time=end - int(event.ms * 1e6),
+            start_time=end - int(ms * 1e6),
         )
-        span.set_status(self._trace.StatusCode.ERROR, event.status)
+        if error is not None:
+            span.set_status(self._trace.StatusCode.ERROR, error)
         span.end(end)
 
     def _tool_attributes(self, tool_id: str) -> Attributes:
@@ -230,12 +277,8 @@ class OpenTelemetry:
 
 def _content_attributes(event: TurnEvent, content: Any) -> Attributes:
     """Attributes with texts, which the conventions make opt-in."""
-    documents = [{"id": tool_id, "score": score} for tool_id, score in event.candidates]
+    documents = [candidate.model_dump() for candidate in event.candidates]
     return {
         "gen_ai.retrieval.query.text": content["queries"][0],
         "gen_ai.retrieval.documents": json.dumps(documents),
     }
-
-
-def _nanoseconds(time: datetime) -> int:
-    return int(time.timestamp() * 1e9)

@@ -8,14 +8,15 @@ from ..lazy import lazy_names
 
 if TYPE_CHECKING:
     from .levels import Level
-    from .record import Departure, Shown
+    from .record import Departure
     from .schemas import DefinitionSource
+    from .step import Shown
 
 _MODULE_OF_NAME = {
     "DefinitionSource": ".schemas",
     "Departure": ".record",
     "Level": ".levels",
-    "Shown": ".record",
+    "Shown": ".step",
 }
 __all__ = ["DefinitionSource", "Departure", "Level", "Shown"]
 

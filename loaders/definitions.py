@@ -12,6 +12,7 @@ from .counting import bundled_counter
 from .levels import Level, definition_text, describe
 from .providers import Provider
 from .providers.provider import Function, LoadedFunction
+from .summaries import Summaries
 
 _CACHED_DEFINITIONS = 32_768
 """Maximum number of cached definitions: two levels of 4,096 tools in four forms."""
@@ -61,6 +62,13 @@ def define(provider: Provider | None, tool: Tool, level: Level, summary: str) ->
         text = definition_text(name, description, schema)
         function = provider.function(name, description, schema)
     return Definition(tool, level, bundled_counter().count(f"{text}\n"), text, function)
+
+
+def definition_at(
+    provider: Provider | None, tool: Tool, level: Level, summaries: Summaries
+) -> Definition:
+    """`define`, with the summary that the level needs."""
+    return define(provider, tool, level, "" if level is Level.FULL else summaries.of(tool))
 
 
 def choose_definitions(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self
@@ -18,6 +18,10 @@ from .providers import Provider, Way
 from .providers.provider import Function
 from .summaries import Summaries
 
+_MAX_CHANGED_SHARE = 0.25
+"""A head is written again if more of it is wrong than this share of its tools."""
+_MIN_CHANGED = 10
+"""Number of tools that may be wrong in a head of any size."""
 LOADED_HEADING = "Tools loaded:\n"
 """First line of a text with definitions."""
 
@@ -47,6 +51,19 @@ class Head:
     shows_whole_catalog: bool
     pool_tokens: int
     tokens: int
+
+    def is_outdated(self, permitted_count: int, right_ids: Set[str]) -> bool:
+        """Whether too much of it is wrong.
+
+        Args:
+            permitted_count: number of tools that the session may use now.
+            right_ids: ids of those of which the model has read the present definition.
+        """
+        if self.levels:
+            wrong = len(self.levels.keys() - right_ids) + permitted_count - len(right_ids)
+        else:
+            wrong = abs(permitted_count - self.tool_count)
+        return wrong > max(_MIN_CHANGED, _MAX_CHANGED_SHARE * self.tool_count)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ class SearchResults:
     """The results of a turn's searches.
 
     Args:
-        queries: the texts searched for, the message first.
+        queries: the texts searched for: the message, the message with its context, its parts.
         selections: one result per query.
         merged_selection: all results merged into one, best first, from which tools are offered.
         judged_selection: the one of `selections` from which is decided whether any tool fits: of
@@ -59,9 +59,20 @@ class SearchResults:
     selections: tuple[Selection, ...]
     merged_selection: Selection
     judged_selection: Selection
-    intents: tuple[str, ...]
-    context_weight: float
-    search_ms: float
+    intents: tuple[str, ...] = ()
+    context_weight: float = 0.0
+    search_ms: float = 0.0
+
+    @classmethod
+    def without_search(cls, request: str) -> Self:
+        """The results of a turn that searches for nothing."""
+        nothing = Selection(request, (), tier="", tier_asked="")
+        return cls((request,), (), nothing, nothing)
+
+    @property
+    def ranked(self) -> tuple[Hit, ...]:
+        """All tools found, best first."""
+        return self.merged_selection.hits
 
 
 def search_message(

@@ -1,16 +1,26 @@
-"""Recorded events: tools offered, what the model reads of them, and checks of calls.
+"""Recorded events of sessions and of the gateway: one model for each kind, and one reader.
 
-Events have no text of messages or of descriptions, unless `content` is requested. For a denied tool
-they have only the id, the reason, and the tools that unlock it.
+Events have no text of messages, descriptions, arguments or results, unless `content` is requested.
+For a denied tool they have only the id, the reason, and the tools that unlock it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    computed_field,
+)
 
 from ..catalog.text_cleaning import visible_line
 from ..retrieval import Hit
@@ -24,15 +34,32 @@ if TYPE_CHECKING:
 
 #: Candidates an event names, best first.
 MAX_CANDIDATES = 20
-#: Fields of events that are no keys of their own in the JSON form, and decimals of others.
-_FIELDS_LEFT_OUT = frozenset(("origin", "refusals", "content"))
-_DECIMALS = {"context": 3, "fits": 4, "timings": 3, "ms": 3}
 #: Characters of a name that a model made up.
 _NAME_CHARACTERS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class EventOrigin:
+def _valid_text(value: Any) -> Any:
+    """A value from a model or a server, with halves of surrogate pairs replaced in its texts."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_valid_text(key): _valid_text(item) for key, item in value.items()}
+    return [_valid_text(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _rounded(decimals: int) -> AfterValidator:
+    return AfterValidator(lambda number: round(number, decimals))
+
+
+_Milliseconds = Annotated[float, _rounded(3)]
+_Content = Annotated[dict[str, Any], BeforeValidator(_valid_text)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class EventOrigin(NamedTuple):
     """Where and when a decision was made.
 
     Args:
@@ -50,23 +77,20 @@ class EventOrigin:
         """The origin of a decision made now."""
         return cls(session, turn, datetime.now(UTC))
 
-    @property
-    def turn_id(self) -> str:
-        """Id of the turn, unique among all sessions: `session/turn`."""
-        return f"{self.session}/{self.turn}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {
-            "turn_id": self.turn_id,
-            "session": self.session,
-            "turn": self.turn,
-            "at": self.at.isoformat(timespec="milliseconds"),
-        }
+class FoundTool(_Model):
+    """A tool that a search found, and its score; None for a score that is no number."""
+
+    id: str
+    score: Annotated[float, _rounded(6)] | None
+
+    @classmethod
+    def of(cls, hit: Hit) -> FoundTool:
+        """The part of a hit that events have."""
+        return cls(id=hit.id, score=hit.score if math.isfinite(hit.score) else None)
 
 
-@dataclass(frozen=True, slots=True)
-class DeniedTool:
+class DeniedTool(_Model):
     """A tool that is denied.
 
     Args:
@@ -84,20 +108,62 @@ class DeniedTool:
     @classmethod
     def of(cls, refusal: Refusal) -> DeniedTool:
         """The part of a refusal that events have."""
-        return cls(refusal.shown_id, refusal.kind, refusal.reason, refusal.unlocked_by)
+        return cls(
+            tool=refusal.shown_id,
+            kind=refusal.kind,
+            reason=refusal.reason,
+            unlocked_by=refusal.unlocked_by,
+        )
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        form: dict[str, Any] = {"tool": self.tool, "kind": self.kind, "reason": self.reason}
-        return form | ({"unlocked_by": list(self.unlocked_by)} if self.unlocked_by else {})
+
+class DeniedTools(_Model):
+    """How many tools are denied, and those that fit the query best."""
+
+    count: int = 0
+    nearest: tuple[DeniedTool, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEvent:
+class WrongArgument(_Model):
+    """A wrong argument: its path, and what the schema expects there."""
+
+    path: Annotated[str, BeforeValidator(_valid_text)]
+    expected: Annotated[str, BeforeValidator(_valid_text)]
+
+
+class Event(_Model):
+    """Any recorded event. In JSON, a field that is None is left out.
+
+    Args:
+        kind: a fixed word for each class of events.
+        session: id of the session; `gateway` for a server's state.
+        turn: number of the turn in the session, from 1; 0 before the first. In the gateway, the
+            number of searches so far.
+        at: time of the decision, with time zone.
+
+    Example:
+        >>> from datetime import UTC, datetime
+        >>> from shortlist.session.event import ServerEvent
+        >>> event = ServerEvent(session="gateway", at=datetime.now(UTC), server="a", state="ready")
+        >>> event.turn_id, '"state":"ready"' in event.model_dump_json(exclude_none=True)
+        ('gateway/0', True)
+    """
+
+    kind: str
+    session: str
+    turn: int = 0
+    at: AwareDatetime
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def turn_id(self) -> str:
+        """Id of the turn, unique among all sessions: `session/turn`."""
+        return f"{self.session}/{self.turn}"
+
+
+class TurnEvent(Event):
     """Event: the tools that a turn offers, with the reasons.
 
     Args:
-        origin: session, turn and time.
         query: hash of the user's message, hexadecimal; see `Recorder.hashed`.
         called: id of the tool whose result was recorded; None for a user's message.
         ok: whether that call succeeded; None for a user's message.
@@ -108,10 +174,9 @@ class TurnEvent:
         tier_asked: the tier asked for.
         tier_reason: why another tier ran.
         catalog: fingerprint of the catalog version.
-        candidates: id and score of the tools considered, best first, at most `MAX_CANDIDATES`.
+        candidates: the tools considered, best first, at most `MAX_CANDIDATES`.
         offered: ids of the offered tools, best first.
-        denied: number of denied tools.
-        refusals: the denied tools that fit the query best.
+        denied: number of denied tools, and those that fit the query best.
         added: ids newly active.
         active: ids of all active tools, in the order they came.
         left: tools that are no longer active.
@@ -122,9 +187,9 @@ class TurnEvent:
         dropped: number of tools found that the tier's threshold dropped.
         tokens: tokens of all text about tools in the prompt; None without a provider.
         timings: milliseconds: totals `search` and `session`, and each stage of the searches.
-        content: queries, descriptions of candidates, and servers' reasons for excluded tools, if
-            requested.
         warnings: active tools that a scan warns about: id to codes, never the text.
+        content: `queries`, `descriptions` of candidates, and `quotes`: servers' reasons for
+            excluded tools. If requested.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -137,35 +202,40 @@ class TurnEvent:
         ('turn', ('billing/list_invoices',))
     """
 
-    kind: ClassVar[str] = "turn"
-
-    origin: EventOrigin
+    kind: Literal["turn"] = "turn"
     query: str
-    called: str | None
-    ok: bool | None
-    searches: int
-    intents: int
-    context: float
-    tier: str | None
-    tier_asked: str | None
-    tier_reason: str | None
-    catalog: str | None
-    candidates: tuple[tuple[str, float], ...]
-    offered: tuple[str, ...]
-    denied: int
-    refusals: tuple[DeniedTool, ...]
-    added: tuple[str, ...]
-    active: tuple[str, ...]
-    left: tuple[DeniedTool, ...]
-    changed: tuple[str, ...]
-    abstained: bool
-    reason: str | None
-    fits: float | None
-    dropped: int
-    tokens: int | None
-    timings: Mapping[str, float]
-    content: Mapping[str, Any] | None = None
-    warnings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    called: str | None = None
+    ok: bool | None = None
+    searches: int = 0
+    intents: int = 1
+    context: Annotated[float, _rounded(3)] = 0.0
+    tier: str | None = None
+    tier_asked: str | None = None
+    tier_reason: str | None = None
+    catalog: str | None = None
+    candidates: tuple[FoundTool, ...] = ()
+    offered: tuple[str, ...] = ()
+    denied: DeniedTools = DeniedTools()
+    added: tuple[str, ...] = ()
+    active: tuple[str, ...] = ()
+    left: tuple[DeniedTool, ...] = ()
+    changed: tuple[str, ...] = ()
+    abstained: bool = False
+    reason: str | None = None
+    fits: Annotated[float, _rounded(4)] | None = None
+    dropped: int = 0
+    tokens: int | None = None
+    timings: dict[str, _Milliseconds] = {}
+    warnings: dict[str, tuple[str, ...]] = {}
+    content: _Content | None = None
+
+    @property
+    def query_text(self) -> str | None:
+        """The message, if events have content."""
+        match self.content:
+            case {"queries": [str(query), *_]}:
+                return query
+        return None
 
     @classmethod
     def of(cls, turn: Turn, origin: EventOrigin, *, query: str, content: bool = False) -> TurnEvent:
@@ -186,75 +256,74 @@ class TurnEvent:
             >>> TurnEvent.of(turn, EventOrigin.now("42", turn.number), query="").offered
             ('billing/list_invoices',)
         """
-        first_selection = turn.selections[0] if turn.selections else None
-        candidates = turn.ranked[:MAX_CANDIDATES]
+        results = turn.results
+        first_selection = results.selections[0] if results.selections else None
+        candidates = results.ranked[:MAX_CANDIDATES]
         refusals = first_selection.denied.nearest() if first_selection else ()
         stages: dict[str, float] = dict(turn.timings)
-        for selection in turn.selections:
+        for selection in results.selections:
             for stage, ms in selection.timings.items():
                 name = f"search.{stage}"
                 stages[name] = stages.get(name, 0.0) + ms
         return cls(
-            origin=origin,
+            **origin._asdict(),
             query=query,
             called=turn.called,
             ok=turn.ok,
-            searches=len(turn.selections),
-            intents=len(turn.intents) or 1,
-            context=turn.context,
+            searches=len(results.selections),
+            intents=len(results.intents) or 1,
+            context=results.context_weight,
             tier=first_selection.tier if first_selection else None,
             tier_asked=first_selection.tier_asked if first_selection else None,
             tier_reason=first_selection.tier_reason if first_selection else None,
             catalog=first_selection.catalog if first_selection else None,
-            candidates=tuple((hit.id, hit.score) for hit in candidates),
+            candidates=tuple(map(FoundTool.of, candidates)),
             offered=turn.ids,
-            denied=len(first_selection.denied) if first_selection else 0,
-            refusals=tuple(map(DeniedTool.of, refusals)),
+            denied=DeniedTools(
+                count=len(first_selection.denied) if first_selection else 0,
+                nearest=tuple(map(DeniedTool.of, refusals)),
+            ),
             added=turn.added,
             active=turn.active,
             left=tuple(
-                DeniedTool(departure.tool_id, departure.kind, departure.reason)
+                DeniedTool(tool=departure.tool_id, kind=departure.kind, reason=departure.reason)
                 for departure in turn.left
             ),
             changed=turn.changed,
             abstained=turn.abstained,
             reason=turn.reason,
             fits=turn.fits,
-            dropped=turn.dropped,
-            tokens=turn.tokens,
+            dropped=len(results.merged_selection.dropped),
+            tokens=None if turn.shown is None else turn.shown.tokens,
             timings=stages,
-            content=_query_texts(turn.queries, candidates) | _quotes(refusals) if content else None,
-            warnings=turn.warnings,
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return _event_form(
-            self,
-            candidates=[
-                {"id": tool_id, "score": rounded(score)} for tool_id, score in self.candidates
-            ],
-            denied={
-                "count": self.denied,
-                "nearest": [refusal.to_dict() for refusal in self.refusals],
-            },
+            content=_query_texts(results.queries, candidates) | _quotes(refusals)
+            if content
+            else None,
+            warnings=dict(turn.warnings),
         )
 
 
-@dataclass(frozen=True, slots=True)
-class CallEvent:
-    """Event: the check of a call by the model.
+class CallEvent(Event):
+    """Event: a call by the model: its check, and in the gateway also its outcome.
 
     Args:
-        origin: session, last turn before the call, and time.
         tool: id of the tool; for an unknown tool, the beginning of the name in the call.
         status: status of the verdict, see `Status`.
         denied: why the tool is denied.
         nearest: ids of permitted tools with a similar name, for an unknown tool.
-        problems: path and expected value of each wrong argument.
+        problems: the wrong arguments.
         ms: milliseconds the check took.
         fingerprint: fingerprint of the tool's definition, if the call passed.
-        content: wrong arguments, and a server's reason for an excluded tool, if requested.
+        client: gateway: name of the client's profile.
+        server: gateway: server of the tool; "" if there is no such tool.
+        outcome: gateway: `ok`; `tool_error`, the tool answered with an error; `server_error`, the
+            server did not answer or refused; `cancelled`; else the status of the check.
+        ok: gateway: whether the outcome is `ok`.
+        run_ms: gateway: milliseconds that the server took, None if it was not called.
+        sent: gateway: characters of the arguments as JSON.
+        received: gateway: characters of the result's content.
+        content: `got`, the wrong arguments, and `quotes`, a server's reason for an excluded tool;
+            or in the gateway `arguments` and `result`. If requested.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -267,17 +336,22 @@ class CallEvent:
         ('unknown', ('billing/list_invoices',))
     """
 
-    kind: ClassVar[str] = "call"
-
-    origin: EventOrigin
+    kind: Literal["call"] = "call"
     tool: str
     status: str
-    denied: DeniedTool | None
-    nearest: tuple[str, ...]
-    problems: tuple[tuple[str, str], ...]
-    ms: float
+    denied: DeniedTool | None = None
+    nearest: tuple[str, ...] = ()
+    problems: tuple[WrongArgument, ...] = ()
+    ms: _Milliseconds = 0.0
     fingerprint: str | None = None
-    content: Mapping[str, Any] | None = None
+    client: str | None = None
+    server: str | None = None
+    outcome: str | None = None
+    ok: bool | None = None
+    run_ms: _Milliseconds | None = None
+    sent: int | None = None
+    received: int | None = None
+    content: _Content | None = None
 
     @classmethod
     def of(
@@ -307,12 +381,15 @@ class CallEvent:
         if refusal is not None:
             details |= _quotes([refusal])
         return cls(
-            origin=origin,
+            **origin._asdict(),
             tool=tool,
             status=verdict.status,
             denied=None if refusal is None else DeniedTool.of(refusal),
             nearest=verdict.nearest,
-            problems=tuple((problem.path, problem.expected) for problem in verdict.problems),
+            problems=tuple(
+                WrongArgument(path=problem.path, expected=problem.expected)
+                for problem in verdict.problems
+            ),
             ms=ms,
             fingerprint=verdict.tool.fingerprint
             if verdict.tool is not None and verdict.status == "passed"
@@ -320,18 +397,11 @@ class CallEvent:
             content=details if content else None,
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        problems = [{"path": path, "expected": expected} for path, expected in self.problems]
-        return _event_form(self, problems=problems)
 
-
-@dataclass(frozen=True, slots=True)
-class PromptEvent:
+class PromptEvent(Event):
     """Event: what a turn shows the model of its tools.
 
     Args:
-        origin: session, turn and time.
         head_tokens: tokens of the system prompt and the list of tools.
         message_tokens: tokens of all messages about tools in the conversation.
         head_is_new: whether the system prompt or the list of tools differs from the last turn's.
@@ -349,14 +419,12 @@ class PromptEvent:
         ('prompt', True)
     """
 
-    kind: ClassVar[str] = "prompt"
-
-    origin: EventOrigin
+    kind: Literal["prompt"] = "prompt"
     head_tokens: int
     message_tokens: int
     head_is_new: bool = False
-    levels: Mapping[str, str] = field(default_factory=dict)
-    missing: Mapping[str, str] = field(default_factory=dict)
+    levels: dict[str, str] = {}
+    missing: dict[str, str] = {}
 
     @classmethod
     def of(cls, shown: Shown, origin: EventOrigin) -> PromptEvent:
@@ -372,7 +440,7 @@ class PromptEvent:
             True
         """
         return cls(
-            origin=origin,
+            **origin._asdict(),
             head_tokens=shown.head_tokens,
             message_tokens=shown.message_tokens,
             head_is_new=shown.head_is_new,
@@ -380,47 +448,139 @@ class PromptEvent:
             missing={definition.tool_id: definition.reason for definition in shown.missing},
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return _event_form(self)
+
+class ListEvent(Event):
+    """Event of the gateway: a client was given its list of tools; recorded once per session.
+
+    Args:
+        client: name of its profile.
+        shown: how many tools it sees.
+        tokens: tokens of their definitions.
+        permitted: how many tools it may use.
+        permitted_tokens: tokens of the definitions of all permitted tools.
+        catalog: fingerprint of the catalog version.
+    """
+
+    kind: Literal["list"] = "list"
+    client: str
+    shown: int
+    tokens: int
+    permitted: int
+    permitted_tokens: int
+    catalog: str | None = None
 
 
-class Event(Protocol):
-    """Any recorded event, of a session or of the gateway."""
+class CatalogEvent(Event):
+    """Event of the gateway: the tools of a catalog version.
 
-    kind: ClassVar[str]
+    It is recorded with each profile's first list or search in the version.
+
+    Args:
+        client: name of the profile; None in files of the gateway's version 0.1.
+        catalog: fingerprint of the version.
+        tools: id of each tool that is not quarantined, to the tokens of its definition.
+        profile_tools: ids of those tools that exist for the profile; None for all.
+    """
+
+    kind: Literal["catalog"] = "catalog"
+    client: str | None = None
+    catalog: str
+    tools: dict[str, int]
+    profile_tools: tuple[str, ...] | None = None
+
+
+class SearchEvent(Event):
+    """Event of the gateway: a client searched for tools.
+
+    Args:
+        client: name of its profile.
+        query: hash of the query, hexadecimal; see `Recorder.hashed`.
+        server: the one server searched, None for all.
+        tier: the tier that ran; "" if the arguments were wrong.
+        outcome: `found`, `nothing`, `abstained` or `invalid`.
+        found: the tools found, best first.
+        reason: why it abstained.
+        starting: how many servers were not ready.
+        quarantined: how many tools waited for approval.
+        tokens: tokens of the answer.
+        ms: milliseconds.
+        content: the `query`, if requested.
+    """
+
+    kind: Literal["search"] = "search"
+    client: str
+    query: str
+    server: str | None = None
+    tier: str
+    outcome: str
+    found: tuple[FoundTool, ...]
+    reason: str | None = None
+    starting: int = 0
+    quarantined: int = 0
+    tokens: int
+    ms: _Milliseconds
+    content: _Content | None = None
 
     @property
-    def origin(self) -> EventOrigin: ...  # noqa: D102
-    def to_dict(self) -> dict[str, Any]: ...  # noqa: D102
+    def query_text(self) -> str | None:
+        """The query, if events have content."""
+        query = (self.content or {}).get("query")
+        return query if isinstance(query, str) else None
 
 
-def rounded(value: float | None, digits: int = 6) -> float | None:
-    """A number for JSON: rounded; None if it is infinite or not a number."""
-    return None if value is None or not math.isfinite(value) else round(value, digits)
+class DetailsEvent(Event):
+    """Event of the gateway: a client asked for definitions.
+
+    Args:
+        client: name of its profile.
+        found: ids of the tools described.
+        denied: how many of the names are not permitted.
+        unknown: how many of the names are unknown.
+        tokens: tokens of the answer.
+        ms: milliseconds.
+    """
+
+    kind: Literal["details"] = "details"
+    client: str
+    found: tuple[str, ...]
+    denied: int
+    unknown: int
+    tokens: int
+    ms: _Milliseconds
 
 
-def json_value(value: Any, digits: int) -> Any:
-    """A field in its JSON form; numbers in it are rounded."""
-    if isinstance(value, DeniedTool):
-        return value.to_dict()
-    if isinstance(value, Mapping):
-        return {key: json_value(item, digits) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [json_value(item, digits) for item in value]
-    return rounded(value, digits) if isinstance(value, float) else value
+class ServerEvent(Event):
+    """Event of the gateway: a server started, changed its list, stopped or failed.
+
+    Args:
+        server: name.
+        state: its new state.
+        ms: milliseconds of the start, None if it did not start now.
+        tools: how many of its tools are known.
+        problem: the problem without secrets, if there is one.
+    """
+
+    kind: Literal["server"] = "server"
+    server: str
+    state: str
+    ms: _Milliseconds | None = None
+    tools: int = 0
+    problem: str | None = None
 
 
-def _event_form(event: TurnEvent | CallEvent | PromptEvent, **replaced: Any) -> dict[str, Any]:
-    """JSON form of an event: its fields, numbers rounded, with some of them replaced."""
-    form = {"kind": event.kind, **event.origin.to_dict()}
-    for event_field in fields(event):
-        if event_field.name not in _FIELDS_LEFT_OUT:
-            form[event_field.name] = json_value(
-                getattr(event, event_field.name), _DECIMALS.get(event_field.name, 6)
-            )
-    content = getattr(event, "content", None)
-    return form | replaced | ({} if content is None else {"content": dict(content)})
+RecordedEvent = Annotated[
+    TurnEvent
+    | CallEvent
+    | PromptEvent
+    | ListEvent
+    | CatalogEvent
+    | SearchEvent
+    | DetailsEvent
+    | ServerEvent,
+    Field(discriminator="kind"),
+]
+#: Reads an event of any kind.
+EVENT_READER: TypeAdapter[RecordedEvent] = TypeAdapter(RecordedEvent)
 
 
 def _query_texts(queries: tuple[str, ...], hits: tuple[Hit, ...]) -> dict[str, Any]:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-Row = Mapping[str, Any]
+from .event import (
+    CallEvent,
+    CatalogEvent,
+    DetailsEvent,
+    Event,
+    ListEvent,
+    SearchEvent,
+    ServerEvent,
+    TurnEvent,
+)
 
 
 @dataclass(slots=True)
@@ -46,11 +55,11 @@ class OpenSearch:
     """A search that offered tools, none of which was called yet.
 
     Args:
-        row: the event.
+        event: the event.
         tool_ids: ids of the tools that it offered.
     """
 
-    row: Row
+    event: SearchEvent | TurnEvent
     tool_ids: frozenset[str]
 
 
@@ -61,16 +70,13 @@ class EventStats:
     in the same conversation.
 
     Args:
-        rows: events in the order they were written, in JSON form.
-
-    Raises:
-        KeyError, TypeError, ValueError: an event lacks a field, or has one of another type.
+        events: events in the order they were written.
     """
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        #: Times of the first and the last event, ISO 8601; None without events.
-        self.first_time: str | None = None
-        self.last_time: str | None = None
+    def __init__(self, events: Iterable[Event]) -> None:
+        #: Times of the first and the last event; None without events.
+        self.first_time: datetime | None = None
+        self.last_time: datetime | None = None
         #: Outcome of a search, such as `found` or `abstained`, to the number of searches.
         self.search_outcomes: Counter[str] = Counter()
         #: Milliseconds of each search.
@@ -88,13 +94,13 @@ class EventStats:
         self.open_searches: defaultdict[str, list[OpenSearch]] = defaultdict(list)
         #: Hour, such as `2026-11-22T20`, to its number of `searches` and `calls`.
         self.counts_by_hour: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._searches_without_offer: list[Row] = []
+        self._searches_without_offer: list[SearchEvent | TurnEvent] = []
         #: Profile of the gateway to the ids of the tools that exist for it.
         self.profile_tools: dict[str, frozenset[str]] = {}
         #: Profile to the ids of the tools found or called; sessions of the library have none.
         self._tools_seen: defaultdict[str | None, set[str]] = defaultdict(set)
-        for row in rows:
-            self._count_event(row)
+        for event in events:
+            self._count_event(event)
 
     @property
     def not_called_count(self) -> int:
@@ -107,11 +113,11 @@ class EventStats:
         return self.search_outcomes.total() - self.search_outcomes["found"] + self.not_called_count
 
     @property
-    def missed_searches(self) -> list[Row]:
+    def missed_searches(self) -> list[SearchEvent | TurnEvent]:
         """The events of these searches, in the order of their times."""
         open_searches = (search for waiting in self.open_searches.values() for search in waiting)
-        rows = [*self._searches_without_offer, *(search.row for search in open_searches)]
-        return sorted(rows, key=lambda row: str(row["at"]))
+        events = [*self._searches_without_offer, *(search.event for search in open_searches)]
+        return sorted(events, key=lambda event: event.at)
 
     @property
     def saved_tokens(self) -> int:
@@ -141,8 +147,8 @@ class EventStats:
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
         return {
-            "from": self.first_time,
-            "to": self.last_time,
+            "from": self.first_time and event_time(self.first_time),
+            "to": self.last_time and event_time(self.last_time),
             "conversations": len(self.open_searches),
             "tokens": {
                 "definitions": self.definition_tokens,
@@ -177,70 +183,82 @@ class EventStats:
         """Days from the first event to the last one."""
         if self.first_time is None or self.last_time is None:
             return 0.0
-        spent = datetime.fromisoformat(self.last_time) - datetime.fromisoformat(self.first_time)
-        return spent / timedelta(days=1)
+        return (self.last_time - self.first_time) / timedelta(days=1)
 
-    def _count_event(self, row: Row) -> None:
-        self.first_time = self.first_time or str(row["at"])
-        self.last_time = str(row["at"])
-        match row["kind"]:
-            case "search":
-                self._count_search(row, row["outcome"], [hit["id"] for hit in row["found"]])
-                self.search_ms.append(float(row["ms"]))
-                self.sent_tokens["search"] += int(row["tokens"])
-            case "turn" if row["called"] is None:
-                outcome = "abstained" if row["abstained"] else "found"
-                self._count_search(row, outcome, row["offered"])
-                self.search_ms.append(float(row["timings"]["search"]))
-            case "details":
-                self.sent_tokens["details"] += int(row["tokens"])
-            case "list":
-                self.open_searches[row["session"]]
-                self.definition_tokens += int(row["permitted_tokens"])
-                self.sent_tokens["list"] += int(row["tokens"])
-            case "catalog":
-                self.tool_ids = frozenset(row["tools"])
-                # Earlier versions of the gateway recorded no profile.
-                if "client" in row:
-                    own_tools = row["profile_tools"]
-                    self.profile_tools[row["client"]] = (
+    def _count_event(self, event: Event) -> None:
+        self.first_time = self.first_time or event.at
+        self.last_time = event.at
+        match event:
+            case SearchEvent():
+                ids = [tool.id for tool in event.found]
+                self._count_search(event, event.outcome, ids, event.client)
+                self.search_ms.append(event.ms)
+                self.sent_tokens["search"] += event.tokens
+            case TurnEvent(called=None):
+                outcome = "abstained" if event.abstained else "found"
+                self._count_search(event, outcome, event.offered, None)
+                self.search_ms.append(event.timings.get("search", 0.0))
+            case DetailsEvent():
+                self.sent_tokens["details"] += event.tokens
+            case ListEvent():
+                self.open_searches[event.session]
+                self.definition_tokens += event.permitted_tokens
+                self.sent_tokens["list"] += event.tokens
+            case CatalogEvent():
+                self.tool_ids = frozenset(event.tools)
+                if event.client is not None:
+                    own_tools = event.profile_tools
+                    self.profile_tools[event.client] = (
                         self.tool_ids if own_tools is None else frozenset(own_tools)
                     )
-            case "call":
-                self._count_call(row)
-            case "server":
-                server = self.servers[row["server"]]
-                if row["problem"] is not None:
+            case CallEvent():
+                self._count_call(event)
+            case ServerEvent():
+                server = self.servers[event.server]
+                if event.problem is not None:
                     server.failures += 1
-                elif row["ms"] is not None:
-                    server.start_ms.append(float(row["ms"]))
+                elif event.ms is not None:
+                    server.start_ms.append(event.ms)
 
-    def _count_search(self, row: Row, outcome: str, tool_ids: Iterable[str]) -> None:
+    def _count_search(
+        self,
+        event: SearchEvent | TurnEvent,
+        outcome: str,
+        tool_ids: Iterable[str],
+        client: str | None,
+    ) -> None:
         ids = frozenset(tool_ids)
         self.search_outcomes[outcome] += 1
-        self.counts_by_hour[str(row["at"])[:13]]["searches"] += 1
-        self._tools_seen[row.get("client")] |= ids
-        waiting = self.open_searches[row["session"]]
+        self._count_in_hour(event, "searches")
+        self._tools_seen[client] |= ids
+        waiting = self.open_searches[event.session]
         if outcome == "found":
-            waiting.append(OpenSearch(row, ids))
+            waiting.append(OpenSearch(event, ids))
         else:
-            self._searches_without_offer.append(row)
+            self._searches_without_offer.append(event)
 
-    def _count_call(self, row: Row) -> None:
-        outcome = row.get("outcome", row["status"])
+    def _count_call(self, call: CallEvent) -> None:
+        outcome = call.outcome or call.status
         self.call_outcomes[outcome] += 1
-        self.counts_by_hour[str(row["at"])[:13]]["calls"] += 1
-        waiting = self.open_searches[row["session"]]
-        if row["status"] != "passed":
+        self._count_in_hour(call, "calls")
+        waiting = self.open_searches[call.session]
+        if call.status != "passed":
             return
-        tool = row["tool"]
-        self._tools_seen[row.get("client")].add(tool)
-        waiting[:] = [search for search in waiting if tool not in search.tool_ids]
-        if row.get("run_ms") is not None:
-            server = self.servers[row["server"]]
-            server.run_ms.append(float(row["run_ms"]))
+        self._tools_seen[call.client].add(call.tool)
+        waiting[:] = [search for search in waiting if call.tool not in search.tool_ids]
+        if call.run_ms is not None and call.server is not None:
+            server = self.servers[call.server]
+            server.run_ms.append(call.run_ms)
             if outcome == "server_error":
                 server.failed_calls += 1
+
+    def _count_in_hour(self, event: Event, what: str) -> None:
+        self.counts_by_hour[event.at.isoformat(timespec="hours")[:13]][what] += 1
+
+
+def event_time(time: datetime) -> str:
+    """The time of an event as it is shown: ISO 8601 with milliseconds."""
+    return time.isoformat(timespec="milliseconds")
 
 
 def percentile(values: list[float], percent: int) -> float | None:

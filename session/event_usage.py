@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..errors import EventError
 from ..retrieval.usage import UsageEvent
-
-Row = Mapping[str, Any]
+from .event import CallEvent, Event, SearchEvent, TurnEvent
 
 
 @dataclass(slots=True)
@@ -65,14 +63,14 @@ class _RecordedSession:
     fingerprints: dict[str, str] = field(default_factory=dict)
 
 
-def usage_of_events(rows: Iterable[Row | EventError]) -> RecordedUsage:
+def usage_of_events(events: Iterable[Event | EventError]) -> RecordedUsage:
     """The queries of sessions or of the gateway, with the tools called for them.
 
     In a session, these are the calls that succeeded before the user's next message. The gateway's
     calls belong to the client's newest search that found the tool, otherwise to its newest search.
 
     Args:
-        rows: the result of `read_events`.
+        events: the result of `read_events`.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -84,20 +82,17 @@ def usage_of_events(rows: Iterable[Row | EventError]) -> RecordedUsage:
         >>> turn = session.turn("list the invoices")
         >>> verdict = session.check("billing/list_invoices", {})
         >>> turn = session.result(verdict.tool.id, "INV-7")
-        >>> [event] = usage_of_events(event.to_dict() for event in events).events
+        >>> [event] = usage_of_events(events).events
         >>> event.query, event.relevant
         ('list the invoices', ('billing/list_invoices',))
     """
     usage = RecordedUsage()
     sessions: dict[str, _RecordedSession] = {}
-    for row in rows:
-        if isinstance(row, EventError):
-            usage.problems.append(row)
-            continue
-        try:
-            _add_row(sessions.setdefault(str(row["session"]), _RecordedSession()), row)
-        except (LookupError, TypeError, AttributeError) as error:
-            usage.problems.append(EventError(f"{row.get('turn_id')}: not an event: {error!r:.80}"))
+    for event in events:
+        if isinstance(event, EventError):
+            usage.problems.append(event)
+        else:
+            _add_event(sessions.setdefault(event.session, _RecordedSession()), event)
     for search in (search for session in sessions.values() for search in session.searches):
         if search.text is None:
             usage.without_text += 1
@@ -115,22 +110,21 @@ def usage_of_events(rows: Iterable[Row | EventError]) -> RecordedUsage:
     return usage
 
 
-def _add_row(session: _RecordedSession, row: Row) -> None:
+def _add_event(session: _RecordedSession, event: Event) -> None:
     """Add one event to its session."""
-    searches, content = session.searches, row.get("content") or {}
-    if row["kind"] == "call" and row.get("fingerprint"):
-        session.fingerprints[row["tool"]] = row["fingerprint"]
-    match row["kind"]:
-        case "turn" if row["called"] is None:
-            texts = content.get("queries") or [None]
+    searches = session.searches
+    match event:
+        case TurnEvent(called=None):
             # A session's calls belong to the newest message, whatever was found for it.
-            searches.append(_Search(texts[0], frozenset()))
-        case "turn" if row["ok"] and searches:
-            searches[-1].called[row["called"]] = session.fingerprints.get(row["called"])
-        case "search":
-            found = frozenset(hit["id"] for hit in row["found"])
-            searches.append(_Search(content.get("query"), found, row.get("client")))
-        case "call" if row.get("ok") and searches:
-            tool_id = row["tool"]
-            finding = [search for search in searches if tool_id in search.found]
-            (finding or searches)[-1].called[tool_id] = session.fingerprints.get(tool_id)
+            searches.append(_Search(event.query_text, frozenset()))
+        case TurnEvent(called=str(tool_id), ok=True) if searches:
+            searches[-1].called[tool_id] = session.fingerprints.get(tool_id)
+        case SearchEvent():
+            found = frozenset(tool.id for tool in event.found)
+            searches.append(_Search(event.query_text, found, event.client))
+        case CallEvent(tool=tool_id):
+            if event.fingerprint:
+                session.fingerprints[tool_id] = event.fingerprint
+            if event.ok and searches:
+                finding = [search for search in searches if tool_id in search.found]
+                (finding or searches)[-1].called[tool_id] = session.fingerprints.get(tool_id)

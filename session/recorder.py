@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
-from io import TextIOWrapper
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
+from pydantic import ValidationError
+
 from ..catalog.text_file import OWNER_ONLY_MODE, open_file
 from ..errors import EventError, RequestError
-from .event import CallEvent, Event, EventOrigin, PromptEvent, TurnEvent
+from ..untrusted.json_bytes import repaired_json
+from .event import (
+    EVENT_READER,
+    CallEvent,
+    Event,
+    EventOrigin,
+    PromptEvent,
+    RecordedEvent,
+    TurnEvent,
+)
 
 if TYPE_CHECKING:
     from ..gating.verdict import Verdict
@@ -98,10 +107,10 @@ class Recorder:
             >>> events = []
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
             >>> Recorder(events.append).turn("42", engine.session().turn("list the invoices"))
-            >>> events[0].origin.turn_id
+            >>> events[0].turn_id
             '42/1'
         """
-        query = self.hashed(turn.queries[0])
+        query = self.hashed(turn.results.queries[0])
         origin = EventOrigin.now(session, turn.number)
         self(TurnEvent.of(turn, origin, query=query, content=self._content))
 
@@ -193,7 +202,7 @@ class JsonLines:
         >>> path = os.path.join(tempfile.mkdtemp(), "events.jsonl")
         >>> with JsonLines(path) as log:
         ...     Recorder(log).call("42", 1, Verdict("unknown", "list_invoice"), ms=0.1)
-        >>> [event["kind"] for event in read_events(path)]
+        >>> [event.kind for event in read_events(path)]
         ['call']
     """
 
@@ -214,8 +223,7 @@ class JsonLines:
         Raises:
             EventError: the log is closed, or the file cannot be written.
         """
-        line = json.dumps(event.to_dict(), allow_nan=False, separators=(",", ":")) + "\n"
-        data = line.encode("ascii")
+        data = f"{event.model_dump_json(exclude_none=True)}\n".encode()
         with self._lock:
             if not self._open:
                 raise EventError(f"{self.path}: the log is closed")
@@ -272,8 +280,8 @@ class JsonLines:
         self.close()
 
 
-def read_events(path: str | Path) -> Iterator[dict[str, Any] | EventError]:
-    """The events of a file in JSON form, in the order they were written.
+def read_events(path: str | Path) -> Iterator[RecordedEvent | EventError]:
+    """The events of a file, in the order they were written.
 
     Args:
         path: the file.
@@ -291,14 +299,11 @@ def read_events(path: str | Path) -> Iterator[dict[str, Any] | EventError]:
         >>> path = os.path.join(tempfile.mkdtemp(), "events.jsonl")
         >>> with JsonLines(path) as log:
         ...     Recorder(log).call("42", 1, Verdict("unknown", "list_invoice"), ms=0.1)
-        >>> [event["tool"] for event in read_events(path)]
+        >>> [event.tool for event in read_events(path)]
         ['list_invoice']
     """
     try:
-        with (
-            open_file(path, None, error=EventError) as file,
-            TextIOWrapper(file, encoding="utf-8", errors="backslashreplace") as lines,
-        ):
+        with open_file(path, None, error=EventError) as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield parse_event(line, f"{path}:{number}")
@@ -306,14 +311,11 @@ def read_events(path: str | Path) -> Iterator[dict[str, Any] | EventError]:
         raise EventError(f"{path}: cannot be read as events: {error}") from error
 
 
-def parse_event(line: str, where: str) -> dict[str, Any] | EventError:
-    """The event of a line in JSON form; an error that begins with `where` if it is none."""
+def parse_event(line: bytes, where: str) -> RecordedEvent | EventError:
+    """The event of a line; an error that begins with `where` if it is none."""
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return EventError(f"{where}: no JSON: {error}")
-    if not isinstance(row, dict) or not all(
-        isinstance(row.get(name), str) for name in ("kind", "turn_id")
-    ):
-        return EventError(f"{where}: not an event: it has no `kind` and `turn_id`")
-    return row
+        return EVENT_READER.validate_json(repaired_json(line))
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, problem["loc"]))
+        return EventError(f"{where}: not an event: {place}: {problem['msg']}")

@@ -379,7 +379,8 @@ class ReplyHandler:
             return CallAnswer(call, query.text, ok=False)
         turn = self._session.search(query)
         self._progress.about_tools += turn.append
-        return CallAnswer(call, turn.answer or "", ok=True)
+        answer = None if turn.shown is None else turn.shown.answer
+        return CallAnswer(call, answer or "", ok=True)
 
     def _record(self, batch: Sequence[PassedCall]) -> None:
         """Record the outcomes of calls that ran, in the order of the calls."""

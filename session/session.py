@@ -302,7 +302,7 @@ class Session:
             'full'
         """
         with self._lock:
-            level = self._record.level_of(tool_id) if isinstance(tool_id, str) else None
+            level = self._record.read.level_of(tool_id) if isinstance(tool_id, str) else None
         return None if level is None else level.label
 
     def view(self, votes: Votes | None = None) -> View:
@@ -354,7 +354,9 @@ class Session:
             self._data.conversation = conversation
             self._data.replies = 0
             turn = self._run_turn(conversation.in_context, votes)
-            return replace(turn, request=messages) if isinstance(messages, str) else turn
+            if not isinstance(messages, str):
+                return turn
+            return replace(turn, messages=({"role": "user", "content": messages}, *turn.append))
 
     def search(self, query: str, call_id: str | None = None, *, votes: Votes | None = None) -> Turn:
         """Answer a search that the model asked for. The tools found are offered from now on.
@@ -368,8 +370,8 @@ class Session:
             votes: votes of the servers about their own tools, for this step.
 
         Returns:
-            A turn. `answer` has the content of the answer as the provider takes it. It says so if
-            nothing fits.
+            A turn. `shown.answer` has the content of the answer as the provider takes it. It says
+            so if nothing fits.
 
         Raises:
             RequestError: the query is empty or no text, or `call_id` is no id.
@@ -380,7 +382,7 @@ class Session:
             >>> session = Engine.from_tools(tools, tiers=["lexical"]).session(
             ...     "anthropic", tools="search", pass_through=0, k=1
             ... )
-            >>> session.search("get the forecast").answer
+            >>> session.search("get the forecast").shown.answer
             [{'type': 'tool_reference', 'tool_name': 'weather__get_forecast'}]
         """
         query = bounded_query(query).strip()
@@ -391,12 +393,14 @@ class Session:
             raise RequestError("call_id: the session has no provider; use engine.session(NAME)")
         with self._lock:
             turn = self._run_turn(query, votes, asked_by_model=True)
-            if call_id is None or provider is None or turn.answer is None:
+            shown = turn.shown
+            if call_id is None or provider is None or shown is None or shown.answer is None:
                 return turn
             kind = provider.search_call if self.way == "search" else "function"
             call = ModelCall(call_id, SEARCH_TOOL.name, None, kind)
-            answers = provider.answers([CallAnswer(call, turn.answer, ok=True)])
-            return replace(turn, answers=tuple(answers))
+            answers = provider.answers([CallAnswer(call, shown.answer, ok=True)])
+            append = (*answers, *turn.append)
+            return replace(turn, messages=append, append=append)
 
     def offer_again(self, tool_ids: Iterable[str]) -> tuple[dict[str, Any], ...]:
         """Offer tools that the conversation had before this session, without a search.
@@ -680,7 +684,7 @@ class Session:
             'passed'
         """
         with self._lock:
-            self._record.note_read(tools, level)
+            self._record.read.note(tools, level)
 
     def request(self, messages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         """The arguments of the next request to the model, as the provider takes them.
@@ -1266,9 +1270,9 @@ class Session:
         tool = verdict.tool
         if tool is None:
             return verdict
-        level = self._record.level(tool) or Level.NAME
+        level = self._record.read.level(tool) or Level.NAME
         is_invalid = verdict.status == "invalid"
-        if verdict.status == "promoted" or self._record.has_other_definition(tool):
+        if verdict.status == "promoted" or self._record.read.has_other_definition(tool):
             needs_definition = True
         elif level < Level.ARGUMENTS:
             needs_definition = self.settings.must_offer or is_invalid
@@ -1278,7 +1282,7 @@ class Session:
         if not needs_definition:
             if verdict.passed and self._provider is None:
                 # The host has shown it in its own way.
-                self._record.note_read([tool], Level.ARGUMENTS)
+                self._record.read.note([tool], Level.ARGUMENTS)
             return verdict
         verdict = replace(verdict, status="promoted", refusal=None)
         self._record.note_answer(view.admission, tool, verdict.text)
@@ -1335,35 +1339,31 @@ class Session:
         if asked_by_model:
             summaries = shared_summaries(view.admission.index.summaries)
             nothing = no_tool_text([hit.tool for hit in offer.nearest], summaries)
-            shown = record.answer_search(view.admission, found, nothing)
+            shown = record.show_in_answer(view.admission, found, nothing)
         else:
-            also_found = () if results is None or offer.abstained else results.merged_selection.hits
+            also_found = () if offer.decision.abstained else results.ranked
             shown = record.show(
                 view.admission,
                 list(dict.fromkeys((*new_pinned, *found))),
                 [hit.tool for hit in also_found],
             )
-        search_ms = results.search_ms if results else 0.0
+        search_ms = results.search_ms
         turn = Turn(
             number=self._data.turn,
-            queries=results.queries if results else (conversation.request,),
-            selections=results.selections if results else (),
             hits=offer.hits,
-            ranked=results.merged_selection.hits if results else (),
+            results=results,
+            messages=shown.messages,
+            append=shown.messages,
             called=called_id,
             ok=None if outcome is None else outcome[1],
-            intents=results.intents if results else (),
-            context=results.context_weight if results else 0.0,
             added=tuple(name for name in record.offered if name not in offered_before),
             active=record.offered,
             left=changes.departures,
             changed=changes.changed_ids,
             warnings=view.admission.warnings(record.offered),
-            abstained=offer.abstained,
-            reason=offer.reason,
-            fits=offer.fits,
-            dropped=offer.dropped,
-            unmatched=view.unmatched,
+            abstained=offer.decision.abstained,
+            reason=offer.decision.reason,
+            fits=offer.decision.fits,
             shown=None if self._provider is None else shown,
             callable=record.callable_ids,
             timings={"search": search_ms, "session": (perf_counter() - start) * 1e3 - search_ms},

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..config import SessionConfig
-from ..decision.decider import judge_selection, threshold_decision
+from ..decision.decider import NO_HIT, Decision, judge_selection, threshold_decision
 from ..retrieval import Hit
 from ..retrieval.selection import NEAREST_HITS
 from ..text import search_terms
@@ -29,18 +29,12 @@ class Offer:
 
     Args:
         hits: best first; none when abstaining.
-        abstained: whether no tool is offered because none fits.
-        reason: why nothing is offered, or why there was no decision.
-        fits: probability that any tool fits the query; None without a decision.
-        dropped: number of tools found that the tier's threshold dropped.
+        decision: whether any tool fits the message.
         nearest: the best tools found, at most three, if none is offered although some were found.
     """
 
     hits: tuple[Hit, ...]
-    abstained: bool
-    reason: str | None = None
-    fits: float | None = None
-    dropped: int = 0
+    decision: Decision
     nearest: tuple[Hit, ...] = ()
 
 
@@ -55,13 +49,13 @@ def choose_offer(results: SearchResults, view: View | None, k: int) -> Offer:
             best `k` tools are offered.
         k: maximum number of tools.
     """
-    hits, dropped = results.merged_selection.hits, len(results.merged_selection.dropped)
+    hits = results.ranked
     nearest = results.merged_selection.hits_and_dropped[:NEAREST_HITS]
     if not hits:
-        reason = threshold_decision(results.judged_selection).reason or "the search found no tool"
-        return Offer((), True, reason, dropped=dropped, nearest=nearest)
+        decision = threshold_decision(results.judged_selection) or NO_HIT
+        return Offer((), decision, nearest)
     if view is None:
-        return Offer(hits[:k], False, dropped=dropped)
+        return Offer(hits[:k], Decision(False, "not_judged"))
     alone = results.selections[0]
     decision = judge_selection(
         view.decider, results.judged_selection, view.admission.permitted_count
@@ -71,8 +65,8 @@ def choose_offer(results: SearchResults, view: View | None, k: int) -> Offer:
         if decision_alone.abstained and _stands_apart(alone.query, decision_alone.fits):
             decision = decision_alone
     if decision.abstained:
-        return Offer((), True, decision.reason, decision.fits, dropped, nearest)
-    return Offer(hits[:k], False, decision.reason, decision.fits, dropped)
+        return Offer((), decision, nearest)
+    return Offer(hits[:k], decision)
 
 
 def search_and_offer(
@@ -87,7 +81,7 @@ def search_and_offer(
     context_weight: float | None,
     called_ids: Collection[str],
     answered: bool,
-) -> tuple[SearchResults | None, Offer]:
+) -> tuple[SearchResults, Offer]:
     """Search for the present message, and decide which tools to offer.
 
     Args:
@@ -103,10 +97,12 @@ def search_and_offer(
         answered: whether the new message is the result of a tool.
     """
     request = conversation.request
+    nothing = SearchResults.without_search(request)
     if not request:
-        return None, Offer((), False, "nothing was asked yet")
+        return nothing, Offer((), Decision(False, "nothing_asked", reason="nothing was asked yet"))
     if not answered and conversation.earlier and asks_nothing(request, conversation.last_answer):
-        return None, Offer((), True, "the user asks for nothing more")
+        reason = "the user asks for nothing more"
+        return nothing, Offer((), Decision(True, "nothing_asked", reason=reason))
     results = search_message(
         view,
         request,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from shortlist import registry
+from shortlist.models.onnx_models import OnnxEncoder
 
 from .postgres import PostgresServer, running_server
 
@@ -22,13 +24,20 @@ if TYPE_CHECKING:
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
+#: Fingerprint of an encoder and text, to the text's vector.
+_VECTORS: dict[tuple[str, str], Any] = {}
+
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Measure coverage in the first case of a test only, and not in Hypothesis's examples.
+    """Run files with few tests first; measure coverage in the first case of a test only.
 
-    Measuring doubles their time, and the others reach few lines more.
+    The few are the long ones, which start processes: last, one of them would keep one worker busy
+    while the others have nothing left. Measuring coverage doubles the time of a test, and further
+    cases and Hypothesis's examples reach few lines more.
     """
+    counts = Counter(item.path for item in items)
+    items.sort(key=lambda item: counts[item.path])
     seen: set[str] = set()
     for item in items:
         test = item.nodeid.partition("[")[0]
@@ -41,6 +50,28 @@ def pytest_collection_finish() -> None:
     """What was imported and collected stays; the garbage collector need not look at it again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _texts_encoded_once(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Encode a text once in a test process, except where the encoders are the subject.
+
+    A text has one vector, whatever it is encoded with; most of the time of an engine goes there.
+    """
+    if Path(request.path).parent.name == "models":
+        yield
+        return
+    encode = OnnxEncoder._embed
+
+    def encode_once(encoder: OnnxEncoder, text: str) -> Any:
+        key = encoder.fingerprint, text
+        if key not in _VECTORS:
+            _VECTORS[key] = encode(encoder, text)
+        return _VECTORS[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OnnxEncoder, "_embed", encode_once)
+        yield
 
 
 @pytest.fixture

@@ -21,8 +21,9 @@ ALLOWED = {
         catalog/tool.py decision/decider.py demo/__init__.py enrichment/example_file.py
         enrichment/library.py gateway/attach/running_gateway.py gateway/connections/server_log.py
         gateway/profiles/client_sessions.py gateway/profiles/long_results.py
+        gateway/profiles/remembered_approvals.py
         gateway/upstream/start_cache.py indexing/stored_build.py inspector/catalog_answers.py
-        inspector/event_history.py loaders/summaries.py models/model_folder.py
+        loaders/summaries.py models/model_folder.py
         models/picking_reranker.py models/static_encoder.py retrieval/store/salvage.py
         session/pending.py
         retrieval/store/versions.py session/recorder.py trust/pins.py
@@ -33,16 +34,17 @@ ALLOWED = {
         gateway/clients/claude_permissions.py gateway/clients/config_file.py
         gateway/clients/config_references.py""",
     "texts that are only made valid or encoded": """
-        codemode/sandbox.py gateway/meta_tools/tool_calls.py gating/verdict.py
+        codemode/sandbox.py session/event.py gateway/meta_tools/tool_calls.py gating/verdict.py
         models/token_counter.py session/reply_handler.py text.py
-        gateway/connections/credential_sender.py""",
+        gateway/connections/credential_sender.py catalog/security.py""",
     "bounded before: short pieces, headers, one message": """
         gateway/attach/attached_client.py gateway/connections/masking.py gateway/http_server.py
         gateway/socket_server.py gateway/stdio_streams.py inspector/page_app.py
         trust/plain_form.py gateway/connections/openapi_server.py codemode/diagnostics.py
         codemode/extract.py language_model.py gateway/meta_tools/client_search.py
         cli/gateway/auth.py""",
-    "messages of the same program": "codemode/script_process.py",
+    "messages of the same program, or what it signed": """
+        codemode/script_process.py gateway/relay/tasks.py""",
     "one line of a server whose bytes and values were counted": """
         gateway/connections/server_process.py""",
 }

@@ -411,7 +411,7 @@ def change_pins(path: str | Path, change: Callable[[Pins], Pins]) -> Pins:
         PinsError: the file cannot be read or written, or another process holds it for too long.
     """
     path = Path(path)
-    with _locked(path):
+    with locked(path):
         before = Pins.read(path, missing_ok=True)
         after = change(before)
         if path.is_dir():
@@ -440,7 +440,7 @@ def make_pins_folder(path: str | Path) -> None:
     before = path.with_name(f"{path.name}.before")
     if path.is_dir() and not before.exists():
         return
-    with _locked(path):
+    with locked(path):
         if not path.exists() and before.exists():  # an interrupted attempt
             before.replace(path)
         if not path.is_dir():
@@ -495,7 +495,12 @@ def approve_definitions(
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file that several processes change.
+
+    Raises:
+        PinsError: another process holds it for too long, or the file cannot be written.
+    """
     from filelock import FileLock, Timeout  # 25 ms of a start
 
     try:

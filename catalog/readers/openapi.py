@@ -71,7 +71,12 @@ class OpenApiReader:
                 raise CatalogError(f"paths: keys must be text, got {short_value(path)}")
             if not path.startswith("x-"):
                 endpoint = Endpoint(
-                    "", path, None, (None, None, value.get("servers")), is_version_30
+                    "",
+                    path,
+                    None,
+                    (None, None, value.get("servers")),
+                    is_version_30,
+                    value.get("security"),
                 )
                 entries += _operations(item, endpoint, budget, server)
         budget.operations = len(entries)

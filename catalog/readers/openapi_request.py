@@ -7,11 +7,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple, cast
+from urllib.parse import quote
 
 from ...errors import ToolError
-from ..operation import Operation, RequestArgument, is_media_type, may_set_header, template_names
+from ..operation import (
+    Operation,
+    RequestArgument,
+    can_be_sent,
+    is_media_type,
+    may_set_header,
+    template_names,
+)
 from ..parameter_styles import PARAMETER_PLACES, STYLES, Encoding, Place, default_encoding
 from ..request_body import FORM_TYPE, MULTIPART_TYPE, RequestBody, bare_media_type, is_json
+from ..security import SchemeKind, Security, SecurityScheme
 from .openapi_schema import (
     SchemaCopier,
     binary_as_base64,
@@ -38,6 +47,7 @@ class Endpoint(NamedTuple):
         parameters: the parameters of all operations of the path.
         servers: lists of servers, the nearest one first: of the operation, path and document.
         is_version_30: whether schemas are written as in OpenAPI 3.0.
+        security: what operations need that do not say it themselves.
     """
 
     method: str
@@ -45,6 +55,7 @@ class Endpoint(NamedTuple):
     parameters: Any
     servers: tuple[Any, Any, Any]
     is_version_30: bool
+    security: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +110,13 @@ def read_request(
     schema["additionalProperties"] = False
     server, has_own_server = _server(endpoint)
     operation = Operation(
-        endpoint.method.upper(), endpoint.path, tuple(arguments), body, server, has_own_server
+        endpoint.method.upper(),
+        endpoint.path,
+        tuple(arguments),
+        body,
+        server,
+        has_own_server,
+        _security(definition.get("security", endpoint.security), schemas),
     )
     return schema, operation
 
@@ -306,6 +323,40 @@ def _server(endpoint: Endpoint) -> tuple[str | None, bool]:
             url = url.replace(f"{{{name}}}", text[:_MAX_ADDRESS_CHARS])[:_MAX_ADDRESS_CHARS]
         return url, index < 2
     return None, False
+
+
+def _security(declared: Any, schemas: SchemaCopier) -> Security:
+    """The alternatives of credentials that an operation needs."""
+    alternatives = []
+    for index, row in enumerate(_list(declared, "security")[:_MAX_ENTRIES]):
+        if not isinstance(row, dict) or not all(isinstance(name, str) for name in row):
+            raise ToolError(field=f"security[{index}]", reason="must be an object")
+        names = islice(row, _MAX_ENTRIES)
+        alternatives.append(tuple(_security_scheme(name, schemas) for name in names))
+    return tuple(alternatives)
+
+
+def _security_scheme(name: str, schemas: SchemaCopier) -> SecurityScheme:
+    """A scheme of the document; unsupported if it is missing or malformed."""
+    path = name.replace("~", "~0").replace("/", "~1")
+    try:
+        row = schemas.resolved_object(
+            {"$ref": f"#/components/securitySchemes/{quote(path)}"}, "security"
+        )
+    except ToolError:
+        return SecurityScheme(name, "unsupported")
+    kind, place, parameter = row.get("type"), row.get("in"), row.get("name")
+    # A login gives a bearer token.
+    if kind in ("oauth2", "openIdConnect"):
+        return SecurityScheme(name, "bearer")
+    scheme = str(row.get("scheme")).lower()
+    if kind == "http" and scheme in ("bearer", "basic"):
+        return SecurityScheme(name, cast("SchemeKind", scheme))
+    if kind == "apiKey" and isinstance(parameter, str) and place in ("query", "cookie", "header"):
+        key = SecurityScheme(name, cast("SchemeKind", place), parameter)
+        if can_be_sent(key):
+            return key
+    return SecurityScheme(name, "unsupported")
 
 
 def _media_schema(content: Any, media_type: str) -> Any:

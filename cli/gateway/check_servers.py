@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...errors import ConfigError, EventError, install_command
+from ...errors import ConfigError, install_command
 from ..console import counted, note, plain_table, show
 from ..trust import change_lines
 from .configured_servers import logs_silenced, read_gateway_files, unstarted_fleet
@@ -88,6 +88,7 @@ class ServersReport:
         needs_look: tool id to why a person should read its definition; it is offered.
         script_grants: grants of the scripts of each profile.
         unused_ids_by_file: file of example queries to the ids in it that no server has.
+        lint_counts: server to the findings of `shortlist lint` that need no search.
         other_language_queries: recorded queries that are not English, where only the bundled
             encoder reads them.
     """
@@ -101,6 +102,7 @@ class ServersReport:
     needs_look: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
     script_grants: tuple[ScriptGrants, ...] = ()
     unused_ids_by_file: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    lint_counts: Mapping[str, str] = field(default_factory=dict)
     other_language_queries: int = 0
 
     @property
@@ -127,6 +129,7 @@ class ServersReport:
             },
             "scripts": [grants.to_dict() for grants in self.script_grants],
             "unused_examples": {path: list(ids) for path, ids in self.unused_ids_by_file.items()},
+            "lint": dict(self.lint_counts),
             "other_language_queries": self.other_language_queries,
             "flagged": [
                 {
@@ -164,6 +167,7 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     from ...enrichment import read_example_queries
     from ...enrichment.library import Library
     from ...enrichment.tool_examples import LIBRARY
+    from ...evals.definition_lint import finding_counts
     from ...gateway.connections.server_log import LogTail
     from ...gateway.observe.server_inspection import MAX_PARALLEL_STARTS, inspect_servers
     from ...gateway.profiles.profile import script_grants
@@ -234,6 +238,7 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         },
         script_grants=tuple(script_grants(files.settings, catalog, quarantined(flags))),
         unused_ids_by_file=unused_ids_by_file,
+        lint_counts=finding_counts(tuple(catalog)),
         other_language_queries=(
             _other_language_queries(files.events) if settings_of_engine.encoder == "bundled" else 0
         ),
@@ -255,15 +260,14 @@ def _rule_problems(settings: GatewaySettings, config: Config, engine: Engine) ->
 def _other_language_queries(events: Path | None) -> int:
     """Number of recorded queries that are not English; 0 if none are recorded."""
     from ...models.multilingual import is_other_language
-    from ...session import read_events
+    from ...session.event import SearchEvent
+    from ...session.recorder import read_events
 
     if events is None or not events.exists():
         return 0
-    contents = (
-        event.get("content") for event in read_events(events) if not isinstance(event, EventError)
-    )
-    queries = (content.get("query") for content in contents if isinstance(content, dict))
-    return sum(isinstance(query, str) and is_other_language(query) for query in queries)
+    searches = (event for event in read_events(events) if isinstance(event, SearchEvent))
+    queries = (search.query_text for search in searches if search.query_text)
+    return sum(map(is_other_language, queries))
 
 
 def _unused_example_ids(
@@ -329,6 +333,8 @@ def show_servers(report: ServersReport) -> None:
     parts += [Text(f"{report.file}: {problem}", style="red") for problem in report.problems]
     if counts := ", ".join(_library_tool_counts(report)):
         parts.append(Text(f"with example queries of the package: {counts}", style="dim"))
+    for name, counts in report.lint_counts.items():
+        parts.append(Text(f"for the author of {name} (shortlist lint): {counts}", style="dim"))
     for path, ids in report.unused_ids_by_file.items():
         names = ", ".join(ids[:_MAX_TOOLS_SHOWN])
         if len(ids) > _MAX_TOOLS_SHOWN:

@@ -29,6 +29,14 @@ def install(
     beside: Annotated[
         bool, typer.Option("--beside", help="Leave the client's other servers where they are.")
     ] = False,
+    hook: Annotated[
+        bool,
+        typer.Option(
+            "--hook",
+            help="Claude Code: also ask about a call by the name of its tool, and put tools that "
+            "fit beside a message.",
+        ),
+    ] = False,
     undo: Annotated[
         bool, typer.Option("--undo", help="Restore the client's file from the last backup.")
     ] = False,
@@ -50,7 +58,7 @@ def install(
     if undo:
         plan = plan_undo(chosen, file, home)
     else:
-        plan = plan_install(chosen, file, config, home, beside=beside)
+        plan = plan_install(chosen, file, config, home, beside=beside, with_hooks=hook)
     if not plan.is_needed:
         typer.echo(f"{file}: nothing to change")
         return
@@ -84,13 +92,13 @@ def _agrees(question: str) -> bool:
 
 
 def _leftovers(plan: InstallPlan) -> tuple[Path, ...]:
-    """The files of the gateway that nothing needs after an undo, with its pins."""
+    """The files of the gateway that nothing needs after an undo, with its pins and approvals."""
     if not plan.leftovers:
         return ()
-    from ...gateway.upstream.first_use import default_pins
+    from ...gateway.upstream.first_use import approvals_file, default_pins
 
-    pins = map(default_pins, plan.leftovers)
-    return (*plan.leftovers, *(path for path in pins if path.exists()))
+    states = [of(path) for path in plan.leftovers for of in (default_pins, approvals_file)]
+    return (*plan.leftovers, *(path for path in states if path.exists()))
 
 
 def _delete(paths: tuple[Path, ...]) -> None:

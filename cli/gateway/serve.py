@@ -113,16 +113,18 @@ def _serve_here(
 
         from ...gateway.config_watch import reload_on_change
         from ...gateway.observe.gateway_metrics import Metrics
-        from ...gateway.observe.gateway_spans import GatewaySpans
         from ...gateway.observe.observer import Observer
         from ...gateway.server import Gateway
-        from ...gateway.upstream.first_use import FirstUsePins, default_pins
+        from ...gateway.upstream.first_use import FirstUsePins, approvals_file, default_pins
         from ...gateway.upstream.fleet import Fleet
+        from ...integrations.opentelemetry import OpenTelemetry
     except ImportError as missing:
         raise MissingExtraError("the gateway", "gateway") from missing
     from ...gateway.clients.client_config import read_client_config
     from ...gateway.profiles.gateway_settings import read_gateway_settings
     from ...gateway.profiles.profile import ClientProfiles
+    from ...gateway.profiles.remembered_approvals import RememberedApprovals
+    from ...gateway.relay.tasks import read_task_key
     from ...gateway.upstream.shared_state import shared_state
     from ...gateway.upstream.start_cache import ListingCache
     from ...session import EventSink, JsonLines
@@ -147,7 +149,7 @@ def _serve_here(
     content = gateway_settings.event_content is True
     # On the machine of the operator, hashes would only hide what to improve.
     has_queries = gateway_settings.event_content is None and _serves_this_machine(http)
-    sinks: list[EventSink] = [GatewaySpans(queries=content)]
+    sinks: list[EventSink] = [OpenTelemetry(queries=content)]
     if gateway_settings.events is not None:
         events_path = config.parent / Path(gateway_settings.events).expanduser()
         sinks.append(JsonLines(events_path, max_bytes=_MAX_EVENT_BYTES))
@@ -179,6 +181,8 @@ def _serve_here(
         profiles=clients.profiles,
         observer=Observer(*sinks, content=content, queries=content or has_queries),
         shared=shared,
+        task_key=read_task_key(shared),
+        remembered=RememberedApprovals(approvals_file(config), gateway_settings.approval_days),
     )
     if any(served.has_run_code for served in (clients.default, *clients.profiles.values())):
         # A missing extra is an error at the start, not in the first script.

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 #: Tools of the gateway that call the tool with the name in their input.
-CALL_TOOLS = frozenset(("call_tool", "call_read_tool", "call_write_tool", "call_destructive_tool"))
+CALL_TOOLS = frozenset(("call_tool", "read_tool"))
+#: The one of them that calls read-only tools alone.
+READ_TOOL = "read_tool"
 #: The tool that runs a script, which may call any tool.
 SCRIPT_TOOL = "run_code"
 _ADMINISTRATOR_FOLDERS = {
@@ -106,12 +108,16 @@ class PermissionRules:
             _add_rules(rules, _read_settings(path, problems), path, problems)
         return cls(rules, problems)
 
-    def decide(self, name: str) -> HookAnswer:
+    def decide(self, name: str, *, asks_without_rule: bool = True) -> HookAnswer | None:
         """The decision on a tool, as if its server were connected to Claude Code directly.
 
         Args:
             name: `server/tool`. Other names are never allowed, because they can mean more than one
                 tool.
+            asks_without_rule: whether the user is asked if no rule covers the tool.
+
+        Returns:
+            None if no rule covers the tool, and nobody is asked for that.
         """
         possible_tools = tuple(_possible_tools(name))
         if not possible_tools:
@@ -131,8 +137,10 @@ class PermissionRules:
                     return HookAnswer(
                         Decision.ALLOW, f"{rule} in `permissions.allow` covers {name}"
                     )
+        if not asks_without_rule:
+            return None
         return HookAnswer(
-            Decision.ASK, f"no rule for {name}; a rule for it: {possible_tools[0].full_name}"
+            Decision.ASK, f"{name}: no rule covers it; a rule for it: {possible_tools[0].full_name}"
         )
 
 
@@ -177,7 +185,8 @@ def answer_hook(text: str, home: Path, environment: Mapping[str, str]) -> HookAn
         environment: of the hook.
 
     Returns:
-        None if the call is of no tool that calls others: Claude Code applies its rules itself.
+        None if the call is of no tool that calls others, or if no rule covers a read-only one:
+        Claude Code applies its rules itself.
     """
     try:
         call = json.loads(text)
@@ -197,7 +206,9 @@ def answer_hook(text: str, home: Path, environment: Mapping[str, str]) -> HookAn
         return HookAnswer(Decision.ASK, f"shortlist hook: the input of {tool} names no tool")
     folder = environment.get("CLAUDE_PROJECT_DIR") or call.get("cwd")
     project = Path(folder) if isinstance(folder, str) and folder else Path.cwd()
-    return PermissionRules.read(project, home, environment).decide(name)
+    # Claude Code applies its rule for `read_tool` if there is none for the tool itself.
+    rules = PermissionRules.read(project, home, environment)
+    return rules.decide(name, asks_without_rule=tool != READ_TOOL)
 
 
 def _possible_tools(name: str) -> Iterator[_ToolUnderClaudeName]:

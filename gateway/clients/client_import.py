@@ -115,9 +115,10 @@ def entries_with_references(specs: Iterable[ServerSpec]) -> tuple[dict[str, Any]
                 entry["env"][key] = reference_for(
                     key if len(values[key]) == 1 else f"{spec.name}_{key}"
                 )
-        for key, value in entry.get("headers", {}).items():
-            if "${" not in value:
-                entry["headers"][key] = reference_for(f"{spec.name}_{key}")
+        for table in (entry.get("headers", {}), entry.get("credentials", {})):
+            for key, value in table.items():
+                if "${" not in value:
+                    table[key] = reference_for(f"{spec.name}_{key}")
         args = ["", *entry.get("args", ())]
         for index, value in enumerate(args[1:]):
             if not is_harmless(value, args[index]) and "${" not in value:

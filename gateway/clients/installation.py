@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
@@ -19,10 +21,12 @@ from .client_config import (
 )
 from .client_import import add_server, find_configs, is_same_server
 from .config_file import ConfigFile, backups, read_bytes
-from .known_clients import GATEWAY_NAME, Client
+from .known_clients import GATEWAY_NAME, Client, gateway_command
 from .server_entry import mcp_servers_entry
 
 _GATEWAY_TABLE_KEYS = ("mcpServers",)
+_HOOKS_KEYS, _HOOK_EVENTS = ("hooks",), ("PreToolUse", "UserPromptSubmit")
+_OWN_HOOK = re.compile(r"""(?:^|[\s/'"\\])shortlist(?:\.exe)?['"]?\s+hook(?:\s|$)""")
 _EMPTY_CONFIG = b'{\n  "mcpServers": {}\n}\n'
 
 
@@ -76,7 +80,13 @@ class InstallPlan:
 
 
 def plan_install(
-    client: Client, path: Path, config: Path, home: Path, *, beside: bool = False
+    client: Client,
+    path: Path,
+    config: Path,
+    home: Path,
+    *,
+    beside: bool = False,
+    with_hooks: bool = False,
 ) -> InstallPlan:
     """The changes that put the gateway into a client's file.
 
@@ -89,9 +99,11 @@ def plan_install(
         config: the gateway's configuration file.
         home: home directory of the user.
         beside: whether the client's other servers stay in its file.
+        with_hooks: whether the client's hooks ask the gateway.
 
     Raises:
-        ConfigError: a file cannot be read, or cannot be edited without loss.
+        ConfigError: a file cannot be read, or cannot be edited without loss, or the gateway has no
+            hooks for this client.
     """
     path, config = path.absolute(), config.absolute()
     if path.resolve() == config.resolve():
@@ -138,11 +150,15 @@ def plan_install(
         notes.append(f"{path}: comments beside the servers are lost; the backup keeps them")
     elif client_file.comments:
         notes.append(f"{path}: has comments; they stay")
+    if with_hooks and not client.hooks_file:
+        raise ConfigError(f"{client.title}: the gateway has hooks for Claude Code only")
+    hooks = _changed_hooks(client, home, _hooks_of(config)) if with_hooks else ()
     return InstallPlan(
-        changes=((gateway_file, gateway_data), (client_file, client_data)),
+        changes=((gateway_file, gateway_data), *hooks, (client_file, client_data)),
         preview="\n".join(
             (
                 *_preview(gateway_file, gateway_data, _GATEWAY_TABLE_KEYS),
+                *_preview_of_hooks(hooks),
                 *_preview(client_file, client_data, client.table_keys),
             )
         ),
@@ -155,8 +171,8 @@ def plan_undo(client: Client, path: Path, home: Path) -> InstallPlan:
     """The changes that undo the last installation in a client's file.
 
     If only servers changed since then, the file is restored byte for byte. Otherwise the gateway's
-    entry is removed and the missing servers are added again. The gateway's file does not change;
-    the notes say whether something still needs it.
+    entry is removed and the missing servers are added again. Its hooks are removed. The gateway's
+    file does not change; the notes say whether something still needs it.
 
     Args:
         client: the client.
@@ -189,13 +205,89 @@ def plan_undo(client: Client, path: Path, home: Path) -> InstallPlan:
         )
         notes = [f"{path}: other settings changed since; only servers are put back"]
     stays, leftovers = _after_undo(client, client_file, restored, home)
+    hooks = _changed_hooks(client, home, {}) if client.hooks_file else ()
     return InstallPlan(
-        changes=((client_file, restored),),
-        preview="\n".join(_preview(client_file, restored, client.table_keys)),
+        changes=(*hooks, (client_file, restored)),
+        preview="\n".join(
+            (*_preview_of_hooks(hooks), *_preview(client_file, restored, client.table_keys))
+        ),
         notes=(*notes, *stays),
         backup_to_delete=backup_paths[-1],
         leftovers=tuple(leftovers),
     )
+
+
+def _hooks_of(config: Path) -> dict[str, Any]:
+    """Event to the hook that asks the gateway, in the form of Claude Code."""
+    program = shlex.quote(gateway_command())
+    commands = {
+        "PreToolUse": f"{program} hook",
+        "UserPromptSubmit": f"{program} hook prompt --config {shlex.quote(str(config))}",
+    }
+    hooks: dict[str, Any] = {
+        event: {"hooks": [{"type": "command", "command": command}]}
+        for event, command in commands.items()
+    }
+    hooks["PreToolUse"]["matcher"] = f"mcp__{GATEWAY_NAME}__.*"
+    return hooks
+
+
+def _changed_hooks(
+    client: Client, home: Path, hooks: Mapping[str, Any]
+) -> tuple[tuple[ConfigFile, bytes | None], ...]:
+    """The client's file of hooks, with these hooks of the gateway and no others of it.
+
+    Raises:
+        ConfigError: the file cannot be read, or cannot be edited without loss.
+    """
+    file = ConfigFile.read((home / client.hooks_file).absolute(), may_be_missing=True)
+    present = table_at(file.values, _HOOKS_KEYS) or {}
+    changed: dict[str, list[Any]] = {}
+    for event in _HOOK_EVENTS:
+        rows = present.get(event, [])
+        if not isinstance(rows, list):
+            raise ConfigError(f"{file.path}: hooks.{event}: must be a list; correct the file")
+        others = [row for row in rows if not _is_own_hook(row)]
+        changed[event] = [*others, hooks[event]] if event in hooks else others
+    remaining = {event: rows for event, rows in changed.items() if rows}
+    data = file.with_servers(_HOOKS_KEYS, [*changed.keys() - remaining.keys()], remaining)
+    return () if data == file.data or not (hooks or file.data) else ((file, data),)
+
+
+def _is_own_hook(row: Any) -> bool:
+    """Whether an entry of Claude Code's hooks runs `shortlist hook` alone."""
+    hooks = row.get("hooks") if isinstance(row, Mapping) else None
+    commands = [
+        hook.get("command") if isinstance(hook, Mapping) else None
+        for hook in (hooks if isinstance(hooks, list) else ())
+    ]
+    return bool(commands) and all(
+        isinstance(command, str) and _OWN_HOOK.search(command) for command in commands
+    )
+
+
+def _preview_of_hooks(changes: Iterable[tuple[ConfigFile, bytes | None]]) -> Iterator[str]:
+    """The gateway's hooks in a file before and after, as lines. Other hooks are not shown."""
+    for file, data in changes:
+        values = {} if data is None else ConfigFile.parse(file.path, data).values
+        yield from unified_diff(
+            _own_hook_lines(file.values),
+            _own_hook_lines(values),
+            str(file.path),
+            str(file.path),
+            lineterm="",
+        )
+
+
+def _own_hook_lines(values: Mapping[str, Any]) -> list[str]:
+    table = table_at(values, _HOOKS_KEYS) or {}
+    return [
+        f"hooks.{event}: {hook['command']}"
+        for event in _HOOK_EVENTS
+        for row in table.get(event, ())
+        if _is_own_hook(row)
+        for hook in row["hooks"]
+    ]
 
 
 def _entries_to_add(

@@ -36,6 +36,10 @@ class Client:
             and those that make it wait for the gateway and always load its tools.
         joins_command: whether the entry's `command` is a list that contains the arguments.
         windows_files: paths on Windows, if they differ.
+        hooks_file: path of its file with hooks below the home directory; empty if the gateway has
+            no hooks for it.
+        reported_name: beginning of the name that it gives itself in the protocol, in lower case
+            with hyphens; empty if nobody saw it.
     """
 
     name: str
@@ -45,6 +49,8 @@ class Client:
     entry_keys: Mapping[str, Any] = field(default_factory=dict)
     joins_command: bool = False
     windows_files: tuple[str, ...] = ()
+    hooks_file: str = ""
+    reported_name: str = ""
 
     def paths(self, home: Path, platform: str = sys.platform) -> tuple[Path, ...]:
         """Paths of the client's file, most usual first. The files need not exist."""
@@ -70,20 +76,28 @@ class Client:
 
 
 _ROWS = (
-    Client("claude-desktop", "Claude Desktop", ("{settings}/Claude/claude_desktop_config.json",)),
+    Client(
+        "claude-desktop",
+        "Claude Desktop",
+        ("{settings}/Claude/claude_desktop_config.json",),
+        reported_name="claude-ai",
+    ),
     Client(
         "claude-code",
         "Claude Code",
         (".claude.json",),
         entry_keys={"type": "stdio", "alwaysLoad": True},
+        hooks_file=".claude/settings.json",
+        reported_name="claude-code",
     ),
-    Client("cursor", "Cursor", (".cursor/mcp.json",)),
+    Client("cursor", "Cursor", (".cursor/mcp.json",), reported_name="cursor"),
     Client(
         "vscode",
         "VS Code",
         ("{settings}/Code/User/mcp.json",),
         table_keys=("servers",),
         entry_keys={"type": "stdio"},
+        reported_name="visual-studio-code",
     ),
     Client(
         "copilot-cli",
@@ -91,8 +105,10 @@ _ROWS = (
         (".copilot/mcp-config.json",),
         entry_keys={"type": "local", "tools": ["*"], "deferTools": "never"},
     ),
-    Client("gemini", "Gemini CLI", (".gemini/settings.json",)),
-    Client("windsurf", "Windsurf", (".codeium/windsurf/mcp_config.json",)),
+    Client("gemini", "Gemini CLI", (".gemini/settings.json",), reported_name="gemini-cli"),
+    Client(
+        "windsurf", "Windsurf", (".codeium/windsurf/mcp_config.json",), reported_name="windsurf"
+    ),
     Client(
         "cline",
         "Cline",
@@ -100,6 +116,7 @@ _ROWS = (
             "{settings}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/"
             "cline_mcp_settings.json",
         ),
+        reported_name="cline",
     ),
     Client("kiro", "Kiro", (".kiro/settings/mcp.json",)),
     Client(
@@ -109,6 +126,7 @@ _ROWS = (
         table_keys=("context_servers",),
         entry_keys={"source": "custom"},
         windows_files=("AppData/Roaming/Zed/settings.json",),
+        reported_name="zed",
     ),
     Client(
         "opencode",
@@ -118,6 +136,7 @@ _ROWS = (
         # Its own limit is 5 s.
         entry_keys={"type": "local", "enabled": True, "timeout": 60_000},
         joins_command=True,
+        reported_name="opencode",
     ),
     Client(
         "opencode-2",
@@ -141,9 +160,20 @@ _ROWS = (
         # Codex sends the first request without the tools of a server that is not required. Its own
         # limit is 10 s.
         entry_keys={"required": True, "startup_timeout_sec": 60},
+        reported_name="codex-mcp-client",
     ),
 )
 CLIENTS: Mapping[str, Client] = {client.name: client for client in _ROWS}
+
+
+def permits_by_tool_name(reported_name: str) -> bool:
+    """Whether a client's user permits tools by their names, as in all clients of the table.
+
+    Args:
+        reported_name: the name that the client gives itself, such as "Visual Studio Code".
+    """
+    name = reported_name.lower().replace(" ", "-")
+    return any(row.reported_name and name.startswith(row.reported_name) for row in _ROWS)
 
 
 def gateway_command() -> str:

@@ -114,6 +114,7 @@ def read_entry(name: str, entry: Any, folder: Path, *, is_opencode: bool = False
         "url": url,
         "openapi": openapi,
         "headers": _read_headers(entry),
+        "credentials": _with_braces(_table(entry, "credentials")),
         "login": _read_login(entry),
         "disabled": _read_switch(entry, "disabled", False)
         or not _read_switch(entry, "enabled", True),
@@ -130,7 +131,7 @@ def read_entry(name: str, entry: Any, folder: Path, *, is_opencode: bool = False
 
 
 def mcp_servers_entry(spec: ServerSpec) -> dict[str, Any]:
-    """The entry of a server under `mcpServers`; values of `env` and `headers` in plain text.
+    """The entry of a server under `mcpServers`; secrets in plain text.
 
     `read_entry` reads the same spec from it.
     """
@@ -145,6 +146,7 @@ def mcp_servers_entry(spec: ServerSpec) -> dict[str, Any]:
         tools = {"allow": list(spec.tools.allow), **tools}
     optional = {
         "headers": spec.revealed_headers(),
+        "credentials": spec.revealed_credentials(),
         "oauth": _login_entry(spec.login),
         "env": spec.revealed_env(),
         "envFile": spec.env_file,
@@ -188,6 +190,10 @@ def expanded_spec(spec: ServerSpec, references: References) -> ServerSpec:
     fields["headers"] = {
         name: expand(f"headers.{name}", value).strip()
         for name, value in spec.revealed_headers().items()
+    }
+    fields["credentials"] = {
+        name: expand(f"credentials.{name}", value).strip()
+        for name, value in spec.revealed_credentials().items()
     }
     login = spec.login.model_dump()
     for field in _LOGIN_KEYS:

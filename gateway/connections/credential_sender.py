@@ -1,7 +1,7 @@
 """The one way in which the credentials of a server leave the gateway.
 
 A document, a redirect or a server's message may name an address, but no request goes to another
-host, and none takes its credentials from an address. The configured headers are set last.
+host, and none takes its credentials from an address. The configured credentials are set last.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import httpx2
 
+from ...catalog.security import RequestCredentials
 from .masking import CredentialMask
 from .server_spec import ServerSpec
 
+#: Extension of a request with the credentials that only this request is sent with.
+CREDENTIALS_KEY = "shortlist.credentials"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -93,6 +96,10 @@ def sending_client(
             await on_request(request)
         address = ServerAddress.of(str(request.url))
         if address == own_address or own_address.is_upgraded_to(address):
+            own = request.extensions.get(CREDENTIALS_KEY)
+            if isinstance(own, RequestCredentials):
+                request.url = httpx2.URL(own.url(str(request.url)))
+                request.headers.update(own.all_headers(request.headers.get("cookie", "")))
             request.headers.update(credentials)
             mask.add_header(request.headers.get("authorization", ""))
         elif auth is None:

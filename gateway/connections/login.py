@@ -70,7 +70,7 @@ async def log_in(
         )
     if spec.transport == "openapi":
         raise ConfigError(
-            f"server {spec.name!r}: it is an HTTP API without MCP; give its token in `headers`"
+            f"server {spec.name!r}: it is an HTTP API without MCP; give its token in `credentials`"
         )
     storage = LoginStorage(spec)
     pages_shown = 0

@@ -132,6 +132,8 @@ def _secrets(spec: ServerSpec) -> Iterator[str]:
     values = [*spec.revealed_env().values(), *spec.revealed_headers().values()]
     if spec.login.client_secret is not None:
         values.append(spec.login.client_secret.get_secret_value())
+    for value in spec.revealed_credentials().values():
+        values += _credential_forms(value)
     # Of `Bearer TOKEN`, a message may quote only the token.
     values += [word for value in spec.revealed_headers().values() for word in value.split()]
     previous_arguments = ["", *spec.args]
@@ -235,6 +237,8 @@ def _credentials(spec: ServerSpec) -> Iterator[str]:
     for name, value in spec.revealed_headers().items():
         if _is_credential(name, value):
             yield from _header_credentials(value)
+    for value in spec.revealed_credentials().values():
+        yield from _credential_forms(value)
     for name, value in spec.revealed_env().items():
         if _is_credential(name, value):
             yield value
@@ -255,6 +259,11 @@ def _is_credential(name: str, value: str) -> bool:
     if re.match(r"[~.]{0,2}/|[A-Za-z]:[\\/]", value) or "://" in value:
         return False  # a path, or an address
     return bool(_CREDENTIAL_NAME.search(name)) or all(map(_looks_random, value.split() or [""]))
+
+
+def _credential_forms(value: str) -> tuple[str, ...]:
+    """A credential of an OpenAPI scheme, which may be `NAME:PASSWORD`, as requests contain it."""
+    return value, value.partition(":")[2], base64.b64encode(value.encode()).decode()
 
 
 def _header_credentials(value: str) -> Iterator[str]:

@@ -7,14 +7,15 @@ their secrets, go to the configured host only, whatever the document or an answe
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import parse_qsl, urljoin, urlsplit
 
 import anyio
 import httpx2
@@ -28,6 +29,7 @@ from ...catalog import Tool, read_tools
 from ...catalog.operation import Operation
 from ...catalog.readers.openapi_request import READING_METHODS
 from ...catalog.request_body import is_json
+from ...catalog.security import RequestCredentials, SecurityScheme, needed_names, usable_schemes
 from ...errors import CatalogError, OperationError
 from ...untrusted import MAX_LOOP_CHARS, MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES
 from ...untrusted.json_bytes import ValueLimit, parsed_json, repaired_json
@@ -39,7 +41,13 @@ from ...untrusted.text_bytes import (
     is_utf8,
     media_type,
 )
-from .credential_sender import ServerAddress, UnsafeAddressError, sending_client, url_without_user
+from .credential_sender import (
+    CREDENTIALS_KEY,
+    ServerAddress,
+    UnsafeAddressError,
+    sending_client,
+    url_without_user,
+)
 from .http_client import decode_in_turns
 from .masking import CredentialMask, redacted
 from .server_log import ServerLog
@@ -66,6 +74,8 @@ _DEFAULT_HEADERS = {
     "Accept-Encoding": "gzip, deflate",
     "User-Agent": f"shortlist/{__version__}",
 }
+#: Statuses of answers to requests without the right credentials.
+_UNAUTHORIZED = ("401", "403")
 _TEXT_TYPES = ("xml", "yaml", "javascript", "x-www-form-urlencoded", "graphql", "csv")
 
 
@@ -95,8 +105,10 @@ async def openapi_transport(
         ended = anyio.Event()
 
         async def serve() -> None:
-            await server.run(*server_streams, server.create_initialization_options())
-            ended.set()
+            try:
+                await server.run(*server_streams, server.create_initialization_options())
+            finally:
+                ended.set()
 
         group.start_soon(serve)
         try:
@@ -164,6 +176,8 @@ class OpenApiServer:
         try:
             request = self._request(operation, params.arguments or {})
             result, status = await self._send(request)
+            if status in _UNAUTHORIZED and (problem := _missing_credential(operation, self._spec)):
+                result.content.append(types.TextContent(type="text", text=problem))
         except OperationError as error:
             result, status = _error_result(str(error)), "not sent"
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
@@ -187,6 +201,9 @@ class OpenApiServer:
         request = operation.request(arguments, base_url=base_url)
         for name, value in _DEFAULT_HEADERS.items():
             request.headers.setdefault(name, value)
+        if schemes := _schemes_to_send(operation, self._spec):
+            credentials = self._spec.revealed_credentials()
+            request.extensions[CREDENTIALS_KEY] = RequestCredentials.of(schemes, credentials)
         return request
 
     async def _send(self, request: httpx2.Request) -> tuple[types.CallToolResult, str]:
@@ -293,18 +310,72 @@ def _read_document(path: Path, spec: ServerSpec) -> tuple[list[Tool], list[str]]
         if problem := _address_problem(operation, spec):
             problems.append(f"operation {tool.name!r:.80} is left out: {problem}")
             continue
-        tools.append(_without_configured_headers(tool, operation, spec))
+        tools.append(_without_configured_arguments(tool, operation, spec))
+    problems = [*_credential_problems([tool.operation for tool in tools], spec), *problems]
     return tools, problems[:_MAX_PROBLEMS]
 
 
-def _without_configured_headers(tool: Tool, operation: Operation, spec: ServerSpec) -> Tool:
-    """The tool without the arguments for headers that the configuration sets."""
-    configured = {name.lower() for name in spec.headers}
+def _credential_problems(operations: list[Operation | None], spec: ServerSpec) -> Iterator[str]:
+    """Credentials that operations need and the entry does not have, and the other way round."""
+    missing = Counter(_missing_credential(one, spec) for one in operations if one is not None)
+    for problem, count in missing.items():
+        if problem:
+            yield f"{count:,} of {len(operations):,} operations: {problem}"
+    known = dict.fromkeys(
+        scheme.name
+        for operation in operations
+        if operation is not None
+        for schemes in operation.security
+        for scheme in schemes
+    )
+    for name in spec.credentials:
+        if name not in known:
+            names = ", ".join(repr(one)[:80] for one in known) or "none"
+            yield f"credentials.{name:.80}: no operation uses this scheme; those used: {names}"
+
+
+def _missing_credential(operation: Operation, spec: ServerSpec) -> str:
+    """Which credentials an operation needs that the entry does not have; "" if it has them."""
+    if _schemes_to_send(operation, spec) is not None:
+        return ""
+    names = needed_names(operation.security)
+    key = f"`credentials` in the entry of server {spec.name!r}"
+    return (
+        f"the document asks for a credential; give {names} in {key}"
+        if names
+        else f"the document asks for a credential that {key} cannot give; use `headers`"
+    )
+
+
+def _schemes_to_send(operation: Operation, spec: ServerSpec) -> tuple[SecurityScheme, ...] | None:
+    """The schemes to send a request with; None if a credential is missing.
+
+    What the entry's headers or address contain is not sent again.
+    """
+    parts = urlsplit(spec.url or "")
+    headers = {name.lower() for name in spec.headers}
+    if "@" in parts.netloc:
+        headers.add("authorization")
+    query_names = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+
+    def is_sent(scheme: SecurityScheme) -> bool:
+        place, name = scheme.place
+        if place == "query":
+            return name in query_names
+        return ("cookie" if place == "cookie" else name) in headers
+
+    return usable_schemes(operation.security, spec.credentials, is_sent)
+
+
+def _without_configured_arguments(tool: Tool, operation: Operation, spec: ServerSpec) -> Tool:
+    """The tool without the arguments that the configuration gives: headers and credentials."""
+    configured = {("header", name.lower()) for name in spec.headers}
+    configured |= {scheme.place for scheme in _schemes_to_send(operation, spec) or ()}
     names = frozenset(
         row.argument
         for row in operation.arguments
-        if (row.place == "header" and row.name.lower() in configured)
-        or (row.place == "cookie" and "cookie" in configured)
+        if (row.place, row.name.lower() if row.place == "header" else row.name) in configured
+        or (row.place == "cookie" and ("header", "cookie") in configured)
     )
     if not names:
         return tool

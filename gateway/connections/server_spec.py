@@ -138,9 +138,8 @@ class LoginSettings(BaseModel):
 class ServerSpec(BaseModel):
     """One MCP server behind the gateway: how to start or reach it.
 
-    Values of `env` and `headers` are `SecretStr`; `revealed_env()` and `revealed_headers()` reveal
-    them. `repr` and `str` never show values of `env` and `headers`, `args`, the path of `url`, or
-    `login`.
+    Values of `env`, `headers` and `credentials` are `SecretStr`; `revealed_env()` and the like
+    reveal them. `repr` and `str` never show them, `args`, the path of `url`, or `login`.
 
     Args:
         name: unique name in the configuration.
@@ -154,6 +153,8 @@ class ServerSpec(BaseModel):
         url: address, for `http`, `sse` and `openapi`.
         openapi: file with the OpenAPI document, for `openapi`.
         headers: HTTP headers sent with every request.
+        credentials: name of a security scheme in the document to bearer token, API key or
+            `NAME:PASSWORD`, for `openapi`.
         login: how the gateway logs in, for `http` and `sse`.
         timeout_s: time limit of a call in seconds.
         start_timeout_s: time limit in seconds to start the server and list its tools.
@@ -183,6 +184,7 @@ class ServerSpec(BaseModel):
     url: Text | None = None
     openapi: Text | None = None
     headers: dict[str, SecretStr] = Field(default_factory=dict)
+    credentials: dict[Text, SecretStr] = Field(default_factory=dict)
     login: LoginSettings = LoginSettings()
     timeout_s: float = Field(default=CALL_TIMEOUT_S, gt=0, le=_MAX_TIMEOUT_S, allow_inf_nan=False)
     start_timeout_s: float = Field(
@@ -212,8 +214,21 @@ class ServerSpec(BaseModel):
                 raise ValueError(f"{name}: a header's value must be one line")
         return headers
 
+    @field_validator("credentials")
+    @classmethod
+    def _check_credentials(cls, credentials: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name, value in credentials.items():
+            _check_value(name, value)
+            if not value.get_secret_value().isprintable() or not value:
+                raise ValueError(f"{name}: a credential must be one line, and not empty")
+        return credentials
+
     @model_validator(mode="after")
     def _check_transport(self) -> Self:
+        if self.credentials and self.transport != "openapi":
+            raise ValueError(
+                "credentials: belong to the schemes of an OpenAPI document; use `headers` or `env`"
+            )
         if self.transport == "stdio":
             if not (self.command or "").strip():
                 raise ValueError("command: a stdio server needs the program to start; add it")
@@ -233,6 +248,10 @@ class ServerSpec(BaseModel):
         """HTTP headers in plain text."""
         return {name: value.get_secret_value() for name, value in self.headers.items()}
 
+    def revealed_credentials(self) -> dict[str, str]:
+        """Credentials of an OpenAPI document's schemes in plain text."""
+        return {name: value.get_secret_value() for name, value in self.credentials.items()}
+
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         yield "name", self.name
         yield "transport", self.transport
@@ -247,6 +266,8 @@ class ServerSpec(BaseModel):
             yield "env", sorted(self.env)
         if self.headers:
             yield "headers", sorted(self.headers)
+        if self.credentials:
+            yield "credentials", sorted(self.credentials)
         if self.disabled:
             yield "disabled", True
 

@@ -92,7 +92,7 @@ _MIN_WORDS_IF_ABSTAINED = 2
 _NEAR_SHARE, _HITS_NEVER_FAR = 0.6, 5
 
 
-def answer_search(
+def select_fitting_tools(
     view: View,
     selection: Selection,
     instructions: Mapping[str, str],

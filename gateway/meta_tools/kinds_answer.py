@@ -38,11 +38,9 @@ class FoundEntries:
     tier: str
 
     @property
-    def ids_and_scores(self) -> tuple[tuple[str, float], ...]:
-        """Name and score of each entry."""
-        return tuple(
-            (hit.id, round(hit.score, 4)) for hits in self.hits_by_kind.values() for hit in hits
-        )
+    def hits(self) -> tuple[Hit, ...]:
+        """The entries of all kinds."""
+        return tuple(hit for hits in self.hits_by_kind.values() for hit in hits)
 
 
 def find_entries(

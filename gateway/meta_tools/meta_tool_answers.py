@@ -19,9 +19,9 @@ from ...loaders.summaries import Summaries, shared_summaries
 from ...loaders.topics import MAX_TOPICS, topics
 from ...text import search_terms
 from ...view import View
-from ..observe.gateway_events import SearchOutcome
+from ..observe.call_recorder import SearchOutcome
 from ..profiles.client_sessions import ClientSession
-from ..profiles.profile import CALL_TOOL, Profile
+from ..profiles.profile import CALL_TOOL, READ_TOOL
 from ..relay.other_kinds import Entry, OtherKinds, entry_fields
 from ..upstream.fleet import Fleet, entry_problem
 from ..upstream.safe_texts import safe_instructions
@@ -29,12 +29,8 @@ from ..upstream.server_connection import ServerState, Upstream
 from .client_search import first_sentence
 from .kinds_answer import better_kinds_note, entry_blocks, entry_rows, find_entries
 from .meta_tool_definitions import (
-    CALL_TOOL_BY_EFFECT,
     MAX_DIGEST_TOKENS,
     TOOL_KIND,
-    ToolEffect,
-    effect_of,
-    max_digest_tokens,
 )
 from .search_answer import (
     RequestPart,
@@ -63,7 +59,7 @@ class SearchAnswer:
     outcome: SearchOutcome
 
 
-def answer_search(
+def answer_search_tools(
     fleet: Fleet, client: ClientSession, arguments: Mapping[str, Any], others: OtherKinds
 ) -> SearchAnswer:
     """The answer of `search_tools`.
@@ -98,14 +94,14 @@ def answer_search(
     found = find_entries(asked_views, queries, arguments.get("k"), arguments.get("tier"))
     rows = entry_rows(asked_views, found.hits_by_kind)
     entries = {"entries": rows} if kinds != [TOOL_KIND] else {}
-    blocks = entry_blocks(rows, call_tool_for_reads(client.profile))
+    blocks = entry_blocks(rows, call_tool_for_reads(client))
     if TOOL_KIND not in kinds:
         notes = [] if rows else [_NO_ENTRY_NOTE]
         content = {"tools": [], **entries, "notes": notes}
         if unready:
             notes.append(unready_line(unready))
         outcome = SearchOutcome(
-            tier=found.tier, found=found.ids_and_scores, starting=len(fleet.unlisted_servers)
+            tier=found.tier, found=found.hits, starting=len(fleet.unlisted_servers)
         )
         return SearchAnswer(result=_answer(search_text(content, blocks), content), outcome=outcome)
     down = _down_servers(fleet)
@@ -131,7 +127,7 @@ def answer_search(
     content |= entries
     outcome = SearchOutcome(
         tier=selection.tier,
-        found=(*((hit.id, round(hit.score, 4)) for hit in hits), *found.ids_and_scores),
+        found=(*hits, *found.hits),
         abstained=all(part.selection.abstained for part in parts),
         reason=selection.reason if selection.abstained else None,
         starting=sum(state == "starting" for state in unready.values()),
@@ -140,9 +136,10 @@ def answer_search(
     return SearchAnswer(result=_answer(search_text(content, blocks), content), outcome=outcome)
 
 
-def call_tool_for_reads(profile: Profile) -> str:
+def call_tool_for_reads(client: ClientSession) -> str:
     """The meta-tool that calls tools which only read."""
-    return CALL_TOOL_BY_EFFECT[ToolEffect.READ] if profile.split_call_tool else CALL_TOOL
+    listed = () if client.tool_listing is None else client.tool_listing.meta_tools
+    return READ_TOOL if any(tool.name == READ_TOOL for tool in listed) else CALL_TOOL
 
 
 def unready_servers(fleet: Fleet, client: ClientSession, view: View) -> dict[str, str]:
@@ -305,8 +302,6 @@ def answer_details(
             continue
         tool = outcome
         row = {"name": tool.id, **definition_fields(tool, detail, summaries)}
-        if client.profile.split_call_tool:
-            row["call_with"] = CALL_TOOL_BY_EFFECT[effect_of(tool.annotations)]
         cost = _json_tokens(row)
         if cost > remaining:
             row = {"name": tool.id, "signature": signature(tool)[:4_000]}
@@ -467,15 +462,20 @@ def permitted_instructions(fleet: Fleet, view: View) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text and name in servers}
 
 
-def servers_digest(fleet: Fleet, client: ClientSession, view: View) -> str:
+def servers_digest(fleet: Fleet, client: ClientSession, view: View, limit: int) -> str:
     """Text for the description of `search_tools`: the names of all servers, then what they have.
 
     The names come first, then the operator's text. The remaining tokens go to the topics of the
     servers, as many for each as fit, and then to the first sentences of their instructions.
+
+    Args:
+        fleet: the servers.
+        client: session of the client.
+        view: its permitted tools.
+        limit: most tokens of the text.
     """
     count = bundled_counter().count
     operator = client.profile.operator_text.strip()
-    limit = max_digest_tokens(client.profile.split_call_tool)
     rows = sorted(server_rows(fleet, client, view), key=lambda row: str(row["name"]))
     names = server_names([row["name"] for row in rows], max(limit - count(operator), limit // 2))
     lines = [line for line in (names, operator) if line]

@@ -17,6 +17,7 @@ from ..profiles.profile import (
     GET_TOOL_DETAILS,
     LIST_SERVERS,
     READ_RESULT,
+    READ_TOOL,
     RUN_CODE,
     SEARCH_TOOLS,
 )
@@ -31,27 +32,18 @@ class ToolEffect(StrEnum):
     DESTRUCTIVE = "destructive"
 
 
-#: Effect to the meta-tool that calls tools with it, if `call_tool` is split.
-CALL_TOOL_BY_EFFECT: Mapping[ToolEffect, str] = {
-    ToolEffect.READ: "call_read_tool",
-    ToolEffect.WRITE: "call_write_tool",
-    ToolEffect.DESTRUCTIVE: "call_destructive_tool",
-}
 META_TOOL_NAMES = (SEARCH_TOOLS, GET_TOOL_DETAILS, CALL_TOOL, LIST_SERVERS, READ_RESULT)
 #: Names that never mean a tool of a server.
-RESERVED_NAMES = frozenset((*META_TOOL_NAMES, *CALL_TOOL_BY_EFFECT.values(), RUN_CODE))
-#: Most tokens of the definitions of all meta-tools, and of the digest of servers in them.
-MAX_DEFINITION_TOKENS, MAX_DIGEST_TOKENS = 919, 250
+RESERVED_NAMES = frozenset((*META_TOOL_NAMES, READ_TOOL, RUN_CODE))
+#: Most tokens of the definitions of all meta-tools, without and with `run_code`, and of the digest
+#: of servers in them.
+MAX_DEFINITION_TOKENS, MAX_TOKENS_WITH_CODE, MAX_DIGEST_TOKENS = 919, 1_095, 250
 #: `_meta` that tells clients that load tools on demand to keep the meta-tools loaded.
 ALWAYS_LOADED_META: Mapping[str, Any] = {"anthropic/alwaysLoad": True}
 DETAIL_LEVELS = ("name", "summary", "signature", "full")
 
 _CALL_DESCRIPTION = "Call a tool by its name, server/tool. Its arguments must fit its input schema."
-_SPLIT_CALL_DESCRIPTIONS: Mapping[ToolEffect, str] = {
-    ToolEffect.READ: "Call a tool that only reads, by its name server/tool.",
-    ToolEffect.WRITE: "Call a tool that writes and destroys nothing.",
-    ToolEffect.DESTRUCTIVE: "Call any other tool: it may destroy.",
-}
+_READ_DESCRIPTION = "The same as call_tool, for tools that only read."
 #: What a search finds; tools by default.
 TOOL_KIND = "tool"
 KINDS = (TOOL_KIND, *(kind.value for kind in Kind))
@@ -84,7 +76,7 @@ def meta_tools(
     Args:
         digest: text about the servers, of at most about 250 tokens.
         hints: annotations of `call_tool`: those of the most dangerous tool that it calls.
-        split_call_tool: whether three tools, to read, to write and to destroy, replace `call_tool`.
+        split_call_tool: whether `read_tool` stands beside a `call_tool` that does more than read.
         with_run_code: whether `run_code` is one of them.
         with_extract: whether the description of `run_code` has the function `extract`.
     """
@@ -112,16 +104,17 @@ def meta_tools(
             "Definitions of tools, by the names that search_tools gave.",
             {
                 "names": _NAMES_SCHEMA,
-                "detail": {"type": "string", "enum": list(DETAIL_LEVELS)},
+                "detail": {"enum": list(DETAIL_LEVELS)},
             },
             ["names"],
             reads,
         ),
         *(
-            _split_call_tools()
-            if split_call_tool
-            else [_call_definition(CALL_TOOL, "Call a tool", _CALL_DESCRIPTION, hints)]
+            [_call_definition(READ_TOOL, "Call a read-only tool", _READ_DESCRIPTION, reads)]
+            if split_call_tool and not hints.read_only_hint
+            else []
         ),
+        _call_definition(CALL_TOOL, "Call a tool", _CALL_DESCRIPTION, hints),
         _definition(
             LIST_SERVERS,
             "List servers",
@@ -133,15 +126,15 @@ def meta_tools(
         _definition(
             READ_RESULT,
             "Read a result",
-            "Read more of a result that was too long to be shown whole.",
+            "Read on in a result that was too long to be shown whole, or find text in it.",
             {
                 "id": {"type": "string"},
                 "range": {
                     "type": "array",
                     "items": {"type": "integer", "minimum": 0},
-                    "description": "First and last character; the next part when absent.",
+                    "description": "First and last character; by default the next part.",
                 },
-                "find": {"type": "string", "description": "Text to find in it."},
+                "find": {"type": "string"},
             },
             ["id"],
             reads,
@@ -154,33 +147,23 @@ def _run_code(with_extract: bool) -> types.Tool:
     """The definition of `run_code`. A script may do whatever its tools do."""
     signatures = f"{GET_TOOL_DETAILS} with detail=signature"
     text = run_code_description("the tools, all servers in one", signatures, extract=with_extract)
-    script = {"type": "string", "description": "The script."}
-    return _definition(RUN_CODE, "Run code", text, {"code": script}, ["code"], least_permissive([]))
+    properties = {"code": {"type": "string"}}
+    return _definition(RUN_CODE, "Run code", text, properties, ["code"], least_permissive([]))
 
 
 @cache
-def max_digest_tokens(split_call_tool: bool) -> int:
-    """Most tokens of the digest of servers, so that all definitions stay within their limit."""
-    tools = meta_tools("", least_permissive([]), split_call_tool=split_call_tool)
+def max_digest_tokens(*, split_call_tool: bool, with_run_code: bool, with_extract: bool) -> int:
+    """Most tokens of the digest of servers, so that `meta_tools` stay within their limit."""
+    tools = meta_tools(
+        "",
+        least_permissive([]),
+        split_call_tool=split_call_tool,
+        with_run_code=with_run_code,
+        with_extract=with_extract,
+    )
     rest = json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in tools])
-    return max(0, min(MAX_DIGEST_TOKENS, MAX_DEFINITION_TOKENS - bundled_counter().count(rest)))
-
-
-def _split_call_tools() -> list[types.Tool]:
-    """The three meta-tools that replace `call_tool`, one for each effect."""
-    tools = []
-    for effect, name in CALL_TOOL_BY_EFFECT.items():
-        hints = types.ToolAnnotations(
-            read_only_hint=effect is ToolEffect.READ,
-            # A read-only tool destroys nothing, and clients know this.
-            destructive_hint=None
-            if effect is ToolEffect.READ
-            else effect is ToolEffect.DESTRUCTIVE,
-        )
-        tools.append(
-            _call_definition(name, f"Call a {effect} tool", _SPLIT_CALL_DESCRIPTIONS[effect], hints)
-        )
-    return tools
+    limit = MAX_TOKENS_WITH_CODE if with_run_code else MAX_DEFINITION_TOKENS
+    return max(0, min(MAX_DIGEST_TOKENS, limit - bundled_counter().count(rest)))
 
 
 def _call_definition(name: str, title: str, text: str, hints: types.ToolAnnotations) -> types.Tool:
@@ -222,10 +205,10 @@ def least_permissive(annotations: list[Mapping[str, Any]]) -> types.ToolAnnotati
             for tool_hints in annotations
             if not hint(tool_hints, "readOnlyHint", False)
         ),
-        idempotent_hint=all(
-            hint(tool_hints, "idempotentHint", False) for tool_hints in annotations
-        ),
-        open_world_hint=any(hint(tool_hints, "openWorldHint", True) for tool_hints in annotations),
+        # Otherwise the default of MCP, which is true.
+        open_world_hint=None
+        if any(hint(tool_hints, "openWorldHint", True) for tool_hints in annotations)
+        else False,
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from ...decision.decider import judge_answer
 from ...gating import State
 from ...loaders.levels import Level
 from ...loaders.summaries import shared_summaries
+from ...retrieval import Selection
 from ...session.conversation_search import search_intents
+from ...view import View
 from ..profiles.profile import ProfileViews
 from .search_answer import near_ids, tool_fields
 
@@ -34,16 +37,22 @@ def prompt_tools(views: ProfileViews, message: str) -> str:
         return ""
     view = views.view(State())
     searches = search_intents(view, message, tier=None, k=MAX_TOOLS, budget_ms=_BUDGET_MS)
-    judged = [view.judged(selection, MAX_TOOLS) for _, selection in searches]
-    # 1 means that something is to be kept in mind, which small talk often seems to be.
-    fitting = [selection for selection in judged if 1 > (selection.fits or 0.0) >= _MIN_FITS]
+    fitting = [selection for _, selection in searches if _clearly_fits(view, selection)]
     per_part = MAX_TOOLS // max(1, len(fitting))
     summaries = shared_summaries(view.admission.index.summaries)
     lines: dict[str, None] = {}
     for selection in fitting:
-        near = near_ids(selection.hits, per_part)
-        for hit in selection.hits:
+        hits = selection.hits[:MAX_TOOLS]
+        near = near_ids(hits, per_part)
+        for hit in hits:
             if hit.id in near:
                 fields = tool_fields(hit.tool, Level.SIGNATURE, summaries, is_short=True)
                 lines[f"- {hit.id}{fields['signature']}: {fields['description']}"] = None
     return "\n".join([_HEADING, *lines]) if lines else ""
+
+
+def _clearly_fits(view: View, selection: Selection) -> bool:
+    decision = judge_answer(view.decider, selection, view.admission.permitted_count)
+    # Small talk often seems to be a sentence that a tool could keep.
+    is_small_talk = decision.basis == "personal"
+    return not decision.abstained and not is_small_talk and (decision.fits or 0.0) >= _MIN_FITS

@@ -21,7 +21,7 @@ from ...codemode.monty import MAX_RUNNING_SCRIPTS
 from ...errors import RequestError, ShortlistError, ToolCallError
 from ...gating.verdict import CallRefusedError, Verdict
 from ...view import View
-from ..observe.gateway_events import CallRecorder
+from ..observe.call_recorder import CallRecorder
 from ..observe.observer import Observer, Requester
 from ..profiles.client_sessions import ClientSession
 from ..profiles.long_results import ResultSource

@@ -17,7 +17,7 @@ from ...retrieval import Hit, Selection
 from ...session.conversation_search import search_intents
 from ...text import search_terms
 from ...view import View
-from .client_search import answer_search, text_terms
+from .client_search import select_fitting_tools, text_terms
 from .meta_tool_definitions import MAX_TOOLS
 
 #: Tools in the answer to a request with one part; tools of all parts together if there are several,
@@ -82,7 +82,7 @@ def find_parts(
         if len(queries) == 1:
             # As deep for few tools as for many: with few hits, more words would seem unmatched.
             depth = max(k or 0, _TOOLS_OF_ONE_PART)
-            selection = answer_search(
+            selection = select_fitting_tools(
                 view, searches[0], instructions, k=depth, drop_far_hits=k is None
             )
             selection = _down_servers_last(selection, down_servers)
@@ -97,7 +97,7 @@ def find_parts(
         hits_per_part = max(1, min(k, MAX_TOOLS // len(queries)))
     depth = max(min(2 * hits_per_part, MAX_TOOLS), _TOOLS_OF_ONE_PART)
     selections = [
-        _down_servers_last(answer_search(view, search, instructions, k=depth), down_servers)
+        _down_servers_last(select_fitting_tools(view, search, instructions, k=depth), down_servers)
         for search in searches
     ]
     return _in_best_parts(queries, selections, hits_per_part)

@@ -11,6 +11,7 @@ from ...catalog.pattern import Pattern
 from ...loaders.counting import definitions_take_at_most
 from ...loaders.levels import Level
 from ...view import View
+from ..clients.known_clients import permits_by_tool_name
 from ..profiles.client_sessions import TEMPORARY_REFUSALS, ClientSession, ToolListing
 from ..profiles.profile import (
     CALL_TOOL,
@@ -29,6 +30,7 @@ from .meta_tool_definitions import (
     annotated_effect,
     effect_of,
     least_permissive,
+    max_digest_tokens,
     meta_tools,
 )
 
@@ -37,7 +39,10 @@ _MAX_UI_TOOLS = 20
 
 
 def shown_tools(
-    fleet: Fleet, client: ClientSession, capabilities: types.ClientCapabilities | None
+    fleet: Fleet,
+    client: ClientSession,
+    capabilities: types.ClientCapabilities | None,
+    client_name: str = "",
 ) -> list[types.Tool]:
     """The tools in a client's `tools/list`.
 
@@ -49,6 +54,7 @@ def shown_tools(
         fleet: the servers.
         client: its session; `tool_listing` is updated.
         capabilities: what the client declares; None if it declares nothing.
+        client_name: name that the client gives itself.
     """
     view, profile = client.view(), client.profile
     listing = client.tool_listing
@@ -71,14 +77,16 @@ def shown_tools(
     if not listing.meta_tools or _understates_danger(listing.meta_tools, hidden):
         callable_later = [] if fleet.unlisted_servers else [*hidden, *_permitted_later(view)]
         hints = least_permissive([tool.annotations or {} for tool in callable_later])
-        text = answers.servers_digest(fleet, client, view)
-        meta = meta_tools(
-            text,
-            hints,
-            split_call_tool=profile.split_call_tool,
-            with_run_code=profile.has_run_code,
-            with_extract=profile.extract_command is not None,
-        )
+        split_call_tool = profile.split_call_tool
+        if split_call_tool is None:
+            split_call_tool = permits_by_tool_name(client_name)
+        choices = {
+            "split_call_tool": split_call_tool,
+            "with_run_code": profile.has_run_code,
+            "with_extract": profile.extract_command is not None,
+        }
+        text = answers.servers_digest(fleet, client, view, max_digest_tokens(**choices))
+        meta = meta_tools(text, hints, **choices)
         listing = ToolListing(
             profile_fingerprint=profile.fingerprint, all_direct=False, meta_tools=tuple(meta)
         )

@@ -8,28 +8,35 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import anyio
 import mcp.types as types
-from pydantic import TypeAdapter
 
 from ...catalog import Tool
 from ...catalog.text_cleaning import written_out
 from ...errors import CatalogError, RequestError
+from ...gating.rules import Rule
 from ...gating.verdict import CallRefusedError, Verdict
-from ..observe.gateway_events import CallRecorder
+from ..observe.call_recorder import CallRecorder
+from ..profiles.approval_states import QUESTION_KEY
 from ..profiles.client_sessions import ClientSession
 from ..profiles.long_results import ResultSource
+from ..profiles.profile import CALL_TOOL, READ_TOOL
+from ..profiles.remembered_approvals import RememberedApprovals
 from ..relay.forwarding import relay
 from ..relay.resources import public_result
-from ..upstream.call import Call, Caller, forwarded_meta
+from ..upstream.call import Call, Caller, forwarded_meta, unsupported_reason
 from ..upstream.fleet import Fleet
 from ..upstream.listed_tools import max_result_chars
+from ..upstream.server_tasks import TOOL_ANSWER, CreatedTask
 from ..upstream.shown_questions import MAX_QUESTION_CHARS
 from .meta_tool_answers import named_unready_server
-from .meta_tool_definitions import CALL_TOOL_BY_EFFECT, effect_of
+from .meta_tool_definitions import ToolEffect, effect_of
 from .shown_tools import covers_annotations_of
 
 #: Room for the words of a question to the user beside the arguments.
 _QUESTION_TEXT_CHARS = 1_000
+#: Field of the question that makes the approval hold for later calls.
+_REMEMBER = "remember"
 
 
 class ToolCall(Call[types.CallToolResult]):
@@ -43,13 +50,14 @@ class ToolCall(Call[types.CallToolResult]):
         arguments: arguments of the tool.
         meta: `_meta` of the client's request; None for none.
         via_meta_tool: name of the meta-tool; None for any other call.
+        remembered: approvals that hold for more than one call; None for none.
 
     Attributes:
         name: the argument `name`.
         verdict: the decision about the call; None before `decide`.
     """
 
-    answer_type = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
+    answer_type = TOOL_ANSWER
 
     def __init__(
         self,
@@ -61,6 +69,7 @@ class ToolCall(Call[types.CallToolResult]):
         *,
         meta: Mapping[str, Any] | None = None,
         via_meta_tool: str | None = None,
+        remembered: RememberedApprovals | None = None,
     ) -> None:
         super().__init__(caller)
         self.name = name
@@ -70,6 +79,7 @@ class ToolCall(Call[types.CallToolResult]):
         self._arguments = arguments
         self._meta = meta
         self._via_meta_tool = via_meta_tool
+        self._remembered = remembered
         self._is_by_interface = False
 
     def decide(self, *, approved: bool = False) -> Verdict:
@@ -139,24 +149,114 @@ class ToolCall(Call[types.CallToolResult]):
         if self.verdict is not None and self.verdict.tool is not None and not self._is_by_interface:
             self._client.record_call(self.verdict.tool.id, ok=ok)
 
-    async def ask_user(self) -> bool:
-        """Whether the client's user approves the call. False if the client cannot be asked."""
-        capabilities = self.caller.context.session.client_capabilities
+    async def ask_user(
+        self, params: types.CallToolRequestParams
+    ) -> types.CallToolRequestParams | types.InputRequiredResult | None:
+        """Ask the client's user to approve the call.
+
+        Args:
+            params: parameters of the client's request, with its answers and state.
+
+        Returns:
+            For an approved call the parameters, without the approval's state; nobody is asked if a
+            remembered approval covers the call. The question, for a client of the newer protocol.
+            None if the user refuses, or the client cannot be asked.
+
+        Raises:
+            RequestError: the state is not one of this call.
+            PinsError: the approval cannot be remembered.
+        """
+        is_first_round = params.request_state is None and not params.input_responses
+        if is_first_round and await anyio.to_thread.run_sync(self._is_remembered):
+            return params
+        question = self._question_to_user()
+        if question is None:
+            return None
+        if not self.caller.is_modern:
+            answer = await self.caller.ask(question)
+            approved = params if _accepts(answer) else None
+        else:
+            approvals = self._client.approvals
+            if is_first_round:
+                return await self._client.run_step(
+                    partial(approvals.question, self._approval_text, question)
+                )
+            read = partial(approvals.read, self._approval_text, params)
+            approved = await self._client.run_step(read)
+            answer = None
+            if approved is not None and approved.input_responses is None:
+                # Otherwise these are answers to a server, which may have the same key.
+                answer = (params.input_responses or {}).get(QUESTION_KEY)
+        if _accepts(answer, _REMEMBER):
+            await anyio.to_thread.run_sync(self._remember)
+        return approved
+
+    def _is_remembered(self) -> bool:
+        """Whether the user has approved all such calls."""
+        tool, rules = self._asking_rules()
+        name = self._client.profile.name
+        return (
+            tool is not None
+            and self._remembered is not None
+            and self._remembered.covers(name, tool, rules)
+        )
+
+    def _remember(self) -> None:
+        """Remember the approval for all such calls, if that is possible.
+
+        Raises:
+            PinsError: the file cannot be read or written.
+        """
+        tool, rules = self._asking_rules()
+        if (
+            tool is not None
+            and self._remembered is not None
+            and self._remembered.can_remember(rules)
+        ):
+            self._remembered.remember(self._client.profile.name, tool, rules)
+
+    def _asking_rules(self) -> tuple[Tool | None, list[Rule]]:
+        """The tool, and the rules for which a person has to approve the call."""
         verdict = self.verdict
         if verdict is None or verdict.tool is None or self._is_by_interface:
-            return False
-        # A newer client gets questions in answers only, and this call has none yet.
-        if self.caller.is_modern or capabilities is None or capabilities.elicitation is None:
-            return False
+            return None, []
+        admission = self._client.view().admission
+        return verdict.tool, admission.call_rules(verdict.tool.id, verdict.arguments)
+
+    async def for_client(self, result: types.InputRequiredResult) -> types.InputRequiredResult:
+        """A server's questions. The approval of the call holds for the repeated request, too."""
+        if self.verdict is None or not self.verdict.approved:
+            return result
+        approvals = self._client.approvals
+        return await self._client.run_step(partial(approvals.approved, self._approval_text, result))
+
+    @property
+    def _approval_text(self) -> str:
+        """All that the user approves: another call has another text."""
+        assert self.verdict is not None
+        assert self.verdict.tool is not None
+        profile = self._client.profile.fingerprint
+        return f"{profile} {self.verdict.tool.fingerprint} {self.subject}"
+
+    def _question_to_user(self) -> types.ElicitRequest | None:
+        """The question to the client's user; None if the client cannot be asked."""
+        verdict = self.verdict
+        if verdict is None or verdict.tool is None or self._is_by_interface:
+            return None
         arguments = written_out(json.dumps(verdict.arguments, ensure_ascii=False))
         if len(arguments) > MAX_QUESTION_CHARS - _QUESTION_TEXT_CHARS:
-            return False
+            return None
         message = f"The agent wants to call {verdict.tool.id} with {arguments}. Accept to allow it."
+        fields: dict[str, Any] = {}
+        if self._remembered is not None and self._remembered.can_remember(self._asking_rules()[1]):
+            title = f"Do not ask again for {self._remembered.days:g} days"
+            fields[_REMEMBER] = {"type": "boolean", "title": title, "default": False}
         params = types.ElicitRequestFormParams(
-            message=message, requested_schema={"type": "object", "properties": {}}
+            message=message, requested_schema={"type": "object", "properties": fields}
         )
-        answer = await self.caller.ask(types.ElicitRequest(params=params))
-        return isinstance(answer, types.ElicitResult) and answer.action == "accept"
+        question = types.ElicitRequest(params=params)
+        capabilities = self.caller.context.session.client_capabilities
+        return None if unsupported_reason(question, capabilities) else question
 
     def _model_verdict(self, approved: bool) -> Verdict:
         """The verdict on a call of a tool that the model may see. The session waits for its end."""
@@ -181,10 +281,9 @@ class ToolCall(Call[types.CallToolResult]):
         if used is None:
             return
         effect = effect_of(tool.annotations)
-        needed = CALL_TOOL_BY_EFFECT[effect]
-        if used in CALL_TOOL_BY_EFFECT.values() and used != needed:
+        if used == READ_TOOL and effect is not ToolEffect.READ:
             raise RequestError(
-                f"{tool.id} is a {effect} tool by its annotations: call it with {needed}."
+                f"{tool.id} is not read-only by its annotations: call it with {CALL_TOOL}."
             )
         if not covers_annotations_of(self._client, tool):
             raise RequestError(
@@ -193,13 +292,20 @@ class ToolCall(Call[types.CallToolResult]):
             )
 
 
+def _accepts(answer: object, field: str | None = None) -> bool:
+    """Whether a user accepts a question, and a field in it."""
+    if not isinstance(answer, types.ElicitResult) or answer.action != "accept":
+        return False
+    return field is None or (answer.content or {}).get(field) is True
+
+
 async def answer_call(
     fleet: Fleet,
     client: ClientSession,
     call: ToolCall,
     params: types.CallToolRequestParams,
     call_recorder: CallRecorder,
-) -> types.CallToolResult | types.InputRequiredResult:
+) -> types.CallToolResult | types.InputRequiredResult | CreatedTask:
     """The server's answer to a call that is permitted and whose arguments are valid.
 
     Args:
@@ -211,15 +317,19 @@ async def answer_call(
 
     Raises:
         UpstreamError: the server is gone, does not answer in time, or refuses.
+        TaskRunsError: it made a task that still runs, and the client takes none.
         ShortlistError: the call may not be made like this.
     """
     if (server := named_unready_server(fleet, client, call.name)) is not None:
         # Waits for a start. If it fails, the error says so.
         await fleet.upstream(server).connect()
     verdict = await client.run_step(call.decide)
-    if verdict.status == "unapproved" and await call.ask_user():
+    approved = await call.ask_user(params) if verdict.status == "unapproved" else None
+    if isinstance(approved, types.InputRequiredResult):
+        return approved
+    if approved is not None:
         # The same call that the user saw: its definition may have changed meanwhile.
-        asked_about = verdict.tool
+        params, asked_about = approved, verdict.tool
         verdict = await client.run_step(partial(call.decide, approved=True))
         if verdict.passed and verdict.tool != asked_about:
             await client.run_step(partial(call.record, ok=False))
@@ -229,8 +339,8 @@ async def answer_call(
         return error_result(refusal_text(verdict, call.name))
     ok: bool | None = None  # stays if the client cancels
     try:
-        result = await fleet.start_by_call(verdict.tool) or await relay(fleet, call, params)
-        ok = False
+        result: Any = await fleet.start_by_call(verdict.tool) or await relay(fleet, call, params)
+        ok = None if isinstance(result, CreatedTask) else False
         if isinstance(result, types.CallToolResult):
             ok = not result.is_error
             call_recorder.record_result(result)
@@ -244,20 +354,21 @@ async def answer_call(
     finally:
         await client.run_step(partial(call.record, ok=ok))
     if isinstance(result, types.InputRequiredResult):
+        return await call.for_client(result)
+    if isinstance(result, CreatedTask):
         return result
-    return await client.run_step(partial(_result_for_client, fleet, client, call, result))
+    shown = partial(result_for_client, fleet, client, call.server, call.operation, result)
+    return await client.run_step(shown)
 
 
-def _result_for_client(
-    fleet: Fleet, client: ClientSession, call: ToolCall, result: types.CallToolResult
+def result_for_client(
+    fleet: Fleet, client: ClientSession, server: str, tool_id: str, result: types.CallToolResult
 ) -> types.CallToolResult:
     """The server's result with addresses for the client. A long one is stored."""
-    assert call.verdict is not None
-    assert call.verdict.tool is not None
-    tool_id, profile = call.verdict.tool.id, client.profile
+    profile = client.profile
     limits = profile.result_limits(max_result_chars(fleet.listed_tools.meta(tool_id)))
     source = ResultSource(tool_ids=(tool_id,), profile_fingerprint=profile.fingerprint)
-    return client.stored_results.shorten(public_result(call.server, result), source, limits)
+    return client.stored_results.shorten(public_result(server, result), source, limits)
 
 
 def refusal_text(verdict: Verdict, name: str) -> str:

@@ -1,4 +1,4 @@
-"""What the gateway reports: events, metrics, spans, token counts, inspections of servers.
+"""What the gateway reports: events, metrics, token counts, inspections of servers.
 
 `Observer` records events for the sinks.
 """

@@ -19,10 +19,16 @@ from prometheus_client import (
 )
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from ...session.event import Event
+from ...session.event import (
+    CallEvent,
+    DetailsEvent,
+    Event,
+    ListEvent,
+    SearchEvent,
+    ServerEvent,
+)
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import ServerState
-from .gateway_events import DetailsEvent, ListEvent, RunEvent, SearchEvent, ServerEvent
 
 _CALL_SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _SEARCH_SECONDS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
@@ -88,8 +94,8 @@ class Metrics:
             case ListEvent():
                 self._tokens_defined.inc(event.permitted_tokens)
                 self._tokens_sent.labels("list").inc(event.tokens)
-            case RunEvent():
-                server = self._label(event.server, self._fleet.upstreams)
+            case CallEvent():
+                server = self._label(event.server or "", self._fleet.upstreams)
                 self._calls.labels(server, event.outcome).inc()
                 if event.run_ms is not None:
                     self._call_seconds.labels(server).observe(event.run_ms / 1e3)

@@ -16,22 +16,22 @@ import mcp.types as types
 
 from ...catalog import Catalog
 from ...gating.verdict import Verdict
-from ...session import CallEvent, EventSink, Recorder
-from ...session.event import EventOrigin
+from ...session import EventSink, Recorder
+from ...session.event import (
+    CallEvent,
+    CatalogEvent,
+    DetailsEvent,
+    EventOrigin,
+    FoundTool,
+    ListEvent,
+    SearchEvent,
+    ServerEvent,
+)
 from ...view import View
 from ..profiles.client_sessions import MAX_SESSIONS
 from ..profiles.profile import GET_TOOL_DETAILS, SEARCH_TOOLS
+from .call_recorder import CallRecorder, SearchOutcome
 from .definition_tokens import DefinitionTokens, answer_tokens, json_chars, shown_tokens
-from .gateway_events import (
-    CallRecorder,
-    CatalogEvent,
-    DetailsEvent,
-    ListEvent,
-    RunEvent,
-    SearchEvent,
-    SearchOutcome,
-    ServerEvent,
-)
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Requests without an MCP session start a new conversation after this many seconds without one.
@@ -257,7 +257,7 @@ class Observer:
         """
         if self._recorder is not None:
             event = ServerEvent(
-                origin=EventOrigin.now(GATEWAY_SESSION_ID, 0),
+                **EventOrigin.now(GATEWAY_SESSION_ID, 0)._asdict(),
                 server=name,
                 state=state,
                 ms=ms,
@@ -280,14 +280,14 @@ class Observer:
         query, server = _query_text(arguments), arguments.get("server")
         record(
             SearchEvent(
-                origin=origin,
+                **origin._asdict(),
                 client=client,
                 query=record.hashed(query),
                 # A name that is not a server's may be text of the model.
                 server=server if search is not None and isinstance(server, str) else None,
                 tier=outcome.tier,
-                found=outcome.found,
-                abstained=outcome.abstained,
+                outcome=outcome.outcome,
+                found=tuple(map(FoundTool.of, outcome.found)),
                 reason=outcome.reason,
                 starting=outcome.starting,
                 quarantined=outcome.quarantined,
@@ -309,7 +309,7 @@ class Observer:
         errors = [row.get("error") for row in rows]
         record(
             DetailsEvent(
-                origin=origin,
+                **origin._asdict(),
                 client=client,
                 found=tuple(row["name"] for row in rows if "error" not in row),
                 denied=errors.count("denied"),
@@ -328,22 +328,24 @@ class Observer:
         verdict: Verdict,
     ) -> None:
         tool, result = verdict.tool, call_recorder.result
-        content = None
+        check = CallEvent.of(verdict, origin, ms=call_recorder.check_ms, content=self._content)
+        content = check.content
         if self._content and result is not None:
             result_json = result.model_dump(mode="json", by_alias=True, exclude_none=True)
             content = {"arguments": verdict.arguments, "result": result_json}
         record(
-            RunEvent(
-                check=CallEvent.of(
-                    verdict, origin, ms=call_recorder.check_ms, content=self._content
-                ),
-                client=client,
-                server="" if tool is None else tool.server or "",
-                outcome=call_recorder.outcome,
-                run_ms=call_recorder.run_ms,
-                sent=json_chars(verdict.arguments),
-                received=0 if result is None else _content_characters(result),
-                content=content,
+            CallEvent.model_validate(
+                dict(check)
+                | {
+                    "client": client,
+                    "server": "" if tool is None else tool.server or "",
+                    "outcome": call_recorder.outcome,
+                    "ok": call_recorder.outcome == "ok",
+                    "run_ms": call_recorder.run_ms,
+                    "sent": json_chars(verdict.arguments),
+                    "received": 0 if result is None else _content_characters(result),
+                    "content": content,
+                }
             )
         )
 
@@ -384,7 +386,7 @@ class Observer:
             allowed = tuple(tool_id for tool_id in offer.profile_ids if tool_id in tools)
         self._recorder(
             CatalogEvent(
-                origin=origin,
+                **origin._asdict(),
                 client=client,
                 catalog=fingerprint,
                 tools=tools,
@@ -406,7 +408,7 @@ class Observer:
         counts = self._definition_tokens.count(offer.catalog)
         self._recorder(
             ListEvent(
-                origin=origin,
+                **origin._asdict(),
                 client=client,
                 shown=len(tools),
                 tokens=shown_tokens(tools),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -22,6 +22,7 @@ from ...session import Session
 from ...session.session_data import SessionData
 from ...view import View
 from ..upstream.fleet import Fleet
+from .approval_states import ApprovalStates
 from .long_results import ResultMemory, ResultSource, SessionResults, SharedResults
 from .profile import PROFILE_WITHOUT_TOOLS, Profile, ProfileViews
 
@@ -110,6 +111,7 @@ class ClientSession:
         change_count: number of changes of the record that the session has seen.
         make_session: makes a session from saved data; needed with a record.
         is_shared: whether the record or the results are in the database of all replicas.
+        approvals: states of requests about which the client's user is asked.
     """
 
     profile_views: ProfileViews
@@ -123,6 +125,7 @@ class ClientSession:
     change_count: int = 0
     make_session: Callable[[ProfileViews, SessionData], Session] | None = None
     is_shared: bool = False
+    approvals: ApprovalStates = field(default_factory=ApprovalStates)
 
     @property
     def id(self) -> str:
@@ -300,7 +303,7 @@ class ClientSessions:
 
     A client over stdin/stdout has one session. Over HTTP, the header `mcp-session-id` and the
     profile identify a session. Each request without the header has a session of its own. Such
-    requests share only the profile's stored results, whose ids cannot be guessed.
+    requests share only the profile's stored results and approvals, whose ids cannot be guessed.
 
     With `shared`, all replicas of the gateway have the sessions and results of clients of the
     stateless protocol. Sessions of the protocol with a handshake stay in the replica that opened
@@ -331,7 +334,11 @@ class ClientSessions:
         self._clients: OrderedDict[tuple[str | None, str], ClientSession] = OrderedDict()
         self._result_memory = ResultMemory()
         self._shared = shared
+        #: For requests without a session.
         self._results_by_profile: dict[str | None, SessionResults] = {}
+        self._approvals_by_profile: defaultdict[str | None, ApprovalStates] = defaultdict(
+            ApprovalStates
+        )
         self.on_end: Callable[[ClientSession], None] | None = None
         self.replace_profiles(default, profiles or {})
 
@@ -374,7 +381,9 @@ class ClientSessions:
             results = self._results_by_profile.get(name)
             if results is None:
                 results = self._results_by_profile[name] = SessionResults(self._result_memory)
-            return self._new_client_session(name, results)
+            new = self._new_client_session(name, results)
+            new.approvals = self._approvals_by_profile[name]
+            return new
         client = self._clients.get((name, mcp_session_id))
         if client is None:
             client = self._new_client_session(name, SessionResults(self._result_memory))
@@ -401,7 +410,7 @@ class ClientSessions:
         owner = request.scope.get("shortlist.owner", "")
         if not conversation:
             new = self._new_client_session(name, SessionResults(SharedResults(shared), owner))
-            new.is_shared = True
+            new.is_shared, new.approvals = True, ApprovalStates(shared, owner)
             return new
         key = hashlib.sha256(f"{owner} {conversation}".encode("utf-8", "replace")).hexdigest()
         client = self._clients.get((name, key))
@@ -415,6 +424,7 @@ class ClientSessions:
                 shared_record=SharedRecord(shared, key),
                 make_session=self._make_session,
                 is_shared=True,
+                approvals=ApprovalStates(shared, key),
             )
         self._keep_in_use((name, key), client)
         return client

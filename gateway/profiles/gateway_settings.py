@@ -166,8 +166,9 @@ class GatewaySettings(Section):
             form and `_meta` each have this limit; a longer `_meta` is left out.
         media_bytes: most bytes of the images and sounds in one result, and of a binary resource;
             further ones are left out.
-        split_call_tool: whether `call_tool` is replaced by one tool to read, one to write and one
-            to destroy.
+        split_call_tool: whether `read_tool`, which calls read-only tools, stands beside
+            `call_tool`; `null` for clients that are known to permit tools by their names.
+        approval_days: how many days an approval holds that a user wants remembered; 0 for never.
         ui_tools: whether tools with a user interface are always in the list of a client that says
             it shows such interfaces (MCP Apps).
         catalog: server name to description. Such a server is found by its description only, and
@@ -201,7 +202,8 @@ class GatewaySettings(Section):
     context_tokens: int = Field(default=200_000, ge=1)
     result_tokens: int = Field(default=10_000, ge=100)
     media_bytes: int = Field(default=10_000_000, ge=0)
-    split_call_tool: bool = False
+    split_call_tool: bool | None = None
+    approval_days: float = Field(default=30, ge=0, le=366)
     ui_tools: bool = True
     catalog: Annotated[dict[str, str], BeforeValidator(_description_table)] = Field(
         default_factory=dict

@@ -28,7 +28,8 @@ from .long_results import ResultLimits
 
 #: Names of the gateway's own tools.
 SEARCH_TOOLS, GET_TOOL_DETAILS, CALL_TOOL = "search_tools", "get_tool_details", "call_tool"
-LIST_SERVERS, READ_RESULT, RUN_CODE = "list_servers", "read_result", "run_code"
+READ_TOOL, LIST_SERVERS = "read_tool", "list_servers"
+READ_RESULT, RUN_CODE = "read_result", "run_code"
 #: Most characters of the name of a tool that is shown directly: 60 with `mcp__shortlist__`, the
 #: prefix that clients put before it.
 MAX_DIRECT_NAME_CHARS = 44
@@ -88,7 +89,8 @@ class Profile:
         vote_calls: globs over the claiming servers whose claimed tool is called without the model,
             if it is read-only and the claim has arguments.
         pinned: ids or globs of tools that are always shown directly.
-        split_call_tool: whether three tools, to read, to write and to destroy, replace `call_tool`.
+        split_call_tool: whether `read_tool` stands beside `call_tool`; None where the client is
+            known to permit tools by name.
         ui_tools: whether a client that shows user interfaces always sees the tools that have one.
         pass_through: all tools are shown directly if their definitions take less than this share of
             the context.
@@ -111,7 +113,7 @@ class Profile:
     vote_claims: tuple[str, ...] = ()
     vote_calls: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
-    split_call_tool: bool = False
+    split_call_tool: bool | None = None
     ui_tools: bool = True
     pass_through: float = 0.03
     context_tokens: int = 200_000

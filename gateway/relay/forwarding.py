@@ -29,7 +29,9 @@ from ..upstream.call import (
 )
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import ServerError, UpstreamError
-from ..upstream.server_questions import with_server_name
+from ..upstream.server_messages import with_server_name
+from ..upstream.server_tasks import CreatedTask
+from .tasks import ServerTask, TaskRequests
 
 _LOG = logging.getLogger("shortlist.gateway")
 
@@ -108,7 +110,7 @@ async def _send_round(
     The state in the result begins with a prefix that only this request has.
     """
     state = state_for_server(params, subject)
-    result = await fleet.send(call, params.input_responses, state)
+    result = await _send(fleet, call, params.input_responses, state)
     if not isinstance(result, types.InputRequiredResult):
         return result
     questions = {
@@ -168,7 +170,7 @@ async def send_answering_questions(fleet: Fleet, call: Call[Answer]) -> Answer:
     answers: types.InputResponses | None = None
     state: str | None = None
     for _ in range(_MAX_ROUNDS):
-        result = await fleet.send(call, answers, state)
+        result = await _send(fleet, call, answers, state)
         if not isinstance(result, types.InputRequiredResult):
             return result
         if result.input_requests:
@@ -181,6 +183,18 @@ async def send_answering_questions(fleet: Fleet, call: Call[Answer]) -> Answer:
             await anyio.sleep(_REPEAT_PAUSE_S)
         state = result.request_state
     raise UpstreamError(f"server {call.server!r} asked {_MAX_ROUNDS} times and gave no result")
+
+
+async def _send(
+    fleet: Fleet, call: Call[Answer], answers: types.InputResponses | None, state: str | None
+) -> Answer | types.InputRequiredResult:
+    """The server's answer; of a task, its result, unless the client takes tasks."""
+    answer = await fleet.send(call, answers, state)
+    if not isinstance(answer, CreatedTask) or call.takes_task:
+        return answer
+    task = ServerTask(call.server, call.operation, answer.task_id)
+    requests = TaskRequests(fleet, call.caller, task, call.check_before_sending)
+    return cast("Answer", await requests.result(is_new=True))
 
 
 async def _ask_client(call: Call[Answer], question: ServerQuestion) -> ClientAnswer:

@@ -1,7 +1,7 @@
 """A client's call of a server: who asks, what is asked, and when it ends.
 
 Every request that a server gets for a client is a `Call`: of a tool, a resource, a prompt, a
-completion or a vote. `ServerRequests.send` checks it once more and sends it.
+completion or a vote. `ServerMessages.send_call` checks it once more and sends it.
 """
 
 from __future__ import annotations
@@ -183,6 +183,7 @@ class Call(ABC, Generic[Answer]):
         subject: the operation with its arguments. A client that repeats a request with its answers
             must ask for the same one.
         timeout_s: seconds without progress until it ends; the server's own limit when None.
+        takes_task: whether a task of the server may be the answer. Otherwise its result is awaited.
         reads_only: whether it changes nothing. Then it is sent again once if the connection is
             lost.
         was_sent: whether the server got it.
@@ -195,7 +196,7 @@ class Call(ABC, Generic[Answer]):
         self.server = server
         self.operation = self.subject = ""
         self.timeout_s: float | None = None
-        self.reads_only = False
+        self.reads_only = self.takes_task = False
         self.was_sent = False
 
     @property

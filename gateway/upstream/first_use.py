@@ -34,9 +34,22 @@ def default_pins(config: Path) -> Path:
         config: the configuration. Each configuration has its own pins, because different servers
             may have the same name.
     """
+    return state_folder() / "pins" / _file_name(config)
+
+
+def approvals_file(config: Path) -> Path:
+    """The file of the approvals that users of a configuration want remembered.
+
+    Args:
+        config: the configuration.
+    """
+    return state_folder() / "approvals" / _file_name(config)
+
+
+def _file_name(config: Path) -> str:
     path = str(config.expanduser().resolve())
     digest = hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:12]
-    return state_folder() / "pins" / f"{config.stem}-{digest}.json"
+    return f"{config.stem}-{digest}.json"
 
 
 class FirstUsePins:

@@ -26,7 +26,7 @@ from .listed_tools import ListedTools
 from .pending_calls import PendingCalls
 from .server_connection import ServerState, Upstream, UpstreamError
 from .server_lists import Listing
-from .server_questions import MessageHandlers
+from .server_messages import MessageHandlers
 from .start_cache import ListingCache, SavedIndex, fingerprints_of
 
 #: Name of the placeholder tool of a server that starts only when the tool is called.

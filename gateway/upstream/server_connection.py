@@ -39,7 +39,8 @@ from .server_lists import (
     ToolPages,
     read_listing,
 )
-from .server_questions import MessageHandlers, QuestionCauses, ServerRequests, watched_streams
+from .server_messages import MessageHandlers, QuestionCauses, ServerMessages, watched_streams
+from .server_tasks import TASKS_EXTENSION
 from .shown_questions import with_server_name_in_urls
 from .skills import SKILLS_EXTENSION
 
@@ -135,7 +136,7 @@ class Upstream:
         problem_code: key of `PROBLEM_SENTENCES`, if there is a problem and no login is required.
         stray_lines: the last stdout lines that are not messages.
         stray_line_count: number of all such lines.
-        requests: sends requests of clients, and receives messages and questions of the server.
+        messages: sends requests of clients, and receives messages and questions of the server.
     """
 
     def __init__(
@@ -156,7 +157,7 @@ class Upstream:
         self.last_start_ms: float | None = None
         self.stray_lines: deque[str] = deque(maxlen=_MAX_STRAY_LINES)
         self.stray_line_count = 0
-        self.requests = ServerRequests(spec.name, handlers or MessageHandlers())
+        self.messages = ServerMessages(spec.name, handlers or MessageHandlers())
         self._open_log = open_log
         self._on_listing = on_listing
         self._transport = transport
@@ -292,7 +293,7 @@ class Upstream:
             if self._unanswered:
                 limit_s = await self._limit_after_timeout(client, call, limit_s)
             with self._answering(client, limit_s, call) as time_limit:
-                return await self.requests.send(client, time_limit, call, answers, state)
+                return await self.messages.send_call(client, time_limit, call, answers, state)
 
     def _usual_limit_of(self, call: Call[Answer]) -> float:
         """The time limit of a call in seconds."""
@@ -465,7 +466,7 @@ class Upstream:
     async def lower_log_level(self, level: types.LoggingLevel) -> None:
         """Ask the server, if it runs, for log messages from a level on."""
         if self._client is not None and self._is_connected:
-            await self.requests.lower_level(self._client, level)
+            await self.messages.lower_level(self._client, level)
 
     @property
     def problem_sentence(self) -> str | None:
@@ -564,8 +565,8 @@ class Upstream:
                 Client(
                     streams,
                     message_handler=self._handle_message,
-                    extensions=[advertise(SKILLS_EXTENSION)],
-                    **self.requests.callbacks(),
+                    extensions=[advertise(SKILLS_EXTENSION), advertise(TASKS_EXTENSION)],
+                    **self.messages.callbacks(),
                 ) as client,
                 anyio.create_task_group() as group,
             ):
@@ -629,7 +630,7 @@ class Upstream:
         if isinstance(message, LIST_CHANGE_NOTIFICATIONS):
             self._schedule.note_change()
         elif isinstance(message, types.ResourceUpdatedNotification):
-            await self.requests.resource_updated(message.params.uri)
+            await self.messages.resource_updated(message.params.uri)
 
     def _mark_lost(self) -> None:
         self._is_lost = True

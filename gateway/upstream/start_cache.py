@@ -120,8 +120,9 @@ class ListingCache:
     def _name(self, spec: ServerSpec) -> str:
         """Name of a server's listing. Each command, address or environment has its own."""
         location = (spec.command, spec.args, spec.cwd, spec.url, sorted(spec.env))
-        # Arguments for headers that the configuration sets are left out of the tools.
-        document = (spec.openapi, sorted(spec.headers)) if spec.openapi is not None else ()
+        # Arguments that the configuration gives are left out of the tools.
+        given = (sorted(spec.headers), sorted(spec.credentials))
+        document = () if spec.openapi is None else (spec.openapi, *given)
         parts = (spec.name, *location, *document)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
 

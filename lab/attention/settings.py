@@ -38,6 +38,5 @@ DEFAULTS = Settings()
 EVERY_SIGNATURE = Settings({**_ALL_FOUND, "pool_tokens": 100_000})
 """A one-line call signature of every tool in the prompt, for catalogs where they fit."""
 SUMMARIES = Settings({**_ALL_FOUND, "k": 20, "list_tokens": 2_200}, way="list")
-"""A summary of every tool in the prompt, and the definitions of the 20 best hits in the provider's
-list: what search alone contributes. One full definition and nineteen signatures take about 2,100
-tokens."""
+"""A summary of every tool in the prompt, and the definitions of the best hits in the provider's
+list, about eight of 20: what search alone contributes."""

@@ -69,7 +69,7 @@ class TwoPhase:
         session.answered("Hello.")
         turn = session.turn("thanks")  # asks for nothing, so that nothing is searched
         levels = {tool.id: session.level(tool.id) for tool in self.engine.catalog}
-        return levels, turn.tokens or 0
+        return levels, turn.shown.tokens if turn.shown else 0
 
 
 class _Running:

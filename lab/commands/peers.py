@@ -48,7 +48,7 @@ def compare_peers(
     """Compare with other tool retrievers (extra `lab`)."""
     from ...config import Config
     from ...evals.report import Table
-    from ..peers.compare import compare, table
+    from ..peers.compare import compare, published_row, table
     from ..peers.registry import NOT_OFFLINE, PEERS
     from ..peers.sets import SETS
     from ..publishing.record import Record, provenance, running_command, write_record
@@ -68,6 +68,7 @@ def compare_peers(
                 progress=advance,
             )
         )
+    rows += [row for group in sets for row in published_row(group)]
     tables = {one.name: table([row for row in rows if row.set_name == one.name]) for one in sets}
     held = {"rows": [row.to_dict() for row in rows]}
     if record is not None:

@@ -15,7 +15,7 @@ from ...evals.dataset import LabelledQuery
 from ...evals.report import Cell, Table, rounded
 from ...evals.runner import Answer, Method, Summary, measure, summarise, tier_method
 from .protocol import Peer
-from .registry import NOT_OFFLINE, load_peer
+from .registry import NOT_OFFLINE, PUBLISHED, load_peer
 
 T = TypeVar("T")
 
@@ -57,8 +57,9 @@ class Row:
         method: name of a peer, or ``shortlist TIER``.
         set_name: name of the set.
         tools: how many tools it searched.
-        status: ``ran``, ``missing`` (library not installed), ``offline`` (cannot run without a
-            network), ``no pools`` (cannot be restricted to a pool) or ``failed``.
+        status: ``ran``, ``published`` (figures of its authors, not measured here), ``missing``
+            (library not installed), ``offline`` (cannot run without a network), ``no pools``
+            (cannot be restricted to a pool) or ``failed``.
         reason: why it did not run, or what its figures leave out; None where there is nothing
             to say.
         index_seconds: building its index, loading its model included, importing its library not.
@@ -161,6 +162,14 @@ def _peer_row(group: ComparisonSet, name: str, progress: Callable[[int], None] |
         summary = Summary(untimed, summary.intervals, summary.queries)
         note = _RESTRICTED
     return Row(name, group.name, size, "ran", note, seconds, summary)
+
+
+def published_row(group: ComparisonSet) -> Iterator[Row]:
+    """The figures that others published on a set, if there are any."""
+    if group.name in PUBLISHED:
+        method, values, origin = PUBLISHED[group.name]
+        summary = Summary(values, {}, len(group.queries))
+        yield Row(method, group.name, len(group.tools), "published", origin, None, summary)
 
 
 def table(rows: Sequence[Row]) -> Table:

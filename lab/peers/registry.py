@@ -42,6 +42,21 @@ NOT_OFFLINE = {
 }
 """Name of each peer that cannot run offline -> the reason, as the table shows it."""
 
+PUBLISHED = {
+    "livemcpbench": (
+        "toolrank, 8B model",
+        {"recall@5": 0.521},
+        "its model has 8 billion parameters and a LoRA, on a GPU",
+    ),
+    "ironclaw": ("ironclaw's own", {"hit@1": 0.786}, "of the project that wrote the queries"),
+    "mcpproxy_golden": (
+        "mcpproxy's own BM25",
+        {"recall@5": 0.681, "recall@10": 0.791},
+        "of the project that wrote the queries",
+    ),
+}
+"""Name of a set -> method, figures and origin, as its authors published them."""
+
 
 def load_peer(name: str) -> Peer:
     """Build a peer by name, importing its library only now.

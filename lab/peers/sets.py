@@ -53,34 +53,22 @@ def xlam_set(file: Path, *, pool: str = WHOLE_CATALOG, sample: int = 1000) -> Co
     raise ConfigError(f"xlam has no pool {pool!r}; {file.name} has: {known}")
 
 
-SETS: dict[str, Callable[[Path], ComparisonSet]] = {
-    "mcp_dev judged": lambda folder: labelled_set(
-        "mcp_dev judged",
-        folder / "mcp_dev" / "judged_tools.jsonl",
-        folder / "mcp_dev" / "queries.jsonl",
-    ),
-    "mcp_dev": lambda folder: labelled_set(
-        "mcp_dev", folder / "mcp_dev" / "tools.jsonl", folder / "mcp_dev" / "queries.jsonl"
-    ),
-    "livemcpbench": lambda folder: labelled_set(
-        "livemcpbench",
-        folder / "livemcpbench" / "tools.jsonl",
-        folder / "livemcpbench" / "queries.jsonl",
-    ),
-    "xlam": lambda folder: xlam_set(folder / "xlam" / "xlam_first_1000.jsonl"),
-}
-"""Name of a set -> reads it from the folder that holds the evaluation data."""
+def _labelled(name: str, path: str, tools: str = "tools.jsonl") -> Callable[[Path], ComparisonSet]:
+    """What reads a set in the common form from its folder within the evaluation data."""
+    return lambda data: labelled_set(name, data / path / tools, data / path / "queries.jsonl")
+
 
 OF_OTHER_PROJECTS: dict[str, Callable[[Path], ComparisonSet]] = {
-    "ironclaw": lambda folder: labelled_set(
-        "ironclaw",
-        folder / "peers" / "ironclaw" / "tools.jsonl",
-        folder / "peers" / "ironclaw" / "queries.jsonl",
-    ),
-    "mcpproxy_golden": lambda folder: labelled_set(
-        "mcpproxy_golden",
-        folder / "peers" / "mcpproxy_golden" / "tools.jsonl",
-        folder / "peers" / "mcpproxy_golden" / "queries.jsonl",
-    ),
+    "ironclaw": _labelled("ironclaw", "peers/ironclaw"),
+    "mcpproxy_golden": _labelled("mcpproxy_golden", "peers/mcpproxy_golden"),
 }
 """Sets of queries that other projects test their own search with. Nothing is chosen on them."""
+
+SETS: dict[str, Callable[[Path], ComparisonSet]] = {
+    "mcp_dev judged": _labelled("mcp_dev judged", "mcp_dev", "judged_tools.jsonl"),
+    "mcp_dev": _labelled("mcp_dev", "mcp_dev"),
+    "livemcpbench": _labelled("livemcpbench", "livemcpbench"),
+    "xlam": lambda folder: xlam_set(folder / "xlam" / "xlam_first_1000.jsonl"),
+    **OF_OTHER_PROJECTS,
+}
+"""Name of a set -> reads it from the folder that holds the evaluation data."""

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ModelError, RequestError
-from ...processes import ProcessGuard
 from ..catalog_index import Index
 from ..query import Query, Ranking, bounded_query, ties_by_row
 from ..refusal import Denials, Refusal
@@ -71,7 +70,6 @@ class Searcher:
         self._tiers = tiers
         self._k = k
         self._thresholds = thresholds or {}
-        self._guard = ProcessGuard("engine")
 
     def search(
         self,
@@ -97,9 +95,7 @@ class Searcher:
 
         Raises:
             RequestError: an argument has a wrong type or value, or there is no such tier.
-            ProcessError: this is a fork of the process that made the engine.
         """
-        self._guard.check()
         start = perf_counter() if start is None else start
         name, strategy = self._tiers.find_tier(tier)
         deadline = search_deadline(start, budget_ms)
@@ -147,7 +143,6 @@ class Searcher:
         Raises:
             RequestError: as `search`.
         """
-        self._guard.check()
         if isinstance(queries, str):
             raise RequestError("queries: a list of texts, not one text; see `search`")
         if not isinstance(queries, Iterable):
@@ -194,7 +189,6 @@ class Searcher:
             UnknownToolError: no such tool.
             RequestError: as `search`.
         """
-        self._guard.check()
         index, refusal = admitted.index, admitted.refusal(tool_id)
         name, strategy = self._tiers.find_tier(tier)
         request = Query(bounded_query(query), admitted.mask)

@@ -23,7 +23,9 @@ def test_the_example_finds_checks_and_sends(
     assert len([line for line in example.splitlines() if line.strip()]) <= 20
     monkeypatch.chdir(tmp_path)
     text = DOCUMENT.read_text().replace("/echo/", "/")
-    (tmp_path / "billing.yaml").write_text(text[: text.index("  /bad:")])
+    schemes = "components: {securitySchemes: {billing_token: {type: http, scheme: bearer}}}"
+    security = f"{schemes}\nsecurity: [{{billing_token: []}}]\n"
+    (tmp_path / "billing.yaml").write_text(text[: text.index("  /bad:")] + security)
     with listening("openapi_service.py", "http://unused") as server:
         address = f"http://127.0.0.1:{server.port}/v1"
         names: dict[str, object] = {}

@@ -386,10 +386,94 @@ def test_the_operation_is_kept_by_rows_files_and_indexes_and_is_in_the_fingerpri
     assert Tool.from_dict(plain).fingerprint != tool.fingerprint
 
 
+SCHEMES = {
+    "a ~/%": {"type": "http", "scheme": "Bearer"},
+    "user": {"type": "http", "scheme": "basic"},
+    "head": {"type": "apiKey", "in": "header", "name": "X-Key"},
+    "query": {"type": "apiKey", "in": "query", "name": "key"},
+    "crumb": {"type": "apiKey", "in": "cookie", "name": "sid"},
+    "login": {"$ref": "#/components/securitySchemes/oauth"},
+    "oauth": {"type": "oauth2", "flows": {}},
+    "mutual": {"type": "mutualTLS"},
+    "crooked": {"type": "apiKey", "in": "header", "name": "Host"},
+}
+
+
+def secured(security: Any, **operation: Any) -> Operation:
+    """An operation of a document whose operations need the bearer token `a ~/%`."""
+    document = {
+        "openapi": "3.1.0",
+        "servers": [{"url": "https://elsewhere.example"}],
+        "security": [{"a ~/%": []}],
+        "components": {"securitySchemes": SCHEMES},
+        "paths": {"/a": {"get": {"operationId": "a", **operation}}},
+    }
+    if security is not None:
+        document["paths"]["/a"]["get"]["security"] = security
+    (tool,) = read_tools(document).tools
+    assert tool.operation is not None
+    assert Tool.from_dict(tool.to_dict()) == tool
+    return tool.operation
+
+
+@pytest.mark.parametrize(
+    ("security", "given", "query", "headers"),
+    [
+        (None, {"a ~/%": "t", "user": "unused"}, "", {"Authorization": "Bearer t"}),
+        ([{"user": []}], {"user": "ann:pä"}, "", {"Authorization": "Basic YW5uOnDDpA=="}),
+        ([{"login": []}], {"login": "t"}, "", {"Authorization": "Bearer t"}),
+        ([{"user": []}, {"head": [], "query": []}], {"head": "h", "query": "&"}, "key=%26", None),
+        ([{"crumb": []}], {"crumb": "s;1"}, "", {"Cookie": "sid=s%3B1"}),
+        ([], {}, "", {}),
+        ([{}, {"head": []}], {}, "", {}),
+        ([{}, {"head": []}], {"head": "h"}, "", {"X-Key": "h"}),
+        ([{"mutual": []}, {"head": []}], {"mutual": "m", "head": "h"}, "", {"X-Key": "h"}),
+    ],
+)
+def test_a_credential_is_given_by_the_name_of_its_scheme(security, given, query, headers):
+    request = secured(security).build(base_url=BASE, credentials=given)
+    assert request.url == f"{BASE}/a" + (f"?{query}" if query else "")
+    assert request.headers == ({"X-Key": "h"} if headers is None else headers)
+
+
+def test_a_credential_replaces_an_argument_in_its_place():
+    places = (("query", "key"), ("header", "x-key"), ("cookie", "sid"), ("cookie", "b"))
+    parameters = [{"in": place, "name": name} for place, name in places]
+    security = [{"head": [], "query": [], "crumb": []}]
+    operation = secured(security, parameters=parameters)
+    given = dict.fromkeys((name for _, name in places), "mine")
+    credentials = {"head": "h", "query": "q", "crumb": "c"}
+    request = operation.build(given, base_url=f"{BASE}?key=base&x=1", credentials=credentials)
+    assert request.url == f"{BASE}/a?x=1&key=q"
+    assert request.headers == {"X-Key": "h", "Cookie": "b=mine; sid=c"}
+
+
+@pytest.mark.parametrize(
+    ("security", "given", "base_url", "reason"),
+    [
+        ([{"user": []}, {"head": [], "query": []}], {"head": "h"}, BASE, "'user', or 'head' and"),
+        ([{"mutual": []}, {"gone": []}, {"crooked": []}], {"gone": "x"}, BASE, "no text"),
+        ([{"head": []}], {"head": "a\r\nb"}, BASE, "one line of text as credential 'head'"),
+        # The address is the document's.
+        ([{"head": []}], {"head": "secret"}, None, "base_url, the only address"),
+    ],
+)
+def test_a_credential_that_is_missing_or_cannot_be_sent_is_named(security, given, base_url, reason):
+    with pytest.raises(OperationError, match=reason) as caught:
+        secured(security).build(base_url=base_url, credentials=given)
+    assert "secret" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("row", "field"),
     [
         (3, "operation"),
+        ({"method": "GET", "path": "/a", "security": [3]}, "operation.security"),
+        ({"method": "GET", "path": "/a", "security": [{"b": "x y"}]}, "operation.security.b"),
+        (
+            {"method": "GET", "path": "/a", "security": [{"b": "cookie a\r\nX: y"}]},
+            "operation.security.b",
+        ),
         ({"method": "get", "path": "/a"}, "operation.method"),
         ({"method": "GET"}, "operation.path"),
         ({"method": "GET", "path": "/a", "arguments": 3}, "operation.arguments"),

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 QUERY = "schedule a message for tomorrow"
 
 
@@ -47,10 +45,3 @@ def test_a_bare_name_does_not_tell_whose_denied_tool_it_is(run_json, index):
     allow = ("--allow", "github/*")
     found = run_json("explain", QUERY, "schedule_message", "--index", index, *allow)
     assert found["tool"] == found["refusal"]["tool"] == "schedule_message"
-
-
-@pytest.mark.parametrize("tool", ["slack/schedule_mesage", "schedule_mesage"])
-def test_an_unknown_tool_is_an_error_that_names_the_nearest(run, index, tool):
-    result = run("explain", QUERY, tool, "--index", index, code=1)
-    assert "slack/schedule_message" in result.stderr
-    assert result.stdout == ""

@@ -15,6 +15,7 @@ from shortlist import Catalog, Engine
 from shortlist.cli.app import app
 from shortlist.errors import CatalogError
 from shortlist.gateway.clients.client_config import has_servers
+from shortlist.tests.gateway.warm_python import warm
 
 SERVER = str(Path(__file__).parent.parent / "gateway" / "everything_server.py")
 SAMPLES = Path(SERVER).parent / "samples"
@@ -27,7 +28,7 @@ def configuration(tmp_path, monkeypatch):
     """A client's file with a server that works and one that does not start."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     path = tmp_path / "mcp.json"
-    good = {"command": sys.executable, "args": [SERVER, "sums"]}
+    good = {"command": sys.executable, "args": warm(SERVER, "sums")}
     path.write_text(
         json.dumps({"mcpServers": {"sums": good, "gone": {"command": str(tmp_path / "none")}}})
     )

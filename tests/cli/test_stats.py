@@ -7,60 +7,64 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.gateway.observe.gateway_events import (
-    CatalogEvent,
-    DetailsEvent,
-    ListEvent,
-    RunEvent,
-    SearchEvent,
-    ServerEvent,
-)
-from shortlist.session.event import CallEvent, EventOrigin
+from shortlist.session.event import EVENT_READER, RecordedEvent
 from shortlist.session.event_stats import EventStats, percentile
 
 AT = datetime(2026, 11, 22, 20, 15, tzinfo=UTC)
+CATALOG = {"a/read": 200, "a/write": 300, "b/list": 500, "b/never": 1_000}
 
 
-def origin(session: str) -> EventOrigin:
-    return EventOrigin(session, 1, AT)
-
-
-def search(session: str, *found: str, tier: str = "hybrid", abstained: bool = False, ms: float = 3):
-    hits = tuple((one, 0.5) for one in found)
-    return SearchEvent(
-        origin(session), "default", "hash", None, tier, hits, abstained, None, 0, 0, 100, ms
+def event(kind: str, session: str, **fields) -> RecordedEvent:
+    return EVENT_READER.validate_python(
+        {"kind": kind, "session": session, "turn": 1, "at": AT, "client": "default"} | fields
     )
+
+
+def search(session: str, *found: str, outcome: str = "", **fields) -> RecordedEvent:
+    hits = [{"id": tool_id, "score": 0.5} for tool_id in found]
+    outcome = outcome or ("found" if found else "nothing")
+    given = {"query": "hash", "tier": "hybrid", "tokens": 100, "ms": 3, **fields}
+    return event("search", session, found=hits, outcome=outcome, **given)
 
 
 def call(session: str, tool: str, outcome: str = "ok", run_ms: float | None = 10.0):
     status = outcome if run_ms is None else "passed"
-    check = CallEvent(origin(session), tool, status, None, (), (), 1.0)
-    return RunEvent(check, "default", tool.partition("/")[0], outcome, run_ms, 2, 3)
+    server = tool.partition("/")[0]
+    given = {"tool": tool, "status": status, "outcome": outcome, "run_ms": run_ms}
+    return event("call", session, server=server, **given)
 
 
-CATALOG = {"a/read": 200, "a/write": 300, "b/list": 500, "b/never": 1_000}
+def catalog(session: str, version: str, tools: dict[str, int], **fields) -> RecordedEvent:
+    return event("catalog", session, catalog=version, tools=tools, **fields)
+
+
+LISTED = {"shown": 5, "tokens": 400, "permitted": 4, "permitted_tokens": 2_000}
 EVENTS = (
-    ServerEvent(EventOrigin("gateway", 0, AT), "a", "started", 400.0, 2),
-    ServerEvent(EventOrigin("gateway", 0, AT), "b", "failed", None, 0, "it did not answer in time"),
-    CatalogEvent(origin("s1"), "default", "f", CATALOG),
-    ListEvent(origin("s1"), "default", 5, 400, 4, 2_000, "f"),
+    event("server", "gateway", server="a", state="started", ms=400.0, tools=2),
+    event("server", "gateway", server="b", state="failed", problem="it did not answer in time"),
+    catalog("s1", "f", CATALOG),
+    event("list", "s1", **LISTED),
     search("s1", "a/read", "a/write", ms=1),
-    DetailsEvent(origin("s1"), "default", ("a/read",), 0, 0, 50, 1.0),
+    event("details", "s1", found=["a/read"], denied=0, unknown=0, tokens=50, ms=1.0),
     call("s1", "a/read", run_ms=10.0),
     call("s1", "a/write", "tool_error", run_ms=30.0),
     search("s1", "b/list"),
-    search("s2", abstained=True),
+    search("s2", outcome="abstained"),
     search("s2"),
-    search("s2", tier=""),
+    search("s2", outcome="invalid", tier=""),
     call("s2", "b/list", "server_error", run_ms=900.0),
     call("s2", "b/none", "unknown", run_ms=None),
 )
 
 
+def lines(events) -> str:
+    return "".join(f"{one.model_dump_json(exclude_none=True)}\n" for one in events)
+
+
 @pytest.fixture
 def events(tmp_path):
     path = tmp_path / "events.jsonl"
-    path.write_text("".join(json.dumps(one.to_dict()) + "\n" for one in EVENTS))
+    path.write_text(lines(EVENTS))
     return path
 
 
@@ -111,17 +115,15 @@ def test_the_figures_of_a_file(run_json, events):
 def test_tools_never_found_are_of_all_servers_and_of_each_profile(run, run_json, tmp_path):
     """Two profiles; the servers' tools come in several versions, as when servers start slowly."""
     path = tmp_path / "events.jsonl"
-    interns = SearchEvent(
-        origin("s2"), "intern", "hash", None, "fast", (("b/list", 1.0),), False, None, 0, 0, 9, 1.0
-    )
+    own_tools = ["b/list", "b/never", "a/gone"]
     events = (
-        CatalogEvent(origin("s1"), "default", "1", {"a/read": 1}),
+        catalog("s1", "1", {"a/read": 1}),
         search("s1", "a/read"),
-        CatalogEvent(origin("s1"), "default", "2", CATALOG),
-        CatalogEvent(origin("s2"), "intern", "2", CATALOG, ("b/list", "b/never", "a/gone")),
-        interns,
+        catalog("s1", "2", CATALOG),
+        catalog("s2", "2", CATALOG, client="intern", profile_tools=own_tools),
+        search("s2", "b/list", client="intern"),
     )
-    path.write_text("".join(json.dumps(one.to_dict()) + "\n" for one in events))
+    path.write_text(lines(events))
     found = run_json("stats", path)
     assert (found["tools"], found["never_found"]) == (4, ["a/write", "b/never"])
     assert found["profiles"] == {
@@ -130,21 +132,31 @@ def test_tools_never_found_are_of_all_servers_and_of_each_profile(run, run_json,
     }
     # On the first day nearly all tools were not found yet.
     assert "never found" not in run("stats", path).stdout
-    later = search("s1", "a/read").to_dict() | {"at": "2026-11-23T20:16:00.000+00:00"}
     with path.open("a") as file:
-        file.write(json.dumps(later) + "\n")
-    lines = [" ".join(line.split()) for line in run("stats", path).stdout.splitlines()]
-    assert "tools never found: 2 of 4" in lines
-    assert {"default 4 3", "intern 2 1"} <= set(lines)
+        file.write(lines([search("s1", "a/read", at="2026-11-23T20:16:00.000+00:00")]))
+    shown = [" ".join(line.split()) for line in run("stats", path).stdout.splitlines()]
+    assert "tools never found: 2 of 4" in shown
+    assert {"default 4 3", "intern 2 1"} <= set(shown)
+
+
+#: Lines of version 0.1, whole.
+EARLIER = (
+    {
+        "kind": "catalog",
+        "turn_id": "s1/1",
+        "session": "s1",
+        "turn": 1,
+        "at": "2026-11-22T20:15:00.000+00:00",
+        "catalog": "f",
+        "tools": CATALOG,
+    },
+)
 
 
 def test_events_of_earlier_versions_name_no_profile(run_json, tmp_path):
     path = tmp_path / "events.jsonl"
-    rows = [one.to_dict() for one in EVENTS]
-    for row in rows:
-        if row["kind"] == "catalog":
-            del row["client"], row["profile_tools"]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    first = "".join(json.dumps(row) + "\n" for row in EARLIER)
+    path.write_text(first + lines(one for one in EVENTS if one.kind != "catalog"))
     found = run_json("stats", path)
     assert (found["never_found"], found["profiles"]) == (["b/never"], {})
 
@@ -154,7 +166,7 @@ def test_the_text_fits_the_terminal(run, events, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
     text = run("stats", events).stdout
     assert max(map(len, text.splitlines())) <= width
-    lines = [" ".join(line.split()) for line in text.splitlines()]
+    shown = [" ".join(line.split()) for line in text.splitlines()]
     for line in (
         "2026-11-22 20:15 to 2026-11-22 20:15, 2 conversations",
         "saved 1,050 52%",
@@ -162,7 +174,7 @@ def test_the_text_fits_the_terminal(run, events, monkeypatch, width):
         "server error 1 25%",
         "b 1 1 900 900 0 1",
     ):
-        assert line in lines
+        assert line in shown
 
 
 def test_sessions_of_the_library_are_counted_too(run_json, tmp_path):
@@ -182,21 +194,20 @@ def test_sessions_of_the_library_are_counted_too(run_json, tmp_path):
     assert found["calls"] == {"total": 1, "passed": 1}
 
 
-def test_a_damaged_line_is_passed_over_and_a_damaged_event_is_named(run, tmp_path):
+def test_a_damaged_line_is_passed_over_and_named(run, tmp_path):
     path = tmp_path / "events.jsonl"
-    path.write_text(json.dumps(EVENTS[4].to_dict()) + "\n{cut of\n")
-    assert "events.jsonl:2: no JSON" in run("stats", path).stderr
-    damaged = EVENTS[4].to_dict()
-    del damaged["found"]
-    path.write_text(json.dumps(damaged) + "\n")
-    assert "event 1 is damaged: KeyError('found')" in run("stats", path, code=1).stderr
+    damaged = json.dumps({"kind": "call", "session": "s", "at": str(AT), "status": "passed"})
+    path.write_text(f"{lines(EVENTS[4:5])}{{cut of\n{damaged}\n")
+    told = " ".join(run("stats", path).stderr.split())
+    assert "events.jsonl:2: not an event" in told
+    assert "events.jsonl:3: not an event: call.tool: Field required" in told
     path.write_text("")
     assert ": no events; " in run("stats", path, code=1).stderr
 
 
 @given(st.lists(st.sampled_from(EVENTS), max_size=40))
 def test_counts_hold_together_for_any_sequence(events):
-    found = EventStats([one.to_dict() for one in events])
+    found = EventStats(events)
     assert 0 <= found.not_called_count <= found.search_outcomes["found"]
     assert found.not_called_count <= found.missed_count <= found.search_outcomes.total()
     assert found.saved_tokens == found.definition_tokens - found.sent_tokens.total()

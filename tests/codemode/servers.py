@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from shortlist import Engine, State, Tool
+from shortlist.codemode import CodeResult, CodeRunner, run_code
 from shortlist.errors import ToolCallError
 
 READS = {"readOnlyHint": True}
@@ -138,3 +141,28 @@ ENGINE = Engine.from_tools(TOOLS, tiers=["lexical"], gate=RULES)
 
 def new_session(**changed):
     return ENGINE.session(**{"state": State(), "allowed": ALLOWED, **changed})
+
+
+class Sandbox:
+    """Runs scripts in one process, which is started by the first one."""
+
+    _shared: Sandbox
+
+    def __init__(self, loop: asyncio.Runner) -> None:
+        self._loop, self._runner = loop, CodeRunner()
+
+    @classmethod
+    @contextmanager
+    def shared_by_a_file(cls) -> Iterator[None]:
+        with asyncio.Runner() as loop:
+            cls._shared = cls(loop)
+            yield
+            loop.run(cls._shared._runner.aclose())
+
+    @classmethod
+    def run(cls, session, code, call, *, limits=None, **options) -> CodeResult:
+        """The result of a script; one with limits of its own gets a process of its own."""
+        if limits is not None:
+            return asyncio.run(run_code(session, code, call, limits=limits, **options))
+        loop, runner = cls._shared._loop, cls._shared._runner
+        return loop.run(runner.run(session, code, call, **options))

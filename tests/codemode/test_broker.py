@@ -15,15 +15,14 @@ from shortlist.codemode.script_names import ToolNames
 from shortlist.errors import CatalogError, RequestError
 from shortlist.gating import argument
 from shortlist.loaders.counting import bundled_counter
-from shortlist.tests.codemode.servers import ALLOWED, ENGINE, Servers, new_session
+from shortlist.tests.codemode.servers import ALLOWED, ENGINE, Sandbox, Servers, new_session
 
 DELETE = "await issues.delete(number=7)"
 ASYNCIO = "import asyncio\n"
 
 
 def ran(code, servers=None, session=None, **options):
-    servers = servers or Servers()
-    return asyncio.run(run_code(session or new_session(), code, servers.call, **options))
+    return Sandbox.run(session or new_session(), code, (servers or Servers()).call, **options)
 
 
 @pytest.mark.parametrize(("consents", "calls"), [(True, 1), (False, 0)])

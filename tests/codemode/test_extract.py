@@ -17,6 +17,7 @@ from jsonschema import Draft202012Validator
 from shortlist.codemode import Flow, Limits, run_code
 from shortlist.codemode.extract import kind_schema
 from shortlist.errors import RequestError
+from shortlist.tests.codemode.servers import Sandbox
 
 from .servers import Servers, new_session
 
@@ -36,8 +37,7 @@ class Model:
 
 
 def ran(code, model, **options):
-    run = run_code(new_session(), code, Servers().call, extract=model, **options)
-    return asyncio.run(run)
+    return Sandbox.run(new_session(), code, Servers().call, extract=model, **options)
 
 
 @pytest.mark.parametrize(

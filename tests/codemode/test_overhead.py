@@ -9,26 +9,27 @@ import pytest
 from shortlist.codemode.broker import Broker
 from shortlist.codemode.script_names import ToolNames
 
-from .overhead import SCRIPTS, WAIT, of_gateway, of_scripts
+from .overhead import SCRIPTS, WAIT, of_scripts
 from .servers import ENGINE, Servers, new_session
 
 
 @pytest.mark.no_cover
 def test_an_empty_script_and_a_call_cost_little_and_scripts_wait_at_the_same_time():
-    # The quickest of three: other programs on the machine only add to the time.
-    found = [asyncio.run(of_scripts()) for _ in range(3)]
-    assert min(one["empty script"] for one in found) < 5
-    # Where the machine is busy for the whole time, a direct call takes longer, too.
-    assert any(one["call beyond a direct one"] < max(1, 3 * one["direct call"]) for one in found)
-    # One after the other they would take eight times as long.
-    assert min(one["eight scripts that wait"] for one in found) < WAIT * 1e3 * SCRIPTS / 2
+    found = []
+    # Other programs on the machine only add to the time, so one good run of three is enough.
+    while len(found) < 3 and not (found and keeps_limits(found[-1])):
+        found.append(asyncio.run(of_scripts()))
+    assert keeps_limits(found[-1]), found
 
 
-@pytest.mark.no_cover
-def test_eight_scripts_that_compute_do_not_block_the_gateway(tmp_path):
-    found = asyncio.run(of_gateway(tmp_path))
-    assert found["search while eight scripts compute"] < 500
-    assert found["gateway call while eight scripts compute"] < 500
+def keeps_limits(took: dict[str, float]) -> bool:
+    return (
+        took["empty script"] < 5
+        # Where the machine is busy for the whole time, a direct call takes longer, too.
+        and took["call beyond a direct one"] < max(1, 3 * took["direct call"])
+        # One after the other they would take eight times as long.
+        and took["eight scripts that wait"] < WAIT * 1e3 * SCRIPTS / 2
+    )
 
 
 def test_the_broker_counts_what_it_refuses():

@@ -11,7 +11,7 @@ import pytest
 import shortlist
 from shortlist import Engine, Tool
 from shortlist.decision import Decider
-from shortlist.decision.decider import KEPT, PERSONAL, measure_answer
+from shortlist.decision.decider import PERSONAL, certain_basis
 from shortlist.decision.personal import keeps_what_is_said
 from shortlist.demo import load_catalog
 
@@ -107,11 +107,11 @@ def test_tools_that_keep_what_is_said(name: str, description: str, keeps: bool) 
 
 def test_both_are_needed(with_memory: Engine) -> None:
     hits = with_memory.search("which memories are stored", tier="hybrid").hits
-    assert KEPT in measure_answer("q", hits, {PERSONAL: 0.1})
-    assert KEPT not in measure_answer("q", hits, {PERSONAL: -0.1})
-    assert KEPT not in measure_answer("q", hits)
+    assert certain_basis("q", hits, {PERSONAL: 0.1}) == "personal"
+    assert certain_basis("q", hits, {PERSONAL: -0.1}) is None
+    assert certain_basis("q", hits) is None
     others = [hit for hit in hits if not keeps_what_is_said(hit.tool)]
-    assert KEPT not in measure_answer("q", others, {PERSONAL: 0.1})
+    assert certain_basis("q", others, {PERSONAL: 0.1}) is None
 
 
 def test_the_model_is_saved_and_dropped_with_another_encoder(tmp_path: Path) -> None:

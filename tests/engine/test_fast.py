@@ -9,15 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from shortlist import Engine, demo
 from shortlist.errors import ConfigError
 from shortlist.models import load_encoder
 
 from .conftest import Models
-from .fakes import make_tools
 
 QUERY = "what do customers still owe us?"
 WITHOUT_A_MODEL = """
@@ -84,23 +81,6 @@ def test_a_saved_index_answers_alike(demo_engine: Engine, tmp_path: Path) -> Non
     opened = Engine.open(tmp_path)
     one, other = (engine.search(QUERY, tier="fast") for engine in (demo_engine, opened))
     assert one.hits == other.hits
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.sets(st.integers(0, 40), min_size=1), min_size=1, max_size=4))
-def test_updates_are_as_if_built_as_a_whole(versions: list[set[int]]) -> None:
-    tools = make_tools()
-    tiers = ["lexical", "fast"]
-    engine = Engine.from_tools([], tiers=tiers)
-    for version in versions:
-        chosen = [tools[place] for place in sorted(version)]
-        engine.replace(chosen)
-        whole = Engine.from_tools(chosen, tiers=tiers)
-        mine, theirs = (
-            {hit.id: hit.stages["static"].score for hit in one.search("create an issue", k=50)}
-            for one in (engine, whole)
-        )
-        assert mine == pytest.approx(theirs, abs=1e-5)
 
 
 def test_an_unknown_retriever_lists_what_there_is() -> None:

@@ -168,7 +168,7 @@ def test_a_reranker_that_fails_gives_way_and_is_named(caplog: pytest.LogCaptureF
     assert failure in str(selection.tier_reason)
     assert failure in str(engine.explain("send it", "send_mail", tier="rerank").tier_reason)
     turn = engine.session(tier="rerank").turn("send the song by mail")
-    assert failure in str(turn.selections[0].tier_reason)
+    assert failure in str(turn.results.selections[0].tier_reason)
     # The answers each say so; the log does once.
     assert [failure in record.getMessage() for record in caplog.records] == [True]
 

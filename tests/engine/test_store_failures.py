@@ -225,8 +225,7 @@ assert len(Engine.open(folder, **settings).catalog) == 210
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits of file sizes")
-@pytest.mark.parametrize("backend", ["exact", "hnswlib"])
-@pytest.mark.parametrize("size", [4, 500, 20_000])
+@pytest.mark.parametrize(("backend", "size"), [("exact", 4), ("hnswlib", 500), ("exact", 20_000)])
 def test_files_that_may_not_grow_fail_the_save_and_leave_nothing(
     tmp_path: Path, backend: str, size: int
 ) -> None:

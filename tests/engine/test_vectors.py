@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from shortlist import Engine, Tool
 from shortlist.catalog.tool_document import embedding_text
 from shortlist.retrieval.store.vectors import Vectors
 
-from .conftest import Models, cheap_models
+from .conftest import Models
 from .fakes import BagEncoder, make_tools
 
 QUERIES = ("create an issue", "share a page", "jira/create_issue", "list", "the")
@@ -96,24 +94,6 @@ class TestUpdates:
         assert engine.build_progress.newly_encoded == 0
         assert_same_vectors(vectors_of(engine), vectors_of(make_engine(make_tools(40))))
 
-    @settings(deadline=None, max_examples=30)
-    @given(steps=st.lists(st.sets(st.integers(0, 20), max_size=12), min_size=1, max_size=4))
-    def test_any_series_of_updates_keeps_them_in_step(self, steps: list[set[int]]) -> None:
-        tools = make_tools(21)
-        with cheap_models():
-            engine = make_engine([])
-            for step in steps:
-                chosen = [tools[number] for number in sorted(step)]
-                engine.replace(chosen)
-                assert engine.build_progress.newly_encoded <= len(chosen)
-                assert_same_vectors(vectors_of(engine), vectors_of(make_engine(chosen)))
-
-    def test_another_encoder_does_not_keep_them(self, encoder: BagEncoder, tmp_path: Path) -> None:
-        make_engine(make_tools(10)).save(tmp_path)
-        opened = open_engine(tmp_path, encoder="other")
-        assert vectors_of(opened).encoder_fingerprint == "bag-of-words:other"
-        assert opened.build_progress.newly_encoded == 10
-
 
 class TestSaved:
     @pytest.mark.parametrize("count", [0, 30])
@@ -143,16 +123,6 @@ class TestSaved:
 
 
 class TestQueries:
-    @pytest.mark.parametrize("tier", ["embed", "hybrid", "rerank"])
-    def test_many_requests_are_answered_as_each_alone(self, encoder: BagEncoder, tier: str) -> None:
-        engine = make_engine(make_tools(60))
-        encoder.queries.clear()
-        together = engine.view().search_many(QUERIES, tier=tier, k=20)
-        assert encoder.queries == list(QUERIES)
-        for query, answer in zip(QUERIES, together, strict=True):
-            alone = engine.search(query, tier=tier, k=20)
-            assert [(hit.id, hit.score) for hit in answer] == [(hit.id, hit.score) for hit in alone]
-
     def test_a_request_is_encoded_once(self, encoder: BagEncoder) -> None:
         make_engine(make_tools(60)).search("create an issue", tier="rerank")
         assert encoder.queries == ["create an issue"]

@@ -1,6 +1,6 @@
-"""Run as a program: updates 1,000 tools over and over, and tells how much memory it takes.
+"""Run as a program: updates tools over and over, and tells how much memory it takes.
 
-python -m tests.engine.updating_process COUNT EVERY
+python -m tests.engine.updating_process TOOLS COUNT EVERY
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from shortlist.indexing import stage_models
 
 from .fakes import BagEncoder, make_tools
 
-TOOLS = 1_000
 CHANGED = 10
 
 
@@ -28,18 +27,18 @@ def resident() -> float:
 
 
 if __name__ == "__main__":
-    total, every = map(int, sys.argv[1:])
+    tool_count, total, every = map(int, sys.argv[1:])
     encoder = BagEncoder()
     stage_models.load_encoder = lambda *_, **__: encoder  # type: ignore[assignment]
-    tools = make_tools(TOOLS)
+    tools = make_tools(tool_count)
     engine = Engine.from_tools(tools, tiers=["lexical", "embed", "hybrid"])
     session = engine.session(provider="openai", tools="list")
     for number in range(1, total + 1):
         now = list(tools)
         for place in range(number * CHANGED, number * CHANGED + CHANGED):
-            tool = tools[place % TOOLS]
+            tool = tools[place % tool_count]
             text = f"{tool.description} {number % 50}"
-            now[place % TOOLS] = Tool(tool.name, tool.server, text, tool.input_schema)
+            now[place % tool_count] = Tool(tool.name, tool.server, text, tool.input_schema)
         engine.replace(now)
         engine.search(f"create an issue {number}")
         session.turn("share a page")

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -31,13 +32,27 @@ META = {
 }
 
 
-@pytest.fixture
-def machine():
+@contextmanager
+def closing_machine():
     machine = Machine()
     try:
         yield machine
     finally:
         machine.close()
+
+
+@pytest.fixture
+def machine():
+    with closing_machine() as machine:
+        yield machine
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """A machine whose background gateway several tests use; they change nothing there."""
+    with closing_machine() as machine:
+        machine.write({"result_tokens": 100}, one=machine.rough("one"))
+        yield machine
 
 
 def test_clients_that_start_at_once_share_one_gateway_and_its_servers(machine):
@@ -61,9 +76,8 @@ def test_clients_that_start_at_once_share_one_gateway_and_its_servers(machine):
     )
 
 
-def test_a_client_loads_neither_the_sdk_nor_numpy(machine):
-    machine.write(one=machine.rough("one"))
-    machine.client().initialize()
+def test_a_client_loads_neither_the_sdk_nor_numpy(shared):
+    shared.client().initialize()
     program = (
         "import sys, threading, time\n"
         "from shortlist.gateway.attach.attached_client import AttachedClient\n"
@@ -75,8 +89,8 @@ def test_a_client_loads_neither_the_sdk_nor_numpy(machine):
         "from shortlist.cli import main; main()"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", program, "serve", "--config", str(machine.config)],
-        env=machine.environment,
+        [sys.executable, "-c", program, "serve", "--config", str(shared.config)],
+        env=shared.environment,
         input=b"",
         capture_output=True,
         timeout=180,
@@ -107,23 +121,21 @@ def test_each_client_has_its_own_profile_and_session(machine):
     wait_for(lambda: everything.ask("tools/call", **call)["result"].get("isError"))
 
 
-@pytest.mark.parametrize("cut", [rb"cut \ud83d", b"cut \xf0\x9f"], ids=["escape", "bytes"])
-def test_a_text_that_is_cut_inside_an_emoji_does_not_lose_its_call(machine, cut):
-    machine.write(one=machine.rough("one"))
-    client = machine.client()
+def test_a_text_that_is_cut_inside_an_emoji_does_not_lose_its_call(shared):
+    client = shared.client()
     client.initialize()
     client.call("one/echo")
     params = b'{"name": "call_tool", "arguments": {"name": "one/echo", "arguments": {"a": "%s"}}}'
     message = b'{"jsonrpc": "2.0", "id": 4711, "method": "tools/call", "params": %s}\n' % params
-    client.process.stdin.write(message % cut)
-    client.process.stdin.flush()
-    result = client.answer(4711)["result"]
-    assert json.loads(result["content"][0]["text"]) == {"a": "cut \ufffd"}
+    for cut in (rb"cut \ud83d", b"cut \xf0\x9f"):
+        client.process.stdin.write(message % cut)
+        client.process.stdin.flush()
+        result = client.answer(4711)["result"]
+        assert json.loads(result["content"][0]["text"]) == {"a": "cut \ufffd"}
 
 
-def test_a_stored_result_is_not_readable_by_another_client(machine):
-    machine.write({"result_tokens": 100}, one=machine.rough("one"))
-    first, second = machine.client(), machine.client()
+def test_a_stored_result_is_not_readable_by_another_client(shared):
+    first, second = shared.client(), shared.client()
     for client in (first, second):
         client.initialize()
     text = first.call("one/big", bytes=20_000)["content"][-1]["text"]
@@ -135,9 +147,10 @@ def test_a_stored_result_is_not_readable_by_another_client(machine):
 
 def test_a_gateway_killed_in_a_call_answers_with_an_error_and_is_started_again(machine):
     machine.write(one=machine.rough("one"))
-    client, other = machine.client(), machine.client()
+    client, other, modern = machine.client(), machine.client(), machine.client()
     for each in (client, other):
         each.initialize()
+    assert modern.ask("tools/list", _meta=META)["result"]["tools"]
     client.call("one/echo")
     call = {"name": "one/sleep", "arguments": {"steps": 1, "seconds": 600}}
     running = client.request("tools/call", name="call_tool", arguments=call)
@@ -150,24 +163,21 @@ def test_a_gateway_killed_in_a_call_answers_with_an_error_and_is_started_again(m
     assert listed[0]["name"] == "search_tools"
     assert client.call("one/echo", word="again")["content"][0]["text"] == '{"word": "again"}'
     assert other.call("one/echo", word="too")["content"][0]["text"] == '{"word": "too"}'
-    assert machine.gateway().pid != killed
-
-
-def test_a_client_without_a_handshake_also_gets_a_new_gateway(machine):
-    machine.write(one=machine.rough("one"))
-    client = machine.client()
-    assert client.ask("tools/list", _meta=META)["result"]["tools"]
-    os.kill(machine.gateway().pid, signal.SIGKILL)
-    answer = client.ask("tools/list", _meta=META)
+    # A client without a handshake has nothing to repeat.
+    answer = modern.ask("tools/list", _meta=META)
     if "error" in answer:
         # It was sent before the end of the old one was seen.
         assert "ended during this request" in answer["error"]["message"]
-        answer = client.ask("tools/list", _meta=META)
+        answer = modern.ask("tools/list", _meta=META)
     assert answer["result"]["tools"]
+    assert machine.gateway().pid != killed
 
 
-@pytest.mark.parametrize("waits", [False, True], ids=["at once", "after the answer"])
-@pytest.mark.parametrize("words", [(), ("--alone",)], ids=["attached", "alone"])
+@pytest.mark.parametrize(
+    ("words", "waits"),
+    [((), False), (("--alone",), True)],
+    ids=["attached, at once", "alone, after the answer"],
+)
 def test_a_client_may_begin_the_handshake_after_it_asked_for_the_newer_protocol(
     machine, words, waits
 ):
@@ -185,6 +195,7 @@ def test_a_client_may_begin_the_handshake_after_it_asked_for_the_newer_protocol(
     client.send(method="notifications/initialized")
     assert client.ask("tools/list")["result"]["tools"][0]["name"] == "search_tools"
     assert client.call("one/echo", word="x")["content"][0]["text"] == '{"word": "x"}'
+    assert bool(machine.gateways()) is not bool(words), "alone, no other client shares it"
     # After any other request of the newer protocol it is a mistake.
     client = machine.client(*words)
     assert client.ask("tools/list", _meta=META)["result"]["tools"]
@@ -198,7 +209,7 @@ def test_it_ends_some_time_after_the_last_client_and_so_do_its_servers(machine):
     client.call("one/echo")
     gateway = machine.gateway().pid
     server = int((machine.home / "one" / "pid").read_text())
-    time.sleep(3)
+    time.sleep(1.5)
     assert machine.gateway().pid == gateway, "it ended although a client is attached"
     client.close()
     wait_for(lambda: not machine.gateways())
@@ -218,14 +229,6 @@ def test_stop_ends_it_with_its_servers_and_the_next_request_starts_it_again(mach
     assert not psutil.pid_exists(server)
     assert client.ask("tools/list")["result"]["tools"]
     assert machine.gateway().pid != gateway
-
-
-def test_alone_it_is_not_shared(machine):
-    machine.write(one=machine.rough("one"))
-    client = machine.client("--alone")
-    client.initialize()
-    assert client.call("one/echo")["content"]
-    assert machine.gateways() == []
 
 
 def test_where_no_socket_can_be_made_the_client_gets_its_own_gateway(machine):

@@ -196,8 +196,7 @@ async def test_a_call_is_not_repeated_if_its_definition_changed(tmp_path):
     assert "its definition changed since it was accepted" in text_of(result)
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_script_does_not_call_what_changed_while_a_person_is_asked(tmp_path, mode):
+async def test_a_script_does_not_call_what_changed_while_a_person_is_asked(tmp_path):
     notes = RecordingServer(tmp_path / "notes", OLD)
     questions: list[str] = []
 
@@ -209,7 +208,7 @@ async def test_a_script_does_not_call_what_changed_while_a_person_is_asked(tmp_p
                 await anyio.sleep(0.05)
         return types.ElicitResult(action="accept", content={})
 
-    options = {"mode": mode, "elicitation_callback": change_and_accept}
+    options = {"elicitation_callback": change_and_accept}
     own = {"code": {"ask": ["notes/*"]}}
     async with stdio_gateway(tmp_path, {"notes": notes}, own, **options) as client:
         # The server runs, so it reports the change.

@@ -290,8 +290,15 @@ async def test_extract_is_there_where_the_settings_name_a_model(tmp_path):
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-@pytest.mark.parametrize(("action", "calls"), [("accept", 2), ("decline", 0), ("cancel", 0)])
+@pytest.mark.parametrize(
+    ("mode", "action", "calls"),
+    [
+        ("legacy", "accept", 2),
+        ("auto", "accept", 2),
+        ("legacy", "decline", 0),
+        ("auto", "cancel", 0),
+    ],
+)
 async def test_the_user_is_asked_for_destructive_calls(tmp_path, mode, action, calls):
     asked = []
 
@@ -468,7 +475,7 @@ async def test_sleeping_scripts_of_one_client_leave_places_for_others(tmp_path, 
 
 @pytest.mark.anyio
 async def test_a_script_that_calls_a_missing_server_reads_why_it_is_missing(tmp_path):
-    """Seen in use: "no server or variable 'mail'", and the model wrote the mail itself."""
+    """Seen in use: "no server, variable or import 'mail'", and the model wrote the mail itself."""
     async with gateway_of(tmp_path, shop()) as (client, made):
         await made.fleet.reload(
             [one.spec for one in made.fleet.upstreams.values()],
@@ -483,10 +490,9 @@ async def test_a_script_that_calls_a_missing_server_reads_why_it_is_missing(tmp_
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("mode", "action", "calls"),
-    [("legacy", "accept", 2), ("legacy", "decline", 1), ("auto", "accept", 1)],
+    [(mode, *end) for mode in ("legacy", "auto") for end in (("accept", 2), ("decline", 1))],
 )
 async def test_a_rule_asks_the_user_about_a_direct_call(tmp_path, mode, action, calls):
-    """A newer client, which takes no requests, is told that nobody can be asked."""
     asked = []
 
     async def elicited(context, params):
@@ -502,11 +508,9 @@ async def test_a_rule_asks_the_user_about_a_direct_call(tmp_path, mode, action, 
             await client.call_tool("get_tool_details", {"names": ["mail/send"]})
             result = await client.call_tool("call_tool", given)
     assert len(server.calls) == calls
-    assert bool(asked) is (mode == "legacy")
+    shown = 'mail/send with {"text": "pay all"}'
+    assert asked == [f"The agent wants to call {shown}. Accept to allow it."]
     if calls == 1:
         answer = json.loads(text_of(result))
         assert (answer["status"], answer["code"]) == ("unapproved", "approval")
         assert "pay all" not in text_of(result)
-    else:
-        shown = 'mail/send with {"text": "pay all"}'
-        assert asked == [f"The agent wants to call {shown}. Accept to allow it."]

@@ -147,21 +147,6 @@ async def test_a_server_that_cannot_start_costs_only_itself(tmp_path):
         assert states == {"broken": "failed", "one": "started"}
 
 
-async def test_a_long_result_is_stored_and_read_on(tmp_path):
-    profile = Profile(pass_through=0.0, result_tokens=100)
-    async with gateway(tmp_path, spec("one"), profile=profile) as (client, made):
-        await all_known(made)
-        given = {"name": "one/repeat_text", "arguments": {"text": "word and ", "times": 3_000}}
-        shown = await client.call_tool("call_tool", given)
-        assert len(text_of(shown)) < 5_000
-        name = text_of(shown).split('{"id": "')[1].split('"')[0]
-        rest = text_of(await client.call_tool("read_result", {"id": name}))
-        assert rest.startswith(
-            ("word and ", "ord and ", "rd and ", "d and ", " and ", "and ", "nd ", "d ", " ")
-        )
-        assert (await client.call_tool("read_result", {"id": "none"})).is_error
-
-
 async def test_what_a_profile_does_not_allow_is_neither_found_nor_called(tmp_path):
     profile = Profile(pass_through=0.0, tools=("one/add_*",), pinned=("one/*",))
     async with gateway(tmp_path, spec("one"), profile=profile) as (client, made):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import stat
 import sys
@@ -151,6 +152,29 @@ def test_an_other_program_of_this_name_is_not_written(tmp_path, monkeypatch):
     other.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert gateway_command() == str(Path(sys.executable).with_name("shortlist"))
+
+
+def test_hooks_are_set_beside_others_and_removed_by_the_undo(tmp_path):
+    settings, config = tmp_path / ".claude" / "settings.json", tmp_path / "mcp.json"
+    settings.parent.mkdir()
+    other = {"matcher": "Bash", "hooks": [{"type": "command", "command": "check --secret s3"}]}
+    before = {"permissions": {"allow": ["mcp__github"]}, "hooks": {"PreToolUse": [other]}}
+    settings.write_text(json.dumps(before))
+    command = ("install", "--client", "claude-code", "--config", config, "--home", tmp_path)
+    shown = run(*command, "--hook", "--yes").output
+    assert "hooks.UserPromptSubmit" in shown
+    assert "s3" not in shown
+    hooks = values(settings)["hooks"]
+    assert hooks["PreToolUse"][0] == other
+    commands = [rows[-1]["hooks"][0]["command"] for rows in hooks.values()]
+    program = shlex.quote(gateway_command())
+    assert commands == [f"{program} hook", f"{program} hook prompt --config {config}"]
+    assert hooks["PreToolUse"][1]["matcher"] == "mcp__shortlist__.*"
+    assert "nothing to change" in run(*command, "--hook", "--yes").output
+    run(*command, "--undo", "--yes")
+    assert values(settings) == before
+    refused = run("install", "--client", "cursor", "--hook", "--home", tmp_path, code=1)
+    assert "Claude Code only" in refused.output
 
 
 def test_it_asks_first(tmp_path):

@@ -14,20 +14,30 @@ from shortlist.gateway.meta_tools.meta_tool_definitions import (
 from shortlist.loaders.counting import bundled_counter
 
 
-@pytest.mark.parametrize(("split", "least"), [(False, 200), (True, 30)])
-def test_they_cost_less_than_930_tokens_with_the_longest_digest(split, least):
-    digest = "word " * max_digest_tokens(split)
-    assert bundled_counter().count(digest) >= max_digest_tokens(split) >= least
-    tools = meta_tools(digest, least_permissive([{}]), split_call_tool=split)
+@pytest.mark.parametrize(
+    ("split", "code", "extract", "least", "most"),
+    [
+        (False, False, False, 200, 930),
+        (True, False, False, 140, 930),
+        (False, True, False, 180, 1_100),
+        (True, True, False, 80, 1_100),
+        (True, True, True, 40, 1_100),
+    ],
+)
+def test_they_cost_less_than_1100_tokens_with_the_longest_digest(split, code, extract, least, most):
+    choices = {"split_call_tool": split, "with_run_code": code, "with_extract": extract}
+    digest = "word " * max_digest_tokens(**choices)
+    assert bundled_counter().count(digest) >= max_digest_tokens(**choices) >= least
+    tools = meta_tools(digest, least_permissive([{}]), **choices)
     text = json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in tools])
-    assert bundled_counter().count(text) < 930
+    assert bundled_counter().count(text) < most
 
 
 @pytest.mark.parametrize("split", [False, True])
 def test_each_has_a_title_and_hints_and_stays_loaded(split):
     for tool in meta_tools("", least_permissive([]), split_call_tool=split):
         assert tool.title
-        only_reads = tool.name == "call_read_tool" or not tool.name.startswith("call_")
+        only_reads = tool.name != "call_tool"
         assert tool.annotations.read_only_hint is only_reads
         assert tool.meta == {"anthropic/alwaysLoad": True}
 

@@ -181,6 +181,81 @@ async def test_user_information_of_the_configuration_is_a_credential(tmp_path, s
     assert sent["headers"]["authorization"] == "***"
 
 
+SECURITY = """
+components:
+  securitySchemes:
+    token: {type: http, scheme: bearer}
+    user: {type: http, scheme: basic}
+    key: {type: apiKey, in: query, name: id}
+    tenant: {type: apiKey, in: header, name: X-Tenant}
+    visit: {type: apiKey, in: cookie, name: session}
+security: [{token: []}, {user: []}, {key: [], tenant: [], visit: []}]
+"""
+
+
+@pytest.fixture
+def secured(tmp_path):
+    document = tmp_path / "secured.yaml"
+    document.write_text(DOCUMENT.read_text() + SECURITY)
+    return document
+
+
+async def test_a_credential_is_given_once_by_the_name_of_its_scheme(tmp_path, service, secured):
+    given = {"id_in_path": "7", "amount": 9.5}
+    keys = {"key": "key & 12345", "tenant": "ten-ant-1", "visit": "vi;sit-12"}
+    by_scheme = {"token": SECRET, "user": "ann:pass-word-1"}
+    for name, value in by_scheme.items():
+        spec = billing(service, secured, headers={}, credentials={name: value})
+        async with running(tmp_path, spec) as fleet:
+            assert len(fleet.problems()["billing"]) == 2
+            sent = await call(fleet, "billing/create_invoice", **given, **{"X-Tenant": "mine"})
+            moved = await call(fleet, "billing/moved")
+            listed = await call(fleet, "billing/list_invoices")
+        for result in (sent, moved):
+            assert result.structured_content["headers"]["authorization"] == "***"
+        assert listed.is_error is (name != "token")
+    async with running(tmp_path, billing(service, secured, headers={}, credentials=keys)) as fleet:
+        offered = fleet.engine.catalog.get("billing/create_invoice").input_schema["properties"]
+        assert set(offered) == {"id_in_path", "labels", "X-Request-Id", "amount", "note"}
+        sent = (await call(fleet, "billing/create_invoice", **given)).structured_content
+        moved = (await call(fleet, "billing/moved")).structured_content
+        stolen = await call(fleet, "billing/elsewhere")
+    for request in (sent, moved):
+        assert request["query"] == "id=***"
+        assert request["headers"]["x-tenant"] == "***"
+        assert request["headers"]["cookie"] == "session=***"
+    assert "redirects to another host" in text_of(stolen)
+    # A header of the entry counts as given, and is not replaced.
+    spec = billing(service, secured, credentials={"user": "ann:pass-word-1"})
+    async with running(tmp_path, spec) as fleet:
+        assert not (await call(fleet, "billing/list_invoices")).is_error
+
+
+async def test_a_missing_credential_is_named(tmp_path, service, secured):
+    spec = billing(service, secured, headers={}, credentials={"tokn": SECRET})
+    async with running(tmp_path, spec) as fleet:
+        refused = await call(fleet, "billing/list_invoices")
+        missing, unknown, *_ = fleet.problems()["billing"]
+    names = "give 'token', or 'user', or 'key' and 'tenant' and 'visit' in `credentials`"
+    assert text_of(refused).startswith("HTTP 401")
+    assert names in text_of(refused)
+    assert names in missing
+    assert missing.startswith("21 of 21 operations")
+    assert "credentials.tokn: no operation uses this scheme; those used: 'token', 'user'" in unknown
+    config = tmp_path / "mcp.json"
+    entry = mcp_servers_entry(spec)
+    config.write_text(json.dumps({"mcpServers": {"billing": entry}}))
+    assert read_client_config(config).servers == (spec,)
+    assert masked_entry(entry)["credentials"] == {"tokn": "***"}
+    entries, variables = entries_with_references([spec])
+    assert entries["billing"]["credentials"] == {"tokn": "${BILLING_TOKN}"}
+    assert variables == ("BILLING_TOKN",)
+    doctor = await anyio.to_thread.run_sync(
+        CliRunner().invoke, app, ["doctor", "--config", str(config), "--json"]
+    )
+    assert names in doctor.stdout
+
+
 async def test_answers_are_bounded_once_decoded(tmp_path, service):
     async with running(tmp_path, billing(service)) as fleet:
         bomb = await call(fleet, "billing/bomb")
@@ -425,7 +500,7 @@ async def test_a_document_that_cannot_be_read_is_its_servers_problem_only(tmp_pa
 
 
 async def test_there_is_no_login_for_it(service):
-    with pytest.raises(ConfigError, match="give its token in `headers`"):
+    with pytest.raises(ConfigError, match="give its token in `credentials`"):
         await log_in(billing(service), None)
 
 

@@ -93,16 +93,6 @@ async def test_a_client_finds_only_what_it_may_use(tmp_path):
             assert '"unknown"' in text_of(await used(client, name, subject="x"))
 
 
-async def test_they_are_called_as_what_only_reads(tmp_path):
-    profile = Profile(pass_through=0.0, split_call_tool=True)
-    made = made_gateway(tmp_path, [talking("one")], profile)
-    async with running(made), Client(made.server) as client:
-        call = {"name": "shortlist://one/memo://note/1"}
-        refused = await client.call_tool("call_destructive_tool", call)
-        assert "call it with call_read_tool" in text_of(refused)
-        assert text_of(await client.call_tool("call_read_tool", call)) == "one: memo://note/1"
-
-
 async def test_messages_name_their_roles_and_long_content_is_read_in_parts(tmp_path):
     text = {"repeat": "word ", "times": 20_000}
     answers = {

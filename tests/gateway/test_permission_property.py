@@ -30,7 +30,7 @@ from shortlist.view import View
 from .attached import attached_streams
 from .fake_servers import DESTROY, READ, WRITE, FakeServer, fleet_of, tool
 
-EXAMPLES = int(os.environ.get("SHORTLIST_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("SHORTLIST_EXAMPLES", "100"))
 UI = {"ui": {"resourceUri": "ui://x/y"}}
 APP = {"ui": {"resourceUri": "ui://x/y", "visibility": ["app"]}}
 #: Server and tool; names collide over servers, and `al__pha__x` means two of them.
@@ -136,16 +136,14 @@ PROFILES = st.fixed_dictionaries(
 SHOWING = st.fixed_dictionaries(
     {
         "pinned": st.lists(st.sampled_from(["alpha/*", "beta/search", "*/x"]), max_size=2),
-        "split_call_tool": st.booleans(),
+        "split_call_tool": st.sampled_from([None, False, True]),
         "pass_through": st.sampled_from([0.0, 0.0, 0.9]),
         "result_tokens": st.just(100),
         "code": st.booleans(),
     }
 )
 ONE = st.sampled_from(TOOLS)
-CALLS = st.sampled_from(
-    ["call_tool", "call_tool", "call_read_tool", "call_write_tool", "call_destructive_tool", ""]
-)
+CALLS = st.sampled_from(["call_tool", "call_tool", "read_tool", ""])
 
 
 @st.composite

@@ -361,30 +361,50 @@ async def test_a_hidden_tool_that_came_later_is_not_called_as_read_only(tmp_path
         assert not (await called(client, "files/delete_file")).is_error
 
 
-async def test_split_call_tools_take_their_own_kind_only(tmp_path):
+@pytest.mark.parametrize(
+    ("client_name", "setting", "is_split"),
+    [
+        ("claude-code", None, True),
+        ("Visual Studio Code - Insiders", None, True),
+        ("gemini-cli-mcp-client-shortlist", None, True),
+        ("mcp", None, False),
+        ("claude-code", False, False),
+        ("mcp", True, True),
+    ],
+)
+async def test_a_client_that_permits_tools_by_name_has_read_tool(
+    client_name, setting, is_split, tmp_path
+):
+    profile = Profile(pass_through=0.0, split_call_tool=setting)
+    async with gateway_of(tmp_path, files(), profile=profile) as (_, made):
+        info = types.Implementation(name=client_name, version="1")
+        async with Client(made.server, client_info=info) as client:
+            listed = {one.name: one.annotations for one in (await client.list_tools()).tools}
+    assert ("read_tool" in listed) is is_split
+    assert listed["call_tool"].destructive_hint
+    assert not is_split or listed["read_tool"].read_only_hint
+
+
+async def test_read_tool_calls_only_what_reads(tmp_path):
     split = Profile(pass_through=0.0, split_call_tool=True)
     async with gateway_of(tmp_path, files(), profile=split) as (client, _):
-        names = [one.name for one in (await client.list_tools()).tools]
-        assert names == [
-            "search_tools",
-            "get_tool_details",
-            "call_read_tool",
-            "call_write_tool",
-            "call_destructive_tool",
-            "list_servers",
-            "read_result",
-        ]
-        kinds = {"read": "read_file", "write": "write_file", "destructive": "delete_file"}
-        for kind in kinds:
-            for other, name in kinds.items():
-                answer = await client.call_tool(f"call_{kind}_tool", {"name": f"files/{name}"})
-                assert answer.is_error is (kind != other)
-                if kind != other:
-                    assert f"call_{other}_tool" in text_of(answer)
-        assert "call_read_tool" in text_of(await called(client, "files/read_file"))
-        given = {"names": ["files/delete_file"]}
-        told = (await client.call_tool("get_tool_details", given)).structured_content["tools"][0]
-        assert told["call_with"] == "call_destructive_tool"
+        read = await client.call_tool("read_tool", {"name": "files/read_file"})
+        assert not read.is_error
+        for name in ("write_file", "delete_file"):
+            refused = await client.call_tool("read_tool", {"name": f"files/{name}"})
+            assert refused.is_error
+            assert "call it with call_tool" in text_of(refused)
+        for name in ("read_file", "write_file", "delete_file"):
+            assert not (await called(client, f"files/{name}")).is_error
+
+
+async def test_nothing_is_split_where_all_tools_read(tmp_path):
+    split = Profile(pass_through=0.0, split_call_tool=True)
+    server = FakeServer("files", [tool("read_file", hints=READ)])
+    async with gateway_of(tmp_path, server, profile=split) as (client, _):
+        listed = {one.name: one.annotations for one in (await client.list_tools()).tools}
+        assert "read_tool" not in listed
+        assert listed["call_tool"].read_only_hint
 
 
 async def test_instructions_are_shown_and_found_unless_they_are_hostile(tmp_path):

@@ -67,9 +67,13 @@ def test_the_hook_names_tools_that_fit_and_is_silent_otherwise(machine):
     lines = wait_for(lambda: hooked(machine, wish)).splitlines()
     assert 2 <= len(lines) <= 9
     assert any(line.startswith("- github/create_pull_request(") for line in lines)
-    for prompt in ("thanks, looks good", "why does this function return None?", "", None, 7):
+    literal_command = hooked(machine, {"prompt": "create a pull request"}).splitlines()
+    assert literal_command[1].startswith("- github/create_pull_request(")
+    for prompt in ("thanks, looks good", "Tu vas bien ? Longue journée pour moi"):
+        assert hooked(machine, {"prompt": prompt}) == ""
+    for prompt in ("why does this function return None?", "", 7):
         assert hooked(machine, {"prompt": prompt}) == ""
     assert hooked(machine, wish, "--profile", "readers") == ""
     assert hooked(machine, wish, "--profile", "nobody") == ""
-    for wrong in ("", "no JSON", "[]", "[" * 100_000):
+    for wrong in ("no JSON", "[" * 100_000):
         assert hooked(machine, wrong) == ""

@@ -14,7 +14,7 @@ import pytest
 
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
-from shortlist.gateway.upstream.server_questions import QuestionCauses, sent_as_call_of
+from shortlist.gateway.upstream.server_messages import QuestionCauses, sent_as_call_of
 
 from .fake_servers import FakeServer, found_by, gateway_of, tool
 from .talking import (
@@ -111,9 +111,17 @@ async def server_over(transport, *words):
             yield spec
 
 
-@TRANSPORTS
-@ENDS
-@pytest.mark.parametrize("kind", ["elicitation", "sampling", "roots"])
+@pytest.mark.parametrize(
+    ("transport", "end", "kind"),
+    [
+        ("stdio", "times out", "elicitation"),
+        ("http", "is cancelled", "elicitation"),
+        ("stdio", "is cancelled", "sampling"),
+        ("http", "times out", "sampling"),
+        ("stdio", "times out", "roots"),
+        ("http", "is cancelled", "roots"),
+    ],
+)
 async def test_a_late_question_of_an_abandoned_call_reaches_no_other_client(
     tmp_path, transport, end, kind
 ):

@@ -38,6 +38,7 @@ LONG = "".join(f"line {number}\n" for number in range(8_000))
 RULES = [
     {"tools": "desk/send_letter", "needs": {"after": "desk/open_folder"}},
     {"tools": "desk/close_desk", "needs": {"not": {"after": "desk/close_desk"}}},
+    {"tools": "desk/burn_letter", "approval": True},
 ]
 
 
@@ -50,6 +51,7 @@ TOOLS = [
     tool("send_letter", "Send a letter to a person"),
     tool("close_desk", "Close the desk for today"),
     tool("write_report", "Write the yearly report"),
+    tool("burn_letter", "Burn a letter"),
 ]
 
 
@@ -105,6 +107,10 @@ def replicas(tmp_path: Path, postgres_dsn: str) -> Iterator[Replicas]:
         yield Replicas(tmp_path, postgres_dsn, stack)
 
 
+async def _never_asked(context: Any, params: Any) -> types.ElicitResult:
+    raise AssertionError("questions are in answers")
+
+
 Step = Callable[[Client], Awaitable[Any]]
 
 
@@ -131,6 +137,7 @@ class Conversation:
                     Client(
                         streamable_http_client(self._addresses[place], http_client=http),
                         mode=PROTOCOL,
+                        elicitation_callback=_never_asked,
                     ) as client,
                 ):
                     return await step(client)
@@ -142,6 +149,14 @@ class Conversation:
 
     async def call(self, name: str, /, **arguments: Any) -> types.CallToolResult:
         return await self._do(lambda client: client.call_tool(name, arguments))
+
+    async def answered(self, call: dict[str, Any], **more: Any) -> Any:
+        """The result of one request of `call_tool`, which may be a question."""
+        return await self._do(
+            lambda client: client.session.call_tool(
+                "call_tool", call, allow_input_required=True, **more
+            )
+        )
 
     async def run(self, tool_id: str) -> str:
         return text_of(await self.call("call_tool", name=tool_id, arguments={}))
@@ -219,6 +234,16 @@ async def test_a_conversation_and_its_results_belong_to_the_token(replicas: Repl
     assert name is not None
     assert "line" in text_of(await alone.call("read_result", id=name[1]))
     assert (await other.call("read_result", id=name[1])).is_error
+    # The user answers at another replica than the one that asked, and once.
+    for talking, stranger_too in ((ada, bob), (alone, other)):
+        given = {"name": "desk/burn_letter", "arguments": {"name": "secret"}}
+        asked = await talking.answered(given)
+        accepted = {key: types.ElicitResult(action="accept") for key in asked.input_requests}
+        answer = {"input_responses": accepted, "request_state": asked.request_state}
+        assert "not a state of this call" in text_of(await stranger_too.answered(given, **answer))
+        assert text_of(await talking.answered(given, **answer)) == "burn_letter done"
+        for _ in range(2):
+            assert "used before" in text_of(await talking.answered(given, **answer))
     # Another token of the same profile: the conversation of the old one is not continued.
     changed = {"ada": {"token": "new-token", "rules": RULES}}
     third = replicas.start("third", profiles=changed)

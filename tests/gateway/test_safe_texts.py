@@ -39,7 +39,7 @@ async def test_an_error_at_the_start_reaches_operators_only(tmp_path, caplog):
             assert "Ignore" not in str(rows)
         assert made.fleet.problems()["evil"] == [f"{WRITTEN_OUT}{HOSTILE}"]
     problems = [
-        row["problem"] for row in read_events(tmp_path / "events") if row["kind"] == "server"
+        event.problem for event in read_events(tmp_path / "events") if event.kind == "server"
     ]
     assert f"{WRITTEN_OUT}{HOSTILE}" in problems
     assert f"server 'evil': {WRITTEN_OUT}{HOSTILE}" in caplog.messages

@@ -24,13 +24,13 @@ from shortlist.gateway.connections.server_spec import ServerSpec
 from shortlist.gateway.http_server import serve_http
 from shortlist.gateway.observe import observer as observing
 from shortlist.gateway.observe.gateway_metrics import Metrics
-from shortlist.gateway.observe.gateway_spans import GatewaySpans
 from shortlist.gateway.observe.observer import Observer
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
 from shortlist.gateway.upstream.fleet import Fleet
 from shortlist.gateway.upstream.start_cache import ListingCache
-from shortlist.session import JsonLines, read_events
+from shortlist.integrations.opentelemetry import OpenTelemetry
+from shortlist.session import Event, JsonLines, read_events
 
 from .warm_python import warm
 
@@ -91,9 +91,9 @@ async def use(client) -> None:
 
 def by_kind(path) -> dict[str, list[dict]]:
     found: dict[str, list[dict]] = {}
-    for row in read_events(path):
-        assert isinstance(row, dict), row
-        found.setdefault(row["kind"], []).append(row)
+    for event in read_events(path):
+        assert isinstance(event, Event), event
+        found.setdefault(event.kind, []).append(event.model_dump(mode="json"))
     return found
 
 
@@ -209,7 +209,7 @@ async def test_a_failed_start_is_an_event_without_the_secrets_of_the_configurati
 async def test_spans_of_a_search_and_of_calls(tmp_path):
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    async with gateway(fleet_of(tmp_path, spec("one")), GatewaySpans(provider)) as client:
+    async with gateway(fleet_of(tmp_path, spec("one")), OpenTelemetry(tracers=provider)) as client:
         await use(client)
     spans = exporter.get_finished_spans()
     names = [one.name for one in spans if one.name != "shortlist.server.start"]
@@ -381,23 +381,6 @@ async def test_requests_without_a_session_are_one_conversation_until_a_pause(tmp
     assert later["session"] != first["session"]
 
 
-async def test_the_page_names_every_field_of_every_event(tmp_path):
-    path = tmp_path / "events.jsonl"
-    async with gateway(fleet_of(tmp_path, spec("one")), JsonLines(path)) as client:
-        await use(client)
-    page = (Path(shortlist.__file__).parent / "docs" / "observing.md").read_text(encoding="utf-8")
-    head = {"kind", "turn_id", "session", "turn", "at"}
-    of_a_check = {"tool", "status", "denied", "nearest", "problems", "ms", "fingerprint"}
-    for kind, rows in by_kind(path).items():
-        (line,) = re.findall(
-            rf"^\| `{kind}`(?:, further fields)? \| [^|`]*(?:`\w+` \w+)? \| (.*) \|$", page, re.M
-        )
-        fields = [name for name in rows[0] if name not in head]
-        if kind == "call":
-            fields = [name for name in fields if name not in of_a_check]
-        assert re.findall(r"`(\w+)`", line) == fields, kind
-
-
 async def test_the_page_names_every_metric(tmp_path):
     page = (Path(shortlist.__file__).parent / "docs" / "observing.md").read_text(encoding="utf-8")
     text = Metrics(fleet_of(tmp_path), lambda: 0).text().decode()
@@ -410,7 +393,7 @@ async def test_a_query_that_this_machine_records_stays_out_of_spans(tmp_path):
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     kept = []
-    observer = Observer(GatewaySpans(provider, queries=False), kept.append, queries=True)
+    observer = Observer(OpenTelemetry(tracers=provider, queries=False), kept.append, queries=True)
     made = Gateway(fleet_of(tmp_path, spec("one")), observer=observer)
     async with anyio.create_task_group() as group:
         await group.start(made.fleet.run)
@@ -418,7 +401,7 @@ async def test_a_query_that_this_machine_records_stays_out_of_spans(tmp_path):
             await client.call_tool("search_tools", {"query": "add two numbers"})
         group.cancel_scope.cancel()
     await anyio.to_thread.run_sync(observer.close)
-    [search] = [event.to_dict() for event in kept if event.kind == "search"]
-    assert search["content"] == {"query": "add two numbers"}
+    [search] = [event for event in kept if event.kind == "search"]
+    assert search.content == {"query": "add two numbers"}
     [span] = [each for each in exporter.get_finished_spans() if "retrieval" in each.name]
     assert "add two numbers" not in str(dict(span.attributes or {}))

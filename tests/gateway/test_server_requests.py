@@ -15,13 +15,14 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from shortlist import Gate, Rule
 from shortlist.gateway.observe.observer import Observer
 from shortlist.gateway.profiles.long_results import ResultMemory, SessionResults
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.upstream import pending_calls
 from shortlist.session import JsonLines, read_events
 
-from .fake_servers import FakeServer, found_by, gateway_of, tool, wait_for_votes
+from .fake_servers import FakeServer, found_by, gateway_of, relisted, tool, wait_for_votes
 from .talking import (
     SERVER,
     Heard,
@@ -76,8 +77,8 @@ async def test_a_call_whose_client_is_asked_first_is_recorded_once(tmp_path, mod
     made.observer = Observer(JsonLines(tmp_path / "events"))
     async with running(made), Client(made.server, mode=mode, **heard.callbacks()) as client:
         await call(client, "one/ask_user", who="me")
-    calls = [one for one in read_events(tmp_path / "events") if one["kind"] == "call"]
-    assert [(one["tool"], one["outcome"]) for one in calls] == [("one/ask_user", "ok")]
+    calls = [one for one in read_events(tmp_path / "events") if one.kind == "call"]
+    assert [(one.tool, one.outcome) for one in calls] == [("one/ask_user", "ok")]
 
 
 @MODES
@@ -107,8 +108,7 @@ async def test_a_client_that_cannot_be_asked_is_told_so(tmp_path, mode, era):
             assert "which this client does not support" in text_of(answer)
 
 
-@MODES
-@ERAS
+@CROSSED
 async def test_logs_and_progress_of_a_call_arrive_in_order_before_its_result(tmp_path, mode, era):
     made, heard = made_gateway(tmp_path, [talking("one", era)]), Heard()
     options = heard.callbacks(log_level="info")
@@ -274,6 +274,72 @@ async def test_an_answer_to_a_question_of_another_client_is_refused(tmp_path):
         assert no_such in text_of(twice)
         state["request_state"] = "guessed"
         assert "not a state" in text_of(await mine.session.call_tool("call_tool", given, **state))
+
+
+ASKS = Gate([Rule(tools="*", approval=True)])
+
+
+@MODES
+@ERAS
+async def test_a_server_asks_during_a_call_that_the_user_approved(tmp_path, mode, era):
+    profile = Profile(pass_through=0.0, rules=ASKS)
+    made, heard = made_gateway(tmp_path, [talking("one", era)], profile), Heard()
+    async with running(made), Client(made.server, mode=mode, **heard.callbacks()) as client:
+        answer = await call(client, "one/ask_user", who="me")
+    assert text_of(answer) == "accept answer of me"
+    approval, question = heard.questions
+    assert approval.startswith("The agent wants to call one/ask_user")
+    assert question == "[one] Question for me"
+
+
+async def test_an_approval_is_for_one_call_of_one_client(tmp_path):
+    def profiles(tools):
+        given = {"pass_through": 0.0, "tools": tools, "rules": ASKS}
+        return {name: Profile(name=name, **given) for name in ("a", "b")}
+
+    server = FakeServer("one", [tool("pay")])
+    given = {"name": "one/pay", "arguments": {"to": "me"}}
+    heard = Heard()
+    async with gateway_of(tmp_path, server) as (_, made):
+        made.sessions.replace_profiles(Profile(), profiles(("one/*",)))
+        async with (
+            over_http(made, {"a": "first", "b": "second"}) as url,
+            http_client(url, "first", **heard.callbacks()) as mine,
+            http_client(url, "second", **heard.callbacks()) as other,
+        ):
+
+            async def answered(client, params, **more):
+                result = await client.session.call_tool("call_tool", params, **more)
+                return text_of(result)
+
+            async def asked():
+                asks = await mine.session.call_tool("call_tool", given, allow_input_required=True)
+                accepted = {key: types.ElicitResult(action="accept") for key in asks.input_requests}
+                return {"input_responses": accepted, "request_state": asks.request_state}
+
+            round_ = await asked()
+            no_state = "not a state of this call"
+            changed = {"name": "one/pay", "arguments": {"to": "you"}}
+            state = round_["request_state"]
+            forged = [f"{state}=", f"{state}=server:", state[:-1], "approval:", "server:", "held:a"]
+            for text in forged:
+                assert no_state in await answered(mine, given, **{**round_, "request_state": text})
+            assert no_state in await answered(mine, given, **{**round_, "request_state": None})
+            assert no_state in await answered(other, given, **round_)
+            assert no_state in await answered(mine, changed, **round_)
+            assert "is missing" in await answered(mine, given, request_state=state)
+            assert server.calls == []
+            assert "pay" in await answered(mine, given, **round_)
+            assert no_state in await answered(mine, given, **round_)
+            assert server.calls == [("pay", {"to": "me"})]
+            # What holds when the user answers counts.
+            rounds = [await asked(), await asked()]
+            made.sessions.replace_profiles(Profile(), profiles(("one/pay",)))
+            assert no_state in await answered(mine, given, **rounds[0])
+            made.sessions.replace_profiles(Profile(), profiles(("one/*",)))
+            await relisted(made, server, tool("pay", "Pay twice"))
+            assert no_state in await answered(mine, given, **rounds[1])
+            assert len(server.calls) == 1
 
 
 async def test_the_waiting_requests_of_one_profile_leave_places_for_others(tmp_path, monkeypatch):

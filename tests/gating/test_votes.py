@@ -312,7 +312,7 @@ class TestInASearch:
         votes = collect({"slack": says(*said, order), "web": raising})
         assert [order in one.quote for one in votes.failures] == [True] * 4
         engine, seen = make_engine(), list[Any]()
-        recorder = Recorder(lambda event: seen.append(event.to_dict()), content=content)
+        recorder = Recorder(lambda event: seen.append(dict(event)), content=content)
         session = engine.session(provider="openai", tools="list", events=recorder)
         found = engine.view(votes=votes).search("find messages by words")
         turn = session.turn("find messages by words", votes=votes)
@@ -321,7 +321,7 @@ class TestInASearch:
         told = [found.to_dict(), session.tools, turn.append, verdict.text, verdict.message]
         assert order not in json.dumps(told)
         assert order not in repr(found) + repr(verdict)
-        quotes = [event.get("content", {}).get("quotes") for event in seen]
+        quotes = [(event.get("content") or {}).get("quotes") for event in seen]
         expected = {"slack/search_messages": order} if content else None
         assert {"turn", "call"} <= {event["kind"] for event in seen}
         assert [quotes[place] for place, one in enumerate(seen) if one["kind"] != "prompt"] == [

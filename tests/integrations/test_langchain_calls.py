@@ -16,30 +16,6 @@ from shortlist.integrations.langchain import ShortlistMiddleware
 from .conftest import IN_THREAD, ISSUE, agent_of, answers, ask, call, say
 
 
-def test_a_tool_that_was_not_offered_is_promoted_with_its_schema(tools, engine, calls):
-    middleware = ShortlistMiddleware(tools, engine=engine, k=2)
-    script = [
-        call(("create_backup", {})),
-        call(("create_backup", {"connection": "shop"})),
-        say("Backed up."),
-    ]
-    agent, model = agent_of(script, middleware)
-    messages = ask(agent, "file an issue that prices are wrong")
-    assert "create_backup" not in model.offered[0]
-    first, second = answers(messages)
-    told = json.loads(first.content)
-    assert first.status == "error"
-    assert told["error"] == "tool_not_available"
-    assert told["status"] == "promoted"
-    assert told["tool"] == "create_backup"
-    assert told["message"].startswith("create_backup was not called: you had not seen")
-    assert "database/" not in told["message"]
-    assert told["input_schema"] == engine.catalog.get("database/create_backup").input_schema
-    assert "create_backup" in model.offered[1]
-    assert second.status == "success"
-    assert [name for name, _ in calls] == ["create_backup"]
-
-
 def test_a_tool_held_back_is_refused_with_its_reason_and_never_told_of(tools, calls):
     gate = Gate([Rule(requires_scope("db:admin"), tools=["database/*_backup"])])
     engine = Engine.from_tools(tools, tiers=["lexical"], gate=gate)
@@ -92,28 +68,6 @@ def test_a_precondition_is_met_by_a_call_of_this_conversation(tools):
     assert answers(messages)[-1].status == "success"
 
 
-def test_an_unknown_name_gets_the_nearest(tools, engine, calls):
-    middleware = ShortlistMiddleware(tools, engine=engine)
-    agent, _ = agent_of([call(("create_isue", ISSUE)), say("Oh.")], middleware)
-    (answer,) = answers(ask(agent, "file an issue"))
-    told = json.loads(answer.content)
-    assert told["status"] == "unknown"
-    assert "create_issue" in told["nearest"]
-    assert calls == []
-
-
-def test_wrong_arguments_are_told_so_that_they_can_be_mended(tools, engine, calls):
-    middleware = ShortlistMiddleware(tools, engine=engine)
-    wrong = {"owner": "acme", "repo": "shop", "title": 7}
-    agent, _ = agent_of([call(("create_issue", wrong)), say("Oh.")], middleware)
-    (answer,) = answers(ask(agent, "file an issue"))
-    told = json.loads(answer.content)
-    assert told["error"] == "invalid_arguments"
-    assert told["problems"] == [{"path": "/title", "expected": "string", "got": "7"}]
-    assert answer.status == "error"
-    assert calls == []
-
-
 def test_an_answer_is_text_that_can_be_sent(tools, engine):
     middleware = ShortlistMiddleware(tools, engine=engine)
     wrong = {**ISSUE, "labels": "\ud800 für später"}
@@ -144,18 +98,6 @@ def test_it_offers_what_the_session_does(tools, engine):
         assert model.offered[-1] == names
         assert model.read[-1][0].text == session.system
     assert len(model.offered[-1]) <= 17
-
-
-def test_parallel_calls_are_each_decided(tools, engine, calls):
-    middleware = ShortlistMiddleware(tools, engine=engine)
-    several = [("create_issue", {**ISSUE, "title": str(n)}) for n in range(8)]
-    script = [call(*several, ("nothing_like_it", {}), ("list_locks", {})), say("Done.")]
-    agent, _ = agent_of(script, middleware)
-    told = answers(ask(agent, "file eight issues"))
-    assert sorted(arguments["title"] for _, arguments in calls) == list("01234567")
-    assert [message.status for message in told] == ["success"] * 8 + ["error"] * 2
-    assert json.loads(told[8].content)["status"] == "unknown"
-    assert middleware.session("t1").state.called == ("github/create_issue",)
 
 
 def test_no_parallel_call_is_forgotten(tools, engine):

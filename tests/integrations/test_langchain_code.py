@@ -94,21 +94,6 @@ def test_rules_grants_and_flows_hold(tools, calls):
     assert "may not be sent to 'github'" in held["error"]["message"]
 
 
-def test_successful_calls_of_a_conversation_unlock_others(tools, calls):
-    needs = {"after": "database/describe_table"}
-    gate = {"rules": [{"tools": ["github/create_issue"], "needs": needs}]}
-    engine = Engine.from_tools(tools, tiers=["lexical"], gate=gate)
-    script = [
-        call(("run_code", {"code": FILE})),
-        call(("run_code", {"code": "await database.describe_table(table='a')"})),
-        call(("run_code", {"code": FILE})),
-        say("Filed."),
-    ]
-    agent, _ = agent_of(script, tools, engine=engine)
-    found = [one.status for one in answers(ask(agent, "file it"))]
-    assert found == ["error", "success", "success"]
-
-
 def test_scripts_may_have_a_small_model(tools):
     status, held = ran("await extract('seven', int)", tools, extract=lambda prompt: "7")
     assert (status, held["result"]) == ("success", 7)

@@ -76,6 +76,7 @@ def test_peers_beside_tiers(files: Path) -> None:
     assert [(row["method"], row["status"]) for row in rows] == [
         ("shortlist lexical", "ran"),
         ("openai-tool-search", "offline"),
+        ("toolrank, 8B model", "published"),
     ]
     held = json.loads((files / "peers.json").read_text())
     assert held["table"]["columns"][:2] == ["set", "method"]

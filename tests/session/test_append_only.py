@@ -210,7 +210,7 @@ REWRITTEN_HEADS = [
 
 
 @pytest.mark.parametrize(("name", "way"), WAYS)
-@settings(max_examples=12)
+@settings(max_examples=6)
 @example(pool_tokens=0, pass_through=0.03, script=REWRITTEN_HEADS[0])
 @example(pool_tokens=0, pass_through=0.03, script=REWRITTEN_HEADS[1])
 @example(pool_tokens=0, pass_through=0.03, script=REWRITTEN_HEADS[2])

@@ -28,7 +28,7 @@ def recorded(**given: Any) -> tuple[list[Event], Recorder]:
 
 
 def text_of(event: Event) -> str:
-    return json.dumps(event.to_dict(), allow_nan=False)
+    return event.model_dump_json(exclude_none=True)
 
 
 def test_a_turn_tells_what_was_decided(engine):
@@ -37,16 +37,16 @@ def test_a_turn_tells_what_was_decided(engine):
     turn = session.turn("list my messages")
     (event,) = events
     assert isinstance(event, TurnEvent)
-    assert event.origin.turn_id == "s1/1"
-    assert event.origin.at.utcoffset() is not None
+    assert event.turn_id == "s1/1"
+    assert event.at.utcoffset() is not None
     assert event.offered == turn.ids
     assert event.active == event.added == turn.active
-    assert [one for one, _ in event.candidates][:4] == list(turn.ids)
+    assert [one.id for one in event.candidates][:4] == list(turn.ids)
     assert 4 < len(event.candidates) <= MAX_CANDIDATES
     assert (event.tier, event.tier_asked) == ("lexical", "lexical")
     assert event.catalog == engine.catalog.fingerprint
     assert {"search", "session", "search.lexical"} <= set(event.timings)
-    assert event.denied == 0
+    assert event.denied.count == 0
     assert event.content is None
     assert event.dropped == 0
 
@@ -63,7 +63,7 @@ def test_every_event_is_json(engine):
     assert [one["kind"] for one in told] == ["turn", "call", "turn", "call", "call"]
     assert [one["turn"] for one in told] == [1, 1, 2, 2, 2]
     assert (told[2]["called"], told[2]["ok"]) == ("mail/list_message", True)
-    assert told[0]["tokens"] is None
+    assert "tokens" not in told[0]
     assert told[3]["status"] == "invalid"
     assert told[3]["problems"] == [{"path": "/id", "expected": "string"}]
     assert told[4]["status"] == "unknown"
@@ -98,7 +98,7 @@ def test_a_turn_that_asks_for_nothing_is_an_event(engine):
 def test_a_turn_tells_how_sure_its_decider_was(engine):
     class Doubtful(Decider):
         def decide(self, selection):
-            return Decision(True, 0.01, "no tool fits")
+            return Decision(True, "model", 0.01, "no tool fits")
 
     events, recorder = recorded()
     doubting = make_engine()
@@ -151,8 +151,8 @@ def test_what_left_the_session_is_told_with_its_reason():
     assert isinstance(event, TurnEvent)
     assert "mail/delete_message" in [one.tool for one in event.left]
     assert {one.kind for one in event.left} == {"scope"}
-    assert event.denied == 10
-    assert "'delete'" in event.refusals[0].reason
+    assert event.denied.count == 10
+    assert "'delete'" in event.denied.nearest[0].reason
 
 
 def test_how_a_prompt_shows_a_turn_is_an_event(engine):
@@ -163,7 +163,7 @@ def test_how_a_prompt_shows_a_turn_is_an_event(engine):
     turn = session.turn("list my messages")
     event = events[-1]
     assert isinstance(event, PromptEvent)
-    assert event.origin.turn_id == "s1/1"
+    assert event.turn_id == "s1/1"
     assert {event.levels[tool_id] for tool_id in turn.ids} <= {"full", "signature"}
     assert event.head_tokens == turn.shown.head_tokens > 0
     assert event.message_tokens == turn.shown.message_tokens > 0
@@ -238,14 +238,14 @@ def test_of_a_tool_held_back_no_more_than_its_id_and_the_reason(denied, asked, c
         session.check(tool_id, {"id": "1"})
         session.check(f"{tool_id[:-1]}", {})
     for event in events:
-        told = event.to_dict()
+        told = event.model_dump(exclude_none=True)
         told.pop("content", {}).pop("queries", None)
         if isinstance(event, TurnEvent):
             reasons = [*told.pop("left"), *told.pop("denied")["nearest"]]
         else:
             assert isinstance(event, CallEvent)
             assert not (set(told["nearest"]) & denied)
-            reasons = [told.pop("denied")] if told["denied"] else []
+            reasons = [told.pop("denied")] if "denied" in told else []
             told.pop("tool")
         for one in reasons:
             assert one["tool"] in denied
@@ -253,7 +253,7 @@ def test_of_a_tool_held_back_no_more_than_its_id_and_the_reason(denied, asked, c
             assert not (set(one.get("unlocked_by", ())) & denied)
         rest = text_of(event)
         assert not [tool.id for tool in _TOOLS if tool.id in denied and tool.description in rest]
-        left = json.dumps(told)
+        left = json.dumps(told, default=str)
         assert not [tool_id for tool_id in denied if f'"{tool_id}"' in left]
 
 
@@ -263,6 +263,6 @@ def test_what_unlocks_a_tool_is_told():
     engine.session(events=recorder).check("mail/delete_message", {"id": "1"})
     (event,) = events
     assert isinstance(event, CallEvent)
-    assert event.origin.turn == 0
+    assert event.turn == 0
     assert event.denied is not None
     assert set(event.denied.unlocked_by) == {"mail/list_message", "mail/list_draft"}

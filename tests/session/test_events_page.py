@@ -8,6 +8,7 @@ from typing import Any
 
 import shortlist
 from shortlist.session import read_events
+from shortlist.session.event import Event
 
 _PAGE = Path(shortlist.__file__).parent / "docs" / "observing.md"
 
@@ -22,12 +23,17 @@ def test_the_page_runs_and_names_every_field(engine, tmp_path, monkeypatch):
     recorder = names["recorder"]
     assert recorder.failures == (0, 0)
     rows = list(read_events("decisions.jsonl"))
-    assert [row["kind"] for row in rows] == ["turn", "prompt", "call"]
-    assert rows[0]["turn_id"] == "42/1"
-    assert rows[-1]["status"] in ("promoted", "passed")
+    assert [row.kind for row in rows] == ["turn", "prompt", "call"]
+    assert rows[0].turn_id == "42/1"
+    assert rows[-1].status in ("promoted", "passed")
     recorder.prompt(names["session"].id, 1, names["turn"].shown)
-    assert [*read_events("decisions.jsonl")][-1]["kind"] == "prompt"
-    head = {"kind", "turn_id", "session", "turn", "at"}
-    for row in rows:
-        (line,) = re.findall(rf"^\| `{row['kind']}` \| (.*) \|$", page, re.MULTILINE)
-        assert re.findall(r"`(\w+)`", line) == [name for name in row if name not in head]
+    assert [*read_events("decisions.jsonl")][-1].kind == "prompt"
+
+
+def test_the_page_names_every_field_of_every_event():
+    page = _PAGE.read_text(encoding="utf-8")
+    for model in Event.__subclasses__():
+        kind = model.model_fields["kind"].default
+        cells = re.findall(rf"^\| `{kind}`[^|]*\|(?:.*\|)? (.*) \|$", page, re.MULTILINE)
+        fields = [name for name in model.model_fields if name not in Event.model_fields]
+        assert re.findall(r"`(\w+)`", "".join(cells)) == [x for x in fields if x != "content"], kind

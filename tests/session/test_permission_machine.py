@@ -217,7 +217,12 @@ class Permissions(RuleBasedStateMachine):
 
     def look(self, turn: Turn) -> None:
         """A step finds and appends nothing that is denied; no quarantined text is sent."""
-        for tool_id in (*turn.ids, *turn.active, *(hit.id for hit in turn.ranked), *turn.callable):
+        for tool_id in (
+            *turn.ids,
+            *turn.active,
+            *(hit.id for hit in turn.results.ranked),
+            *turn.callable,
+        ):
             assert self.permitted(tool_id), tool_id
         self.absent(json.dumps(turn.append), names=False)
         self.messages += turn.messages

@@ -304,7 +304,7 @@ def test_definitions_of_a_turn_keep_its_budget(
 def test_a_search_by_the_model_has_the_definitions_of_two_turns(engine: Engine) -> None:
     session = engine.session("openai", k=8, pass_through=0.0, turn_tokens=100)
     session.turn(REQUEST)
-    _, _, definitions = session.search("share a storm").answer.partition("Tools loaded:\n")
+    _, _, definitions = session.search("share a storm").shown.answer.partition("Tools loaded:\n")
     definitions = definitions.partition("Also found")[0]
     assert 100 < bundled_counter().count(definitions) <= 200
 
@@ -326,7 +326,7 @@ def test_a_search_names_tools_with_a_line_that_no_definition_fits(
     names = ", ".join(turn.ids)
     how = "" if way[0] == "text" else "; call them with call_tool"
     expected = f"Also found, with a line above{how}: {names}\n"
-    answer = turn.answer
+    answer = turn.shown.answer
     assert (answer if isinstance(answer, str) else answer[0]["text"]) == expected
     assert set(turn.ids) == {LIST, DRAFT}
 
@@ -375,14 +375,14 @@ class TestList:
     def test_a_search_says_which_tools_were_added(self, engine: Engine, provider: str) -> None:
         session = engine.session(provider, tools="list", k=1, pass_through=0.0, list_tokens=150)
         session.turn(REQUEST)
-        assert session.search("share a song").answer == (
+        assert session.search("share a song").shown.answer == (
             "Added to your list of tools: music__share_song"
         )
-        assert session.search("share a song").answer == "You already have: music__share_song"
+        assert session.search("share a song").shown.answer == "You already have: music__share_song"
         two = engine.session(provider, tools="list", k=2, pass_through=0.0, list_tokens=60)
         two.turn(REQUEST)
         assert "Also found; search for the name of one to add it: " in str(
-            two.search("share a song").answer
+            two.search("share a song").shown.answer
         )
         names = [tool.get("name") or tool["function"]["name"] for tool in session.tools]
         assert "music__share_song" in names
@@ -624,7 +624,7 @@ def test_a_promoted_verdict_is_the_definition(
 def test_without_a_provider_offered_tools_are_read_and_nothing_is_rendered(engine: Engine) -> None:
     session = engine.session(k=1)
     turn = session.turn(REQUEST)
-    assert (turn.shown, turn.append, turn.tokens) == (None, (), None)
+    assert (turn.shown, turn.append) == (None, ())
     assert [session.level(tool_id) for tool_id in (LIST, SHARE)] == ["full", None]
     assert (session.system, session.tools) == (None, [])
     with pytest.raises(RequestError, match="has no provider"):
@@ -636,15 +636,15 @@ def test_the_tokens_of_a_turn_are_those_of_its_text(engine: Engine, way: tuple[s
     session = session_of(engine, way, pass_through=0.0)
     turn = session.turn(REQUEST)
     assert turn.shown is not None
-    assert turn.tokens == turn.shown.head_tokens + turn.shown.message_tokens
+    assert turn.shown.tokens == turn.shown.head_tokens + turn.shown.message_tokens
     count = bundled_counter().count
     listed = [canonical_json(tool) for tool in session.tools if not tool.get("defer_loading")]
     appended = [canonical_json(message) for message in turn.append]
     head = count(session.system) + sum(map(count, listed))
     assert turn.shown.head_tokens == pytest.approx(head, rel=0.05)
     assert turn.shown.message_tokens >= sum(map(count, appended))
-    before = turn.tokens
-    assert session.turn(REQUEST).tokens == before
+    before = turn.shown.tokens
+    assert session.turn(REQUEST).shown.tokens == before
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from shortlist.session.recorder import JsonLines, Recorder, read_events
 def test_what_is_written_is_read_back(engine, tmp_path):
     told = []
     with JsonLines(tmp_path / "events.jsonl") as log:
-        session = engine.session(events=Recorder(log, lambda event: told.append(event.to_dict())))
+        session = engine.session(events=Recorder(log, told.append, content=True))
         session.turn("list my messages – now, \ud800 and £")
         session.check("mail/list_message", {"id": "1"})
     assert list(read_events(tmp_path / "events.jsonl")) == told
@@ -29,7 +29,7 @@ def test_a_log_is_appended_to(engine, tmp_path):
         with JsonLines(path) as log:
             engine.session(events=Recorder(log)).turn("list my messages")
     first, second = read_events(path)
-    assert first["session"] != second["session"]
+    assert first.session != second.session
 
 
 def test_threads_do_not_mix_their_lines(engine, tmp_path):
@@ -46,7 +46,7 @@ def test_threads_do_not_mix_their_lines(engine, tmp_path):
             list(pool.map(talk, range(16)))
     rows = list(read_events(path))
     assert recorder.failures == (0,)
-    turns = [(row["session"], row["turn"]) for row in rows]
+    turns = [(row.session, row.turn) for row in rows]
     assert sorted(turns) == sorted((str(n), turn) for n in range(16) for turn in range(1, 6))
     for number in map(str, range(16)):
         assert [turn for session, turn in turns if session == number] == [1, 2, 3, 4, 5]
@@ -88,18 +88,32 @@ def test_a_closed_log_takes_nothing(engine, tmp_path):
 
 def test_what_a_crash_left_spoils_no_other_event(engine, tmp_path):
     path = tmp_path / "events.jsonl"
-    path.write_text('{"kind":"turn","turn_id":"a/1"}\n{"kind":"tu')
+    with JsonLines(path) as log:
+        engine.session(events=Recorder(log), session_id="a").turn("list my messages")
+    with path.open("a") as file:
+        file.write('{"kind":"tu')
     with JsonLines(path) as log:
         engine.session(events=Recorder(log)).turn("list my messages")
     first, broken, last = read_events(path)
-    assert first["turn_id"] == "a/1"
+    assert first.turn_id == "a/1"
     assert isinstance(broken, EventError)
     assert "events.jsonl:2" in str(broken)
-    assert last["turn"] == 1
+    assert last.turn == 1
 
 
 @pytest.mark.parametrize(
-    "line", ["7", "[]", "{}", '{"kind":"turn"}', "{", "[" * 100_000, "\0", "é"]
+    "line",
+    [
+        "7",
+        "[]",
+        "{}",
+        '{"kind":"turn"}',
+        '{"kind":"later","session":"a"}',
+        "{",
+        "[" * 100_000,
+        "\0",
+        "é",
+    ],
 )
 def test_a_line_that_is_no_event_is_told(tmp_path, line):
     path = tmp_path / "events.jsonl"
@@ -127,6 +141,6 @@ def test_a_full_file_becomes_the_old_one_and_a_page_reads_on(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {path.name, old_path.name}
     assert max(path.stat().st_size, old_path.stat().st_size) <= 2_000
     kept = [*read_events(old_path), *read_events(path)]
-    sessions = [event["session"] for event in kept if not isinstance(event, EventError)]
+    sessions = [event.session for event in kept if not isinstance(event, EventError)]
     assert sessions == [str(number) for number in range(60 - len(kept), 60)]
     assert list(history.sessions()) == [str(number) for number in range(60)]

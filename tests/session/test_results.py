@@ -79,10 +79,10 @@ def test_what_a_tool_answered_may_be_any_json(content: Any, read: str) -> None:
 def test_an_entry_of_allowed_that_matches_nothing_is_reported(engine: Engine) -> None:
     session = engine.session(allowed=["mail/*", "gone/tool", "Files/*"])
     turn = session.turn("list the mail messages")
-    assert turn.unmatched == ("gone/tool", "Files/*")
-    assert {hit.tool.server for hit in turn.ranked} == {"mail"}
+    assert session.view().unmatched == ("gone/tool", "Files/*")
+    assert {hit.tool.server for hit in turn.results.ranked} == {"mail"}
     session.allowed = None
-    assert session.turn("read a folder").unmatched == ()
+    assert session.view().unmatched == ()
     with pytest.raises(RequestError, match="allowed"):
         session.allowed = "mail/*"  # type: ignore[assignment]
 

@@ -84,7 +84,7 @@ def test_one_thousand_random_turns_only_append_and_never_leak(
         assert turn.active[: len(kept)] == kept
         assert turn.active == kept + turn.added
         view = session.view()
-        offered = {*turn.active, *turn.ids, *(hit.id for hit in turn.ranked)}
+        offered = {*turn.active, *turn.ids, *(hit.id for hit in turn.results.ranked)}
         assert all(view.permits(tool_id) for tool_id in offered)
         active = turn.active
         if rng.random() < 0.1:
@@ -100,7 +100,7 @@ def test_a_follow_up_finds_what_the_turn_before_was_about(engine: Engine) -> Non
     session.turn("What is the weather forecast for Porto?")
     session.answered("18 degrees.")
     turn = session.turn("and for Braga?")
-    assert turn.context > 0.5
+    assert turn.results.context_weight > 0.5
     assert "weather/read_forecast" in turn.ids
 
 
@@ -133,7 +133,7 @@ def test_a_single_turn_is_searched_as_the_engine_searches(engine: Engine) -> Non
 
 def test_every_intent_gets_its_tools(engine: Engine) -> None:
     turn = engine.session(k=4).turn("list the mail messages and then share the song playlist")
-    assert len(turn.intents) == 2
+    assert len(turn.results.intents) == 2
     assert {"mail", "music"} <= {hit.tool.server for hit in turn.hits}
 
 
@@ -159,8 +159,8 @@ def test_a_result_is_searched_with_and_counts_as_a_call(engine: Engine) -> None:
     turn = session.result("mail/list_message", "Two reminders for an event are attached.")
     assert session.state.called == ("mail/list_message",)
     assert (turn.called, turn.ok) == ("mail/list_message", True)
-    found = [hit.tool.server for hit in turn.ranked]
-    before = [hit.tool.server for hit in first.ranked]
+    found = [hit.tool.server for hit in turn.results.ranked]
+    before = [hit.tool.server for hit in first.results.ranked]
     assert found.index("calendar") < before.index("calendar")
 
 
@@ -321,7 +321,7 @@ class _Decider:
         self.abstain = abstain
 
     def decide(self, selection: Any) -> Decision:
-        return Decision(self.abstain, 0.25, "nothing fits" if self.abstain else None)
+        return Decision(self.abstain, "model", 0.25, "nothing fits" if self.abstain else None)
 
 
 def _deciding(engine: Engine, decider: _Decider) -> Engine:
@@ -333,7 +333,8 @@ def _deciding(engine: Engine, decider: _Decider) -> Engine:
 
 def test_a_turn_has_the_probability_of_its_decision(engine: Engine) -> None:
     turn = _deciding(engine, _Decider()).session(k=10).turn("list the mail messages")
-    assert (len(turn.hits), turn.fits, turn.dropped) == (10, 0.25, 0)
+    assert (len(turn.hits), turn.fits) == (10, 0.25)
+    assert turn.results.merged_selection.dropped == ()
 
 
 def test_a_turn_offers_no_tool_below_the_threshold(engine: Engine, tools: list[Tool]) -> None:
@@ -344,7 +345,7 @@ def test_a_turn_offers_no_tool_below_the_threshold(engine: Engine, tools: list[T
         "update an event with the list of calendar files"
     )
     assert turn.ids == (best.id,)
-    assert turn.dropped >= len(others)
+    assert len(turn.results.merged_selection.dropped) >= len(others)
     assert not turn.abstained
     # Its name is never dropped, however high the threshold.
     never = Engine.from_tools(tools, tiers={"lexical": {"threshold": 1e9}}, abstention="off")
@@ -374,7 +375,7 @@ class _Strict(_Decider):
 
     def decide(self, selection: Any) -> Decision:
         abstained = not selection.hits
-        return Decision(abstained, 0.01 if abstained else 0.9)
+        return Decision(abstained, "model", 0.01 if abstained else 0.9)
 
 
 @pytest.mark.parametrize(

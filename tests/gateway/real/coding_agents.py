@@ -60,10 +60,11 @@ class CodingAgent:
         )
         return done.stdout + done.stderr
 
-    def install_gateway(self, home: Path, config: Path) -> None:
+    def install_gateway(self, home: Path, config: Path, *options: str) -> None:
         """Run `shortlist install`, and nothing else."""
         start = "from shortlist.cli import main; main()"
         words = ["--client", self.name, "--config", str(config), "--home", str(home), "--yes"]
+        words += options
         subprocess.run(
             [sys.executable, "-c", start, "install", *words],
             check=True,

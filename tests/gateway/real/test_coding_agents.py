@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ import pytest
 
 from shortlist.errors import EvaluationError
 from shortlist.evals.report import Table
-from shortlist.gateway.clients.known_clients import gateway_command
 from shortlist.gateway.meta_tools.meta_tool_definitions import META_TOOL_NAMES
+from shortlist.gateway.profiles.profile import READ_TOOL
 from shortlist.lab.publishing.record import Record, provenance, read_record, write_record
 
 from .coding_agents import AGENTS, CodingAgent
@@ -63,10 +63,19 @@ class _AgentSetup(Setup):
         return {**own, "HOME": str(self.home)}
 
 
-def install(agent: CodingAgent, config: Path, home: Path) -> None:
-    """Install into an empty home directory, and start the servers behind the gateway once."""
+def install(
+    agent: CodingAgent, config: Path, home: Path, permissions: dict[str, Any] | None = None
+) -> None:
+    """Install into an empty home directory, and start the servers behind the gateway once.
+
+    With Claude Code's permissions, also its hooks.
+    """
     home.mkdir()
-    agent.install_gateway(home, config)
+    if permissions is not None:
+        settings = home / ".claude" / "settings.json"
+        settings.parent.mkdir()
+        settings.write_text(json.dumps({"permissions": permissions}))
+    agent.install_gateway(home, config, *(["--hook"] if permissions is not None else []))
     with over_http(_AgentSetup(config, home), 300) as served:
         served.settle(300)
 
@@ -103,7 +112,7 @@ def own_tools(model: ScriptedModel) -> list[Any]:
     return [
         tool
         for tool in tools_of(model.requests[0])
-        if str(tool.get("name")).endswith(tuple(META_TOOL_NAMES))
+        if str(tool.get("name")).endswith((*META_TOOL_NAMES, READ_TOOL))
     ]
 
 
@@ -186,41 +195,33 @@ def test_an_agent_works_over_http_with_a_token(name: str, tmp_path: Path) -> Non
     [
         ({"allow": ["mcp__time__convert_time"]}, "21:00:00+09:00"),
         ({"deny": ["mcp__time__convert_time"]}, "permissions.deny"),
-        ({}, "no rule for time/convert_time"),
+        ({}, "time/convert_time: no rule covers it"),
     ],
     ids=["allow", "deny", "ask"],
 )
 def test_claude_code_asks_the_hook(rules: dict[str, Any], answer: str, tmp_path: Path) -> None:
-    """Without a rule for the inner tool, Claude Code asks, and without a terminal it refuses."""
+    """Without a rule for the inner tool, Claude Code asks, and without a terminal it refuses.
+
+    `read_tool` needs no rule for it: Claude Code's rule for the gateway allows it.
+    """
     agent, config, home = _BY_NAME["claude-code"], tmp_path / "mcp.json", tmp_path / "home"
     config.write_text(json.dumps({"mcpServers": behind(tmp_path / "files")}))
-    install(agent, config, home)
-    program = f"{shlex.quote(gateway_command())} hook"
-    hook = {"matcher": "mcp__shortlist__.*", "hooks": [{"type": "command", "command": program}]}
     lists = {**rules, "allow": [*rules.get("allow", ()), "mcp__shortlist"]}
-    settings = home / ".claude" / "settings.json"
-    settings.parent.mkdir(exist_ok=True)
-    settings.write_text(json.dumps({"permissions": lists, "hooks": {"PreToolUse": [hook]}}))
-    with scripted_model(SCRIPT) as model:
+    install(agent, config, home, permissions=lists)
+    script = (*SCRIPT, replace(SCRIPT[2], tool="read_tool"))
+    with scripted_model(script) as model:
         printed = converse(agent, home, model)
     results = model.results()
-    assert len(results) == len(SCRIPT), (results, printed)
+    assert len(results) == len(script), (results, printed)
     assert answer in results[2]
     assert ("21:00:00+09:00" in results[2]) is ("allow" in rules)
+    assert ("21:00:00+09:00" in results[3]) is ("deny" not in rules)
 
 
 def test_claude_code_reads_the_tools_that_fit_a_message(tmp_path: Path) -> None:
     agent, config, home = _BY_NAME["claude-code"], tmp_path / "mcp.json", tmp_path / "home"
     config.write_text(json.dumps({"mcpServers": behind(tmp_path / "files")}))
-    install(agent, config, home)
-    program = f"{shlex.quote(gateway_command())} hook prompt --config {shlex.quote(str(config))}"
-    hook = {"hooks": [{"type": "command", "command": program}]}
-    settings = home / ".claude" / "settings.json"
-    settings.parent.mkdir(exist_ok=True)
-    permissions = {"allow": ["mcp__shortlist"]}
-    settings.write_text(
-        json.dumps({"permissions": permissions, "hooks": {"UserPromptSubmit": [hook]}})
-    )
+    install(agent, config, home, permissions={"allow": ["mcp__shortlist"]})
     wish = "convert noon in UTC to the time in Tokyo"
     for _ in range(2):  # the first conversation starts the gateway
         with scripted_model(SCRIPT) as model:

@@ -43,7 +43,7 @@ WRONG = (
         "filesystem",
         'await filesystm.list_directory(path="{work}")',
         "type",
-        ("no server or variable 'filesystm'", "did you mean filesystem?"),
+        ("no server, variable or import 'filesystm'", "did you mean filesystem?"),
     ),
     Wrong(
         "a server named like a module",
@@ -95,7 +95,7 @@ WRONG = (
         "filesystem",
         'await call_tool("filesystem/read_text_file", {"path": "{work}/notes/plan.txt"})',
         "type",
-        ("no server or variable 'call_tool'", "await server.tool(name=value)"),
+        ("no server, variable or import 'call_tool'", "await server.tool(name=value)"),
     ),
     # What the model gets wrong with a result.
     Wrong(
@@ -126,7 +126,7 @@ WRONG = (
         "filesystem",
         f"page = {FILE})\npage.content",
         "type",
-        ("write ['content'], not .content",),
+        ("a dict with the keys: content",),
         2,
     ),
     Wrong(
@@ -134,7 +134,7 @@ WRONG = (
         "filesystem",
         f"text = {FILE})\ntext.splitlines()",
         "type",
-        ("it has: content",),
+        ("keys: content",),
         2,
     ),
     Wrong(
@@ -142,7 +142,7 @@ WRONG = (
         "time",
         'now = await time_.get_current_time(timezone="UTC")\nnow["time"]',
         "type",
-        ("Unknown key", "it has: datetime, day_of_week, is_dst, timezone"),
+        ("Unknown key", "keys: datetime, day_of_week, is_dst, timezone"),
         2,
     ),
     Wrong(
@@ -163,16 +163,16 @@ WRONG = (
         "",
         "def pages():\n    for i in range(3):\n        yield i\nlist(pages())",
         "syntax",
-        ("collect the values in a list",),
+        ("lacks yield",),
         3,
     ),
-    Wrong("del", "", "x = {'a': 1}\ndel x['a']", "syntax", ("write values.pop(key)",), 2),
+    Wrong("del", "", "x = {'a': 1}\ndel x['a']", "syntax", ("lacks the 'del' statement",), 2),
     Wrong(
         "a class of exceptions",
         "",
         "class MyError(Exception):\n    pass\nraise MyError('x')",
         "syntax",
-        ("raise RuntimeError or ValueError",),
+        ("lacks class inheritance",),
     ),
     Wrong(
         "gather with return_exceptions",
@@ -181,7 +181,7 @@ WRONG = (
         'calls = [filesystem.list_directory(path=p) for p in ("{work}", "/none")]\n'
         "await asyncio.gather(*calls, return_exceptions=True)",
         "runtime",
-        ("catch errors in an async function of your own",),
+        ("gather() does not",),
         3,
     ),
     Wrong(
@@ -193,7 +193,7 @@ WRONG = (
         ("no member `create_task`", "asyncio has gather, run and sleep here"),
         2,
     ),
-    Wrong("a missing module", "", "import statistics", "type", ("sum(values) / len(values)",)),
+    Wrong("a missing module", "", "import statistics", "type", ("there are: asyncio",)),
     Wrong("a misspelled variable", "", "total = 1\ntotl + 1", "type", ("did you mean total?",), 2),
     Wrong("an exception", "", "x = [1]\n\nx[3]", "runtime", ("IndexError",), 3),
     # Limits.

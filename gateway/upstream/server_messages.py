@@ -1,6 +1,6 @@
-"""A server's questions and log messages.
+"""The messages between the gateway and one server: calls, and the questions and logs they cause.
 
-Which client's call caused them, and how they reach that client.
+Which client's call caused a question or a log message, and how it reaches that client.
 
 Over stdin/stdout, a message of a server does not name the call that it belongs to. So each
 connection records the calls that can be its cause. A call that timed out or was cancelled stays a
@@ -229,8 +229,8 @@ class MessageHandlers:
     only_client: Caller | None = None
 
 
-class ServerRequests:
-    """The questions and log messages of one server.
+class ServerMessages:
+    """Sends the clients' calls to one server, and passes its questions and log messages on.
 
     Args:
         server: name of the server.
@@ -255,7 +255,7 @@ class ServerRequests:
             "logging_callback": self._pass_log_on,
         }
 
-    async def send(
+    async def send_call(
         self,
         client: Client,
         time_limit: TimeLimit,

@@ -1,0 +1,112 @@
+"""Tasks of servers: the answer to a call may be a task, whose result comes later.
+
+The extension `io.modelcontextprotocol/tasks` of the protocol 2026-07-28. The SDK has the types of
+2025-11-25 only, which are others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import mcp.types as types
+from pydantic import Field, SerializeAsAny, TypeAdapter
+
+from .call import Answer, Call, Caller
+
+#: Key of the extension in the capabilities of a server and a client.
+TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
+#: Most characters of a server's id of a task, and of its times.
+_MAX_ID_CHARS, _MAX_TIME_CHARS = 512, 64
+
+
+class TaskFields(types.Result):
+    """What every state of a task has."""
+
+    task_id: str = Field(min_length=1, max_length=_MAX_ID_CHARS)
+    status: types.TaskStatus
+    status_message: str | None = None
+    created_at: str = Field(max_length=_MAX_TIME_CHARS)
+    last_updated_at: str = Field(max_length=_MAX_TIME_CHARS)
+    ttl_ms: int | None = None
+    poll_interval_ms: int | None = None
+
+
+class Task(TaskFields):
+    """The state of a task, with its result once it has one."""
+
+    result: types.CallToolResult | None = None
+    error: types.ErrorData | None = None
+    input_requests: types.InputRequests | None = None
+    result_type: str = "complete"
+
+
+class CreatedTask(TaskFields):
+    """A task in place of the result of a call."""
+
+    result_type: Literal["task"]
+
+
+#: The answer of a server to a call of a tool.
+TOOL_ANSWER: TypeAdapter[Any] = TypeAdapter(
+    CreatedTask | types.CallToolResult | types.InputRequiredResult
+)
+
+
+class TaskParams(types.RequestParams):
+    """Parameters of a request about a task."""
+
+    task_id: str
+
+
+class UpdateTaskParams(TaskParams):
+    """Answers to the questions of a task."""
+
+    input_responses: types.InputResponses
+
+
+class _TaskRequest(types.Request[TaskParams, str]):
+    method: str
+    params: SerializeAsAny[TaskParams]
+    name_param = "taskId"
+
+
+class TaskCall(Call[Answer]):
+    """A client's request about a task: `tasks/get`, `tasks/update` or `tasks/cancel`.
+
+    Args:
+        caller: who asks.
+        server: name of the server.
+        method: the method.
+        params: its parameters, with the server's id.
+        check: raises ShortlistError if the client may not have the task any more.
+        answer: type of the server's answer.
+    """
+
+    def __init__(
+        self,
+        caller: Caller,
+        server: str,
+        method: str,
+        params: TaskParams,
+        check: Callable[[], None],
+        answer: type[Answer],
+    ) -> None:
+        super().__init__(caller, server)
+        self.answer_type = TypeAdapter(answer)
+        self.operation = method
+        self.subject = f"{method} {params.task_id}"
+        self.reads_only = method == "tasks/get"
+        self._method, self._params, self._check = method, params, check
+
+    def check_before_sending(self) -> None:
+        """Check again that the client may have the task."""
+        self._check()
+
+    def request(
+        self,
+        answers: types.InputResponses | None,  # noqa: ARG002
+        state: str | None,  # noqa: ARG002
+    ) -> Any:
+        """The request for the server."""
+        return _TaskRequest(method=self._method, params=self._params)

@@ -1,0 +1,68 @@
+"""Which tools the list of the way `list` has: those found or called last, as many as fit."""
+
+from __future__ import annotations
+
+from ..catalog import Tool
+from ..gating.admission import Admission
+from .definitions import Definition, choose_definitions, definition_at
+from .providers import Provider
+from .providers.provider import Function
+from .schemas import MissingDefinition, SchemaLoader
+from .summaries import Summaries
+
+
+class ListedTools:
+    """The tools of the list of the way `list`; empty in other ways.
+
+    Args:
+        provider: the provider.
+        budget: maximum tokens of the list.
+        schemas: loads definitions that the catalog lacks.
+
+    Attributes:
+        latest: ids of the tools, the one found or called last at the end.
+        definitions: their definitions, in order of id.
+    """
+
+    def __init__(self, provider: Provider, budget: int, schemas: SchemaLoader) -> None:
+        self.latest: dict[str, None] = {}
+        self.definitions: list[Definition] = []
+        self._provider, self._budget, self._schemas = provider, budget, schemas
+
+    @property
+    def ids(self) -> set[str]:
+        """Ids of the tools in the list."""
+        return {definition.tool.id for definition in self.definitions}
+
+    @property
+    def functions(self) -> list[Function]:
+        """The entries of the list."""
+        return [one.function for one in self.definitions if one.function is not None]
+
+    def add(self, tool: Tool) -> None:
+        """Add a tool as the latest one; the list has it from the next choice on."""
+        self.latest.pop(tool.id, None)
+        self.latest[tool.id] = None
+
+    def choose(
+        self, admission: Admission, summaries: Summaries
+    ) -> tuple[list[str], tuple[MissingDefinition, ...]]:
+        """Choose the definitions again: those of the latest permitted tools that fit.
+
+        Returns:
+            Ids of the permitted tools that left, and the definitions that could not be loaded.
+        """
+        rows, tools = admission.index.rows, admission.tools
+        candidates = [
+            tools[rows[tool_id]] for tool_id in reversed(self.latest) if admission.admits(tool_id)
+        ]
+        loaded = self._schemas.load(candidates)
+        definitions = choose_definitions(
+            [loaded.tools[tool.id] for tool in candidates if tool.id in loaded.tools],
+            self._budget,
+            lambda tool, level: definition_at(self._provider, tool, level, summaries),
+        )
+        self.definitions = sorted(definitions, key=lambda one: one.tool.id)
+        ids = self.ids
+        self.latest = {tool_id: None for tool_id in self.latest if tool_id in ids}
+        return [tool.id for tool in candidates if tool.id not in ids], loaded.missing

@@ -1,0 +1,146 @@
+"""A person approves a call and all later ones like it, until a day."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import mcp.types as types
+import pytest
+from mcp import Client
+from typer.testing import CliRunner
+
+from shortlist import Gate, Rule, Tool
+from shortlist.cli.app import app
+from shortlist.errors import PinsError
+from shortlist.gateway.profiles import remembered_approvals
+from shortlist.gateway.profiles.profile import Profile
+from shortlist.gateway.profiles.remembered_approvals import RememberedApprovals
+from shortlist.gateway.server import Gateway
+from shortlist.gateway.upstream.first_use import approvals_file
+from shortlist.gating import argument
+
+from .fake_servers import FakeServer, fleet_of, relisted, text_of, tool
+
+pytestmark = pytest.mark.anyio
+
+ASKS = Rule(tools="bank/*", approval=True)
+AMOUNT = {"type": "object", "properties": {"amount": {"type": "number"}}}
+LARGE = Rule(tools="bank/*", when=argument("amount", above=100), approval=True)
+
+
+class User:
+    """Accepts each call, and wants it remembered if the question offers that."""
+
+    def __init__(self, *, remember: bool = True) -> None:
+        self.questions: list[str] = []
+        self.offers: list[bool] = []
+        self._remember = remember
+
+    async def answer(self, context, params):
+        self.questions.append(params.message)
+        self.offers.append("remember" in params.requested_schema["properties"])
+        return types.ElicitResult(action="accept", content={"remember": self._remember})
+
+
+class Bank:
+    """A gateway in front of one server, whose user is asked about calls."""
+
+    def __init__(self, made: Gateway, server: FakeServer, mode: str) -> None:
+        self.made = made
+        self.server = server
+        self._mode = mode
+
+    async def asked(self, user: User, **arguments: object) -> bool:
+        """Whether a call of a new client asks the user. It is made in any case."""
+        before, calls = len(user.questions), len(self.server.calls)
+        options = {"mode": self._mode, "elicitation_callback": user.answer}
+        async with Client(self.made.server, **options) as client:
+            call = {"name": "bank/pay", "arguments": arguments}
+            answer = await client.call_tool("call_tool", call)
+            if "promoted" in text_of(answer):  # the model reads the changed definition first
+                answer = await client.call_tool("call_tool", call)
+        assert not answer.is_error, text_of(answer)
+        assert len(self.server.calls) == calls + 1
+        return len(user.questions) > before
+
+    def use_profile(self, name: str, *rules: Rule) -> None:
+        """Give all clients this profile."""
+        profile = Profile(name, pass_through=0.0, rules=Gate(list(rules)))
+        self.made.sessions.replace_profiles(profile, {})
+
+
+@pytest.fixture(params=["legacy", "auto"])
+async def bank(request, tmp_path):
+    server = FakeServer("bank", [tool("pay", input_schema=AMOUNT)])
+    async with fleet_of(tmp_path, server) as fleet:
+        remembered = RememberedApprovals(tmp_path / "approvals.json")
+        bank = Bank(Gateway(fleet, remembered=remembered), server, request.param)
+        bank.use_profile("a", ASKS)
+        yield bank
+
+
+async def test_nobody_is_asked_again_about_the_same_tool_until_the_end(bank, tmp_path, monkeypatch):
+    assert await bank.asked(User(remember=False))
+    user = User()
+    assert await bank.asked(user, amount=1)
+    assert user.offers == [True]
+    assert not await bank.asked(user, amount=5_000)
+    assert (tmp_path / "approvals.json").stat().st_mode & 0o077 == 0
+    later = time.time() + 31 * 86_400
+    monkeypatch.setattr(remembered_approvals.time, "time", lambda: later)
+    assert await bank.asked(user)
+
+
+async def test_another_definition_profile_or_rule_asks_again(bank):
+    user = User()
+    assert await bank.asked(user)
+    bank.use_profile("b", ASKS)
+    assert await bank.asked(user)
+    bank.use_profile("a", Rule(tools="bank/pay", approval=True))
+    assert await bank.asked(user)
+    assert not await bank.asked(user)
+    await relisted(bank.made, bank.server, tool("pay", "Pay twice.", input_schema=AMOUNT))
+    assert await bank.asked(user)
+    assert not await bank.asked(user)
+
+
+async def test_a_rule_about_arguments_always_asks(bank):
+    user = User()
+    bank.use_profile("a", ASKS, LARGE)
+    assert await bank.asked(user, amount=1)
+    assert not await bank.asked(user, amount=2)
+    assert await bank.asked(user, amount=120)
+    assert await bank.asked(user, amount=120)
+    assert user.offers == [True, False, False]
+
+
+async def test_a_file_that_cannot_be_read_approves_nothing(bank, tmp_path):
+    path = tmp_path / "approvals.json"
+    assert await bank.asked(User())
+    for text in ("no JSON", "[]", '{"approvals": [{"tool": "bank/pay"}]}'):
+        path.write_text(text)
+        assert await bank.asked(User(remember=False))
+        with pytest.raises(PinsError, match="no file of approvals"):
+            RememberedApprovals(path).read()
+
+
+def test_trust_lists_and_revokes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    config = tmp_path / "mcp.json"
+    config.write_text('{"mcpServers": {}}')
+    approvals = RememberedApprovals(approvals_file(config))
+    approvals.remember("support", Tool("pay", "bank"), [ASKS])
+
+    def run(*words: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, ["trust", *words, "--config", str(config)])
+        return done.exit_code, done.output
+
+    listed = run("approvals")
+    assert listed[0] == 0
+    assert listed[1].startswith("bank/pay: profile support, until 20")
+    assert run("revoke", "bank/pay") == (0, "revoked bank/pay\n")
+    assert run("approvals") == (0, "no approval is remembered\n")
+    code, output = run("revoke", "bank/pay")
+    assert code == 2
+    assert "no approval is remembered for" in " ".join(output.split())
