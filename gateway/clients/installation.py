@@ -153,12 +153,12 @@ def plan_install(
     if with_hooks and not client.hooks_file:
         raise ConfigError(f"{client.title}: the gateway has hooks for Claude Code only")
     hooks = _changed_hooks(client, home, _hooks_of(config)) if with_hooks else ()
+    notes += [f"{file.path}: sets the hooks {', '.join(_HOOK_EVENTS)}" for file, _ in hooks]
     return InstallPlan(
         changes=((gateway_file, gateway_data), *hooks, (client_file, client_data)),
         preview="\n".join(
             (
                 *_preview(gateway_file, gateway_data, _GATEWAY_TABLE_KEYS),
-                *_preview_of_hooks(hooks),
                 *_preview(client_file, client_data, client.table_keys),
             )
         ),
@@ -208,10 +208,12 @@ def plan_undo(client: Client, path: Path, home: Path) -> InstallPlan:
     hooks = _changed_hooks(client, home, {}) if client.hooks_file else ()
     return InstallPlan(
         changes=(*hooks, (client_file, restored)),
-        preview="\n".join(
-            (*_preview_of_hooks(hooks), *_preview(client_file, restored, client.table_keys))
+        preview="\n".join(_preview(client_file, restored, client.table_keys)),
+        notes=(
+            *notes,
+            *(f"{file.path}: the hooks of the gateway are removed" for file, _ in hooks),
+            *stays,
         ),
-        notes=(*notes, *stays),
         backup_to_delete=backup_paths[-1],
         leftovers=tuple(leftovers),
     )
@@ -264,30 +266,6 @@ def _is_own_hook(row: Any) -> bool:
     return bool(commands) and all(
         isinstance(command, str) and _OWN_HOOK.search(command) for command in commands
     )
-
-
-def _preview_of_hooks(changes: Iterable[tuple[ConfigFile, bytes | None]]) -> Iterator[str]:
-    """The gateway's hooks in a file before and after, as lines. Other hooks are not shown."""
-    for file, data in changes:
-        values = {} if data is None else ConfigFile.parse(file.path, data).values
-        yield from unified_diff(
-            _own_hook_lines(file.values),
-            _own_hook_lines(values),
-            str(file.path),
-            str(file.path),
-            lineterm="",
-        )
-
-
-def _own_hook_lines(values: Mapping[str, Any]) -> list[str]:
-    table = table_at(values, _HOOKS_KEYS) or {}
-    return [
-        f"hooks.{event}: {hook['command']}"
-        for event in _HOOK_EVENTS
-        for row in table.get(event, ())
-        if _is_own_hook(row)
-        for hook in row["hooks"]
-    ]
 
 
 def _entries_to_add(

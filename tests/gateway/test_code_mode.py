@@ -177,7 +177,7 @@ async def test_a_script_reaches_nothing_that_its_client_may_not_use(tmp_path):
     assert "shop has no function 'rows'" in unknown["error"]["message"]
     assert "AttributeError: shop has no function 'rows'" in forged["error"]["message"]
     assert first.calls == second.calls == []
-    assert [(one.check.tool, one.outcome) for one in events if hasattr(one, "outcome")] == []
+    assert [(one.tool, one.outcome) for one in events if hasattr(one, "outcome")] == []
 
 
 @pytest.mark.anyio
@@ -200,7 +200,7 @@ async def test_a_script_is_told_why_a_rule_denies_a_call(tmp_path):
     assert "may not be used now" in denied["error"]["message"]
     assert "PermissionError: shop.rows" in forged["error"]["message"]
     assert server.calls == []
-    assert [(one.check.tool, one.outcome) for one in events if hasattr(one, "outcome")] == [
+    assert [(one.tool, one.outcome) for one in events if hasattr(one, "outcome")] == [
         ("shop/rows", "denied")
     ]
 
@@ -384,7 +384,7 @@ async def test_failures_can_be_caught_and_calls_are_recorded(tmp_path):
         held = await ran(client, code)
     assert held["result"] == "shop.fails: the disk is full"
     [call] = [one for one in events if hasattr(one, "outcome")]
-    assert (call.check.tool, call.outcome) == ("shop/fails", "tool_error")
+    assert (call.tool, call.outcome) == ("shop/fails", "tool_error")
 
 
 @pytest.mark.anyio

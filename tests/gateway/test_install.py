@@ -162,7 +162,7 @@ def test_hooks_are_set_beside_others_and_removed_by_the_undo(tmp_path):
     settings.write_text(json.dumps(before))
     command = ("install", "--client", "claude-code", "--config", config, "--home", tmp_path)
     shown = run(*command, "--hook", "--yes").output
-    assert "hooks.UserPromptSubmit" in shown
+    assert "sets the hooks PreToolUse, UserPromptSubmit" in " ".join(shown.split())
     assert "s3" not in shown
     hooks = values(settings)["hooks"]
     assert hooks["PreToolUse"][0] == other

@@ -118,18 +118,39 @@ async def asked(client: Client, method: str, task_id: str, **more: Any) -> Task:
     return await client.session.send_request(request, answer)
 
 
+QUESTION = {
+    "method": "elicitation/create",
+    "params": {
+        "mode": "form",
+        "message": "Which branch?",
+        "requestedSchema": {"type": "object", "properties": {}},
+    },
+}
+ASKS = {"status": "input_required", "inputRequests": {"branch": QUESTION}}
+
+
+async def accepted(context, params):
+    return types.ElicitResult(action="accept", content={"name": "main"})
+
+
 async def test_a_client_takes_the_task_and_its_result(tmp_path):
-    server = TaskServer(done("built"))
-    async with gateway_of(tmp_path, server, client={"extensions": [TakesTasks()]}) as (client, _):
+    server = TaskServer(ASKS, done("built"))
+    options = {"extensions": [TakesTasks()], "elicitation_callback": accepted}
+    async with gateway_of(tmp_path, server, client=options) as (client, _):
         task = await created(client)
         assert task.task_id.startswith("task_")
         assert (task.status, task.status_message) == ("working", "begun")
         assert server.requests == []  # the gateway does not wait
         assert (await asked(client, "tasks/get", task.task_id)).status == "working"
+        asks = await asked(client, "tasks/get", task.task_id)
+        assert asks.input_requests["branch"].params.message == "[jobs] Which branch?"
+        answers = {"branch": await accepted(None, None)}
+        await asked(client, "tasks/update", task.task_id, input_responses=answers)
+        assert server.requests[-1] == ("update", answers)
         final = await asked(client, "tasks/get", task.task_id)
         assert (final.status, final.task_id) == ("completed", task.task_id)
         assert text_of(final.result) == "built"
-        assert server.requests == [("get", "1")] * 2
+        assert server.requests.count(("get", "1")) == 3
         await asked(client, "tasks/cancel", task.task_id)
         assert server.requests[-1] == ("cancel", "1")
 
@@ -172,15 +193,11 @@ async def test_a_script_waits(tmp_path):
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_the_user_answers_questions_of_a_task_once(tmp_path, mode):
-    form = {"type": "object", "properties": {}}
-    params = {"mode": "form", "message": "Which branch?", "requestedSchema": form}
-    question = {"method": "elicitation/create", "params": params}
-    asks = {"status": "input_required", "inputRequests": {"branch": question}}
-    server, messages = TaskServer(asks, asks, done("built")), []
+    server, messages = TaskServer(ASKS, ASKS, done("built")), []
 
     async def answer(context, params):
         messages.append(params.message)
-        return types.ElicitResult(action="accept", content={"name": "main"})
+        return await accepted(context, params)
 
     options = {"mode": mode, "elicitation_callback": answer}
     async with gateway_of(tmp_path, server, client=options) as (client, _):
@@ -299,14 +316,10 @@ async def test_a_task_with_endless_questions_ends(tmp_path):
     class Asking(TaskServer):
         async def _get(self, context, params):
             self.requests.append(("get", params.task_id))
-            row = {"method": "elicitation/create", "params": {"mode": "form", "message": "?"}}
-            row["params"]["requestedSchema"] = {"type": "object", "properties": {}}
-            return state("1", "input_required", inputRequests={f"q{len(self.requests)}": row})
+            questions = {f"q{len(self.requests)}": QUESTION}
+            return state("1", "input_required", inputRequests=questions)
 
-    async def answer(context, params):
-        return types.ElicitResult(action="accept", content={})
-
-    options = {"mode": "legacy", "elicitation_callback": answer}
+    options = {"mode": "legacy", "elicitation_callback": accepted}
     async with gateway_of(tmp_path, Asking(), client=options) as (client, _):
         refused = await client.call_tool("call_tool", CALL)
         assert refused.is_error
