@@ -177,7 +177,9 @@ class Gateway:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         result = await call_next(ctx)
         if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
-            names = permitted_servers(self.fleet, self.sessions.session_of(ctx.request))
+            client = self.sessions.session_of(ctx.request)
+            names = permitted_servers(self.fleet, client)
+            names += filter(client.permits_server, self.fleet.unusable_servers)
             result["instructions"] = "\n".join(
                 filter(None, (_USAGE_SENTENCE, answers.server_names(names)))
             )

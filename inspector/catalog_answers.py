@@ -19,7 +19,6 @@ from ..retrieval.search.twins import Twins, near_twins
 from ..trust import LOOK_CODES, Flag, Pins, needs_look
 from ..trust.plain_form import plain_form, sentences, without_disguises
 from ..trust.scan import texts_of_tool
-from .server_states import ServerStates
 from .subject import Subject
 
 #: Tools of one page of a list.
@@ -73,12 +72,7 @@ class CatalogAnswers:
         subject, facts = self._subject, self.facts()
         levels = _flag_counts(facts.catalog, subject.engine.flags)
         names = [server or "" for server in facts.catalog.servers]
-        states = ServerStates(
-            subject.client_config(),
-            subject.fleet,
-            subject.history,
-            serves_clients=subject.serves_clients,
-        )
+        states = subject.server_states()
         rows = states.rows()
         names += [name for name in rows if name not in names]
         servers = []

@@ -58,7 +58,9 @@ def _gateway_answer(subject: Subject, view: View, query: str) -> dict[str, Any] 
     from ..gateway.meta_tools.meta_tool_answers import permitted_instructions
     from ..gateway.meta_tools.search_answer import find_parts, search_content, search_text
 
-    parts = find_parts(view, {"query": query}, permitted_instructions(subject.fleet, view))
+    down = subject.server_states().down_servers
+    instructions = permitted_instructions(subject.fleet, view)
+    parts = find_parts(view, {"query": query}, instructions, down)
     selection = parts[0].selection
     return {
         "tier": selection.tier,
@@ -75,7 +77,7 @@ def _gateway_answer(subject: Subject, view: View, query: str) -> dict[str, Any] 
             }
             for part in parts
         ],
-        "text": search_text(search_content(view, parts, None)),
+        "text": search_text(search_content(view, parts, None, down)),
     }
 
 

@@ -21,6 +21,8 @@ _REPAIRS = {
     "start_timeout": "It may need longer: set `start_timeout_s` in its entry. It wrote: {logs}",
     "flooded": "Update it, or disable it.",
     "list_unreadable": "Start it again. What it wrote: {logs}",
+    "hangs": "It did not answer the last call: stop it; the next one starts it. It wrote: {logs}",
+    "ended": "The next call starts it again. What it wrote: {logs}",
     "failed": "Read what it wrote, correct its entry, and start it: {logs}",
 }
 _NO_GATEWAY = (
@@ -28,8 +30,10 @@ _NO_GATEWAY = (
     "a gateway over HTTP shows them on its own page, /inspect."
 )
 _STATES_OF_EVENTS = "States are those of the last recorded event of each server."
+#: States in which a server does not answer, and no call starts it.
+_DOWN = ("failed", "hangs", "awaiting consent")
 #: The state that is shown if several gateways of one file differ: the first of these.
-_WORST_FIRST = ("failed", "awaiting consent", "started")
+_WORST_FIRST = (*_DOWN, "ended", "started")
 
 
 class ServerStates:
@@ -71,6 +75,12 @@ class ServerStates:
             present = self._states.get(name)
             if present is not None and _severity(state) <= _severity(present):
                 self._states[name] = {**present, **state}
+
+    @property
+    def down_servers(self) -> dict[str, str]:
+        """Server that does not answer now to its state: a search marks its tools."""
+        states = {name: str(state["state"]) for name, state in self._states.items()}
+        return {name: state for name, state in states.items() if state in _DOWN}
 
     @property
     def note(self) -> str:
@@ -115,14 +125,15 @@ class ServerStates:
     def _row(self, name: str, state: Mapping[str, Any]) -> dict[str, Any]:
         actions = ["disable"] if self._config is not None else []
         if self.can_start:
-            actions.insert(0, "stop" if state["state"] == "started" else "start")
+            actions.insert(0, "stop" if state["state"] in ("started", "hangs") else "start")
         row = _row(state["state"], problems=state.get("problems", ()), actions=actions)
         row["state_at"] = state.get("at")
         if state["state"] == "awaiting consent":
             row["repair"] = f"Log in: shortlist auth login {shlex.quote(name)}{self._option}"
-        elif state["state"] == "failed" or state.get("code"):
+        elif state["state"] in _REPAIRS or state.get("code"):
             logs = f"shortlist logs {shlex.quote(name)}"
-            repair = _REPAIRS.get(state.get("code") or "failed", _REPAIRS["failed"])
+            key = state["state"] if state["state"] in ("hangs", "ended") else state.get("code")
+            repair = _REPAIRS.get(key or "failed", _REPAIRS["failed"])
             row["repair"] = repair.format(logs=logs)
         return row
 

@@ -16,7 +16,7 @@ from ..gating import State
 from ..trust import approve_definitions, pins_stamp
 from ..view import View
 from .event_history import EventHistory
-from .server_states import gateway_states
+from .server_states import ServerStates, gateway_states
 
 if TYPE_CHECKING:
     from ..gateway.clients.client_config import ClientConfig
@@ -193,6 +193,12 @@ class Subject:
             raise ConfigError(f"no file of example queries: {HOW_TO_NAME_EXAMPLES_FILE}")
         add_example_query(self.examples, self.engine.catalog.get(tool_id).id, query)
         self.engine.reload_example_queries()
+
+    def server_states(self) -> ServerStates:
+        """The servers now. Reads files and asks gateways: not for an event loop."""
+        return ServerStates(
+            self.client_config(), self.fleet, self.history, serves_clients=self.serves_clients
+        )
 
     def _is_applied(self, name: str, *, disabled: bool) -> bool:
         """Whether a server that was disabled or enabled in the file is so here."""

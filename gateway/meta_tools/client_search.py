@@ -87,9 +87,10 @@ def text_terms(tool: Tool) -> frozenset[str]:
 _MAX_ADDED_TOOLS = 2
 #: Words that query and instructions must share if the search abstained; otherwise one is enough.
 _MIN_WORDS_IF_ABSTAINED = 2
-#: A hit is far from the best one if its score is below this share of the best score. The first hits
-#: are never far.
-_NEAR_SHARE, _HITS_NEVER_FAR = 0.6, 5
+#: A hit is far from the best one if its score is below this share of the best score. The first two
+#: are never far. On 484 development queries over 3,926 tools, 401 answers have a right tool instead
+#: of 405 with a share of 0.6 after the first five, with 14 % fewer characters.
+_NEAR_SHARE, _HITS_NEVER_FAR = 0.7, 2
 
 
 def select_fitting_tools(
@@ -110,7 +111,7 @@ def select_fitting_tools(
         selection: the view's search for the query.
         instructions: permitted server to its instructions.
         k: most tools; more than two.
-        drop_far_hits: whether hits far below the best one are left out, after the first five.
+        drop_far_hits: whether hits far below the best one are left out, after the first two.
 
     Raises:
         RequestError: an argument is wrong.

@@ -104,7 +104,7 @@ def answer_search_tools(
             tier=found.tier, found=found.hits, starting=len(fleet.unlisted_servers)
         )
         return SearchAnswer(result=_answer(search_text(content, blocks), content), outcome=outcome)
-    down = _down_servers(fleet)
+    down = fleet.down_servers()
     parts = find_parts(view, arguments, permitted_instructions(fleet, view), down)
     content = search_content(view, parts, arguments.get("detail"), down)
     shown = [row for row in content["tools"] if "shown_in_part" not in row]
@@ -180,18 +180,6 @@ def _failed_servers(fleet: Fleet) -> dict[str, str]:
             texts = dict.fromkeys((upstream.state.value, upstream.problem_code))
             failed[name] = ", ".join(text for text in texts if text)
     return failed
-
-
-def _down_servers(fleet: Fleet) -> dict[str, str]:
-    """Server whose tools are known and that does not answer now, to its state."""
-    down = {}
-    for name, upstream in fleet.upstreams.items():
-        has_failed = upstream.state in (ServerState.FAILED, ServerState.AWAITING_CONSENT)
-        if has_failed and not upstream.starts_with_next_call:
-            down[name] = upstream.state.value
-        elif upstream.hangs:
-            down[name] = "hangs"
-    return down
 
 
 def _server_notes(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -28,8 +27,6 @@ _TOOLS_OF_ONE_PART, _TOOLS_OF_ALL_PARTS, _MIN_TOOLS_OF_PART = 8, 10, 3
 _NEAR_SCORE_SHARE, _MAX_NEAR_HITS, _MAX_NEAR_HITS_OF_PART = 0.75, 4, 2
 #: Most characters of a near hit's signature, of the arguments of another tool, and of its summary.
 _MAX_SIGNATURE_CHARS, _MAX_ARGUMENT_CHARS, _MAX_SHORT_SUMMARY_CHARS = 300, 80, 50
-#: Most tools in the note about other tools of a server.
-_MAX_OTHER_TOOLS = 6
 #: Time limit of a search in milliseconds, a hundred times what it takes on an idle machine. Where
 #: the encoder takes longer, the tier `fast` answers.
 SEARCH_BUDGET_MS = 500.0
@@ -97,7 +94,10 @@ def find_parts(
         hits_per_part = max(1, min(k, MAX_TOOLS // len(queries)))
     depth = max(min(2 * hits_per_part, MAX_TOOLS), _TOOLS_OF_ONE_PART)
     selections = [
-        _down_servers_last(select_fitting_tools(view, search, instructions, k=depth), down_servers)
+        _down_servers_last(
+            select_fitting_tools(view, search, instructions, k=depth, drop_far_hits=k is None),
+            down_servers,
+        )
         for search in searches
     ]
     return _in_best_parts(queries, selections, hits_per_part)
@@ -194,7 +194,6 @@ def search_content(
             f"No tool above is of {server}: search with server={server}."
             for server in _servers_named_in_vain(view, part)
         ]
-    notes += _other_tools(view, parts)
     labels = {"parts": [part.query for part in parts]} if len(parts) > 1 else {}
     return {**labels, "tools": rows, "notes": notes}
 
@@ -316,54 +315,3 @@ def _terms_of_hits(part: RequestPart) -> frozenset[str]:
 @lru_cache(4_096)
 def _id_and_text_terms(tool: Tool) -> frozenset[str]:
     return text_terms(tool).union(search_terms(tool.id))
-
-
-def _other_tools(view: View, parts: Sequence[RequestPart]) -> list[str]:
-    """A line for each server that clearly fits a part: its other tools that the request concerns.
-
-    They have a word of the request that fewer than half of the server's tools have.
-    """
-    listed = {hit.id for part in parts for hit in part.hits}
-    searched: dict[str, list[RequestPart]] = {}
-    for part in parts:
-        if server := _fitting_server(part.hits):
-            searched.setdefault(server, []).append(part)
-    lines = []
-    for server, server_parts in searched.items():
-        terms_by_id = {tool.id: _id_and_text_terms(tool) for tool in view.tools(server)}
-        query_terms = {term for part in server_parts for term in search_terms(part.query)}
-        counts = Counter(term for terms in terms_by_id.values() for term in terms & query_terms)
-        rare_terms = {term for term, count in counts.items() if 2 * count < len(terms_by_id)}
-        tool_ids = [
-            tool_id
-            for tool_id, terms in terms_by_id.items()
-            if tool_id not in listed and not rare_terms.isdisjoint(terms)
-        ]
-        if len(tool_ids) > _MAX_OTHER_TOOLS:
-            tool_ids = _best_ids(view, tool_ids, [part.selection for part in server_parts])
-        shown = [view.catalog.get(tool_id) for tool_id in tool_ids[:_MAX_OTHER_TOOLS]]
-        if shown:
-            texts = (f"{tool.name}{_short_arguments(tool)}" for tool in shown)
-            lines.append(f"Other tools of {server}: {', '.join(texts)}")
-    return lines
-
-
-def _fitting_server(hits: Sequence[Hit]) -> str:
-    """The server of all near hits, or of the first one and of most hits; empty if there is none."""
-    if not hits:
-        return ""
-    server = hits[0].tool.server
-    near = near_ids(hits, _MAX_NEAR_HITS)
-    near_servers = {hit.tool.server for hit in hits if hit.id in near}
-    hit_count = sum(hit.tool.server == server for hit in hits)
-    return (server or "") if len(near_servers) == 1 or 2 * hit_count > len(hits) else ""
-
-
-def _best_ids(view: View, tool_ids: Sequence[str], selections: Sequence[Selection]) -> list[str]:
-    """The tools in the order of their best rank in one of the searches."""
-    rankings = [
-        view.search_among(tool_ids, selection, k=_MAX_OTHER_TOOLS).hits_and_dropped
-        for selection in selections
-    ]
-    ranked = sorted((hit.rank, at, hit.id) for at, hits in enumerate(rankings) for hit in hits)
-    return list(dict.fromkeys(tool_id for _, _, tool_id in ranked))

@@ -276,15 +276,28 @@ class Fleet:
 
     def states(self) -> dict[str, dict[str, Any]]:
         """Server to its state, the code of its problem, and its problems, as JSON."""
-        problems = self.problems()
+        problems, down = self.problems(), self.down_servers()
         return {
             name: {
-                "state": upstream.state.value,
+                "state": "ended"
+                if upstream.starts_with_next_call
+                else down.get(name, upstream.state.value),
                 "code": "" if upstream.problem is None else upstream.problem_code,
                 "problems": problems.get(name, []),
             }
             for name, upstream in self.upstreams.items()
         }
+
+    def down_servers(self) -> dict[str, str]:
+        """Server that does not answer now, and that no call starts, to its state."""
+        down = {}
+        for name, upstream in self.upstreams.items():
+            has_failed = upstream.state in (ServerState.FAILED, ServerState.AWAITING_CONSENT)
+            if has_failed and not upstream.starts_with_next_call:
+                down[name] = upstream.state.value
+            elif upstream.hangs:
+                down[name] = "hangs"
+        return down
 
     async def start_or_stop(self, server: str, action: str) -> None:
         """Start or stop a server for the operator. `states` says whether it failed.

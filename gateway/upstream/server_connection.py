@@ -251,7 +251,7 @@ class Upstream:
 
     async def stop_now(self) -> None:
         """Stop the server for the operator. Running calls end; the next call starts it again."""
-        self._client = None
+        self._client, self._timeouts = None, 0
         self._wakeup.set()
         with anyio.move_on_after(_STOP_LIMIT_S):
             async with self._state_condition:
@@ -542,7 +542,9 @@ class Upstream:
                 ServerState.AWAITING_CONSENT,
                 str(ConsentNeeded(self.spec.name)),
             )
-        _LOG.warning("server %r: %s", self.spec.name, self.problem)
+        name = self.spec.name
+        logs = f"; what it wrote: shortlist logs {name}" if self.spec.transport == "stdio" else ""
+        _LOG.warning("server %r: %s%s", name, self.problem, logs)
 
     async def _report_state(self) -> None:
         if self._on_state is not None:

@@ -495,7 +495,7 @@ const stateText = (server) => STATE_TEXTS[server.state] || server.state;
 
 function stateOf(server) {
   if (server.state === null) return muted("saved");
-  const tones = { started: "good", failed: "bad", "not usable": "bad", "awaiting consent": "warn" };
+  const tones = { started: "good", failed: "bad", hangs: "bad", "not usable": "bad", "awaiting consent": "warn", ended: "warn" };
   return [pill(stateText(server), tones[server.state] || ""), server.state_at ? element("div", { class: "muted small", text: moment(server.state_at) }) : null];
 }
 
@@ -784,7 +784,7 @@ function overviewView(main) {
 
 function serverSummary(answer) {
   const count = (...states) => answer.servers.filter((server) => states.includes(server.state)).length;
-  const failed = count("failed", "not usable"), logins = count("awaiting consent");
+  const failed = count("failed", "hangs", "not usable"), logins = count("awaiting consent");
   if (!failed && !logins) return answer.states_from || !answer.note ? "none failed" : "no gateway answers";
   return element("a", { class: `pill ${failed ? "bad" : "warn"}`, href: "#catalog", text: [failed ? `${failed} failed` : "", logins ? `${logins} want${logins === 1 ? "s" : ""} a login` : ""].filter(Boolean).join(", ") });
 }
@@ -794,7 +794,7 @@ function serverTable(answer, redraw) {
     const stats = answer.stats.servers[server.name] || {};
     return [element("tr", {}, cell(element("strong", { class: "text" }, breakable(server.name || "no server"))),
       cell(stateOf(server)), numberCell(number(server.tools)), wideCell(number(server.tokens)), numberCell(number(stats.calls)), numberCell(number(stats.failed_calls)), wideCell(ms(stats.p50_ms)), wideCell(ms(stats.p95_ms))),
-    server.problems.length ? troubleRow(server, 8, redraw) : null];
+    server.problems.length || server.repair ? troubleRow(server, 8, redraw) : null];
   });
   const columns = ["tools", "tokens", "calls", "no answer", "p50", "p95"].map((title) => ({ title, number: true, wide: ["tokens", "p50", "p95"].includes(title) }));
   return table([{ title: "server" }, { title: "state" }, ...columns], rows, "Servers");

@@ -79,6 +79,26 @@ async def test_a_changed_definition_waits_until_it_is_approved(tmp_path):
         assert "files/read_file" in await found_by(client, "read a file")
 
 
+async def test_a_search_names_no_tool_whose_approved_definition_it_does_not_show(tmp_path):
+    """A call of what a search has shown runs. It failed for tools that only a note named."""
+    others = [tool(f"read_{word}", "Read pages of a kind.") for word in ("book", "letter", "map")]
+    server, path = FakeServer("docs", [tool("read_paper", "Reads it."), *others]), tmp_path / "pins"
+    async with gateway_of(tmp_path, server, pins=FirstUsePins(path)) as (client, made):
+        await client.call_tool("get_tool_details", {"names": ["docs/read_paper"]})
+        await relisted(made, server, tool("read_paper", "Reads a paper."), *others)
+        approve_definitions(path, [made.fleet.engine.catalog.get("docs/read_paper")])
+        await made.fleet.follow_changes()
+        for query, k in (
+            ("read pages of a kind, book or letter, or a paper", 2),
+            ("read a paper", None),
+        ):
+            given = {"query": query} if k is None else {"query": query, "k": k}
+            found = text_of(await client.call_tool("search_tools", given))
+            is_named = "read_paper(" in found
+            assert is_named == (k is None), found
+        assert not (await client.call_tool("call_tool", {"name": "docs/read_paper"})).is_error
+
+
 async def test_a_deleted_file_of_pins_lets_no_changed_definition_pass(tmp_path):
     server, path = files(), tmp_path / "pins.json"
     mail = FakeServer("mail", [tool("send_mail", "Send a mail.")])

@@ -13,6 +13,10 @@ from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.upstream import server_connection
 from shortlist.gateway.upstream.server_connection import ServerState, Upstream, UpstreamError
 from shortlist.gating import Gate, Rule, after, not_
+from shortlist.inspector.event_history import EventHistory
+from shortlist.inspector.search_answers import search_tiers
+from shortlist.inspector.server_states import ServerStates
+from shortlist.inspector.subject import Subject
 from shortlist.session import Session
 
 from .fake_servers import READ, WRITE, FakeServer, gateway_of, text_of, tool
@@ -145,8 +149,15 @@ async def test_a_server_that_hangs_gets_no_other_call(tmp_path, monkeypatch):
     monkeypatch.setattr(server_connection, "_RETRY_LIMIT_S", 0.2)
     server = Hanging("files", [tool("list", hints=READ), tool("read", hints=READ)])
     limits = {"timeouts": {"files/*": 0.5}}
-    async with gateway_of(tmp_path, server, **limits) as (client, _):
+    async with gateway_of(tmp_path, server, **limits) as (client, made):
         assert "did not answer" in await called(client, "files/read")
+        engine = made.fleet.engine
+        page = Subject(engine, "page", EventHistory(), fleet=made.fleet, serves_clients=True)
+        found = search_tiers(page, engine.view(), "read", ["lexical"])["gateway"]
+        assert "files/read(text?: str): read [server: hangs]" in found["text"]
+        row = page.server_states().rows()["files"]
+        assert (row["state"], row["actions"]) == ("hangs", ["stop"])
+        assert row["repair"].startswith("It did not answer the last call: stop it")
         server.hangs = False
         with monkeypatch.context() as patched:
             patched.setattr(ClientSession, "send_discover", silent)
@@ -169,6 +180,11 @@ async def test_a_server_that_ended_is_not_called_unavailable(tmp_path):
         assert found.structured_content["notes"] == ["Ended, and a call starts it again: files."]
         servers = await client.call_tool("list_servers", {})
         assert "its connection ended; a call starts it again" in text_of(servers)
+        states = ServerStates(None, made.fleet, EventHistory(), serves_clients=True)
+        row = states.rows()["files"]
+        assert (row["state"], row["problems"]) == ("ended", ["the connection ended"])
+        assert row["repair"].startswith("The next call starts it again.")
+        assert states.down_servers == {}
 
 
 @pytest.mark.anyio

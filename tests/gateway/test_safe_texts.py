@@ -42,7 +42,8 @@ async def test_an_error_at_the_start_reaches_operators_only(tmp_path, caplog):
         event.problem for event in read_events(tmp_path / "events") if event.kind == "server"
     ]
     assert f"{WRITTEN_OUT}{HOSTILE}" in problems
-    assert f"server 'evil': {WRITTEN_OUT}{HOSTILE}" in caplog.messages
+    logs = "; what it wrote: shortlist logs evil"
+    assert f"server 'evil': {WRITTEN_OUT}{HOSTILE}{logs}" in caplog.messages
     assert "\x1b" not in "".join(caplog.messages)
 
 

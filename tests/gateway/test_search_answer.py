@@ -57,12 +57,21 @@ class TestHits:
         assert others[0].startswith("2. ")
 
     def test_a_far_hit_is_one_short_line(self, view):
-        content = answer_of(view, query="open an issue about a bug")
+        content = answer_of(view, query="open an issue about a bug", k=8)
         lines = search_text(content).splitlines()[4 : len(content["tools"])]
         assert lines
         assert all(len(row["description"]) <= 53 for row in content["tools"][4:])
         assert all(len(row.get("signature", "")) <= 80 for row in content["tools"][4:])
         assert all(len(line) <= 180 for line in lines)
+
+    @pytest.mark.parametrize("name", ["query", "queries"])
+    def test_hits_far_below_the_best_are_left_out_unless_asked_for(self, view, name):
+        queries = ["open an issue about a bug", "send a message to a channel"]
+        given = {"query": queries[0]} if name == "query" else {"queries": queries}
+        for part in find_parts(view, given, {}):
+            assert all(hit.score >= 0.7 * part.hits[0].score for hit in part.hits[2:])
+        all_parts = find_parts(view, {**given, "k": 8}, {})
+        assert all(len(part.hits) == 8 for part in all_parts)
 
     def test_a_tool_without_a_signature_has_its_arguments_if_they_are_short(self):
         """Seen in use: definitions were asked for, only to see two arguments."""
@@ -77,10 +86,6 @@ class TestHits:
             signatures = [row.get("signature") for row in content["tools"]]
             assert "(path: str, lines?: int)" in signatures
             assert "(path; lines)" in signatures
-        slow = [Tool(f"slow_{name}", "plan", "Do a step slowly.", few) for name in "abc"]
-        view = Engine.from_tools([*steps, *slow], tiers=["lexical"]).view()
-        notes = answer_of(view, query="do a step slowly", k=2)["notes"]
-        assert notes == ["Other tools of plan: slow_c(path; lines)"]
 
     def test_a_long_signature_is_cut(self):
         names = [f"argument_number_{number}" for number in range(40)]
@@ -90,15 +95,6 @@ class TestHits:
         assert text.startswith("(argument_number_0: int; argument_number_1 ")
         assert text.endswith(" ...)")
         assert len(text) <= 300
-
-    def test_other_tools_of_a_server_that_clearly_fits_are_named(self):
-        names = ("git_commit", "git_status", "git_add")
-        git = [Tool(name, "git", f"{name}: work with the repository.") for name in names]
-        tools = [*git, Tool("send", "mail", "Send a letter.")]
-        view = Engine.from_tools(tools, tiers=["lexical"]).view()
-        # Its name and "repository" are words of all its tools, and say nothing about one of them.
-        content = answer_of(view, query="commit to the git repository, with status", k=1)
-        assert content["notes"] == ["Other tools of git: git_status()"]
 
     def test_text_and_object_carry_the_same_and_no_scores(self, view):
         content = answer_of(view, query="open an issue about a bug")
@@ -123,37 +119,6 @@ class TestParts:
         assert text.startswith(f"For: {content['parts'][0]}\n1. github/create_issue")
         assert f"For: {content['parts'][1]}\n1. slack/" in text
         assert len({row["name"] for row in content["tools"]}) == len(content["tools"]) <= 10
-
-    def test_other_tools_of_each_server_that_clearly_fits_are_named_once(self):
-        """Seen in use: servers were listed to find tools that a plan of many steps needs."""
-        path = {"properties": {"path": {"type": "string"}}, "required": ["path"]}
-        git = [
-            Tool(f"git_{name}", "git", f"{name} of the repository.", path)
-            for name in (
-                "commit",
-                "log",
-                "show",
-                "status",
-                "add",
-                "reset",
-                "diff",
-                "blame",
-                "tag",
-                "merge",
-            )
-        ]
-        mail = [Tool(f"{name}_letter", "mail", f"{name} a letter.") for name in ("send", "read")]
-        view = Engine.from_tools([*git, *mail], tiers=["lexical"]).view()
-        queries = ["git add, commit, reset, merge and tag", "send a letter", "git log"]
-        content = answer_of(view, queries=queries)
-        listed = {row["name"] for row in content["tools"]}
-        (line,) = (note for note in content["notes"] if note.startswith("Other tools of "))
-        others = line.removeprefix("Other tools of git: ").split(", ")
-        named = [f"git/git_{name}" for name in ("add", "commit", "reset", "merge", "tag")]
-        assert set(others) == {
-            f"{tool.name}(path)" for tool in git if tool.id in named and tool.id not in listed
-        }
-        assert line in search_text(content)
 
     def test_queries_are_answered_each(self, view):
         queries = ["create an issue", "xylophone zebra quartet"]
@@ -370,6 +335,7 @@ class TestServersThatDoNotRun:
         letters = FakeServer("post", [tool("send_letter", "Send a letter.")])
         unusable = {"time": "env.ZONE: the variable NOPE_VAR is not set; set it"}
         async with gateway_of(tmp_path, letters, unusable_servers=unusable) as (client, made):
+            assert "Servers: post, time" in client.instructions.splitlines()
             requests = [
                 ("list_servers", {}),
                 ("search_tools", {"query": "what time is it"}),
