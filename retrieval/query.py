@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -77,14 +78,17 @@ class Ranking:
         scores: shape (m,), descending.
         max_other_score: maximum score of all other rows; None if nothing is known but that it is at
             most the lowest score here.
-        best_covers: share of the query's terms that are in the first row's definition; None if
-            nobody knows.
+        best_covers: share of the searched terms, or else of the query's, that are in the first
+            row's definition; None if nobody knows.
+        searched_terms: the query's terms that any row has, with corrections; None if the search
+            does not know them.
     """
 
     rows: NDArray[np.int64]
     scores: NDArray[np.float32]
     max_other_score: float | None = None
     best_covers: float | None = None
+    searched_terms: Sequence[str] | None = None
 
     @classmethod
     def empty(cls) -> Ranking:

@@ -118,11 +118,15 @@ class TantivyIndex:
 
         If there are fewer than `depth`, all other rows share no term and would score 0.
         """
-        ranking = self._search(text, depth, allowed)
-        return replace(ranking, max_other_score=0.0) if len(ranking) < depth else ranking
+        terms = self._searched_terms(query_terms(text)[:MAX_TERMS])
+        ranking = self._search(terms, depth, allowed)
+        max_other_score = 0.0 if len(ranking) < depth else None
+        return replace(ranking, max_other_score=max_other_score, searched_terms=terms)
 
-    def _search(self, text: str, depth: int, allowed: NDArray[np.bool_] | None) -> Ranking:
-        query = self._query(text)
+    def _search(
+        self, terms: Sequence[str], depth: int, allowed: NDArray[np.bool_] | None
+    ) -> Ranking:
+        query = self._query(terms)
         total = self._searcher.num_docs
         if query is None or total == 0 or depth < 1:
             return Ranking.empty()
@@ -148,13 +152,9 @@ class TantivyIndex:
                 return Ranking(ranking.rows[inside], ranking.scores[inside]).head(depth)
             limit = min(total, limit * 4)
 
-    def _query(self, text: str) -> tantivy.Query | None:
-        terms = self._with_corrections(query_terms(text)[:MAX_TERMS])
+    def _query(self, terms: Sequence[str]) -> tantivy.Query | None:
         clauses = [
-            clause
-            for term in terms
-            if term in self._known_terms
-            for clause in self._clauses.get(term) or self._clauses_of(term)
+            clause for term in terms for clause in self._clauses.get(term) or self._clauses_of(term)
         ]
         return tantivy.Query.boolean_query(clauses) if clauses else None
 
@@ -195,14 +195,10 @@ class TantivyIndex:
             by_start.setdefault((term[:_SAME_START], len(term)), []).append(term)
         return by_start
 
-    def _with_corrections(self, terms: Sequence[str]) -> Sequence[str]:
-        """The terms, and for each that no document has, the most frequent one that is like it."""
-        unknown = [
-            term
-            for term in terms
-            if term not in self._known_terms and len(term) >= _MIN_CORRECTED_CHARS
-        ]
-        if not unknown:
+    def _searched_terms(self, terms: Sequence[str]) -> Sequence[str]:
+        """The terms that a document has; for any other, the most frequent one that is like it."""
+        known = [term for term in terms if term in self._known_terms]
+        if len(known) == len(terms):
             return terms
         corrections = [
             next(
@@ -212,12 +208,15 @@ class TantivyIndex:
                     for other in self._terms_by_start.get((term[:_SAME_START], length), ())
                     if _is_one_edit_away(term, other)
                 ),
-                term,
+                None,
             )
-            for term in unknown
-            if term.isascii() and term.isalpha()
+            for term in terms
+            if len(term) >= _MIN_CORRECTED_CHARS
+            and term not in self._known_terms
+            and term.isascii()
+            and term.isalpha()
         ]
-        return tuple(dict.fromkeys([*terms, *corrections]))
+        return tuple(dict.fromkeys([*known, *filter(None, corrections)]))
 
     def _collect(self, query: tantivy.Query, limit: int) -> Ranking:
         """The best rows. The index is one segment, so that the first of equal rows are found."""

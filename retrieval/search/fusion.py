@@ -10,12 +10,12 @@ from pydantic import Field
 
 from ...errors import ConfigError
 from ...settings import PartSettings
-from ..query import Ranking, distinct
+from ..query import Ranking, distinct, ties_by_row
 
-# The weight of BM25 by the share of the query's terms that its best row has.
+# The weight of BM25 by the share of the searched terms that its best row has.
 _LOWEST_WEIGHT, _ADDED_WEIGHT, _COVERED_POWER = 0.006, 0.009, 4
-# The best row by words stays at this place or before, from 0, if it has this share of the terms.
-_LAST_PLACE_OF_KEPT, _MIN_COVERED_OF_KEPT = 4, 0.5
+# The best row by words stays at this place or before, from 0.
+_LAST_PLACE_OF_KEPT = 4
 
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -78,7 +78,7 @@ class LinearFusion:
     Args:
         weights: stage name to its weight; 1 when absent. By default one point of BM25 counts as
             much as 0.006 of cosine, and up to 0.015 if the best row by words has all terms of the
-            query. If it has half of them, it also stays among the first five. These numbers were
+            query that any row has. That row also stays among the first five. These numbers were
             chosen on development sets of queries for real servers (ADR 33).
 
     Attributes:
@@ -98,8 +98,8 @@ class LinearFusion:
         _check_stages(self._given, rankings)
         weights = self._given
         lexical = rankings.get("lexical") if self.reads_coverage else None
-        covered = (lexical and lexical.best_covers) or 0.0
         if lexical is not None:
+            covered = lexical.best_covers or 0.0
             weights = {"lexical": _LOWEST_WEIGHT + _ADDED_WEIGHT * covered**_COVERED_POWER}
         rows = distinct(np.concatenate([ranking.rows for ranking in rankings.values()]))
         total = np.zeros(len(rows), np.float32)
@@ -114,19 +114,22 @@ class LinearFusion:
                 scores[np.searchsorted(rows, ranking.rows)] = ranking.scores
                 total += np.float32(weights.get(name, 1.0)) * scores
         fused = Ranking.best(rows, total, len(rows))
-        if lexical is None or covered < _MIN_COVERED_OF_KEPT:
+        if lexical is None or not len(lexical):
             return fused
         return _with_row_in_place(fused, int(lexical.rows[0]), _LAST_PLACE_OF_KEPT)
 
 
 def _with_row_in_place(ranking: Ranking, row: int, place: int) -> Ranking:
-    """The ranking with a row at this place, from 0, with the score there, if it ranks below."""
+    """The ranking with a row at this place, from 0, or before, with the score of the place before.
+
+    The ranking stays where the row has such a place.
+    """
     at = int(np.flatnonzero(ranking.rows == row)[0])
     if at <= place:
         return ranking
     rows = np.insert(np.delete(ranking.rows, at), place, row)
-    scores = np.insert(np.delete(ranking.scores, at), place, ranking.scores[place])
-    return Ranking(rows, scores)
+    scores = np.insert(np.delete(ranking.scores, at), place, ranking.scores[place - 1])
+    return ties_by_row(Ranking(rows, scores))
 
 
 def _check_stages(weights: Mapping[str, float], rankings: Mapping[str, Ranking]) -> None:

@@ -154,14 +154,18 @@ class QueryRun:
     def fuse(self, fusion: Fusion, rankings: Mapping[str, Ranking]) -> Ranking:
         """Merge several rankings into one. A lexical one says how much of the query it covers."""
         with self._recorded("fusion"):
-            lexical, terms = rankings.get("lexical"), query_terms(self.query.text)
-            reads_coverage = getattr(fusion, "reads_coverage", False)
-            if reads_coverage and lexical is not None and len(lexical) and terms and self.tools:
-                covered = definition_terms(self.tools[lexical.rows[0]]).intersection(terms)
-                covering = replace(lexical, best_covers=len(covered) / len(terms))
-                rankings = {**rankings, "lexical": covering}
+            lexical = rankings.get("lexical")
+            if getattr(fusion, "reads_coverage", False) and lexical is not None and len(lexical):
+                rankings = {**rankings, "lexical": self._with_coverage(lexical)}
             self.rankings["fusion"] = fusion.fuse(rankings)
         return self.rankings["fusion"]
+
+    def _with_coverage(self, lexical: Ranking) -> Ranking:
+        terms = lexical.searched_terms or query_terms(self.query.text)
+        if not terms or not self.tools:
+            return lexical
+        covered = definition_terms(self.tools[lexical.rows[0]]).intersection(terms)
+        return replace(lexical, best_covers=len(covered) / len(terms))
 
     def rerank(self, reranker: str, ranking: Ranking, candidates: int) -> Ranking:
         """The first `candidates` rows in the reranker's order, then the others unchanged.

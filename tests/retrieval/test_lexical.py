@@ -111,3 +111,4 @@ def test_a_misspelt_term_that_no_document_has_finds_the_term_it_is_like() -> Non
         ("repository", [1]),
     ):
         assert index.search(text, 5).rows.tolist() == rows, text
+    assert index.search("serch vikunja files", 5).searched_terms == ("file", "search")
