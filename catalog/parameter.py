@@ -31,7 +31,7 @@ class Parameter(NamedTuple):
         path: its position, such as `filter.labels[].name`; `*` stands for any key.
         description: its text, or "".
         enum: the permitted values, as text.
-        required: whether the enclosing object requires it.
+        required: whether the enclosing object requires it, or one of its alternatives does.
     """
 
     name: str

@@ -48,8 +48,9 @@ _MAX_REPETITIONS = 2
 _COMPARISONS_A_STEP = 400
 #: Steps to compile a pattern.
 _COMPILE_STEPS = 400
-#: A repetition in a pattern.
-_REPETITION = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\d*\}|\?)")
+#: A repetition in a pattern without escapes.
+_REPETITION = re.compile(r"[*+?]|\{\d*,\d*\}")
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
 #: Parts of a pattern that may cost too much: a repeated group, `(?` groups, a back-reference.
 _UNBOUNDED = re.compile(r"\)[*+{]|\(\?|\\[1-9]")
 #: Keywords that are not checked: their cost does not depend on the number of keywords alone.
@@ -303,7 +304,7 @@ def _safe_pattern(pattern: str) -> _SafePattern | None:
     if _UNBOUNDED.search(pattern):
         return None
     anchored = pattern.startswith("^")
-    repetitions = len(_REPETITION.findall(pattern))
+    repetitions = len(_REPETITION.findall(_ESCAPED.sub("_", pattern)))
     if repetitions > _MAX_REPETITIONS + anchored:
         return None
     try:

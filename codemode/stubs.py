@@ -348,7 +348,7 @@ def _first_sentence(text: str, letters: int) -> str:
 
 
 #: Docstrings and other strings, which stay, and what is between them. A docstring of
-#: `docstrings.docstring` holds no double quote.
+#: `docstring` holds no double quote.
 _STUB_PARTS = re.compile(
     r"""
     (?P<docstring> \"{3}[^"]*\"{3})

@@ -15,6 +15,10 @@ from .client_config import ClientConfig, read_client_config
 from .known_clients import CLIENTS, Client
 from .server_entry import mcp_servers_entry
 
+_REFERENCE = re.compile(r"\$\{[^{}]*\}")
+_SCHEME = re.compile(r"^(?:Bearer|Basic|Token)\s+", re.IGNORECASE)
+"""Name of an authorization scheme, before its credential in a header."""
+
 
 def find_configs(
     home: Path, clients: Iterable[Client] = CLIENTS.values()
@@ -99,32 +103,40 @@ def entries_with_references(specs: Iterable[ServerSpec]) -> tuple[dict[str, Any]
         for key, value in spec.revealed_env().items():
             values.setdefault(key, set()).add(value)
     entries: dict[str, Any] = {}
-    variables: dict[str, None] = {}
+    value_of: dict[str, str] = {}
 
-    def reference_for(name: str) -> str:
-        variable = re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_") or "VALUE"
-        if variable[0].isdigit():
-            variable = f"_{variable}"
-        variables[variable] = None
+    def reference_for(name: str, value: str) -> str:
+        stem = re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_") or "VALUE"
+        if stem[0].isdigit():
+            stem = f"_{stem}"
+        names = (f"{stem}_{number}" if number > 1 else stem for number in count(1))
+        # Names that differ in punctuation only must not share a secret.
+        variable = next(name for name in names if value_of.get(name, value) == value)
+        value_of[variable] = value
         return f"${{{variable}}}"
 
     for spec in specs:
         entry = mcp_servers_entry(spec)
         for key, value in entry.get("env", {}).items():
-            if "${" not in value:
-                entry["env"][key] = reference_for(
-                    key if len(values[key]) == 1 else f"{spec.name}_{key}"
-                )
+            if not _is_reference(value):
+                name = key if len(values[key]) == 1 else f"{spec.name}_{key}"
+                entry["env"][key] = reference_for(name, value)
         for table in (entry.get("headers", {}), entry.get("credentials", {})):
             for key, value in table.items():
-                if "${" not in value:
-                    table[key] = reference_for(f"{spec.name}_{key}")
+                if not _is_reference(value):
+                    table[key] = reference_for(f"{spec.name}_{key}", value)
         args = ["", *entry.get("args", ())]
         for index, value in enumerate(args[1:]):
-            if not is_harmless(value, args[index]) and "${" not in value:
-                entry["args"][index] = reference_for(f"{spec.name}_arg_{index + 1}")
+            if not (is_harmless(value, args[index]) or _is_reference(value)):
+                entry["args"][index] = reference_for(f"{spec.name}_arg_{index + 1}", value)
         url = entry.get("url")
-        if url and "${" not in url and masked_entry({"url": url}) != {"url": url}:
-            entry["url"] = reference_for(f"{spec.name}_url")
+        if url and not _is_reference(url) and masked_entry({"url": url}) != {"url": url}:
+            entry["url"] = reference_for(f"{spec.name}_url", url)
         entries[spec.name] = entry
-    return entries, tuple(variables)
+    return entries, tuple(value_of)
+
+
+def _is_reference(value: str) -> bool:
+    """Whether a value has references and, beside them, nothing that may be a secret."""
+    without = _REFERENCE.sub("x", value)
+    return without != value and is_harmless(_SCHEME.sub("", without))

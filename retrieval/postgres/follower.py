@@ -42,7 +42,8 @@ class Follower:
 
     def __init__(self, database: Database, refresh: WeakMethod[Callable[[], bool]]) -> None:
         self._database = database
-        self._refresh = refresh
+        self._bound_refresh = refresh
+        self._logged_problem = ""
         self._stopped = Event()
         self._thread = Thread(target=self._run, name="shortlist-follower", daemon=True)
         self._thread.start()
@@ -54,22 +55,21 @@ class Follower:
         self._thread.join()
 
     def _run(self) -> None:
-        problem = ""
-        while not self._stopped.is_set() and self._refresh() is not None:
+        while not self._stopped.is_set() and self._bound_refresh() is not None:
             try:
                 self._follow()
-                problem = ""
             except ShortlistError as error:
                 # Searches go on with the version that they have.
-                if str(error) != problem:
-                    problem = str(error)
-                    _LOG.warning("changes of the catalog are not seen now: %s", problem)
+                if str(error) != self._logged_problem:
+                    self._logged_problem = str(error)
+                    _LOG.warning("changes of the catalog are not seen now: %s", error)
                 self._stopped.wait(_RETRY_S)
 
     def _follow(self) -> None:
         with self._database.connection() as connection:
             row = connection.execute("SELECT pg_is_in_recovery()").fetchone()
             # A streaming replica takes no LISTEN: its version is looked up at each wake.
+            self._logged_problem = ""
             is_replica = row is not None and bool(row[0])
             poll_wakes = 1 if is_replica else _POLL_WAKES
             if not is_replica:
@@ -78,7 +78,7 @@ class Follower:
                 wakes = 0
                 while not self._stopped.is_set():
                     if wakes % poll_wakes == 0:
-                        refresh: Any = self._refresh()
+                        refresh: Any = self._bound_refresh()
                         if refresh is None:
                             return
                         while refresh() and not self._stopped.is_set():

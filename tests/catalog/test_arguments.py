@@ -98,6 +98,7 @@ def test_few_problems_at_once_and_short_ones() -> None:
         ),
         ({"properties": {"a": {"pattern": "^(a+)+$"}}}, {"a": "a" * 5_000 + "b"}),
         ({"properties": {"a": {"pattern": "(a|a)*b"}}}, {"a": "a" * 199}),
+        ({"properties": {"a": {"pattern": "^" + r"\\*" * 5 + "x$"}}}, {"a": "\\" * 199}),
         ({"properties": {"a": {"uniqueItems": True}}}, {"a": [{"x": at} for at in range(6_000)]}),
         ({"properties": {"a": {"allOf": [{"items": {}}] * 9_000}}}, {"a": list(range(6_000))}),
         ({"properties": {"a": {"enum": [list(range(900))] * 50}}}, {"a": list(range(900))}),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.gateway.clients.client_config import read_client_config
-from shortlist.gateway.clients.client_import import merge_servers
+from shortlist.gateway.clients.client_import import entries_with_references, merge_servers
 from shortlist.gateway.clients.known_clients import CLIENTS
 from shortlist.gateway.clients.server_entry import mcp_servers_entry, read_entry
 from shortlist.gateway.connections.masking import is_harmless, masked_entry
@@ -156,3 +156,40 @@ def test_what_an_argument_may_be():
     secret = ["sk-proj-a1b2c3d4e5f6", "https://x.example/s/a1b2c3d4e5f6a7b8", "--key=1",
               "https://u:p@x.example", "https://x.example?k=1", "x" * 40, "KEY=abc"]  # fmt: skip
     assert not any(map(is_harmless, secret))
+
+
+def test_two_secrets_never_become_one_variable_and_none_stays_beside_a_reference() -> None:
+    specs = [
+        ServerSpec(
+            name="git-hub",
+            transport="http",
+            url="https://a.example/mcp",
+            headers={"X-Key": "first-secret"},
+        ),
+        ServerSpec(
+            name="git_hub",
+            transport="http",
+            url="https://b.example/mcp",
+            headers={"X-Key": "other-secret"},
+        ),
+        ServerSpec(
+            name="c",
+            transport="http",
+            url="https://${HOST}/?token=abcdef123456",
+            headers={"Auth": "Bearer ${T}"},
+        ),
+        ServerSpec(
+            name="d",
+            transport="stdio",
+            command="run",
+            args=["${HOME}/data"],
+            env={"FOLDER": "${HOME}/files"},
+        ),
+    ]
+    entries, variables = entries_with_references(specs)
+    assert variables == ("GIT_HUB_X_KEY", "GIT_HUB_X_KEY_2", "C_URL")
+    assert entries["git_hub"]["headers"] == {"X-Key": "${GIT_HUB_X_KEY_2}"}
+    assert entries["c"]["url"] == "${C_URL}"
+    assert entries["c"]["headers"] == {"Auth": "Bearer ${T}"}
+    assert entries["d"]["args"] == ["${HOME}/data"]
+    assert entries["d"]["env"] == {"FOLDER": "${HOME}/files"}
