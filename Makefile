@@ -9,7 +9,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 demo: $(VENV)/.core
 	$(BIN)/shortlist demo
 
-# A file's tests stay in one process, with what they share; tests/conftest.py orders the files. Modules are compiled once, not in every
+# The tests of a file stay in one process, with what they share; tests/conftest.py orders the files.
+# Modules are compiled once, not in every
 # process that a test starts; threads of PyTorch and BLAS would wait for each other, as both
 # processors are in use.
 test coverage quick: export PYTHONDONTWRITEBYTECODE =

@@ -157,7 +157,7 @@ def summarize(tool: Tool) -> str:
 
     Example:
         >>> from shortlist import Tool
-        >>> from shortlist.loaders import summarize
+        >>> from shortlist.loaders.summaries import summarize
         >>> summarize(Tool("search_issues", "github", "# Tool\n\nSearch issues. Slow."))
         'Search issues'
     """

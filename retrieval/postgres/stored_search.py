@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...errors import ConfigError, StoreError
 from ...models import Encoder
-from ...text import search_terms
+from ...text import query_terms
 from ..query import Query, Ranking
 from .database import Database
 from .stored_catalog import FIELD_NUMBERS
@@ -92,14 +92,28 @@ class TermSearch:
     text: str
     boosts: Mapping[str, float]
 
+    @property
+    def terms(self) -> Sequence[str]:
+        """The distinct terms of the query that are searched for."""
+        return query_terms(self.text)[:MAX_TERMS]
+
+    def known_terms(self, name: str) -> str:
+        """The statement of the places of those terms that any tool of the tenant has."""
+        return f"""
+            SELECT DISTINCT array_position(%({name}_terms)s::text[], term::text) - 1 AS number,
+                0::real AS score
+            FROM shortlist.terms WHERE tenant = %(tenant)s::integer
+                AND term = ANY(%({name}_terms)s) AND field = ANY(%({name}_fields)s::smallint[])
+                AND documents > 0
+        """
+
     def statement(
         self,
         name: str,
         path: VectorPath,  # noqa: ARG002 - of the other searches
     ) -> tuple[str, dict[str, Any]] | None:
         """The statement, with its parameters; None if no tool can be found."""
-        asked = list(dict.fromkeys(search_terms(self.text)))[:MAX_TERMS]
-        if not asked:
+        if not self.terms:
             return None
         # Materialized, so that the logarithm is computed once a term and not once a posting. OFFSET
         # keeps the look-up of a term by the whole key, also for a tenant of unknown size.
@@ -128,7 +142,7 @@ class TermSearch:
             GROUP BY number ORDER BY score DESC FETCH FIRST %(depth)s ROWS WITH TIES
         """
         parameters = {
-            f"{name}_terms": asked,
+            f"{name}_terms": list(self.terms),
             f"{name}_fields": [FIELD_NUMBERS[field] for field in self.boosts],
             f"{name}_boosts": list(self.boosts.values()),
         }
@@ -268,6 +282,9 @@ class StoredSearch:
             if made is not None:
                 sql, further = made
                 parts.append(f"SELECT {place} AS part, number, score FROM ({sql}) AS s{place}")
+                if isinstance(search, TermSearch):
+                    known = search.known_terms(f"s{place}")
+                    parts.append(f"SELECT {~place}, number, score FROM ({known}) AS k{place}")
                 parameters |= further
         found = self._database.fetch(" UNION ALL ".join(parts), parameters) if parts else []
         places = np.array([part for part, _, _ in found], np.int64)
@@ -277,9 +294,14 @@ class StoredSearch:
         for place, search in enumerate(searches):
             of_search = places == place
             ranking = self.rows.ranking(found_numbers[of_search], scores[of_search], depth)
-            if isinstance(search, TermSearch) and len(ranking) < depth:
-                # All other tools share no term with the query.
-                ranking = replace(ranking, max_other_score=0.0)
+            if isinstance(search, TermSearch):
+                known_places = np.sort(found_numbers[places == ~place])
+                ranking = replace(
+                    ranking,
+                    # If there are fewer than `depth`, all other tools share no term with the query.
+                    max_other_score=0.0 if len(ranking) < depth else ranking.max_other_score,
+                    searched_terms=[search.terms[number] for number in known_places],
+                )
             rankings.append(ranking)
         return rankings
 

@@ -94,8 +94,8 @@ class TestScan:
         seen: list[Any] = []
         session = engine.session(k=3, events=seen.append)
         assert loud.id in session.turn("tell a pun").ids
-        [event] = [one.to_dict() for one in seen if one.kind == "turn"]
-        assert event["warnings"] == {loud.id: ["puts_itself_first"]}
+        [event] = [event for event in seen if event.kind == "turn"]
+        assert event.warnings == {loud.id: ("puts_itself_first",)}
 
     def test_whoever_loads_is_told_once_for_each_set(
         self, make_engine: MakeEngine, caplog: pytest.LogCaptureFixture
@@ -219,7 +219,7 @@ class TestConversation:
         engine = make_engine([*TOOLS[:-1], calm])
         seen: list[Any] = []
         session = engine.session(
-            "openai", k=3, pass_through=0, events=lambda event: seen.append(event.to_dict())
+            "openai", k=3, pass_through=0, events=lambda event: seen.append(event.model_dump_json())
         )
         messages = [*session.turn("tell a joke about an issue").messages]
         assert JOKER.id in session.active

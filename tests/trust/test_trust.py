@@ -154,7 +154,7 @@ def test_an_id_that_gives_orders_is_in_nothing_that_a_model_reads():
     assert re.fullmatch("quarantined-[0-9a-f]{12}", refusal.shown_id)
     verdicts = [engine.view().check(bad.id), session.check(bad.id, {})]
     told = [found.to_dict(), refusal.to_dict(), session.tools, turn.append]
-    told += [event.to_dict() for event in seen] + [one.message for one in verdicts]
+    told += [event.model_dump_json() for event in seen] + [one.message for one in verdicts]
     assert "previous" not in json.dumps(told)
     assert refusal.shown_id in verdicts[0].message
 
