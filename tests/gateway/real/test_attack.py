@@ -54,8 +54,8 @@ _TESTS = Path(__file__).parents[1]
 _API, _API_DOCUMENT = _TESTS / "openapi_service.py", _TESTS / "billing.yaml"
 _LOAD, _ATTACK = (Path(__file__).with_name(f"{name}_server.py") for name in ("load", "attack"))
 _CALLER = Path(__file__).with_name("calm_caller.py")
-#: Seconds of a run: long, and while you work on one family.
-_LONG_S, _SHORT_S = 600.0, 25.0
+#: Seconds of a run: long, while you work on one family, and of each family alone.
+_LONG_S, _SHORT_S, _ALONE_S = 600.0, 25.0, 13.0
 #: Seconds that any reply may take while all attacks run, and that servers have to recover at the
 #: end.
 _REPLY_S, _RECOVERY_S = 90.0, 90.0
@@ -940,7 +940,7 @@ def test_nothing_is_mixed_up_or_lost_while_all_attack(
     assert run.files[-1] <= run.files[0] + _MORE_FILES
 
 
-@pytest.mark.parametrize("run", [_SHORT_S, _LONG_S], indirect=True, ids=["short", "long"])
+@pytest.mark.parametrize("run", [_ALONE_S], indirect=True)
 def test_no_family_delays_the_calls_of_others(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     delays: dict[str, list[Delay]] = {}
     anyio.run(_attack_one_by_one, run, delays)
@@ -973,7 +973,6 @@ async def _attack_one_by_one(run: Run, delays: dict[str, list[Delay]]) -> None:
     """Each family alone for some seconds, after as many seconds without one."""
     await _recover(run)
     names = [name for name in _chosen_families() if name != "steady"]
-    seconds = run.seconds / 2 / len(names)
     command = [sys.executable, str(_CALLER), run.served.address, "token-of-left"]
     async with await anyio.open_process(command, stderr=None) as caller:
         assert caller.stdout is not None
@@ -984,7 +983,7 @@ async def _attack_one_by_one(run: Run, delays: dict[str, list[Delay]]) -> None:
             for name in names:
                 delays[name] = []
                 while len(delays[name]) < _TRIES and not any(map(_is_small, delays[name])):
-                    delays[name].append(await _delay_by(run, name, seconds, calls))
+                    delays[name].append(await _delay_by(run, name, calls))
             assert caller.returncode is None, "a call of the calm server failed"
             group.cancel_scope.cancel()
         caller.terminate()
@@ -999,10 +998,10 @@ async def _read_calls(output: ByteReceiveStream, calls: list[tuple[float, float]
             calls.append((start, milliseconds))
 
 
-async def _delay_by(run: Run, name: str, seconds: float, calls: list[tuple[float, float]]) -> Delay:
+async def _delay_by(run: Run, name: str, calls: list[tuple[float, float]]) -> Delay:
     start, before = monotonic(), resident(run.served.pid)
-    await anyio.sleep(seconds)
-    attack_start, run.end = monotonic(), monotonic() + seconds
+    await anyio.sleep(run.seconds)
+    attack_start, run.end = monotonic(), monotonic() + run.seconds
     del run.memory[:]
     async with anyio.create_task_group() as group:
         for number, profile in enumerate(_FAMILIES[name][1]):
