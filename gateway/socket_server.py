@@ -15,16 +15,17 @@ from uuid import uuid4
 
 import anyio
 import mcp.types as types
-from anyio.abc import ByteStream, Listener, SocketAttribute
+from anyio.abc import ByteStream, SocketAttribute, SocketListener
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from ..errors import ShortlistError
-from ..untrusted import MAX_MESSAGE_BYTES
-from ..untrusted.json_bytes import read_json
+from ..untrusted import MAX_LOOP_CHARS, MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES, MAX_OPEN_REQUESTS
+from ..untrusted.json_bytes import has_many_values, read_json
 from .attach.running_gateway import greeting_line
 from .attach.socket_folder import AttachError, check_peer
 from .client_protocol import serve_connection
+from .http_connections import connection_limit
 from .meta_tools.prompt_tools import prompt_tools
 from .server import Gateway
 
@@ -32,12 +33,15 @@ _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds in which a client must name its profile.
 _GREETING_TIMEOUT_S = 10.0
 _MAX_GREETING_BYTES = 1_000_000
+#: Seconds until the next try where no descriptor is free for a connection.
+_NO_DESCRIPTOR_WAIT_S = 0.1
 _CANCEL_METHOD = "notifications/cancelled"
 _CONNECTION_ENDED_ERRORS = (
     anyio.EndOfStream,
     anyio.ClosedResourceError,
     anyio.BrokenResourceError,
     anyio.IncompleteRead,
+    anyio.DelimiterNotFound,
 )
 
 ChooseProfile = Callable[[str], str | None]
@@ -83,6 +87,8 @@ class SocketServer:
         self.problems = problems
         self._idle_end_s = idle_end_s
         self._client_count = 0
+        #: Connections that have not named a profile, the oldest first.
+        self._unnamed_streams: dict[ByteStream, None] = {}
         self._idle_since = 0.0
         self._is_ending = False
         #: Whether a client was ever served. Until then, a refused client ends the gateway, which
@@ -110,9 +116,15 @@ class SocketServer:
         finally:
             path.unlink(missing_ok=True)
 
-    async def _accept(self, listener: Listener[Any]) -> None:
-        async with listener:
-            await listener.serve(self._serve_stream)
+    async def _accept(self, listener: SocketListener) -> None:
+        async with listener, anyio.create_task_group() as group:
+            while True:
+                try:
+                    stream = await listener.accept()
+                except anyio.BrokenResourceError:
+                    await anyio.sleep(_NO_DESCRIPTOR_WAIT_S)
+                    continue
+                group.start_soon(self._serve_stream, stream)
 
     async def _wait_until_idle(self) -> None:
         self._idle_since = anyio.current_time()
@@ -135,6 +147,14 @@ class SocketServer:
             return
         self._client_count += 1
         try:
+            if self._client_count > connection_limit():
+                # As over HTTP: a client that names its profile at once still gets in.
+                closed = next(iter(self._unnamed_streams), stream)
+                self._unnamed_streams.pop(closed, None)
+                await closed.aclose()
+                if closed is stream:
+                    return
+            self._unnamed_streams[stream] = None
             async with stream:
                 await self.serve_client(stream)
         except AttachError as error:
@@ -143,6 +163,7 @@ class SocketServer:
             # A client's connection never ends the gateway of the others.
             _LOG.exception("the connection of a client failed")
         finally:
+            self._unnamed_streams.pop(stream, None)
             self._client_count -= 1
             self._idle_since = anyio.current_time()
             self._client_left.set()
@@ -158,7 +179,7 @@ class SocketServer:
         """
         check_peer(stream.extra(SocketAttribute.raw_socket))  # noqa: S610
         lines = BufferedByteReceiveStream(stream)
-        with suppress(*_CONNECTION_ENDED_ERRORS, anyio.DelimiterNotFound):
+        with suppress(*_CONNECTION_ENDED_ERRORS):
             profile, prompt = await self._greet(lines, stream)
             if prompt is not None:
                 await self._answer_prompt(stream, profile, prompt)
@@ -193,6 +214,7 @@ class SocketServer:
             line = await lines.receive_until(b"\n", _MAX_GREETING_BYTES)
         if not line:
             raise anyio.EndOfStream
+        self._unnamed_streams.pop(stream, None)
         try:
             greeting = read_json(line)
             if isinstance(greeting.get("action"), str):
@@ -223,28 +245,43 @@ class SocketServer:
         session_id: str,
     ) -> None:
         server, questions = self._gateway.server, QuestionIds(session_id)
+        open_requests = 0
         to_server, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, from_server = anyio.create_memory_object_stream[SessionMessage](0)
 
+        async def end_request() -> None:
+            nonlocal open_requests
+            open_requests -= 1
+
         async def receive_all() -> None:
-            metadata = ServerMessageMetadata(request_context=request)
+            nonlocal open_requests
+            metadata = ServerMessageMetadata(
+                request_context=request, on_request_unanswered=end_request
+            )
             async with to_server:
                 with suppress(*_CONNECTION_ENDED_ERRORS):
                     while True:
                         line = await lines.receive_until(b"\n", 2 * MAX_MESSAGE_BYTES)
-                        message = _message(line)
-                        if not isinstance(message, Exception):
-                            if not questions.restore(message):
-                                continue
-                            await to_server.send(SessionMessage(message, metadata))
-                        else:
+                        message = await _message(line)
+                        if isinstance(message, Exception):
                             await to_server.send(message)
+                            continue
+                        if not questions.restore(message):
+                            continue
+                        if isinstance(message, types.JSONRPCRequest):
+                            open_requests += 1
+                            if open_requests > MAX_OPEN_REQUESTS:
+                                await write.send(SessionMessage(_refusal(message)))
+                                continue
+                        await to_server.send(SessionMessage(message, metadata))
 
         async def send_all() -> None:
             async with from_server:
                 with suppress(*_CONNECTION_ENDED_ERRORS):
                     async for session_message in from_server:
                         message = questions.mark(session_message.message)
+                        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+                            await end_request()
                         text = message.model_dump_json(by_alias=True, exclude_unset=True)
                         await stream.send(text.encode() + b"\n")
 
@@ -293,7 +330,15 @@ class QuestionIds:
         return True
 
 
-def _message(line: bytes) -> types.JSONRPCMessage | Exception:
+def _refusal(request: types.JSONRPCRequest) -> types.JSONRPCError:
+    reason = f"more than {MAX_OPEN_REQUESTS:,} requests wait for an answer; send it again later"
+    error = types.ErrorData(code=types.INTERNAL_ERROR, message=reason)
+    return types.JSONRPCError(jsonrpc="2.0", id=request.id, error=error)
+
+
+async def _message(line: bytes) -> types.JSONRPCMessage | Exception:
+    if len(line) > MAX_LOOP_CHARS and await anyio.to_thread.run_sync(has_many_values, line):
+        return ValueError(f"a message of more than {MAX_MESSAGE_VALUES:,} values")
     try:
         return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError as error:

@@ -12,6 +12,8 @@ MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 MAX_MESSAGE_VALUES = 1_000_000
 #: Most values and characters of an argument, a result or another value that leaves a script.
 MAX_SCRIPT_VALUES, MAX_SCRIPT_CHARS = 200_000, 8_000_000
+#: Most requests of one client that wait for an answer. The end of its connection cancels all.
+MAX_OPEN_REQUESTS = 1_000
 #: Most levels of lists and objects in a script's value or a model's reply.
 MAX_DEPTH = 100
 #: Most characters of a text that are no characters of its encoding, or half of a surrogate pair.

@@ -68,6 +68,20 @@ class ValueLimit:
         self.values += sum(joined.count(sign) for sign in (b",", b"[", b"{"))
 
 
+def has_many_values(message: bytes) -> bool:
+    """Whether a whole message has more than `MAX_MESSAGE_VALUES`; other threads run in between.
+
+    Args:
+        message: the JSON text.
+    """
+    if len(message) <= MAX_MESSAGE_VALUES:
+        return False
+    limit = ValueLimit()
+    for start in range(0, len(message), MAX_LOOP_CHARS):
+        limit.feed(message[start : start + MAX_LOOP_CHARS])
+    return limit.is_exceeded
+
+
 _REPLACEMENT_ESCAPE = b"\\ufffd"
 _LOW_SURROGATE = rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 #: An escape of a half, with the low half after it. An escaped backslash before it is no part of it.

@@ -16,8 +16,8 @@ from contextlib import suppress
 from typing import Any
 
 from ...errors import ShortlistError
-from ...untrusted import MAX_MESSAGE_BYTES
-from ...untrusted.json_bytes import repaired_json
+from ...untrusted import MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES
+from ...untrusted.json_bytes import has_many_values, repaired_json
 from .running_gateway import Attachment
 
 #: JSON-RPC error code of a request whose gateway is gone, from the range for servers.
@@ -69,8 +69,12 @@ class AttachedClient:
 
     def _pass_to_gateway(self, line: bytes) -> None:
         message = _parse_message(line)
+        reason = ""
         if len(line) > MAX_MESSAGE_BYTES:
             reason = f"the message is longer than {MAX_MESSAGE_BYTES:,} bytes"
+        elif has_many_values(line):
+            reason = f"the message has more than {MAX_MESSAGE_VALUES:,} values"
+        if reason:
             self._answer_error(message.get("id"), _TOO_LONG_CODE, reason)
         elif "method" in message and message.get("id") is not None:
             if message["method"] == "initialize":

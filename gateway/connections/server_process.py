@@ -32,7 +32,7 @@ from mcp.shared.message import SessionMessage
 from ...catalog.text_file import replace_file
 from ...untrusted import MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES
 from ...untrusted.flood_limit import FloodError, FloodLimit
-from ...untrusted.json_bytes import JsonRepair, ValueLimit
+from ...untrusted.json_bytes import JsonRepair, has_many_values
 from .server_log import ServerLog
 from .server_spec import ServerSpec
 from .user_folders import own_folder, state_folder
@@ -50,8 +50,6 @@ _MAX_UNREQUESTED_LINES, _MAX_UNREQUESTED_BYTES = 30_000, 2 * MAX_MESSAGE_BYTES
 _LINES_PER_REQUEST = 10
 #: Stray lines that are read in one turn. Other servers have their turns in between.
 _STRAY_LINES_PER_TURN = 50
-#: Bytes of a long message whose values are counted in one turn.
-_BYTES_PER_TURN = 65_536
 #: A line of this many times the most bytes of a message counts as endless.
 _ENDLESS_LINE_FACTOR = 8
 #: The id of an answer is first or last, depending on the server's SDK.
@@ -146,11 +144,7 @@ async def _oversized_if_many_values(line: bytes | OversizedLine) -> bytes | Over
     """The line; an oversized one in its place if it has too many values to be read at once."""
     if isinstance(line, OversizedLine) or len(line) <= MAX_MESSAGE_VALUES:
         return line
-    limit = ValueLimit()
-    for start in range(0, len(line), _BYTES_PER_TURN):
-        limit.feed(line[start : start + _BYTES_PER_TURN])
-        await anyio.lowlevel.checkpoint()
-    if not limit.is_exceeded:
+    if not await anyio.to_thread.run_sync(has_many_values, line):
         return line
     problem = f"a message of more than {MAX_MESSAGE_VALUES:,} values"
     return OversizedLine(

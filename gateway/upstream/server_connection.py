@@ -593,9 +593,7 @@ class Upstream:
         """
         while True:
             reread_at = self._schedule.next_reading_at(client, listing.valid_s)
-            last_use = monotonic() if self._request_count else self._last_use
-            idle_at = float("inf") if self._idle_stop_s is None else last_use + self._idle_stop_s
-            with anyio.move_on_after(max(0.01, min(reread_at, idle_at) - monotonic())):
+            with anyio.move_on_after(max(0.01, min(reread_at, self._idle_at()) - monotonic())):
                 await self._wakeup.wait()
             self._wakeup = anyio.Event()
             now = monotonic()
@@ -607,9 +605,15 @@ class Upstream:
                 self._schedule.note_begin()
                 listing = await self._read_again(client, pages, listing)
                 self._schedule.note_end()
-            elif not self._request_count and now >= idle_at:
+            elif now >= self._idle_at():
                 self._client = None
                 return
+
+    def _idle_at(self) -> float:
+        """When the server is stopped if no call comes until then."""
+        if self._idle_stop_s is None:
+            return float("inf")
+        return (monotonic() if self._request_count else self._last_use) + self._idle_stop_s
 
     async def _read_again(self, client: Client, pages: ToolPages, last: Listing) -> Listing:
         """The present lists, or the last ones if they cannot be read."""

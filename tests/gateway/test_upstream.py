@@ -158,6 +158,14 @@ async def test_an_idle_server_stops_with_its_children_and_starts_again(tmp_path)
         assert text_of(await call(fleet, "one/echo")) == "{}"
 
 
+async def test_a_server_that_is_called_again_and_again_is_not_idle(tmp_path):
+    async with running(tmp_path, rough(tmp_path, "one"), idle_stop_s=0.3) as fleet:
+        for _ in range(12):
+            await call(fleet, "one/echo")
+            await anyio.sleep(0.05)
+    assert noted(tmp_path, "one", "starts") == 1
+
+
 async def test_a_server_that_stays_after_its_input_ends_is_killed(tmp_path):
     async with running(tmp_path, rough(tmp_path, "one", "stays")):
         pid = int((tmp_path / "one" / "pid").read_text())

@@ -1,4 +1,6 @@
-"""Every family of attack at once, before gateways of two profiles. Run by `make test-long`.
+"""Every family of attack, at once and one by one, before gateways of two profiles.
+
+Run by `make test-long`.
 
 Hostile servers, hostile clients and steady callers run at the same time against two processes of
 `shortlist serve`: one over HTTP with two profiles, each with its own token, and one over stdio.
@@ -23,20 +25,24 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import httpx2
 import mcp.types as types
 import pytest
+from anyio.abc import ByteReceiveStream
+from anyio.streams.text import TextReceiveStream
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from shortlist.gateway.attach.running_gateway import greeting_line
+from shortlist.tests.gateway.attached import Machine
 from shortlist.tests.gateway.openapi_service import SECRET
 
 from .gateway_process import Served, Setup, over_http
@@ -47,13 +53,17 @@ pytestmark = pytest.mark.long
 _TESTS = Path(__file__).parents[1]
 _API, _API_DOCUMENT = _TESTS / "openapi_service.py", _TESTS / "billing.yaml"
 _LOAD, _ATTACK = (Path(__file__).with_name(f"{name}_server.py") for name in ("load", "attack"))
-#: Seconds of a run: long, and while you work on one family.
-_LONG_S, _SHORT_S = 600.0, 25.0
+_CALLER = Path(__file__).with_name("calm_caller.py")
+#: Seconds of a run: long, while you work on one family, and of each family alone.
+_LONG_S, _SHORT_S, _ALONE_S = 600.0, 25.0, 13.0
 #: Seconds that any reply may take while all attacks run, and that servers have to recover at the
 #: end.
 _REPLY_S, _RECOVERY_S = 90.0, 90.0
 #: Milliseconds within which 99 of 100 calls of the calm server are answered.
 _SLOW_MS = 20_000.0
+#: Milliseconds that one family may delay a call of another client, and bytes that it may add. A
+#: family beyond it is tried so often, because the machine does other work too.
+_MAX_DELAY_MS, _MAX_ADDED, _TRIES = 300.0, 300_000_000, 3
 #: Steady callers of each profile.
 _CALLERS = 6
 #: Characters of any answer, in JSON. Long results are read in parts of 20,000 characters, of which
@@ -75,7 +85,7 @@ _HALF_SENT, _DESCRIPTORS = 1_100, 1_024
 _OWN_SERVERS = {"left": "left_own", "right": "right_own"}
 _SHARED = (
     *("calm", "rough", "talking", "poisoned", "grows", "turns"),
-    *("wild", "floods", "halves", "long", "zip", "api"),
+    *("wild", "floods", "halves", "long", "names", "zip", "api"),
 )
 #: The server that neither attacks nor is attacked: its calls always succeed.
 _CALM = "calm"
@@ -440,6 +450,85 @@ async def odd_answers(run: Run, guest: Guest) -> None:
     await anyio.sleep(1)
 
 
+@family("right")
+async def new_names(run: Run, guest: Guest) -> None:
+    """Each list has 110 names that no list before had."""
+    for _ in range(10):
+        await guest.expect("names/relist")
+    await guest.expect("names/say")
+    await anyio.sleep(0.2)
+
+
+@family("left")
+async def odd_origins(run: Run, guest: Guest) -> None:
+    """Hosts and origins that look like this machine, and that no parser reads, at the page too."""
+    port = httpx2.URL(run.served.address).port
+    page = run.served.address.replace("/mcp", "/inspect/")
+    async with _http(guest.profile) as http:
+        for name, value in (
+            ("Origin", "http://["),
+            ("Origin", f"http://127.0.0.1:{port}.evil.example"),
+            ("Host", "evil.example:localhost"),
+        ):
+            for address in (page, run.served.address):
+                answer = await http.post(address, headers={name: value}, json=_INITIALIZE)
+                refused = answer.status_code in (400, 403, 421)
+                guest.check(refused, f"{address} {name} {value}: {answer.status_code}")
+    await anyio.sleep(0.1)
+
+
+@family("left")
+async def neighbours(run: Run, guest: Guest) -> None:
+    """Clients of background gateways: each has its own environment, whatever another one sends."""
+    await anyio.to_thread.run_sync(_neighbours, run, guest)
+
+
+def _neighbours(run: Run, guest: Guest) -> None:
+    machine = Machine()
+    try:
+        words = [str(_ATTACK), "one", "plain", str(run.folder / "one")]
+        machine.write(one={"command": sys.executable, "args": words, "env": {"WHO": "${WHO}"}})
+        clients = {name: machine.client(WHO=name) for name in ("ann", "bob")}
+        for name, client in clients.items():
+            client.initialize()
+            client.call("one/say", text=name)
+        pids = {gateway.pid for gateway in machine.gateways()}
+        guest.check(len(pids) == len(clients), f"background gateways: {pids}")
+        while not run.is_over:
+            for message in _ODD_MESSAGES:
+                _send_odd_message(machine, message)
+            for name, client in clients.items():
+                start = monotonic()
+                said = client.call("one/who", text=name)["content"][0]["text"]
+                guest.check(said == name, f"{name} has the environment of {said}")
+                guest.check(monotonic() - start < _REPLY_S, f"{name} waited too long")
+            run.rounds[guest.family] += 1
+        guest.check({gateway.pid for gateway in machine.gateways()} == pids, "a gateway ended")
+    finally:
+        machine.close()
+
+
+#: What a client sends over the socket of a background gateway.
+_ODD_MESSAGES = (
+    b"[" + b"{}," * 5_000_000 + b"0]\n",
+    b"[" * 10_000_000 + b"\n",
+    b"x" * 100_000_000,
+    b'"' + b"\xff" * 10_000_000 + b'"\n',
+    b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n' * 5_000,
+)
+
+
+def _send_odd_message(machine: Machine, message: bytes) -> None:
+    """Send it to each gateway, on one of many connections, and read nothing."""
+    for gateway in machine.gateways():
+        with ExitStack() as stack, suppress(OSError):
+            for _ in range(100):
+                connection = stack.enter_context(socket.socket(socket.AF_UNIX))
+                connection.connect(str(gateway.log.with_suffix(".sock")))
+            connection.settimeout(1)
+            connection.sendall(greeting_line(profile="default") + message)
+
+
 @family("left", "right")
 async def hidden(run: Run, guest: Guest) -> None:
     """Names of hidden tools: each is answered like one that no server has."""
@@ -536,14 +625,15 @@ async def half_sent(run: Run, guest: Guest) -> None:
 def _half_sent_requests(host: str, port: int | None) -> list[socket.socket]:
     """Connections that have sent the beginning of a request, as many as the gateway accepts."""
     connections: list[socket.socket] = []
-    for _ in range(_HALF_SENT):
+    for number in range(_HALF_SENT):
         try:
             connection = socket.create_connection((host, port or 80), timeout=5)
         except OSError:
             break
         connections.append(connection)
         with suppress(OSError):
-            connection.sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-A: ")
+            path = (b"/mcp", b"/inspect/")[number % 2]
+            connection.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nX-A: " % path)
     return connections
 
 
@@ -784,6 +874,7 @@ def run(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Run]:
         "floods": [_ATTACK, "floods", "plain", tmp_path / "floods"],
         "halves": [_ATTACK, "halves", "half", tmp_path / "halves"],
         "long": [_ATTACK, "long", "long", tmp_path / "long"],
+        "names": [_ATTACK, "names", "names", tmp_path / "names"],
     }
     entries: dict[str, Any] = {
         name: {"command": sys.executable, "args": [str(word) for word in words]}
@@ -847,6 +938,80 @@ def test_nothing_is_mixed_up_or_lost_while_all_attack(
     if run.seconds > _LONG_S / 2:
         assert _growth(run.memory) < _GROWTH
     assert run.files[-1] <= run.files[0] + _MORE_FILES
+
+
+@pytest.mark.parametrize("run", [_ALONE_S], indirect=True)
+def test_no_family_delays_the_calls_of_others(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    delays: dict[str, list[Delay]] = {}
+    anyio.run(_attack_one_by_one, run, delays)
+    with capsys.disabled():
+        for name, tries in delays.items():
+            sys.stdout.write(f"\n{name}: {'; '.join(map(str, tries))}")
+    assert not any(run.wrong.values()), _problems(run)
+    assert [name for name, tries in delays.items() if not any(map(_is_small, tries))] == []
+
+
+class Delay(NamedTuple):
+    """The longest calls of the calm server in milliseconds, and bytes that the gateway took."""
+
+    alone_ms: float
+    attacked_ms: float
+    added: int
+
+    def __str__(self) -> str:
+        return (
+            f"alone {self.alone_ms:.0f} ms, attacked {self.attacked_ms:.0f} ms, "
+            f"{self.added / 1e6:+.0f} MB"
+        )
+
+
+def _is_small(delay: Delay) -> bool:
+    return delay.attacked_ms - delay.alone_ms <= _MAX_DELAY_MS and delay.added <= _MAX_ADDED
+
+
+async def _attack_one_by_one(run: Run, delays: dict[str, list[Delay]]) -> None:
+    """Each family alone for some seconds, after as many seconds without one."""
+    await _recover(run)
+    names = [name for name in _chosen_families() if name != "steady"]
+    command = [sys.executable, str(_CALLER), run.served.address, "token-of-left"]
+    async with await anyio.open_process(command, stderr=None) as caller:
+        assert caller.stdout is not None
+        calls: list[tuple[float, float]] = []
+        async with anyio.create_task_group() as group:
+            group.start_soon(_read_calls, caller.stdout, calls)
+            group.start_soon(_watch, run)
+            for name in names:
+                delays[name] = []
+                while len(delays[name]) < _TRIES and not any(map(_is_small, delays[name])):
+                    delays[name].append(await _delay_by(run, name, calls))
+            assert caller.returncode is None, "a call of the calm server failed"
+            group.cancel_scope.cancel()
+        caller.terminate()
+
+
+async def _read_calls(output: ByteReceiveStream, calls: list[tuple[float, float]]) -> None:
+    rest = ""
+    async for text in TextReceiveStream(output):
+        *lines, rest = (rest + text).split("\n")
+        for line in lines:
+            start, milliseconds = map(float, line.split())
+            calls.append((start, milliseconds))
+
+
+async def _delay_by(run: Run, name: str, calls: list[tuple[float, float]]) -> Delay:
+    start, before = monotonic(), resident(run.served.pid)
+    await anyio.sleep(run.seconds)
+    attack_start, run.end = monotonic(), monotonic() + run.seconds
+    del run.memory[:]
+    async with anyio.create_task_group() as group:
+        for number, profile in enumerate(_FAMILIES[name][1]):
+            if profile != _STDIO_PROFILE:
+                mode = "legacy" if name == "questions" or number % 2 else "auto"
+                group.start_soon(_repeat, run, Guest(run, name, profile), mode)
+    await anyio.sleep(1)  # the last call may have ended by now
+    alone = [ms for began, ms in calls if start <= began < attack_start - 0.5]
+    attacked = [ms for began, ms in calls if began >= attack_start - 0.5]
+    return Delay(max(alone), max(attacked), max(run.memory) - before)
 
 
 def _growth(memory: list[int]) -> float:
