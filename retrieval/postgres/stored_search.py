@@ -97,22 +97,16 @@ class TermSearch:
         """The distinct terms of the query that are searched for."""
         return query_terms(self.text)[:MAX_TERMS]
 
-    def known_terms(self, name: str) -> str:
-        """The statement of the places of those terms that any tool of the tenant has."""
-        return f"""
-            SELECT DISTINCT array_position(%({name}_terms)s::text[], term::text) - 1 AS number,
-                0::real AS score
-            FROM shortlist.terms WHERE tenant = %(tenant)s::integer
-                AND term = ANY(%({name}_terms)s) AND field = ANY(%({name}_fields)s::smallint[])
-                AND documents > 0
-        """
-
     def statement(
         self,
         name: str,
         path: VectorPath,  # noqa: ARG002 - of the other searches
     ) -> tuple[str, dict[str, Any]] | None:
-        """The statement, with its parameters; None if no tool can be found."""
+        """The statement, with its parameters; None if no tool can be found.
+
+        Beside the tools it finds a row for each term that any tool of the tenant has: its place
+        among the terms, from -1 downwards, in place of a tool's number.
+        """
         if not self.terms:
             return None
         # Materialized, so that the logarithm is computed once a term and not once a posting. OFFSET
@@ -131,7 +125,7 @@ class TermSearch:
                 WHERE t.tenant = %(tenant)s::integer AND t.term = ANY(%({name}_terms)s)
                     AND t.documents > 0
             )
-            SELECT number,
+            (SELECT number,
                 sum(weight * p.count / (p.count + base + slope * p.length))::real AS score
             FROM weights w CROSS JOIN LATERAL (
                 SELECT number, count, length FROM shortlist.postings
@@ -139,7 +133,10 @@ class TermSearch:
                     AND shortlist.is_permitted(%(mask)s, number)
                 OFFSET 0
             ) AS p
-            GROUP BY number ORDER BY score DESC FETCH FIRST %(depth)s ROWS WITH TIES
+            GROUP BY number ORDER BY score DESC FETCH FIRST %(depth)s ROWS WITH TIES)
+            UNION ALL
+            SELECT DISTINCT -array_position(%({name}_terms)s::text[], term::text), 0::real
+            FROM weights
         """
         parameters = {
             f"{name}_terms": list(self.terms),
@@ -282,9 +279,6 @@ class StoredSearch:
             if made is not None:
                 sql, further = made
                 parts.append(f"SELECT {place} AS part, number, score FROM ({sql}) AS s{place}")
-                if isinstance(search, TermSearch):
-                    known = search.known_terms(f"s{place}")
-                    parts.append(f"SELECT {~place}, number, score FROM ({known}) AS k{place}")
                 parameters |= further
         found = self._database.fetch(" UNION ALL ".join(parts), parameters) if parts else []
         places = np.array([part for part, _, _ in found], np.int64)
@@ -292,15 +286,15 @@ class StoredSearch:
         scores = np.array([score for _, _, score in found], np.float32)
         rankings = []
         for place, search in enumerate(searches):
-            of_search = places == place
+            of_search = (places == place) & (found_numbers >= 0)
             ranking = self.rows.ranking(found_numbers[of_search], scores[of_search], depth)
             if isinstance(search, TermSearch):
-                known_places = np.sort(found_numbers[places == ~place])
+                known = np.sort(-found_numbers[(places == place) & (found_numbers < 0)])
                 ranking = replace(
                     ranking,
                     # If there are fewer than `depth`, all other tools share no term with the query.
                     max_other_score=0.0 if len(ranking) < depth else ranking.max_other_score,
-                    searched_terms=[search.terms[number] for number in known_places],
+                    searched_terms=[search.terms[number - 1] for number in known],
                 )
             rankings.append(ranking)
         return rankings
