@@ -10,9 +10,8 @@ demo: $(VENV)/.core
 	$(BIN)/shortlist demo
 
 # The tests of a file stay in one process, with what they share; tests/conftest.py orders the files.
-# Modules are compiled once, not in every
-# process that a test starts; threads of PyTorch and BLAS would wait for each other, as both
-# processors are in use.
+# Modules are compiled once, not in every process that a test starts; threads of PyTorch and BLAS
+# would wait for each other, as both processors are in use.
 test coverage quick: export PYTHONDONTWRITEBYTECODE =
 test coverage quick: export OMP_NUM_THREADS = 1
 test: $(VENV)/.dev

@@ -27,6 +27,7 @@ from .security import (
     RequestCredentials,
     Security,
     SecurityScheme,
+    all_schemes,
     needed_names,
     read_security,
     security_row,
@@ -136,7 +137,7 @@ class Operation:
                 raise ToolError(field=field_name, reason=reason)
         if self.body is not None and not is_media_type(self.body.media_type):
             raise ToolError(field="operation.body.media_type", reason="is no media type")
-        for scheme in (one for schemes in self.security for one in schemes):
+        for scheme in all_schemes(self.security):
             if not can_be_sent(scheme):
                 reason = "is not the name of a header, parameter or cookie to set"
                 raise ToolError(field=f"operation.security.{scheme.name:.80}", reason=reason)

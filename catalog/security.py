@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, Self, cast, get_args
 from urllib.parse import quote, unquote_plus, urlsplit, urlunsplit
 
@@ -39,9 +40,14 @@ class SecurityScheme:
             return self.kind, self.parameter
         return "header", self.parameter.lower() or "authorization"
 
+    @property
+    def takes_text(self) -> bool:
+        """Whether its credential can be given as a text."""
+        return self.kind != "unsupported"
 
-#: Alternatives, of which a request needs one: schemes that are needed together. Without schemes, no
-#: credential is needed.
+
+#: Alternatives, each with schemes: a request needs all schemes of one of them. If one has none, the
+#: request may go without a credential.
 Security = tuple[tuple[SecurityScheme, ...], ...]
 
 
@@ -127,9 +133,14 @@ def usable_schemes(
     """
     for schemes in security:
         unsent = tuple(scheme for scheme in schemes if not is_sent(scheme))
-        if schemes and all(one.kind != "unsupported" and one.name in names for one in unsent):
+        if schemes and all(scheme.takes_text and scheme.name in names for scheme in unsent):
             return unsent
     return None if security and () not in security else ()
+
+
+def all_schemes(security: Security) -> Iterator[SecurityScheme]:
+    """The schemes of all alternatives."""
+    return chain.from_iterable(security)
 
 
 def needed_names(security: Security) -> str:
@@ -138,9 +149,9 @@ def needed_names(security: Security) -> str:
     Empty if no alternative can be given as texts.
     """
     alternatives = [
-        " and ".join(repr(one.name)[:80] for one in schemes)
+        " and ".join(repr(scheme.name)[:80] for scheme in schemes)
         for schemes in security
-        if schemes and all(one.kind != "unsupported" for one in schemes)
+        if schemes and all(scheme.takes_text for scheme in schemes)
     ]
     return ", or ".join(alternatives)
 
@@ -148,7 +159,7 @@ def needed_names(security: Security) -> str:
 def security_row(security: Security) -> list[dict[str, str]]:
     """JSON form: for each alternative, name of the scheme to kind and parameter."""
     return [
-        {one.name: f"{one.kind} {one.parameter}".rstrip() for one in schemes}
+        {scheme.name: f"{scheme.kind} {scheme.parameter}".rstrip() for scheme in schemes}
         for schemes in security
     ]
 

@@ -20,7 +20,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from ..errors import ShortlistError
-from ..untrusted import MAX_LOOP_CHARS, MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES, MAX_OPEN_REQUESTS
+from ..untrusted import MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES, MAX_OPEN_REQUESTS
 from ..untrusted.json_bytes import has_many_values, read_json
 from .attach.running_gateway import greeting_line
 from .attach.socket_folder import AttachError, check_peer
@@ -337,7 +337,7 @@ def _refusal(request: types.JSONRPCRequest) -> types.JSONRPCError:
 
 
 async def _message(line: bytes) -> types.JSONRPCMessage | Exception:
-    if len(line) > MAX_LOOP_CHARS and await anyio.to_thread.run_sync(has_many_values, line):
+    if len(line) > MAX_MESSAGE_VALUES and await anyio.to_thread.run_sync(has_many_values, line):
         return ValueError(f"a message of more than {MAX_MESSAGE_VALUES:,} values")
     try:
         return types.jsonrpc_message_adapter.validate_json(line, by_name=False)

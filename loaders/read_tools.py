@@ -70,7 +70,7 @@ class ReadTools:
         return read_level is not None and read_level >= level and not self._is_withdrawn(tool.id)
 
     def was_withdrawn(self, tool: Tool, level: Level) -> bool:
-        """Whether the model was told that a tool is gone of which it has read so much."""
+        """Whether the model has read so much of this definition, and the tool is withdrawn."""
         read_level = self.level(tool)
         return read_level is not None and read_level >= level and self._is_withdrawn(tool.id)
 

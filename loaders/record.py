@@ -26,7 +26,7 @@ from .read_tools import ReadTools
 from .schemas import MissingDefinition, SchemaLoader
 from .step import Shown, Step, StepWriter
 from .summaries import shared_summaries
-from .tool_list import ListedTools
+from .tool_list import ToolList
 
 _TURN_LINE_TOKENS = 450
 """Tokens of lines that any turn may add, where the head has no line for each tool."""
@@ -129,11 +129,11 @@ class ReadRecord:
         self.read = ReadTools()
         self._writer: StepWriter | None = None
         #: The list of the way `list`.
-        self._list: ListedTools | None = None
+        self._list: ToolList | None = None
         if provider is not None and way is not None:
             self._writer = StepWriter(provider, way)
             if way == "list":
-                self._list = ListedTools(provider, settings.list_tokens, schemas)
+                self._list = ToolList(provider, settings.list_tokens, schemas)
         self._settings = settings
         self._schemas = schemas
         self._summaries = shared_summaries((), settings.summaries)
@@ -252,7 +252,7 @@ class ReadRecord:
         self._offer(found)
         budget = _ANSWER_TURNS * self._settings.turn_tokens
         step = self._choose(writer, admission, found, (), budget)
-        defined = {one.tool.id for one in step.definitions}
+        defined = {definition.tool.id for definition in step.definitions}
         step = step._replace(named=[tool_id for tool_id in lined_ids if tool_id not in defined])
         answer, messages = writer.answer(step, known_ids, nothing, self._summaries)
         return replace(self._shown(step, messages), answer=answer)
@@ -533,9 +533,7 @@ class ReadRecord:
         for tool in tools:
             self._offered.setdefault(tool.id)
 
-    def _show_in_list(
-        self, listed: ListedTools, admission: Admission, found: Sequence[Tool]
-    ) -> Shown:
+    def _show_in_list(self, listed: ToolList, admission: Admission, found: Sequence[Tool]) -> Shown:
         for tool in reversed(found):
             listed.add(tool)
         self.read.untold.clear()
@@ -544,9 +542,7 @@ class ReadRecord:
         levels = {definition.tool.id: definition.level for definition in listed.definitions}
         return self._with_counts(Shown(levels=levels, missing=missing))
 
-    def _write_list(
-        self, listed: ListedTools, admission: Admission
-    ) -> tuple[MissingDefinition, ...]:
+    def _write_list(self, listed: ToolList, admission: Admission) -> tuple[MissingDefinition, ...]:
         """Choose the tools of the list again. Returns the definitions that could not be loaded."""
         if self.shows_whole_catalog:
             listed.definitions = []

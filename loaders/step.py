@@ -78,13 +78,13 @@ class Step(NamedTuple):
     @property
     def native(self) -> list[Definition]:
         """The definitions in the provider's form."""
-        return [one for one in self.definitions if one.function is not None]
+        return [definition for definition in self.definitions if definition.function is not None]
 
     @property
     def ids_in_text(self) -> list[str]:
         """Ids of the tools of which its text says something."""
         return [
-            *(one.tool.id for one in self.definitions if one.function is None),
+            *(definition.tool.id for definition in self.definitions if definition.function is None),
             *(tool.id for tool in (*self.lines.tools, *self.without_definition)),
         ]
 
@@ -112,7 +112,7 @@ class StepWriter:
 
     def messages(self, step: Step, summaries: Summaries) -> Messages:
         """The messages that tell a step."""
-        loaded = [one.loaded for one in step.native]
+        loaded = [definition.loaded for definition in step.native]
         messages, rest = self._additions(step)
         self.declared.declare(step.definitions)
         if self.way == "search" and loaded:
@@ -137,8 +137,8 @@ class StepWriter:
             nothing: what it says first if no tool is found; otherwise empty.
             summaries: summaries of the tools.
         """
-        loaded = [one.loaded for one in step.native]
-        loaded_ids = [one.tool.id for one in step.native]
+        loaded = [definition.loaded for definition in step.native]
+        loaded_ids = [definition.tool.id for definition in step.native]
         messages, rest = self._additions(step)
         self.declared.declare(step.definitions)
         sentences = [
@@ -201,9 +201,11 @@ class StepWriter:
             for tool_ids in (step.removed, step.restored)
         )
         self.declared.removed.update(removed)
-        self.declared.removed.difference_update(restored, (one.tool.id for one in step.native))
+        self.declared.removed.difference_update(
+            restored, (definition.tool.id for definition in step.native)
+        )
         messages = self.provider.additions(
-            [one.loaded for one in step.native],
+            [definition.loaded for definition in step.native],
             removed=list(map(self.provider.name_of, removed)),
             restored=list(map(self.provider.name_of, restored)),
         )
@@ -215,7 +217,9 @@ class StepWriter:
 
     def _text(self, step: Step, summaries: Summaries) -> str:
         """What a step says in words."""
-        definitions = [one.text for one in step.definitions if one.function is None]
+        definitions = [
+            definition.text for definition in step.definitions if definition.function is None
+        ]
         definitions += [
             describe(tool, Level.SUMMARY, summaries.of(tool)) for tool in step.without_definition
         ]
@@ -237,4 +241,4 @@ class StepWriter:
         self.message_tokens += sum(count(canonical_json(message)) for message in written)
         if self.declared.refers_to_list:
             # Definitions that the messages refer to, and that stand in the list.
-            self.message_tokens += sum(one.tokens for one in step.native)
+            self.message_tokens += sum(definition.tokens for definition in step.native)

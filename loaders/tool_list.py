@@ -11,7 +11,7 @@ from .schemas import MissingDefinition, SchemaLoader
 from .summaries import Summaries
 
 
-class ListedTools:
+class ToolList:
     """The tools of the list of the way `list`; empty in other ways.
 
     Args:
@@ -37,7 +37,11 @@ class ListedTools:
     @property
     def functions(self) -> list[Function]:
         """The entries of the list."""
-        return [one.function for one in self.definitions if one.function is not None]
+        return [
+            definition.function
+            for definition in self.definitions
+            if definition.function is not None
+        ]
 
     def add(self, tool: Tool) -> None:
         """Add a tool as the latest one; the list has it from the next choice on."""
@@ -62,7 +66,7 @@ class ListedTools:
             self._budget,
             lambda tool, level: definition_at(self._provider, tool, level, summaries),
         )
-        self.definitions = sorted(definitions, key=lambda one: one.tool.id)
+        self.definitions = sorted(definitions, key=lambda definition: definition.tool.id)
         ids = self.ids
         self.latest = {tool_id: None for tool_id in self.latest if tool_id in ids}
         return [tool.id for tool in candidates if tool.id not in ids], loaded.missing

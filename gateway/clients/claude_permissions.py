@@ -185,8 +185,8 @@ def answer_hook(text: str, home: Path, environment: Mapping[str, str]) -> HookAn
         environment: of the hook.
 
     Returns:
-        None if the call is of no tool that calls others, or if no rule covers a read-only one:
-        Claude Code applies its rules itself.
+        None where Claude Code applies its rules itself: for a tool that calls no other tools, and
+        for a read-only tool that no rule covers.
     """
     try:
         call = json.loads(text)

@@ -12,10 +12,10 @@ from ...errors import ConfigError
 from ..connections.masking import is_harmless, masked_entry
 from ..connections.server_spec import ServerSpec
 from .client_config import ClientConfig, read_client_config
+from .config_references import REFERENCE
 from .known_clients import CLIENTS, Client
 from .server_entry import mcp_servers_entry
 
-_REFERENCE = re.compile(r"\$\{[^{}]*\}")
 _SCHEME = re.compile(r"^(?:Bearer|Basic|Token)\s+", re.IGNORECASE)
 """Name of an authorization scheme, before its credential in a header."""
 
@@ -138,5 +138,5 @@ def entries_with_references(specs: Iterable[ServerSpec]) -> tuple[dict[str, Any]
 
 def _is_reference(value: str) -> bool:
     """Whether a value has references and, beside them, nothing that may be a secret."""
-    without = _REFERENCE.sub("x", value)
+    without = REFERENCE.sub("x", value)
     return without != value and is_harmless(_SCHEME.sub("", without))

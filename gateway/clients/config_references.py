@@ -25,7 +25,8 @@ from typing import Any
 from ...errors import ConfigError, MissingExtraError
 from ..connections.secret_store import DEFAULT_SERVICE, secret_store
 
-_REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+"""A reference, with what stands in its braces."""
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _REFERENCE_KINDS = "${NAME}, ${NAME:-default}, ${env:NAME}, ${keyring:NAME}, ${file:PATH}"
 _MAX_FILE_BYTES = 1024 * 1024
@@ -51,7 +52,7 @@ class References:
         """
         if re.search(r"\$\{[^{}]*\$\{", text):
             raise ConfigError("references cannot be nested; use one variable for the whole value")
-        return _REFERENCE.sub(lambda match: self._value_of(match.group(1), match.group()), text)
+        return REFERENCE.sub(lambda match: self._value_of(match.group(1), match.group()), text)
 
     def expand_path(self, text: str) -> str:
         """`expand`, with a leading `~` or `~/` replaced by the home directory."""
@@ -175,7 +176,7 @@ def with_standard_references(
         if is_opencode:
             value = re.sub(r"(?<!\$)\{env:([^{}]*)\}", r"${\1}", value)
             value = re.sub(r"(?<!\$)\{file:([^{}]*)\}", file_reference, value)
-        return _REFERENCE.sub(lambda match: references.get(match[1], match[0]), value)
+        return REFERENCE.sub(lambda match: references.get(match[1], match[0]), value)
 
     return convert(values)
 

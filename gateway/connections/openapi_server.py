@@ -29,7 +29,13 @@ from ...catalog import Tool, read_tools
 from ...catalog.operation import Operation
 from ...catalog.readers.openapi_request import READING_METHODS
 from ...catalog.request_body import is_json
-from ...catalog.security import RequestCredentials, SecurityScheme, needed_names, usable_schemes
+from ...catalog.security import (
+    RequestCredentials,
+    SecurityScheme,
+    all_schemes,
+    needed_names,
+    usable_schemes,
+)
 from ...errors import CatalogError, OperationError
 from ...untrusted import MAX_LOOP_CHARS, MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES
 from ...untrusted.json_bytes import ValueLimit, parsed_json, repaired_json
@@ -317,20 +323,17 @@ def _read_document(path: Path, spec: ServerSpec) -> tuple[list[Tool], list[str]]
 
 def _credential_problems(operations: list[Operation | None], spec: ServerSpec) -> Iterator[str]:
     """Credentials that operations need and the entry does not have, and the other way round."""
-    missing = Counter(_missing_credential(one, spec) for one in operations if one is not None)
+    known_operations = [operation for operation in operations if operation is not None]
+    missing = Counter(_missing_credential(operation, spec) for operation in known_operations)
     for problem, count in missing.items():
         if problem:
             yield f"{count:,} of {len(operations):,} operations: {problem}"
-    known = dict.fromkeys(
-        scheme.name
-        for operation in operations
-        if operation is not None
-        for schemes in operation.security
-        for scheme in schemes
+    scheme_names = dict.fromkeys(
+        scheme.name for operation in known_operations for scheme in all_schemes(operation.security)
     )
     for name in spec.credentials:
-        if name not in known:
-            names = ", ".join(repr(one)[:80] for one in known) or "none"
+        if name not in scheme_names:
+            names = ", ".join(repr(scheme_name)[:80] for scheme_name in scheme_names) or "none"
             yield f"credentials.{name:.80}: no operation uses this scheme; those used: {names}"
 
 

@@ -159,24 +159,15 @@ def test_what_an_argument_may_be():
 
 
 def test_two_secrets_never_become_one_variable_and_none_stays_beside_a_reference() -> None:
+    remote_servers = {
+        "git-hub": ("https://a.example/mcp", {"X-Key": "first-secret"}),
+        "git_hub": ("https://b.example/mcp", {"X-Key": "other-secret"}),
+        "c": ("https://${HOST}/?token=abcdef123456", {"Auth": "Bearer ${T}"}),
+    }
     specs = [
-        ServerSpec(
-            name="git-hub",
-            transport="http",
-            url="https://a.example/mcp",
-            headers={"X-Key": "first-secret"},
-        ),
-        ServerSpec(
-            name="git_hub",
-            transport="http",
-            url="https://b.example/mcp",
-            headers={"X-Key": "other-secret"},
-        ),
-        ServerSpec(
-            name="c",
-            transport="http",
-            url="https://${HOST}/?token=abcdef123456",
-            headers={"Auth": "Bearer ${T}"},
+        *(
+            ServerSpec(name=name, transport="http", url=url, headers=headers)
+            for name, (url, headers) in remote_servers.items()
         ),
         ServerSpec(
             name="d",
