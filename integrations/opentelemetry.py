@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     Attributes = dict[str, str | bool | int | float | list[str]]
 
 _INSTRUMENTATION_SCOPE = "shortlist"
+#: What all spans and metrics of searches have.
+_RETRIEVAL: Attributes = {
+    "gen_ai.operation.name": "retrieval",
+    "gen_ai.provider.name": _INSTRUMENTATION_SCOPE,
+}
 #: Boundaries in seconds that the conventions recommend for durations.
 _CALL_SECONDS_BUCKETS = tuple(0.01 * 2**step for step in range(14))
 #: Boundaries for the duration of a turn, which is milliseconds.
@@ -155,8 +160,7 @@ class OpenTelemetry:
     def _record_turn(self, event: TurnEvent) -> None:
         seconds = (event.timings.get("search", 0.0) + event.timings.get("session", 0.0)) / 1e3
         attributes: Attributes = {
-            "gen_ai.operation.name": "retrieval",
-            "gen_ai.provider.name": _INSTRUMENTATION_SCOPE,
+            **_RETRIEVAL,
             "gen_ai.data_source.id": self._source,
             "shortlist.turn": event.turn,
             "shortlist.query.hash": event.query,
@@ -194,11 +198,7 @@ class OpenTelemetry:
         if event.tier is not None:
             metric_attributes["shortlist.tier"] = event.tier
         self._active.record(len(event.active), metric_attributes)
-        metric_attributes |= {
-            "gen_ai.operation.name": "retrieval",
-            "gen_ai.provider.name": _INSTRUMENTATION_SCOPE,
-        }
-        self._turn_seconds.record(seconds, metric_attributes)
+        self._turn_seconds.record(seconds, metric_attributes | _RETRIEVAL)
 
     def _record_check(self, event: CallEvent) -> None:
         self._calls.add(1, {"shortlist.call.status": event.status})
@@ -228,8 +228,7 @@ class OpenTelemetry:
 
     def _record_search(self, event: SearchEvent) -> None:
         attributes: Attributes = {
-            "gen_ai.operation.name": "retrieval",
-            "gen_ai.provider.name": _INSTRUMENTATION_SCOPE,
+            **_RETRIEVAL,
             "gen_ai.data_source.id": self._source,
             "shortlist.client": event.client,
             "shortlist.query.hash": event.query,
