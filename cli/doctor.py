@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .check import Check
-from .console import plain_table, show, write_json
+from .console import first_lines, plain_table, show, write_json
 from .gateway.configured_servers import ServersOption, SettingsOption
 from .options import IndexOption, JsonOption, SourcesOption
 from .tool_source import read_source
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from ..catalog import Catalog, ReadResult
     from ..trust import Flag
+    from .check_environment import Check
 
 _MAX_DETAILS_SHOWN = 5
 """Maximum number of printed details per check; the JSON has all."""
@@ -130,11 +130,7 @@ def _print_checks(checks: Iterable[Check]) -> None:
         if check.status != "ok" or check.name == "extras":
             # The summary names the installed extras already.
             details = [line for line in check.details if not line.endswith(": installed")]
-            for line in details[:_MAX_DETAILS_SHOWN]:
+            for line in first_lines(details, _MAX_DETAILS_SHOWN):
                 finding.append(f"\n{line}", style="dim")
-            if len(details) > _MAX_DETAILS_SHOWN:
-                finding.append(
-                    f"\nand {len(details) - _MAX_DETAILS_SHOWN:,} more: --json", style="dim"
-                )
         table.add_row(Text(check.status, style=_STYLE_BY_STATUS[check.status]), check.name, finding)
     show(table)

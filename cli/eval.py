@@ -11,8 +11,8 @@ import typer
 from ..errors import EvaluationError, RequestError
 from .console import (
     counted,
+    first_lines,
     note,
-    note_first,
     plain_table,
     progress,
     show,
@@ -382,4 +382,5 @@ def _note_malformed(malformed: Sequence[RowProblem]) -> None:
         return
     left_out = sum(row.left_out for row in malformed)
     note(f"{counted(len(malformed), 'malformed row')}, {left_out} left out:")
-    note_first(map(str, malformed), _MAX_MALFORMED_SHOWN, "--json names all")
+    for line in first_lines(map(str, malformed), _MAX_MALFORMED_SHOWN):
+        note(f"  {line}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import EventError
-from .console import counted, note, plain_table, show, write_json
+from .console import counted, first_lines, note, plain_table, show, write_json
 from .gateway.configured_servers import ServersOption, SettingsOption, read_gateway_files
 from .options import JsonOption
 
@@ -100,12 +100,8 @@ def _report_parts(event_stats: EventStats) -> Iterator[Any]:
         text = Text(
             f"tools never found: {len(never):,} of {len(event_stats.tool_ids):,}", style="bold"
         )
-        for tool_id in never[:_MAX_ROWS_SHOWN]:
-            text.append(f"\n  {tool_id}", style="not bold")
-        if len(never) > _MAX_ROWS_SHOWN:
-            text.append(
-                f"\n  and {len(never) - _MAX_ROWS_SHOWN:,} more: --json", style="not bold dim"
-            )
+        for line in first_lines(never, _MAX_ROWS_SHOWN):
+            text.append(f"\n  {line}", style="not bold")
         yield from ("", text)
         if len(event_stats.profile_tools) > 1:
             yield from ("", _profiles_table(event_stats))

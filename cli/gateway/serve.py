@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from ...gateway.clients.client_config import ClientConfig
     from ...gateway.upstream.fleet import Fleet
+    from ...inspector.subject import GatewaySubject
 
 
 def serve(
@@ -144,6 +145,7 @@ def _serve_here(
             f"shortlist.catalog: no server {unknown[0]!r:.80} in {config}; a server in the catalog "
             "needs an entry under mcpServers too"
         )
+    subject: GatewaySubject | None = None
     over_http, attached = http is not None, background is not None
     clients = ClientProfiles.of(gateway_settings, profile, over_http=over_http, attached=attached)
     content = gateway_settings.event_content is True
@@ -219,20 +221,11 @@ def _serve_here(
         secret, page = gateway_settings.metrics_token, None
         if operator_token is not None and history is not None:
             from ...inspector.page_app import page_app
-            from ...inspector.subject import Subject
-            from ..inspect_page import example_file
+            from ...inspector.subject import GatewaySubject
 
-            subject = Subject(
-                engine=fleet.engine,
-                name=str(config),
-                history=history,
-                fleet=fleet,
-                profiles=lambda: clients.for_operators(),
-                pins=gateway_settings.pins or default_pins(config),
-                examples=example_file(fleet.engine.config),
-                follow_pins=fleet.follow_pins,
-                client_config=lambda: client_config,
-                serves_clients=True,
+            pins = gateway_settings.pins or default_pins(config)
+            subject = GatewaySubject(
+                fleet, client_config, clients, history, pins, serves_clients=True
             )
             page = page_app(subject, operator_token.get_secret_value())
         serving = partial(
@@ -256,9 +249,10 @@ def _serve_here(
             new_settings, profile, over_http=over_http, attached=attached
         )
         gateway.sessions.replace_profiles(new_clients.default, new_clients.profiles)
-        nonlocal gateway_settings, clients, client_config
-        client_config = changed
-        gateway_settings, clients = new_settings, new_clients
+        nonlocal gateway_settings
+        gateway_settings = new_settings
+        if subject is not None:
+            subject.config, subject.clients = changed, new_clients
 
     async def run() -> None:
         async with anyio.create_task_group() as group:

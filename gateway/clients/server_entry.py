@@ -261,8 +261,8 @@ def read_entry(name: str, entry: Any, folder: Path, *, is_opencode: bool = False
         raise EntryProblem("", f"must be a table of settings, not {kind_of_value(entry)}")
     try:
         read = _Entry.model_validate(_without_null(entry))
-        program = read.command
-        if program is None and entry.get("source") == "extension":
+        program = read.command or _Program()
+        if read.command is None and entry.get("source") == "extension":
             raise EntryProblem(
                 "command", "an extension of the editor starts this server; give the command it runs"
             )
@@ -271,32 +271,32 @@ def read_entry(name: str, entry: Any, folder: Path, *, is_opencode: bool = False
         if read.bearer_token_env_var is not None:
             headers["Authorization"] = f"Bearer ${{{read.bearer_token_env_var}}}"
         has_description = isinstance(read.description, str) and read.description.strip()
-        return ServerSpec(
-            name=name,
-            transport=_transport_of(read, entry),
-            command=None if program is None else program.path,
-            args=read.args if program is None else program.args + read.args,
-            env={
-                **({} if program is None else program.env),
+        fields: dict[str, Any] = {
+            "transport": _transport_of(read, entry),
+            "command": program.path,
+            "args": program.args + read.args,
+            "env": {
+                **program.env,
                 **{variable: f"${{{variable}:-}}" for variable in read.env_vars},
                 **read.environment,
                 **read.env,
             },
-            env_file=path(read.env_file) or None,
-            cwd=path(read.cwd) or None,
-            url=read.url if read.http_url is None else read.http_url,
-            openapi=path(read.openapi) or None,
-            headers=headers,
-            credentials=read.credentials,
-            login=read.oauth.model_dump() | {"scopes": read.oauth.scopes or read.scopes},
-            disabled=read.disabled or not read.enabled,
-            description=read.description if has_description else None,
-            tools={
+            "env_file": path(read.env_file) or None,
+            "cwd": path(read.cwd) or None,
+            "url": read.url if read.http_url is None else read.http_url,
+            "openapi": path(read.openapi) or None,
+            "headers": headers,
+            "credentials": read.credentials,
+            "login": read.oauth.model_dump() | {"scopes": read.oauth.scopes or read.scopes},
+            "disabled": read.disabled or not read.enabled,
+            "description": read.description if has_description else None,
+            "tools": {
                 "allow": read.tools.allow if read.allow is None else read.allow,
                 "deny": (*read.tools.deny, *read.deny),
             },
             **_time_limits(read, entry, is_opencode=is_opencode),
-        )
+        }
+        return ServerSpec(name=name, **fields)
     except ValidationError as error:
         raise EntryProblem.of(error) from None
 
