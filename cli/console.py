@@ -139,9 +139,9 @@ class _QuarantineNotes(logging.Handler):
         note(f"note: {record.getMessage()}")
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun: 1 tool, 2 tools."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def plain_table(

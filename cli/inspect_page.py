@@ -13,10 +13,9 @@ from .console import progress, quarantine_as_notes
 from .gateway.configured_servers import (
     ServersOption,
     SettingsOption,
-    note_unlisted_servers,
     read_gateway_files,
 )
-from .options import IndexOption
+from .options import IndexOption, check_one_source
 
 if TYPE_CHECKING:
     from ..inspector.subject import Subject
@@ -55,10 +54,7 @@ def inspect_page(
     Needs --index or --config. Prints the address with a token. Only this machine can open it, and
     no server is started.
     """
-    if (index is None) == (config is None):
-        raise typer.BadParameter("give either --index FOLDER or --config FILE")
-    if config is None and settings is not None:
-        raise typer.BadParameter("--settings: goes with --config")
+    check_one_source(index=index, config=config, settings=settings)
     if config is not None and pins is not None:
         raise typer.BadParameter("--pins: goes with --index; the gateway's own pins are used")
     try:
@@ -103,28 +99,22 @@ def _of_config(
 ) -> Subject:
     """The servers of a file as they were listed last; none of them is started."""
     from ..gateway.profiles.profile import ClientProfiles
-    from ..gateway.upstream.fleet import Fleet
     from ..inspector.event_history import EventHistory
     from ..inspector.subject import GatewaySubject
     from ..trust import make_pins_folder
 
     files = read_gateway_files(config, settings)
-    client_config, gateway_settings, pins = files.client_config, files.settings, files.pins
-    make_pins_folder(pins)
-    engine_settings = dict(gateway_settings.engine)
-    engine_settings["trust"] = {**engine_settings.get("trust", {}), "pins": pins}
+    make_pins_folder(files.pins)
+    changes = {}
     if examples is not None:
-        index_settings = engine_settings.get("index", {})
-        engine_settings["index"] = with_example_file(index_settings, examples)
-    fleet = Fleet(
-        client_config.servers,
-        engine_settings=engine_settings,
-        unusable_servers=client_config.unusable_servers,
-    )
-    note_unlisted_servers(fleet, files.path)
+        index_settings = files.settings.engine.get("index", {})
+        changes["index"] = with_example_file(index_settings, examples)
+    fleet = files.fleet_with_pins(**changes)
     # Like the clients that share a gateway, the page may show any profile.
-    clients = ClientProfiles.of(gateway_settings, attached=True)
-    return GatewaySubject(fleet, client_config, clients, EventHistory(events or files.events), pins)
+    clients = ClientProfiles.of(files.settings, attached=True)
+    return GatewaySubject(
+        fleet, files.client_config, clients, EventHistory(events or files.events), files.pins
+    )
 
 
 def with_example_file(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:

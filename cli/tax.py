@@ -22,9 +22,8 @@ from .gateway.configured_servers import (
     SettingsOption,
     logs_silenced,
     read_gateway_files,
-    unstarted_fleet,
 )
-from .options import EncodingOption, JsonOption, SourcesArgument
+from .options import EncodingOption, JsonOption, SourcesArgument, check_one_source
 from .tool_source import catalog_of
 
 if TYPE_CHECKING:
@@ -61,8 +60,7 @@ def tax(
     The result is compared with the cost of a selection of k tools. With --config, the tools are
     those of the file's servers, and the result is compared with a gateway over these servers.
     """
-    if bool(tools) == (config is not None):
-        raise typer.BadParameter("give TOOLS or --config FILE")
+    check_one_source(tools_argument=tools, config=config, settings=settings)
     if config is not None:
         for name, option in (("k", "-k"), ("encoding", "--encoding")):
             source_of = context.get_parameter_source(name)
@@ -77,11 +75,9 @@ def tax(
             note(f"not counted: {name}: {'; '.join(reasons)}")
         last_parts = _with_gateway(tax, cost)
     else:
-        if not tools or settings is not None:
-            raise typer.BadParameter("--settings: goes with --config")
         from ..loaders.token_tax import token_tax
 
-        tax = token_tax(catalog_of(tools), k=k, encoding=encoding)
+        tax = token_tax(catalog_of(tools or ()), k=k, encoding=encoding)
         if as_json:
             write_json(tax_json(tax, top, selection_json(tax)))
             return
@@ -241,7 +237,7 @@ def _tax_of_servers(
     from ..loaders.token_tax import token_tax
 
     with logs_silenced():
-        fleet = unstarted_fleet(files.client_config, files.settings.engine)
+        fleet = files.fleet(files.settings.engine)
         if fleet.unlisted_servers:
             unlisted = counted(len(fleet.unlisted_servers), "server")
             note(f"starting {unlisted} whose tools are not known yet")

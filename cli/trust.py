@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, note, show, write_json
-from .gateway.configured_servers import CONFIG_HELP, gateway_catalog
-from .options import IndexOption, JsonOption, RequiredSourcesOption, SourcesOption
-from .tool_source import catalog_of, read_catalog
+from .gateway.configured_servers import CONFIG_HELP, note_unlisted_servers, read_gateway_files
+from .options import IndexOption, JsonOption, RequiredSourcesOption, SourcesOption, check_one_source
+from .tool_source import catalog_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -64,7 +64,8 @@ def init(
         raise PinsError(
             f"{pins}: exists already; `shortlist trust pin` adds the tools that have no pin"
         )
-    _pin(read_catalog(index, tools), pins, as_json)
+    check_one_source(index=index, tools=tools)
+    _pin(catalog_of(tools or () if index is None else [index]), pins, as_json)
 
 
 @trust.command()
@@ -183,7 +184,6 @@ def revoke(
 def _remembered_approvals(config: Path) -> RememberedApprovals:
     from ..gateway.profiles.remembered_approvals import RememberedApprovals
     from ..gateway.upstream.first_use import approvals_file
-    from .gateway.configured_servers import read_gateway_files
 
     return RememberedApprovals(approvals_file(read_gateway_files(config, None).path))
 
@@ -197,8 +197,13 @@ def _catalog_and_pins(
 ) -> tuple[Catalog, Path]:
     """The tools that are judged, and the file of their pins."""
     if config is not None and not tools:
-        catalog, default_path = gateway_catalog(config, settings)
-        return catalog, pins or default_path
+        from ..catalog import Catalog
+
+        files = read_gateway_files(config, settings)
+        fleet = files.fleet({"tiers": ["lexical"], "trust": {"scan": False}})
+        note_unlisted_servers(fleet, config)
+        skills = fleet.listed_tools.skill_tools()
+        return Catalog([*fleet.engine.catalog, *skills]), pins or files.pins
     if config is not None or not tools or pins is None:
         raise typer.BadParameter("give --config FILE, or --tools FILE and --pins FILE")
     return catalog_of(tools), pins

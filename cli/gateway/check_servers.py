@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...errors import ConfigError, install_command
 from ..console import counted, first_lines, note, plain_table, show
 from ..trust import change_lines
-from .configured_servers import logs_silenced, read_gateway_files, unstarted_fleet
+from .configured_servers import logs_silenced, read_gateway_files
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -166,7 +166,7 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     # Nothing is searched here: no vectors are needed.
     engine = {"tiers": ["lexical"], "default_tier": "lexical", "trust": trust}
     with logs_silenced():
-        fleet = unstarted_fleet(client_config, engine)
+        fleet = files.fleet(engine)
         running = [spec for spec in client_config.servers if not spec.disabled]
         if running:
             longest = max(spec.start_timeout_s for spec in running)
