@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, note, progress, write_json
-from .options import EngineSettingsOption, JsonOption, RowsOption, SourcesArgument, WorkersOption
+from .options import (
+    PROBLEM_EXIT,
+    EngineSettingsOption,
+    JsonOption,
+    RowsOption,
+    SourcesArgument,
+    WorkersOption,
+)
 from .tool_source import read_catalog_and_quarantined
 
 if TYPE_CHECKING:
     from ..catalog import Tool
     from ..enrichment import ExampleQueryRow
-
-_INCOMPLETE_EXIT = 1
 
 
 def enrich(
@@ -95,7 +100,7 @@ def enrich(
         written_rows = f"{counted(len(rows) + len(passing), 'row')}; {len(passing)} new"
         typer.echo(f"{out}: {written_rows}; {dropped} texts dropped that fit another tool better")
     if failures:
-        raise typer.Exit(_INCOMPLETE_EXIT)
+        raise typer.Exit(PROBLEM_EXIT)
 
 
 def _estimated_tokens(missing: list[Tool], languages: list[str]) -> int:

@@ -61,7 +61,7 @@ def inspect_page(
         import anyio
 
         from ..gateway.http_server import check_can_listen
-        from ..inspector.page_server import serve_page
+        from ..inspector.page_app import serve_page
     except ImportError as missing:
         raise MissingExtraError("the page", "gateway") from missing
     check_can_listen("127.0.0.1", port)

@@ -9,7 +9,7 @@ import typer
 
 from ..errors import EvaluationError
 from .console import counted, note, plain_table, show, write_json
-from .options import EngineSettingsOption, IndexOption, JsonOption, SourcesOption
+from .options import CHECK_FAILED_EXIT, EngineSettingsOption, IndexOption, JsonOption, SourcesOption
 from .tool_source import open_engine, read_labelled_queries
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ..evals.learning import LearningReport
     from ..retrieval.usage import UsageEvent
 
-_REFUSED_EXIT = 3
 _HOW_TO_RECORD_TEXTS = (
     "record the texts with `Recorder(..., content=True)`, or with `event_content` in the gateway"
 )
@@ -64,7 +63,7 @@ def learn(
     else:
         _print_result(report, out)
     if not report.accepted:
-        raise typer.Exit(_REFUSED_EXIT)
+        raise typer.Exit(CHECK_FAILED_EXIT)
 
 
 def _read_usage(engine: Engine, path: Path) -> list[UsageEvent]:

@@ -11,6 +11,9 @@ import typer
 
 from ..errors import ShortlistError
 
+#: Exit codes: something is wrong with what was read; a check of it failed.
+PROBLEM_EXIT, CHECK_FAILED_EXIT = 1, 3
+
 
 @contextmanager
 def usage_errors(option: str) -> Iterator[None]:

@@ -11,8 +11,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, note, show, write_json
-from .gateway.configured_servers import CONFIG_HELP, note_unlisted_servers, read_gateway_files
-from .options import IndexOption, JsonOption, RequiredSourcesOption, SourcesOption, check_one_source
+from .gateway.configured_servers import (
+    RequiredServersOption,
+    ServersOption,
+    SettingsOption,
+    note_unlisted_servers,
+    read_gateway_files,
+)
+from .options import (
+    CHECK_FAILED_EXIT,
+    IndexOption,
+    JsonOption,
+    RequiredSourcesOption,
+    SourcesOption,
+    check_one_source,
+)
 from .tool_source import catalog_of
 
 if TYPE_CHECKING:
@@ -22,24 +35,9 @@ if TYPE_CHECKING:
     from ..gateway.profiles.remembered_approvals import RememberedApprovals
     from ..trust import DefinitionChange, Flag
 
-_QUARANTINED_EXIT = 3
-
 _PINS_OPTION = typer.Option("--pins", metavar="FILE", help="File of accepted definitions.")
 _PinsOption = Annotated[Path, _PINS_OPTION]
 _OptionalPins = Annotated[Path | None, _PINS_OPTION]
-_GatewayOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="Use a gateway's servers in place of --tools: the tools they listed last, and "
-        f"the gateway's own pins. {CONFIG_HELP}",
-    ),
-]
-_SettingsOption = Annotated[
-    Path | None,
-    typer.Option("--settings", metavar="FILE", help="The gateway's settings, if not in --config."),
-]
 
 trust = typer.Typer(
     no_args_is_help=True, help="Accept tool definitions, and review those that changed."
@@ -95,13 +93,14 @@ def _pin(catalog: Catalog, path: Path, as_json: bool) -> None:
 def diff(
     tools: SourcesOption = None,
     pins: _OptionalPins = None,
-    config: _GatewayOption = None,
-    settings: _SettingsOption = None,
+    config: ServersOption = None,
+    settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show which tools are quarantined, and what changed.
 
-    Needs --config, or --tools and --pins. Exits with 3 if a tool is quarantined.
+    Needs --config, or --tools and --pins. With --config, the tools are those that the servers
+    listed last, and the pins are the gateway's own. Exits with 3 if a tool is quarantined.
     """
     from ..trust import Pins, Trust, quarantined
 
@@ -121,7 +120,7 @@ def diff(
             show(*change_lines(change))
         _print_quarantined(flags)
     if flags:
-        raise typer.Exit(_QUARANTINED_EXIT)
+        raise typer.Exit(CHECK_FAILED_EXIT)
 
 
 @trust.command()
@@ -129,14 +128,15 @@ def approve(
     ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of the tools to approve.")],
     tools: SourcesOption = None,
     pins: _OptionalPins = None,
-    config: _GatewayOption = None,
-    settings: _SettingsOption = None,
+    config: ServersOption = None,
+    settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Approve the definitions of these tools as they are now.
 
     Needs --config, or --tools and --pins. The definitions are pinned in the file, which is created
-    if it does not exist. A running gateway follows at the next request.
+    if it does not exist; with --config, it is the gateway's own. A running gateway follows at the
+    next request.
     """
     from ..trust import Trust, approve_definitions, quarantined
 
@@ -150,11 +150,8 @@ def approve(
     _print_quarantined_count(flags)
 
 
-_RequiredConfig = Annotated[Path, typer.Option("--config", metavar="FILE", help=CONFIG_HELP)]
-
-
 @trust.command()
-def approvals(config: _RequiredConfig, as_json: JsonOption = False) -> None:
+def approvals(config: RequiredServersOption, as_json: JsonOption = False) -> None:
     """List the approvals of calls that users of the gateway want remembered."""
     rows = _remembered_approvals(config).read()
     if as_json:
@@ -169,7 +166,7 @@ def approvals(config: _RequiredConfig, as_json: JsonOption = False) -> None:
 @trust.command()
 def revoke(
     ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of the tools.")],
-    config: _RequiredConfig,
+    config: RequiredServersOption,
 ) -> None:
     """Revoke remembered approvals: calls of these tools are asked about again.
 

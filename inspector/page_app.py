@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from hmac import compare_digest
 from importlib.resources import files
@@ -19,10 +20,11 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 
 from ..catalog.text_cleaning import written_out
 from ..errors import RequestError, ShortlistError, UnknownToolError
+from ..gateway.http_server import PAGE_PATH, listen
 from ..gateway.request_origin import host_address, is_same_host, origin_address
 from ..view import View
 from .catalog_answers import CatalogAnswers
@@ -39,6 +41,7 @@ from .subject import Subject
 _LOG = logging.getLogger("shortlist.inspector")
 _MAX_SHOWN_CHARS = 20_000
 _MAX_BODY_BYTES = 65_536
+_TOKEN_BYTES = 32
 _PAGE_FILES = {
     "": ("page.html", "text/html; charset=utf-8"),
     "page.css": ("page.css", "text/css; charset=utf-8"),
@@ -80,6 +83,28 @@ def page_app(subject: Subject, token: str) -> RequestGuard:
             for name, answer in answers.items()
         ]
     return RequestGuard(Starlette(routes=routes), token)
+
+
+async def serve_page(subject: Subject, port: int, announce: Callable[[str], Any]) -> None:
+    """Serve the page at 127.0.0.1 until the process is interrupted.
+
+    Args:
+        subject: what the page shows.
+        port: port to listen on, 0 for a free one.
+        announce: called with the address when the page can be opened. It contains the token, which
+            is new with each start.
+    """
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    app = Starlette(routes=[Mount(PAGE_PATH, page_app(subject, token))])
+    try:
+        await listen(
+            app,
+            "127.0.0.1",
+            port,
+            lambda at: announce(f"http://127.0.0.1:{at}{PAGE_PATH}/#{token}"),
+        )
+    finally:
+        subject.engine.close()
 
 
 class RequestGuard:

@@ -194,7 +194,7 @@ class GatewaySubject(Subject):
         allowed: Iterable[str] | None = None,
     ) -> View:
         """What a caller may use now."""
-        if profile not in self.profiles:
+        if profile is None or profile not in self.profiles:
             return super().view(profile, scopes, allowed)
         from ..gateway.profiles.profile import ProfileViews
 

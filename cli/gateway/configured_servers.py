@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from ...gateway.upstream.fleet import Fleet
 
 CONFIG_HELP = "File with MCP servers, such as mcp.json, or of a client that starts the gateway."
-ServersOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help=CONFIG_HELP)]
+_SERVERS_OPTION = typer.Option("--config", metavar="FILE", help=CONFIG_HELP)
+ServersOption = Annotated[Path | None, _SERVERS_OPTION]
+RequiredServersOption = Annotated[Path, _SERVERS_OPTION]
+GatewayFileOption = Annotated[
+    Path, typer.Option("--config", metavar="FILE", help="The gateway's file with MCP servers.")
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
 SettingsOption = Annotated[
     Path | None,
     typer.Option(

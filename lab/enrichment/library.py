@@ -102,7 +102,7 @@ def read_rows(path: Path) -> list[LibraryRow]:
 
 def write_rows(rows: Iterable[LibraryRow], path: Path) -> None:
     """Write rows as text, one a line."""
-    lines = [row.to_line() for row in rows]
+    lines = [json.dumps(row.to_dict(), ensure_ascii=False) + "\n" for row in rows]
     path.write_text("".join(lines), encoding="utf-8")
 
 
