@@ -194,11 +194,6 @@ def disable_server(path: Path, name: str, *, disabled: bool) -> None:
 
     The file is backed up first if comments of the entry would be lost.
 
-    Args:
-        path: the file.
-        name: the server.
-        disabled: whether the gateway leaves it out.
-
     Raises:
         ConfigError: the file cannot be read or edited, has no such server, or has a list of
             servers that decides.
