@@ -20,6 +20,7 @@ from ..gating.verdict import Verdict
 from ..loaders.own_tools import SEARCH_TOOL
 from ..loaders.providers import Way, provider_name
 from ..session import Session
+from ..session.hosting import follow_state, offer_again
 from ..session.own_calls import read_query
 from ..session.reply_handler import finish_in_thread
 
@@ -197,7 +198,7 @@ class FrameworkTools:
             if len(self._sessions) > MAX_SESSIONS:
                 self._sessions.popitem(last=False)
             session = framework_session.session
-            session._follow_state(state)
+            follow_state(session, state)
             session.allowed = self.allowed_ids
             if is_new:
                 framework_session.take_over(past_calls)
@@ -238,7 +239,7 @@ class FrameworkSession:
         tool_ids = dict.fromkeys(tool_id_of_name(self._engine, name) for name in reversed(names))
         new_ids = [name for name in tool_ids if name is not None and not self.session.level(name)]
         if new_ids:
-            self.session._offer_again(reversed(new_ids))
+            offer_again(self.session, reversed(new_ids))
 
     def offer(self, dialogue: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
         """The tools of a model call, the search among them, as OpenAI's function tools.
@@ -359,7 +360,7 @@ class FrameworkSession:
         except CallRefused as refusal:
             return str(refusal)
         self.session.record_call(passed[0], ok=False)
-        self.session._offer_again([tool.id])
+        offer_again(self.session, [tool.id])
         return Verdict("promoted", name, tool).with_model_names(self.name_of).text
 
     def _offered(self) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from time import perf_counter
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
-from ..catalog import Catalog, Tool
+from ..catalog import Catalog
 from ..codemode.grants import Approve, is_destructive
 from ..config import Config, SessionConfig
 from ..errors import RequestError, ShortlistError, StepLimitError
@@ -185,19 +185,6 @@ class Session:
         with self._lock:
             self._data.state = state
 
-    def _follow_state(self, state: State) -> None:
-        """Take the agent's present state, and keep the calls and milestones recorded so far.
-
-        In one step, so that no result is lost that another thread records meanwhile.
-
-        Args:
-            state: the state as the application knows it.
-        """
-        if not isinstance(state, State):
-            raise RequestError(f"state: a State, not {type(state).__name__}")
-        with self._lock:
-            self._data.state = state.continuing(self._data.state)
-
     @property
     def allowed(self) -> tuple[str, ...] | None:
         """Ids or globs the session is limited to; None for all tools. Assigning replaces them."""
@@ -346,24 +333,6 @@ class Session:
             append = (*answers, *turn.append)
             return replace(turn, messages=append, append=append)
 
-    def _offer_again(self, tool_ids: Iterable[str]) -> tuple[dict[str, Any], ...]:
-        """Offer tools that the conversation had before this session, without a search.
-
-        For a conversation that continues after a restart, of which no session was saved.
-
-        Args:
-            tool_ids: ids of the tools, the one used last at the end. Those that are not permitted
-                now are left out.
-
-        Returns:
-            Messages to add to the conversation; none with `tools="list"`.
-        """
-        with self._lock:
-            view = self.view()
-            self._follow(view)
-            tools = [view.catalog.get(name) for name in tool_ids if view.permits(name)]
-            return self._record.show(view.admission, tools[::-1]).messages
-
     def read_search(self, name: str, arguments: object = None) -> str | Verdict | None:
         """The query, if a call of the model is a search; `search` answers it.
 
@@ -446,23 +415,6 @@ class Session:
                 ms = (perf_counter() - start) * 1e3
                 self._events.call(self.id, self._data.turn, verdict, ms=ms)
             return verdict
-
-    def _accept(
-        self, verdict: Verdict, view: View, *, votes: Votes | None = None, by_script: bool = False
-    ) -> Verdict:
-        """The session's verdict on a call that `view.check` has judged.
-
-        For the gateway, which resolves names itself. `check` does both.
-
-        Args:
-            verdict: the result of `view.check`.
-            view: a view that the session has just made.
-            votes: the votes that the view was made with.
-            by_script: as for `check`.
-        """
-        with self._lock:
-            self._follow(view)
-            return self._final_verdict(verdict, view, votes, by_script=by_script)
 
     def recheck(self, verdict: Verdict, *, votes: Votes | None = None) -> Verdict:
         """Whether a call that passed `check` may still run.
@@ -593,18 +545,6 @@ class Session:
                 if tool_id in catalog:
                     self._record.note_called(catalog.get(tool_id))
             return tool_id
-
-    def _note_read(self, tools: Iterable[Tool], level: Level) -> None:
-        """Note that the model has read of tools in a text that the session did not write.
-
-        For the gateway, which answers searches itself.
-
-        Args:
-            tools: the tools.
-            level: how much of them, such as `Level.FULL`.
-        """
-        with self._lock:
-            self._record.read.note(tools, level)
 
     def request(self, messages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         """The arguments of the next request to the model, as the provider takes them.

@@ -20,6 +20,7 @@ from ...gating import Votes
 from ...gating.verdict import Verdict
 from ...loaders.levels import Level
 from ...session import Session
+from ...session.hosting import accept, note_read
 from ...session.session_data import SessionData
 from ...view import View
 from ..upstream.fleet import Fleet
@@ -162,7 +163,7 @@ class ClientSession:
         verdict = view.check(self.tool_id(name, view), arguments, approved=approved)
         if require is not None and verdict.tool is not None:
             require(verdict.tool)
-        return self.session._accept(verdict, view, votes=self.votes, by_script=by_script)
+        return accept(self.session, verdict, view, votes=self.votes, by_script=by_script)
 
     def recheck(self, verdict: Verdict) -> Verdict:
         """The verdict on a call that passed `check`, after a wait."""
@@ -180,7 +181,7 @@ class ClientSession:
 
     def _note_read(self, levels: list[tuple[Tool, Level]]) -> None:
         for tool, level in levels:
-            self.session._note_read([tool], level)
+            note_read(self.session, [tool], level)
 
     def record_call(self, tool_id: str, *, ok: bool | None) -> None:
         """Record the outcome of a call that passed `check`; None for an unknown one."""
