@@ -35,7 +35,6 @@ from .view import View
 if TYPE_CHECKING:
     from .decision import Decider
     from .gating.condition import Mask
-    from .loaders import DefinitionSource
     from .loaders.providers import Way
     from .session import Session
     from .setting_types import ConfigSettings, SessionSettings
@@ -674,7 +673,6 @@ class Engine:
         tools: Way | None = None,
         state: State | None = None,
         allowed: Iterable[str] | None = None,
-        schemas: DefinitionSource | None = None,
         session_id: str | None = None,
         **settings: Unpack[SessionSettings],
     ) -> Session:
@@ -687,8 +685,6 @@ class Engine:
                 `docs/loading.md`; the provider's default when absent.
             state: scopes, earlier calls, milestones and facts of the agent; empty when absent.
             allowed: ids or globs the session is limited to; all tools when absent.
-            schemas: where definitions come from, in place of the catalog: an object with the method
-                `definitions(ids)`.
             session_id: names the session in events; random when absent.
             settings: single settings of `SessionConfig`, in place of those of the engine's config.
 
@@ -716,7 +712,7 @@ class Engine:
             state=State() if state is None else state,
             allowed=checked_allowed(allowed),
         )
-        return Session(self, self.config.session.changed(settings), data, schemas)
+        return Session(self, self.config.session.changed(settings), data)
 
     def resume(
         self,
@@ -724,7 +720,6 @@ class Engine:
         *,
         state: State | None = None,
         allowed: Iterable[str] | EllipsisType | None = ...,
-        schemas: DefinitionSource | None = None,
         **settings: Unpack[SessionSettings],
     ) -> Session:
         """A session continued from the result of `Session.save`, also over a newer catalog.
@@ -735,7 +730,6 @@ class Engine:
                 was revoked since; none when absent. The calls and milestones of the session are
                 added.
             allowed: ids or globs the session is limited to now; as saved when absent.
-            schemas: as for `session`.
             settings: as for `session`, in place of the saved ones. `events` is never saved: give it
                 again.
 
@@ -755,7 +749,7 @@ class Engine:
 
         self._version_lock.check()
         state = State() if state is None else state
-        return resumed_session(self, saved, settings, schemas, state=state, allowed=allowed)
+        return resumed_session(self, saved, settings, state=state, allowed=allowed)
 
     def search(
         self,

@@ -204,21 +204,6 @@ class Catalog:
         """
         return self._tools[self.ordinal(tool_id)]
 
-    def definitions(self, ids: Iterable[str], /) -> dict[str, Tool]:
-        """Id to tool; unknown ids are left out.
-
-        Raises:
-            CatalogError: `ids` is no list of ids.
-
-        Example:
-            >>> from shortlist import Catalog, Tool
-            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
-            >>> list(catalog.definitions(["mail/send_mail", "mail/read_mail"]))
-            ['mail/send_mail']
-        """
-        _check_ids(ids)
-        return {name: self._tools[self._ordinals[name]] for name in ids if name in self}
-
     def ordinal(self, tool_id: str) -> int:
         """The position of the tool with this id.
 

@@ -9,6 +9,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
 
@@ -253,7 +254,6 @@ class FrameworkSession:
         if messages and messages != self._last_messages:
             self._last_messages = messages
             self.session.turn(messages)
-        self.session.refresh()
         return self._offered()
 
     @property
@@ -365,14 +365,12 @@ class FrameworkSession:
 
     def _offered(self) -> list[dict[str, Any]]:
         """The session's list of tools, in its order, under the framework's names."""
-        session = self.session
-        tools = session.view().tools() if session.shows_whole_catalog else ()
-        tool_ids = (*session.active, *(tool.id for tool in tools))
-        names = {provider_name(tool_id): self.name_of(tool_id) for tool_id in tool_ids}
-        functions = [tool["function"] for tool in session.tools if "function" in tool]
+        names = _names_of_tools(self._engine.catalog)
+        functions = [tool["function"] for tool in self.session.tools if "function" in tool]
         return [
-            {"type": "function", "function": {**one, "name": names.get(one["name"], one["name"])}}
-            for one in functions
+            {"type": "function", "function": {**function, "name": names.get(name, name)}}
+            for function in functions
+            for name in [function["name"]]
         ]
 
     def name_of(self, tool_id: str) -> str:
@@ -386,6 +384,12 @@ def unless_set(engine: Engine | None, settings: SessionSettings) -> SessionSetti
     names = frozenset() if engine is None else engine.config.session.model_fields_set
     kept: Any = {name: value for name, value in settings.items() if name not in names}
     return kept  # type: ignore[no-any-return]
+
+
+@lru_cache(8)
+def _names_of_tools(catalog: Catalog) -> dict[str, str]:
+    """The name of each tool for the session's provider to its name in the framework."""
+    return {provider_name(tool.id): tool.name for tool in catalog}
 
 
 def tool_id_of_name(engine: Engine, name: str) -> str | None:

@@ -79,7 +79,7 @@ class CallSession(Protocol):
         """Record the outcome of a call without a search; None for an unknown one."""
         ...
 
-    def read_search(self, name: str, arguments: object) -> str | Verdict | None:
+    def _read_search(self, name: str, arguments: object) -> str | Verdict | None:
         """The query of a search of the model, or what is wrong with it; None for other calls."""
         ...
 
@@ -289,7 +289,7 @@ class ReplyHandler:
         for place, call in enumerate(self._reply.calls):
             if place in self._answers:
                 continue
-            query = self._session.read_search(call.name, call.arguments)
+            query = self._session._read_search(call.name, call.arguments)
             waiting = self._progress.waiting
             if (batch or waiting) and (
                 not self._parallel
@@ -417,7 +417,7 @@ class ReplyHandler:
         for place, call in enumerate(self._reply.calls):
             if (
                 place in self._answers
-                or self._session.read_search(call.name, call.arguments) is not None
+                or self._session._read_search(call.name, call.arguments) is not None
             ):
                 continue
             called = self._session._called_tool(call.name, call.arguments)

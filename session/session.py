@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import replace
 from time import perf_counter
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
+from typing import Any, Literal, Protocol, overload
 
 from ..catalog import Catalog
 from ..codemode.grants import Approve, is_destructive
@@ -22,7 +22,6 @@ from ..loaders.own_tools import SEARCH_TOOL
 from ..loaders.providers import provider_and_way, read_reply
 from ..loaders.providers.reply import CallAnswer, Messages, ModelCall
 from ..loaders.record import Changes, ReadRecord
-from ..loaders.schemas import SchemaLoader
 from ..loaders.summaries import no_tool_text, shared_summaries
 from ..processes import GuardedLock
 from ..retrieval.query import bounded_query
@@ -36,9 +35,6 @@ from .reply_handler import CalledTool, ReplyHandler, ToolRunner
 from .session_data import SessionData, checked_allowed
 from .turn import Turn
 from .turn_offer import search_and_offer
-
-if TYPE_CHECKING:
-    from ..loaders.schemas import DefinitionSource
 
 #: Replies with calls to one message of the user that are handled by default.
 DEFAULT_STEPS = 30
@@ -99,11 +95,9 @@ class Session:
         engine: engine that makes the views.
         settings: how tools are found and shown.
         data: state of the session; empty by default.
-        schemas: loads definitions that the catalog lacks.
 
     Attributes:
         id: names the session in events.
-        settings: how tools are found and shown.
         provider: name of the provider for which tools are rendered; None renders nothing.
         way: how found tools reach the model; None without a provider.
 
@@ -118,8 +112,8 @@ class Session:
         >>> session.turn("list the invoices").ids
         ('billing/list_invoices',)
         >>> verdict = session.check("billing/list_invoices", {})
-        >>> session.result(verdict, "INV-7").called
-        'billing/list_invoices'
+        >>> session.result(verdict, "INV-7").ids
+        ('billing/list_invoices',)
     """
 
     def __init__(
@@ -127,7 +121,6 @@ class Session:
         engine: Views,
         settings: SessionConfig,
         data: SessionData | None = None,
-        schemas: DefinitionSource | None = None,
     ) -> None:
         if isinstance(settings.tier, str) and settings.tier not in (AUTO_TIER, *engine.tiers):
             tiers = ", ".join(engine.tiers)
@@ -141,13 +134,8 @@ class Session:
             check_names(provider, way, engine.catalog)
         elif data.way is not None:
             raise RequestError("tools: names a way of a provider; give the provider as well")
-        if schemas is not None and not callable(getattr(schemas, "definitions", None)):
-            raise RequestError(
-                f"schemas: {type(schemas).__name__} has no method `definitions`; pass a "
-                "Catalog, or an object as docs/loading.md describes"
-            )
         self.id = data.id
-        self.settings = settings
+        self._settings = settings
         self.provider, self.way = data.provider, way
         self._engine = engine
         self._provider = provider
@@ -157,7 +145,7 @@ class Session:
         self._lock = GuardedLock("session", reentrant=True)
         self._data = data
         self.state = data.state
-        self._record = ReadRecord(provider, way, settings, SchemaLoader(schemas))
+        self._record = ReadRecord(provider, way, settings)
         self._changes = Changes()
         self._is_finishing = False
         if unknown := [tool_id for tool_id in settings.pinned if tool_id not in engine.catalog]:
@@ -197,25 +185,19 @@ class Session:
     @property
     def active(self) -> tuple[str, ...]:
         """Ids of the tools offered so far that are still available, in the order they came."""
-        with self._lock:
-            return self._record.offered
+        return self._present_record().offered
 
     @property
     def system(self) -> str | None:
         """The system prompt as it is now; None before the first turn and without a provider."""
-        return None if self._record.head is None else self._record.head.system
+        head = self._present_record().head
+        return None if head is None else head.system
 
     @property
     def tools(self) -> list[Mapping[str, Any]]:
         """The provider's list of tools as it is now, tools that the provider runs first."""
-        if self._record.head is None:
-            return []
-        return [*self._engine.provider_tools, *self._record.functions]
-
-    @property
-    def shows_whole_catalog(self) -> bool:
-        """Whether the list of tools or the system prompt has all definitions."""
-        return self._record.shows_whole_catalog
+        record = self._present_record()
+        return [] if record.head is None else [*self._engine.provider_tools, *record.functions]
 
     def level(self, tool_id: str) -> str | None:
         """How much the model has read of a tool that is available.
@@ -233,7 +215,7 @@ class Session:
             'full'
         """
         with self._lock:
-            level = self._record.read.level_of(tool_id) if isinstance(tool_id, str) else None
+            level = self._record.level_of(tool_id) if isinstance(tool_id, str) else None
         return None if level is None else level.label
 
     def view(self, votes: Votes | None = None) -> View:
@@ -333,25 +315,8 @@ class Session:
             append = (*answers, *turn.append)
             return replace(turn, messages=append, append=append)
 
-    def read_search(self, name: str, arguments: object = None) -> str | Verdict | None:
-        """The query, if a call of the model is a search; `search` answers it.
-
-        Args:
-            name: the name in the model's call.
-            arguments: the arguments as the provider gives them.
-
-        Returns:
-            The query; a verdict that says what is wrong with the arguments; or None if the call is
-            no search.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> session = engine.session("openai", pass_through=0)
-            >>> turn = session.turn("list the invoices")
-            >>> session.read_search("search_tools", '{"query": "send a mail"}')
-            'send a mail'
-        """
+    def _read_search(self, name: str, arguments: object) -> str | Verdict | None:
+        """The query of a search of the model, or what is wrong with it; None for other calls."""
         has_search = self._provider is not None and self._provider.has_list
         if name != SEARCH_TOOL.name or not has_search or name in self._engine.catalog:
             return None
@@ -576,7 +541,7 @@ class Session:
             raise RequestError("messages: a list of messages, such as session.turn(...).messages")
         with self._lock:
             self._require_no_pending()
-            return self._record.request(
+            return self._present_record().request(
                 [dict(message) for message in messages], self._engine.provider_tools
             )
 
@@ -809,25 +774,6 @@ class Session:
         pending = self._data.pending
         return None if pending is None else Pending(deepcopy(dict(pending)))
 
-    def refresh(self) -> None:
-        """Update `system`, `tools`, `active` and the next request to the present permissions.
-
-        Every step does this too. Call it only to send a request again without a step, after a
-        change of the catalog, the quarantine, `state` or `allowed`.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> session = engine.session("openai")
-            >>> turn = session.turn("list the invoices")
-            >>> engine.quarantine({"billing/list_invoices": "under review"})
-            >>> session.refresh()
-            >>> session.active
-            ()
-        """
-        with self._lock:
-            self._follow(self.view())
-
     def answered(self, text: str | None) -> None:
         """Remember the model's answer as context for follow-ups.
 
@@ -861,7 +807,7 @@ class Session:
             True
         """
         with self._lock:
-            return self._data.to_dict(self.settings, self._record.to_dict())
+            return self._data.to_dict(self._settings, self._record.to_dict())
 
     def _keep_pending(self, outcome: Messages | Pending) -> Messages | Pending:
         """Remember the reply that waits now, if one does; returns its argument."""
@@ -1013,6 +959,13 @@ class Session:
         reason = "an earlier call has no outcome yet, and if it succeeds this one is not permitted"
         return Refusal(tool.id, refusal.kind, reason)
 
+    def _present_record(self) -> ReadRecord:
+        """The record, as the present permissions, catalog and quarantine are."""
+        with self._lock:
+            if self._record.head is not None or self._provider is None:
+                self._follow(self.view())
+            return self._record
+
     def _follow(self, view: View) -> None:
         """Follow the present permissions. The next turn reports what has changed."""
         if self._provider is not None and self.way is not None and self._record.head is not None:
@@ -1071,7 +1024,7 @@ class Session:
         if verdict.status == "promoted" or self._record.read.has_other_definition(tool):
             needs_definition = True
         elif level < Level.ARGUMENTS:
-            needs_definition = self.settings.must_offer or is_invalid
+            needs_definition = self._settings.must_offer or is_invalid
         else:
             # After a line only, the schema says more than the problems do.
             needs_definition = level is Level.ARGUMENTS and is_invalid
@@ -1110,7 +1063,7 @@ class Session:
         conversation, k = self._data.conversation, self._k
         if asked_by_model:
             conversation = Conversation((Message("user", in_context),))
-            in_context, k = conversation.request, self.settings.k or SEARCH_HITS
+            in_context, k = conversation.request, self._settings.k or SEARCH_HITS
         called_id = None if outcome is None else outcome[0]
         is_users_turn = called_id is None and not asked_by_model
         results, offer = search_and_offer(
@@ -1118,7 +1071,7 @@ class Session:
             conversation,
             in_context,
             k=k,
-            settings=self.settings,
+            settings=self._settings,
             max_lines=LINE_CANDIDATES if record.wants_lines and not asked_by_model else 0,
             shows_all=record.shows_whole_catalog,
             context_weight=context,
@@ -1129,7 +1082,7 @@ class Session:
         if is_users_turn:
             self._data.called_ids = ()
         offered_before = frozenset(record.offered)
-        pinned = [view.catalog.get(name) for name in self.settings.pinned if view.permits(name)]
+        pinned = [view.catalog.get(name) for name in self._settings.pinned if view.permits(name)]
         new_pinned = [tool for tool in pinned if tool.id not in offered_before]
         found = [hit.tool for hit in offer.hits]
         if asked_by_model:
@@ -1143,31 +1096,31 @@ class Session:
                 list(dict.fromkeys((*new_pinned, *found))),
                 [hit.tool for hit in also_found],
             )
-        search_ms = results.search_ms
         turn = Turn(
-            number=self._data.turn,
             hits=offer.hits,
             results=results,
             messages=shown.messages,
             append=shown.messages,
-            called=called_id,
-            ok=None if outcome is None else outcome[1],
-            added=tuple(name for name in record.offered if name not in offered_before),
             active=record.offered,
             left=changes.departures,
             changed=changes.changed_ids,
-            warnings=view.admission.warnings(record.offered),
             abstained=offer.decision.abstained,
             reason=offer.decision.reason,
-            fits=offer.decision.fits,
             shown=None if self._provider is None else shown,
-            callable=record.callable_ids,
-            timings={"search": search_ms, "session": (perf_counter() - start) * 1e3 - search_ms},
         )
         if self._events is not None:
-            self._events.turn(self.id, turn)
-            if turn.shown is not None:
-                self._events.prompt(self.id, turn.number, turn.shown)
+            session_ms = (perf_counter() - start) * 1e3 - results.search_ms
+            self._events.turn(
+                self.id,
+                self._data.turn,
+                turn,
+                called=called_id,
+                ok=None if outcome is None else outcome[1],
+                added=tuple(name for name in record.offered if name not in offered_before),
+                fits=offer.decision.fits,
+                timings={"search": results.search_ms, "session": session_ms},
+                warnings=view.admission.warnings(record.offered),
+            )
         return turn
 
 
@@ -1175,7 +1128,6 @@ def resumed_session(
     engine: Views,
     saved: Mapping[str, Any],
     settings: Mapping[str, Any],
-    schemas: DefinitionSource | None = None,
     *,
     state: State,
     allowed: Iterable[str] | EllipsisType | None = ...,
@@ -1195,7 +1147,7 @@ def resumed_session(
         base = engine.config.session.changed({**before, **settings})
         # Tools of the setting `pinned` that have left the catalog are left out.
         pinned = tuple(tool_id for tool_id in base.pinned if tool_id in engine.catalog)
-        return Session(engine, base.changed({"pinned": pinned}), data, schemas)
+        return Session(engine, base.changed({"pinned": pinned}), data)
     except ShortlistError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:

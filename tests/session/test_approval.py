@@ -161,7 +161,7 @@ def test_later_in_another_process_and_calls_that_depend_on_it_wait_too() -> None
     assert answers == {"call_0": "get done", "call_1": "pay done", "call_2": "receipt done"}
     assert run.ids == ["bank/get", "bank/pay", "bank/receipt"]
     assert session.pending is None
-    assert session.turn("thanks, and now?").number
+    assert session.turn("thanks, and now?").messages
     with pytest.raises(RequestError, match="finished already"):
         session.finish(stored, {"call_1": True}, run)
 
