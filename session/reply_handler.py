@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from ..catalog import Tool
 from ..catalog.mcp_listing import is_pydantic_model
 from ..catalog.python_function import call_function, is_async_function
+from ..catalog.readers.skills import skill_text
 from ..codemode.grants import Approval, ApprovalRequest, Approve, ask, checked_approval
 from ..errors import RequestError, ToolCallError
 from ..gating.reason import approval_refusal
@@ -424,6 +425,8 @@ class ReplyHandler:
             if called is None or not (called.is_permitted or called.waits_for_calls):
                 continue
             tool = called.tool
+            if skill_text(tool) is not None:
+                continue
             function = _function_of(functions, tool)
             is_by_name = tool.id not in functions and tool.name in functions
             if is_by_name and called.shares_name:
@@ -448,6 +451,8 @@ class ReplyHandler:
     def _call(self, passed: PassedCall) -> object:
         """The value of a call, or an awaitable of it."""
         tool, arguments = passed.tool, dict(passed.verdict.arguments)
+        if (text := skill_text(tool)) is not None:
+            return text
         if not isinstance(self._run, Mapping):
             return self._run(tool, arguments)
         function = _function_of(self._run, tool)

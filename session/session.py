@@ -10,7 +10,8 @@ from time import perf_counter
 from types import EllipsisType
 from typing import Any, Literal, Protocol, overload
 
-from ..catalog import Catalog
+from ..catalog import Catalog, Tool
+from ..catalog.readers.skills import tools_of_skill
 from ..codemode.grants import Approve, is_destructive
 from ..config import Config, SessionConfig
 from ..errors import RequestError, ShortlistError, StepLimitError
@@ -1091,9 +1092,10 @@ class Session:
             shown = record.show_in_answer(view.admission, found, nothing)
         else:
             also_found = () if offer.decision.abstained else results.ranked
+            named = _tools_of_skill(view, called_id)
             shown = record.show(
                 view.admission,
-                list(dict.fromkeys((*new_pinned, *found))),
+                list(dict.fromkeys((*new_pinned, *named, *found))),
                 [hit.tool for hit in also_found],
             )
         turn = Turn(
@@ -1152,6 +1154,14 @@ def resumed_session(
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise RequestError(f"saved session: damaged: {error!r:.200}") from error
+
+
+def _tools_of_skill(view: View, called_id: str | None) -> list[Tool]:
+    """The permitted tools that a skill names in `allowed-tools`, if one was called."""
+    if called_id is None or not view.exists(called_id):
+        return []
+    named = view.details(tools_of_skill(view.catalog.get(called_id)))
+    return [tool for tool in named if isinstance(tool, Tool)]
 
 
 def _needing_approval(verdict: Verdict) -> Verdict:

@@ -8,10 +8,12 @@ from .mcp import McpReader
 from .openai import OpenAiReader
 from .openapi import OpenApiReader
 from .reader import Document, Entry, Reader
+from .skills import SkillReader
 from .xlam import XlamReader
 
 READERS: tuple[Reader, ...] = (
     OpenApiReader(),
+    SkillReader(),
     XlamReader(),
     RowReader(),
     OpenAiReader(),
