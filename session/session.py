@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import replace
 from time import perf_counter
 from types import EllipsisType
-from typing import Any, Literal, Protocol, overload
+from typing import Any, Literal, Protocol
 
 from ..catalog import Catalog, Tool
 from ..catalog.readers.skills import tools_of_skill
@@ -563,26 +563,6 @@ class Session:
         with self._lock:
             self._record.compacted()
 
-    @overload
-    def handle(
-        self,
-        reply: object,
-        run: ToolRunner,
-        *,
-        approve: None = None,
-        steps: int = DEFAULT_STEPS,
-        parallel: bool = True,
-    ) -> list[dict[str, Any]]: ...
-    @overload
-    def handle(
-        self,
-        reply: object,
-        run: ToolRunner,
-        *,
-        approve: Approve,
-        steps: int = DEFAULT_STEPS,
-        parallel: bool = True,
-    ) -> list[dict[str, Any]] | Pending: ...
     def handle(
         self,
         reply: object,
@@ -591,7 +571,7 @@ class Session:
         approve: Approve | None = None,
         steps: int = DEFAULT_STEPS,
         parallel: bool = True,
-    ) -> list[dict[str, Any]] | Pending:
+    ) -> list[dict[str, Any]]:
         """Do what a model's reply asks for: check its calls, run those that pass, and answer.
 
         Calls run at the same time. A call that a rule makes dependent on others waits for them.
@@ -616,8 +596,8 @@ class Session:
         Returns:
             The messages to add to the conversation: the reply, the answers to its calls, and
             definitions of newly found tools. Empty if the reply has no calls: its text is the
-            answer, and the session remembers it. If a person decides about a call later: a
-            `Pending`, and no messages until `finish` returns them.
+            answer, and the session remembers it. Empty also if a person decides about a call later:
+            `pending` has the calls, and `finish` returns the messages.
 
         Raises:
             RequestError: another reply waits for a person's decision; it is no reply, not one of
@@ -642,26 +622,6 @@ class Session:
         begun = self._begin_reply(reply, run, approve, steps, parallel)
         return self._keep_pending(begun.handle()) if isinstance(begun, ReplyHandler) else begun
 
-    @overload
-    async def ahandle(
-        self,
-        reply: object,
-        run: ToolRunner,
-        *,
-        approve: None = None,
-        steps: int = DEFAULT_STEPS,
-        parallel: bool = True,
-    ) -> list[dict[str, Any]]: ...
-    @overload
-    async def ahandle(
-        self,
-        reply: object,
-        run: ToolRunner,
-        *,
-        approve: Approve,
-        steps: int = DEFAULT_STEPS,
-        parallel: bool = True,
-    ) -> list[dict[str, Any]] | Pending: ...
     async def ahandle(
         self,
         reply: object,
@@ -670,7 +630,7 @@ class Session:
         approve: Approve | None = None,
         steps: int = DEFAULT_STEPS,
         parallel: bool = True,
-    ) -> list[dict[str, Any]] | Pending:
+    ) -> list[dict[str, Any]]:
         """`handle` for event loops. Async functions run in the loop, others in threads.
 
         Example:
@@ -694,7 +654,7 @@ class Session:
         *,
         save: Callable[[dict[str, Any]], object] | None = None,
         parallel: bool = True,
-    ) -> list[dict[str, Any]] | Pending:
+    ) -> list[dict[str, Any]]:
         """Go on with a reply of which calls wait for a person's decision, also after `resume`.
 
         Each call is checked again, as it is now: a permission, a definition or a quarantine may
@@ -702,7 +662,7 @@ class Session:
         again.
 
         Args:
-            pending: what `handle` or `finish` returned, also as it comes from JSON.
+            pending: the reply, as `pending` was when the person saw it, also as it comes from JSON.
             decisions: id of a waiting call to True or False. Calls without a decision go on
                 waiting.
             run: as for `handle`.
@@ -712,8 +672,7 @@ class Session:
             parallel: as for `handle`.
 
         Returns:
-            The messages to add to the conversation, as of `handle`; or a `Pending`, if calls still
-            wait.
+            The messages to add to the conversation, as of `handle`; none while calls still wait.
 
         Raises:
             RequestError: the session does not wait for this reply, or no longer; a decision is
@@ -728,9 +687,10 @@ class Session:
             >>> function = {"name": "bank__pay", "arguments": "{}"}
             >>> call = {"id": "call_1", "function": function}
             >>> reply = {"role": "assistant", "tool_calls": [call]}
-            >>> pending = session.handle(reply, {}.get, approve=lambda call: "later")
+            >>> session.handle(reply, {}.get, approve=lambda call: "later")
+            []
             >>> again = engine.resume(session.save(), state=State())
-            >>> messages = again.finish(pending, {"call_1": False}, {}.get)
+            >>> messages = again.finish(session.pending, {"call_1": False}, {}.get)
             >>> "did not approve" in messages[-1]["content"]
             True
         """
@@ -748,7 +708,7 @@ class Session:
         *,
         save: Callable[[dict[str, Any]], object] | None = None,
         parallel: bool = True,
-    ) -> list[dict[str, Any]] | Pending:
+    ) -> list[dict[str, Any]]:
         """`finish` for event loops. Async functions run in the loop, others in threads.
 
         Example:
@@ -810,11 +770,12 @@ class Session:
         with self._lock:
             return self._data.to_dict(self._settings, self._record.to_dict())
 
-    def _keep_pending(self, outcome: Messages | Pending) -> Messages | Pending:
-        """Remember the reply that waits now, if one does; returns its argument."""
+    def _keep_pending(self, outcome: Messages | Pending) -> Messages:
+        """Remember the reply that waits now, if one does; otherwise returns the messages."""
+        pending = outcome if isinstance(outcome, Pending) else None
         with self._lock:
-            self._data.pending = deepcopy(outcome) if isinstance(outcome, Pending) else None
-        return outcome
+            self._data.pending = pending
+        return [] if isinstance(outcome, Pending) else outcome
 
     def _require_no_pending(self) -> None:
         if self._data.pending is not None:
@@ -840,7 +801,7 @@ class Session:
                     save(self.save())
 
         if not isinstance(pending, Mapping):
-            raise RequestError(f"pending: what `handle` returned, not {type(pending).__name__}")
+            raise RequestError(f"pending: what `session.pending` was, not {type(pending).__name__}")
         if save is not None and not callable(save):
             raise RequestError(f"save: a function, not {type(save).__name__}")
         with self._lock:
@@ -848,7 +809,7 @@ class Session:
             if waiting is None or pending.get("id") != waiting["id"]:
                 raise RequestError(
                     "pending: not the reply that waits in this session. It was finished already, "
-                    "or the session was saved before `handle` returned it: save it afterwards"
+                    "or the session was saved before `handle` had returned: save it afterwards"
                 )
             if self._is_finishing:
                 raise RequestError("pending: this reply is being finished in another thread")
