@@ -10,33 +10,25 @@ from collections.abc import Iterable
 
 from ..catalog import Tool
 from ..errors import RequestError
-from ..gating import State, Votes
+from ..gating import State
 from ..gating.verdict import Verdict
 from ..loaders.levels import Level
 from ..view import View
 from .session import Session
 
 
-def accept(
-    session: Session,
-    verdict: Verdict,
-    view: View,
-    *,
-    votes: Votes | None = None,
-    by_script: bool = False,
-) -> Verdict:
+def accept(session: Session, verdict: Verdict, view: View, *, by_script: bool = False) -> Verdict:
     """The session's verdict on a call that `view.check` has judged; `Session.check` does both.
 
     Args:
         session: the conversation.
         verdict: the result of `view.check`, for the name as the host resolved it.
         view: a view that the session has just made.
-        votes: the votes that the view was made with.
         by_script: as for `Session.check`.
     """
     with session._lock:
         session._follow(view)
-        return session._final_verdict(verdict, view, votes, by_script=by_script)
+        return session._final_verdict(verdict, view, by_script=by_script)
 
 
 def note_read(session: Session, tools: Iterable[Tool], level: Level) -> None:

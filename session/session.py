@@ -148,6 +148,7 @@ class Session:
         self.state = data.state
         self._record = ReadRecord(provider, way, settings)
         self._changes = Changes()
+        self._votes: Votes | None = None
         self._is_finishing = False
         if unknown := [tool_id for tool_id in settings.pinned if tool_id not in engine.catalog]:
             # The view names no id that the session may not use.
@@ -182,6 +183,17 @@ class Session:
     @allowed.setter
     def allowed(self, allowed: Iterable[str] | None) -> None:
         self._data.allowed = checked_allowed(allowed)
+
+    @property
+    def votes(self) -> Votes | None:
+        """Votes of the servers about their own tools. Assigning replaces them."""
+        return self._votes
+
+    @votes.setter
+    def votes(self, votes: Votes | None) -> None:
+        if not isinstance(votes, Votes | None):
+            raise RequestError(f"votes: Votes, not {type(votes).__name__}")
+        self._votes = votes
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -219,11 +231,8 @@ class Session:
             level = self._record.level_of(tool_id) if isinstance(tool_id, str) else None
         return None if level is None else level.label
 
-    def view(self, votes: Votes | None = None) -> View:
+    def view(self) -> View:
         """The present permissions of the session, for models that search by themselves.
-
-        Args:
-            votes: votes of the servers about their own tools, for this step.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -232,17 +241,14 @@ class Session:
             >>> session.view().permits("billing/list_invoices")
             False
         """
-        return self._engine.view(self._data.state, allowed=self._data.allowed, votes=votes)
+        return self._engine.view(self._data.state, allowed=self._data.allowed, votes=self.votes)
 
-    def turn(
-        self, messages: str | Iterable[Mapping[str, Any] | Message], *, votes: Votes | None = None
-    ) -> Turn:
+    def turn(self, messages: str | Iterable[Mapping[str, Any] | Message]) -> Turn:
         """The tools for a user's message.
 
         Args:
             messages: the user's message, which is added to the conversation; or the whole
                 conversation, as objects with `role` and `content`, which replaces it.
-            votes: votes of the servers about their own tools, for this step.
 
         Raises:
             RequestError: it is neither a text nor a list of messages, or the user's message is
@@ -267,12 +273,12 @@ class Session:
                     raise RequestError("messages: the last user message is missing or empty")
             self._data.conversation = conversation
             self._data.replies = 0
-            turn = self._run_turn(conversation.in_context, votes)
+            turn = self._run_turn(conversation.in_context)
             if not isinstance(messages, str):
                 return turn
             return replace(turn, messages=({"role": "user", "content": messages}, *turn.append))
 
-    def search(self, query: str, call_id: str | None = None, *, votes: Votes | None = None) -> Turn:
+    def search(self, query: str, call_id: str | None = None) -> Turn:
         """Answer a search that the model asked for. The tools found are offered from now on.
 
         `handle` does this when the model calls the search. Nothing is searched for but the query,
@@ -281,7 +287,6 @@ class Session:
         Args:
             query: the task in the model's words.
             call_id: id of the model's call. With it, `append` begins with the answer to the call.
-            votes: votes of the servers about their own tools, for this step.
 
         Returns:
             A turn. `shown.answer` has the content of the answer as the provider takes it. It says
@@ -306,7 +311,7 @@ class Session:
         if call_id is not None and provider is None:
             raise RequestError("call_id: the session has no provider; use engine.session(NAME)")
         with self._lock:
-            turn = self._run_turn(query, votes, asked_by_model=True)
+            turn = self._run_turn(query, asked_by_model=True)
             shown = turn.shown
             if call_id is None or provider is None or shown is None or shown.answer is None:
                 return turn
@@ -328,7 +333,6 @@ class Session:
         name: str,
         arguments: object = None,
         *,
-        votes: Votes | None = None,
         by_script: bool = False,
         approved: bool = False,
         can_ask: bool = False,
@@ -345,7 +349,6 @@ class Session:
                 permitted tool has. For `call_tool`, the inner call is checked.
             arguments: the arguments as the provider gives them: an object, its JSON text, or None
                 or an empty text if there are none. A text that is cut off is `invalid`.
-            votes: votes of the servers about their own tools, for this step.
             by_script: whether a script of the model calls, for which the model reads no verdict. So
                 none is `promoted`.
             approved: whether a person has approved this call. Without it, a call for which a rule
@@ -367,7 +370,7 @@ class Session:
         """
         start = perf_counter()
         with self._lock:
-            view = self.view(votes)
+            view = self.view()
             self._follow(view)
             if self._provider is not None and isinstance(name, str):
                 name, arguments = self._tool_named(name, arguments)
@@ -375,14 +378,14 @@ class Session:
             if verdict.status == "unknown" and self._provider is not None:
                 verdict = own_tool_verdict(name, arguments) or verdict
             verdict = self._final_verdict(
-                verdict, view, votes, by_script=by_script, can_ask=can_ask and not approved
+                verdict, view, by_script=by_script, can_ask=can_ask and not approved
             )
             if self._events is not None:
                 ms = (perf_counter() - start) * 1e3
                 self._events.call(self.id, self._data.turn, verdict, ms=ms)
             return verdict
 
-    def recheck(self, verdict: Verdict, *, votes: Votes | None = None) -> Verdict:
+    def recheck(self, verdict: Verdict) -> Verdict:
         """Whether a call that passed `check` may still run.
 
         Permissions and definitions may change while a person is asked or a server starts. Call it
@@ -390,7 +393,6 @@ class Session:
 
         Args:
             verdict: a verdict that passed.
-            votes: votes of the servers about their own tools, for this step.
 
         Returns:
             The verdict itself if the call may run. Otherwise answer the model with its `text`, and
@@ -410,7 +412,7 @@ class Session:
             'denied'
         """
         start = perf_counter()
-        view = self.view(votes)
+        view = self.view()
         present_verdict = view.recheck(verdict)
         if present_verdict is verdict:
             return verdict
@@ -428,7 +430,6 @@ class Session:
         content: object,
         *,
         ok: bool | None = True,
-        votes: Votes | None = None,
     ) -> Turn:
         """Record the result of a call, and search again with it.
 
@@ -436,12 +437,10 @@ class Session:
         puts the tool's server in use.
 
         Args:
-            call: the verdict of a check that passed, the id of its tool, or the name by which the
-                model called it.
+            call: the verdict of a check that passed, or the id of its tool.
             content: the result of the call, a text or JSON. Only the beginning is used for the
                 search.
             ok: whether the call succeeded; None if nobody knows, see `record_call`.
-            votes: votes of the servers about their own tools, for this step.
 
         Raises:
             RequestError: no call of this tool has passed `check` and waits for its result.
@@ -462,10 +461,8 @@ class Session:
             conversation = self._data.conversation
             outcome = (tool_id, bool(ok))
             if not result_text:
-                return self._run_turn(conversation.in_context, votes, outcome)
-            return self._run_turn(
-                f"{conversation.request}\n{result_text}", votes, outcome, _RESULT_WEIGHT
-            )
+                return self._run_turn(conversation.in_context, outcome)
+            return self._run_turn(f"{conversation.request}\n{result_text}", outcome, _RESULT_WEIGHT)
 
     def record_call(self, call: Verdict | str, *, ok: bool | None = True) -> str:
         """Record the outcome of a call without a turn: nothing is searched, rendered or dropped.
@@ -877,30 +874,17 @@ class Session:
         Raises:
             RequestError: there is none.
         """
-        waiting = self._data.waiting_calls
-        name = call
+        tool_id: object = call
         if isinstance(call, Verdict):
-            name = call.tool.id if call.passed and call.tool is not None else call.called_name
-        if isinstance(name, str):
-            if waiting[name] > 0:
-                return name
-            candidates = []
-            if self._provider is not None:
-                candidates.append(self._tool_named(name, None)[0])
-            catalog = self._engine.catalog
-            same_name = {catalog[place].id for place in catalog.named(name)}
-            candidates += sorted(same_name) if len(same_name) == 1 else []
-            for tool_id in candidates:
-                if waiting[tool_id] > 0:
-                    return tool_id
+            tool_id = call.tool.id if call.passed and call.tool is not None else call.called_name
+        if isinstance(tool_id, str) and self._data.waiting_calls[tool_id] > 0:
+            return tool_id
         raise RequestError(
-            f"call: no call of {name!r:.200} waits for a result; `check` the call first, and "
-            "report each call that passed once"
+            f"call: no call of {tool_id!r:.200} waits for a result; `check` the call first, and "
+            "report each call that passed once, by its verdict or the id of its tool"
         )
 
-    def _refusal_after_waiting_calls(
-        self, view: View, verdict: Verdict, votes: Votes | None
-    ) -> Refusal | None:
+    def _refusal_after_waiting_calls(self, view: View, verdict: Verdict) -> Refusal | None:
         """Why a call would be denied if the calls without a result succeeded; None if it would not.
 
         A call that passed just now is not among them.
@@ -914,7 +898,7 @@ class Session:
         state = self._data.state
         for tool_id in waiting_ids:
             state = self._engine.after_call(state, tool_id)
-        later = self._engine.view(state, allowed=self._data.allowed, votes=votes)
+        later = self._engine.view(state, allowed=self._data.allowed, votes=self.votes)
         refusal = later.refusal(tool.id) if later.exists(tool.id) else None
         if refusal is None:
             return None
@@ -953,7 +937,6 @@ class Session:
         self,
         verdict: Verdict,
         view: View,
-        votes: Votes | None,
         *,
         by_script: bool,
         can_ask: bool = False,
@@ -963,7 +946,7 @@ class Session:
             verdict = self._judge(view, verdict)
         if can_ask:
             verdict = _needing_approval(verdict)
-        if refusal := self._refusal_after_waiting_calls(view, verdict, votes):
+        if refusal := self._refusal_after_waiting_calls(view, verdict):
             verdict = Verdict("denied", verdict.called_name, refusal=refusal)
         if verdict.passed and verdict.tool is not None:
             self._data.waiting_calls[verdict.tool.id] += 1
@@ -1002,7 +985,6 @@ class Session:
     def _run_turn(
         self,
         in_context: str,
-        votes: Votes | None,
         outcome: tuple[str, bool] | None = None,
         context: float | None = None,
         asked_by_model: bool = False,
@@ -1011,7 +993,6 @@ class Session:
 
         Args:
             in_context: the message with its context.
-            votes: votes of servers.
             outcome: id of the tool that answered, and whether it succeeded; None for a user's
                 message.
             context: weight of the search with context; computed from both searches when absent.
@@ -1019,7 +1000,7 @@ class Session:
                 searched.
         """
         start = perf_counter()
-        view, record = self.view(votes), self._record
+        view, record = self.view(), self._record
         self._follow(view)
         changes, self._changes = self._changes, Changes()
         conversation, k = self._data.conversation, self._k

@@ -142,7 +142,8 @@ class PublicMethods(RuleBasedStateMachine):
     @rule(messages=MESSAGES, votes=VOTES)
     def turn(self, messages: Any, votes: Any) -> None:
         """What the user says."""
-        turn = self._try(lambda: self.session.turn(messages, votes=votes))
+        self._try(lambda: setattr(self.session, "votes", votes))
+        turn = self._try(lambda: self.session.turn(messages))
         if turn is not None:
             assert all(self.session.level(one) is None or one for one in turn.ids)
             json.dumps(turn.appended if hasattr(turn, "appended") else [], default=str)

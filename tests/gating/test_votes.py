@@ -315,8 +315,9 @@ class TestInASearch:
         recorder = Recorder(lambda event: seen.append(dict(event)), content=content)
         session = engine.session(provider="openai", tools="list", events=recorder)
         found = engine.view(votes=votes).search("find messages by words")
-        turn = session.turn("find messages by words", votes=votes)
-        verdict = session.check("slack/search_messages", {}, votes=votes)
+        session.votes = votes
+        turn = session.turn("find messages by words")
+        verdict = session.check("slack/search_messages", {})
         assert verdict.status == "denied"
         told = [found.to_dict(), session.tools, turn.append, verdict.text, verdict.message]
         assert order not in json.dumps(told)
