@@ -63,11 +63,6 @@ class Views(Protocol):
         ...
 
     @property
-    def provider_tools(self) -> tuple[Mapping[str, Any], ...]:
-        """Tools that the model's provider runs."""
-        ...
-
-    @property
     def tiers(self) -> tuple[str, ...]:
         """Names of the tiers that a search may use."""
         ...
@@ -210,7 +205,9 @@ class Session:
     def tools(self) -> list[Mapping[str, Any]]:
         """The provider's list of tools as it is now, tools that the provider runs first."""
         record = self._present_record()
-        return [] if record.head is None else [*self._engine.provider_tools, *record.functions]
+        return (
+            [] if record.head is None else [*self._engine.catalog.provider_tools, *record.functions]
+        )
 
     def level(self, tool_id: str) -> str | None:
         """How much the model has read of a tool that is available.
@@ -540,7 +537,7 @@ class Session:
         with self._lock:
             self._require_no_pending()
             return self._present_record().request(
-                [dict(message) for message in messages], self._engine.provider_tools
+                [dict(message) for message in messages], self._engine.catalog.provider_tools
             )
 
     def compacted(self) -> None:

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from shortlist import Engine, Gate, Rule, Tool
 from shortlist.errors import RequestError, StepLimitError, ToolCallError
 from shortlist.gating import Provides, after, milestone, not_, requires_scope
+from shortlist.loaders.providers import PROVIDERS, plain_json
 from shortlist.session import Recorder
 
 from .replies import FORMS, answers_by_call, anthropic, chat, responses
@@ -51,6 +52,17 @@ def engine() -> Engine:
 
 def done(tool: Tool, arguments: dict[str, Any]) -> str:
     return f"{tool.name} {arguments.get('number', '')}".strip()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_reply_has_the_form_of_one_provider_alone(form: str) -> None:
+    provider, reply_of = FORMS[form]
+    for calls, text in ([("billing__get_invoice", SEVEN)], None), ([], "Two."):
+        value = plain_json(reply_of(calls, text))
+        read = {
+            own.read_reply(value).provider for own in PROVIDERS.values() if own.read_reply(value)
+        }
+        assert read == {provider}
 
 
 @pytest.mark.parametrize("form", FORMS)
