@@ -165,8 +165,9 @@ class ReadRecord:
         read = self.read.get(tool_id)
         if read is None or read.is_withdrawn:
             return None
-        is_unlisted = self._list is not None and read.place == "list"
-        return None if is_unlisted and tool_id not in self._list.ids else read.level
+        if read.place == "list" and self._list is not None and tool_id not in self._list.ids:
+            return None
+        return read.level
 
     def tool_id_of(self, name: str) -> str | None:
         """The id of the tool that the model calls by this name; None if it has read of none."""

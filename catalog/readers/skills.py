@@ -65,8 +65,7 @@ def tools_of_skill(tool: Tool) -> list[str]:
 def _skill(tool: Tool) -> dict[str, Any]:
     """The text of a skill and the tools that it names; empty for any other tool."""
     skill = (tool.annotations or {}).get(_ANNOTATION)
-    is_skill = isinstance(skill, dict) and isinstance(skill.get("text"), str)
-    return skill if is_skill else {}
+    return skill if isinstance(skill, dict) and isinstance(skill.get("text"), str) else {}
 
 
 class SkillReader:
