@@ -193,7 +193,7 @@ class ReplyHandler:
         self._progress = progress
         self._reply = progress.reply
         self._answers = progress.answers
-        self._run = run
+        self._runner = run
         if isinstance(run, Mapping):
             self._check_functions(run)
         self._parallel = parallel
@@ -445,7 +445,7 @@ class ReplyHandler:
                 raise RequestError(f"run[{tool.id!r}]: a function, not {type(function).__name__}")
 
     def _is_async(self) -> bool:
-        functions = self._run.values() if isinstance(self._run, Mapping) else (self._run,)
+        functions = self._runner.values() if isinstance(self._runner, Mapping) else (self._runner,)
         return any(map(is_async_function, (*functions, self._approve)))
 
     def _call(self, passed: PassedCall) -> object:
@@ -453,9 +453,9 @@ class ReplyHandler:
         tool, arguments = passed.tool, dict(passed.verdict.arguments)
         if (text := skill_text(tool)) is not None:
             return text
-        if not isinstance(self._run, Mapping):
-            return self._run(tool, arguments)
-        function = _function_of(self._run, tool)
+        if not isinstance(self._runner, Mapping):
+            return self._runner(tool, arguments)
+        function = _function_of(self._runner, tool)
         if function is None:
             raise ToolCallError(_NO_FUNCTION_MESSAGE)
         return call_function(function, arguments)
@@ -482,7 +482,7 @@ class ReplyHandler:
         """Run a call in this event loop, or in a thread if its function is not async."""
         if not await asyncio.to_thread(self._may_run, passed):
             return
-        function: object = self._run
+        function: object = self._runner
         if isinstance(function, Mapping):
             function = _function_of(function, passed.tool)
         passed.started = True

@@ -142,7 +142,7 @@ class Session:
         self._data = data
         self.state = data.state
         self._record = ReadRecord(provider, way, settings)
-        self._changes = Changes()
+        self._unreported_changes = Changes()
         self._votes: Votes | None = None
         self._is_finishing = False
         if unknown := [tool_id for tool_id in settings.pinned if tool_id not in engine.catalog]:
@@ -415,7 +415,7 @@ class Session:
             return verdict
         with self._lock:
             self._follow(view)
-            present_verdict = self._judge(view, present_verdict)
+            present_verdict = self._promoted_if_unread(view, present_verdict)
             if self._events is not None:
                 ms = (perf_counter() - start) * 1e3
                 self._events.call(self.id, self._data.turn, present_verdict, ms=ms)
@@ -915,9 +915,9 @@ class Session:
             check_names(self._provider, self.way, view.catalog)
         changes = self._record.follow(view.admission)
         if changes.departures or changes.changed_ids:
-            self._changes = Changes(
-                (*self._changes.departures, *changes.departures),
-                tuple(dict.fromkeys((*self._changes.changed_ids, *changes.changed_ids))),
+            self._unreported_changes = Changes(
+                (*self._unreported_changes.departures, *changes.departures),
+                tuple(dict.fromkeys((*self._unreported_changes.changed_ids, *changes.changed_ids))),
             )
 
     def _tool_named(self, name: str, arguments: object) -> tuple[str, object]:
@@ -940,7 +940,7 @@ class Session:
     ) -> Verdict:
         """The final verdict on a call. If it passed, its result is awaited."""
         if not by_script:
-            verdict = self._judge(view, verdict)
+            verdict = self._promoted_if_unread(view, verdict)
         if can_ask:
             verdict = _needing_approval(verdict)
         if refusal := self._refusal_after_waiting_calls(view, verdict):
@@ -949,10 +949,10 @@ class Session:
             self._data.waiting_calls[verdict.tool.id] += 1
         return verdict
 
-    def _judge(self, view: View, verdict: Verdict) -> Verdict:
-        """The verdict on a call. It also depends on what the model has read of the tool.
+    def _promoted_if_unread(self, view: View, verdict: Verdict) -> Verdict:
+        """The verdict on a call; `promoted` if the model has read too little of the tool.
 
-        If it has not read enough, the answer has the definition, and the tool is offered.
+        The answer to a promoted call has the definition, and the tool is offered.
 
         Args:
             view: the tools that may be used now.
@@ -999,7 +999,7 @@ class Session:
         start = perf_counter()
         view, record = self.view(), self._record
         self._follow(view)
-        changes, self._changes = self._changes, Changes()
+        changes, self._unreported_changes = self._unreported_changes, Changes()
         conversation, k = self._data.conversation, self._k
         if asked_by_model:
             conversation = Conversation((Message("user", in_context),))
