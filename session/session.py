@@ -214,7 +214,8 @@ class Session:
 
         Returns:
             `full`, `signature`, `arguments` (a line with its arguments), `summary`, `name`; None if
-            it has read nothing, or was told that the tool is gone.
+            it has read nothing, was told that the tool is gone, or, with `tools="list"`, the list
+            has it no more.
 
         Example:
             >>> from shortlist import Engine, Tool
