@@ -28,7 +28,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 import anyio
@@ -503,6 +503,7 @@ def _neighbours(run: Run, guest: Guest) -> None:
                 guest.check(said == name, f"{name} has the environment of {said}")
                 guest.check(monotonic() - start < _REPLY_S, f"{name} waited too long")
             run.rounds[guest.family] += 1
+            sleep(2)
         guest.check({gateway.pid for gateway in machine.gateways()} == pids, "a gateway ended")
     finally:
         machine.close()
