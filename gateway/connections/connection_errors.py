@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from mcp import MCPError
 
 from ...catalog.text_cleaning import written_out
@@ -28,6 +30,8 @@ def error_in_one_line(error: BaseException) -> str:
     if isinstance(error, TimeoutError) and not str(error):
         return "it did not answer in time"
     if isinstance(error, FileNotFoundError) and error.filename:
+        if Path(error.filename).is_absolute():
+            return f"no program {error.filename!r}; install it, or correct `command`"
         return f"no program {error.filename!r}; install it, or give its full path as `command`"
     lines = str(error).strip().splitlines()
     return written_out((lines[0] if lines else type(error).__name__)[:300])
