@@ -64,7 +64,9 @@ def test_the_hook_puts_the_right_tool_beside_a_message(monkeypatch: pytest.Monke
     )
     silent = sum(not lines for lines in answers)
     chars = sum(len("\n".join(lines)) for lines in answers) / (len(answers) - silent)
-    needless = [row for row in rows("unserved") if row["kind"] in ("small talk", "general knowledge")]
+    needless = [
+        row for row in rows("unserved") if row["kind"] in ("small talk", "general knowledge")
+    ]
     added = [len("\n".join(lines_beside(row))) for row in needless]
     sys.stdout.write(
         f"right tool in {found} of {len(requests)}, silent in {silent}, {chars:.0f} characters "
