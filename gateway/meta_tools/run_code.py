@@ -16,7 +16,7 @@ import mcp.types as types
 from ...catalog import Tool
 from ...catalog.text_cleaning import written_out
 from ...codemode import ApprovalRequest, CodeResult, CodeRunner
-from ...codemode.grants import Grant, is_destructive
+from ...codemode.grants import Grant, deciding_grant, is_destructive
 from ...codemode.monty import MAX_RUNNING_SCRIPTS
 from ...errors import RequestError, ShortlistError, ToolCallError
 from ...gating.verdict import CallRefusedError, Verdict
@@ -25,6 +25,7 @@ from ..observe.call_recorder import CallRecorder
 from ..observe.observer import Observer, Requester
 from ..profiles.client_sessions import ClientSession
 from ..profiles.long_results import ResultSource
+from ..profiles.remembered_approvals import RememberedApprovals
 from ..relay.forwarding import send_answering_questions, state_for_server
 from ..relay.resources import public_result
 from ..upstream.call import Caller, RequestContext
@@ -51,14 +52,18 @@ class CodeMode:
     Args:
         fleet: the servers.
         observer: records each call of a script like a direct call.
+        remembered: approvals that hold for more than one call; None for none.
 
     Raises:
         MissingExtraError: the extra `code` is not installed.
     """
 
-    def __init__(self, fleet: Fleet, observer: Observer) -> None:
+    def __init__(
+        self, fleet: Fleet, observer: Observer, remembered: RememberedApprovals | None
+    ) -> None:
         self._fleet = fleet
         self._observer = observer
+        self._remembered = remembered
         self._runner = CodeRunner()
         self._places = ScriptPlaces()
 
@@ -100,7 +105,7 @@ class CodeMode:
         self, caller: Caller, client: ClientSession, code: str
     ) -> types.CallToolResult:
         profile = client.profile
-        calls = _ScriptCalls(self._fleet, self._observer, client, caller)
+        calls = _ScriptCalls(self._fleet, self._observer, client, caller, self._remembered)
         capabilities = caller.context.session.client_capabilities
         can_ask = capabilities is not None and capabilities.elicitation is not None
         # The client's cancellation reaches this task again and again, and would interrupt the
@@ -205,11 +210,18 @@ class _ScriptCalls:
         observer: records each call.
         client: the client's session.
         caller: the request of the script. Its client approves calls and answers questions.
+        remembered: approvals that hold for more than one call; None for none.
     """
 
     def __init__(
-        self, fleet: Fleet, observer: Observer, client: ClientSession, caller: Caller
+        self,
+        fleet: Fleet,
+        observer: Observer,
+        client: ClientSession,
+        caller: Caller,
+        remembered: RememberedApprovals | None,
     ) -> None:
+        self._remembered = remembered
         self._fleet = fleet
         self._observer = observer
         self._client = client
@@ -276,9 +288,19 @@ class _ScriptCalls:
         return script_value(public_result(call.server, result))
 
     async def approve(self, request: ApprovalRequest) -> bool:
-        """Whether the client's user approves a call."""
+        """Whether the client's user approves a call, or has approved all such calls."""
+        if await anyio.to_thread.run_sync(self._is_remembered, request):
+            return True
         answer = await self._caller.ask(_question(request))
         return isinstance(answer, types.ElicitResult) and answer.action == "accept"
+
+    def _is_remembered(self, request: ApprovalRequest) -> bool:
+        """Whether a remembered approval covers a call. It never replaces what a grant asks for."""
+        tool, profile = request.tool, self._client.profile
+        if self._remembered is None or not deciding_grant(tool, profile.grants, 0).is_unlimited:
+            return False
+        rules = self._client.view().admission.call_rules(tool.id, request.arguments)
+        return self._remembered.covers(profile.name, tool, rules)
 
     def _recorded_event(self, verdict: Verdict) -> _RecordedCall:
         """Record a call in the gateway's events. It ends with the block."""
