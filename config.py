@@ -23,8 +23,7 @@ from pydantic import (
 from . import registry
 from .catalog.text_file import read_text_file
 from .errors import ConfigError
-from .gating.declaration import GateSetting
-from .gating.rules import Gate
+from .gating.rules import Gate, GateSetting
 from .models.hub import bundled_names
 from .models.model_protocols import Encoder, Reranker
 from .retrieval.backends.protocols import Fusion

@@ -13,7 +13,7 @@ from shortlist.catalog import Catalog, Rejected, read_tools
 from shortlist.catalog.readers import READERS
 from shortlist.catalog.readers.xlam import to_schema
 from shortlist.errors import CatalogError, ToolError
-from shortlist.gating.condition_kinds import Scope
+from shortlist.gating.condition import Scope
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 MCP = {"name": "forecast", "title": "Forecast", "description": "Weather", "inputSchema": SCHEMA}
