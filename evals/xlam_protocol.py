@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..catalog import Catalog, Tool, read_tools
 from ..errors import CatalogError, EvaluationError
-from ..sections import RERANK_TIER
+from ..settings import RERANK_TIER
 from .dataset import LabelledQuery, RowProblem
 from .report import Cell, Table, rounded
 from .runner import QueryOutcome, Summary, measure, summarise, tier_method

@@ -13,8 +13,7 @@ from ...codemode.grants import Grant
 from ...config import Config, resolve_paths
 from ...errors import ConfigError
 from ...gating.rules import Gate, read_gate
-from ...sections import Section
-from ...settings import Glob, validation_text
+from ...settings import Glob, Section, validation_text
 from ..clients.client_config import ClientConfig
 from ..clients.config_file import ConfigFile
 from ..clients.config_references import References
