@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ...errors import CatalogError, ToolError
-from ..schema import misnamed_schema_key
+from ..schema import checked_object, misnamed_schema_key
 from ..text_cleaning import NAME_LIMIT, visible_line
 from ..tool import Tool
 
@@ -141,17 +141,6 @@ def object_fields(entry: Entry) -> dict[str, Any]:
         ToolError: it is not an object.
     """
     return checked_object(entry.value, "definition")
-
-
-def checked_object(value: Any, field: str) -> dict[str, Any]:
-    """The value of a field that must be an object.
-
-    Raises:
-        ToolError: it is another value.
-    """
-    if not isinstance(value, dict):
-        raise ToolError(field=field, reason=f"must be an object, got {type(value).__name__}")
-    return value
 
 
 def name_of(definition: dict[str, Any]) -> str | None:

@@ -8,13 +8,12 @@ from typing import Any
 
 from ...errors import CatalogError, ToolError
 from ...untrusted.json_bytes import read_json
-from ..schema import canonical_bytes
+from ..schema import canonical_bytes, checked_object
 from ..text_cleaning import CleaningNotes
 from ..tool import Tool
 from .reader import (
     Document,
     Entry,
-    checked_object,
     first_object,
     object_fields,
     refuse_other_schema_keys,
