@@ -8,11 +8,9 @@ from .mcp import McpReader
 from .openai import OpenAiReader
 from .openapi import OpenApiReader
 from .reader import Document, Entry, Reader
-from .xlam import XlamReader
 
 READERS: tuple[Reader, ...] = (
     OpenApiReader(),
-    XlamReader(),
     RowReader(),
     OpenAiReader(),
     AnthropicReader(),
