@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -15,6 +14,7 @@ from typing import Any, Final, Self
 from ..catalog import Catalog, Tool
 from ..catalog.text_file import (
     OWNER_ONLY_MODE,
+    locked,
     make_private_folder,
     read_text_file,
     replace_text_file,
@@ -23,8 +23,6 @@ from ..errors import PinsError
 from .change import DefinitionChange, changed_parts
 
 _FORMAT = 1
-#: Seconds to wait for another process that writes the same file.
-_LOCK_SECONDS = 10.0
 
 MAX_SERVER_PINS = 10_000
 """Most pins of a server that are made without an approval, as many as its list may have tools."""
@@ -410,7 +408,7 @@ def change_pins(path: str | Path, change: Callable[[Pins], Pins]) -> Pins:
         PinsError: the file cannot be read or written, or another process holds it for too long.
     """
     path = Path(path)
-    with locked(path):
+    with locked(path, error=PinsError):
         before = Pins.read(path, missing_ok=True)
         after = change(before)
         if path.is_dir():
@@ -439,7 +437,7 @@ def make_pins_folder(path: str | Path) -> None:
     before = path.with_name(f"{path.name}.before")
     if path.is_dir() and not before.exists():
         return
-    with locked(path):
+    with locked(path, error=PinsError):
         if not path.exists() and before.exists():  # an interrupted attempt
             before.replace(path)
         if not path.is_dir():
@@ -491,25 +489,6 @@ def approve_definitions(
         return before.approve(approved)
 
     return change_pins(path, approve)
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file that several processes change.
-
-    Raises:
-        PinsError: another process holds it for too long, or the file cannot be written.
-    """
-    from filelock import FileLock, Timeout  # 25 ms of a start
-
-    try:
-        make_private_folder(path.parent)
-        with FileLock(f"{path}.lock", timeout=_LOCK_SECONDS, mode=OWNER_ONLY_MODE):
-            yield
-    except Timeout as error:
-        raise PinsError(f"{path}: another process is writing; try again") from error
-    except OSError as error:
-        raise PinsError(f"{path}: cannot be written: {error}") from error
 
 
 def _files_of_folder(folder: Path) -> list[Path]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ...errors import CatalogError, ToolError
+from ..pattern import fold
 from ..schema import checked_object, misnamed_schema_key
 from ..text_cleaning import NAME_LIMIT, visible_line
 from ..tool import Tool
@@ -176,8 +176,7 @@ def refuse_other_schema_keys(definition: dict[str, Any], *schema_keys: str) -> N
 
 def folded_server_name(server: str) -> str:
     """A server's name for comparison: cleaned, ignoring letter case and character width."""
-    line = visible_line(server[: 4 * NAME_LIMIT])
-    return unicodedata.normalize("NFKC", line).casefold()
+    return fold(visible_line(server[: 4 * NAME_LIMIT]))
 
 
 def short_value(value: object) -> str:
