@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, cast
 import anyio
 import mcp.types as types
 
-from ...catalog.text_file import replace_file
+from ...catalog.text_file import locked, replace_file
 from ...errors import ConfigError, RequestError
-from ...trust.pins import locked
 from ..connections.user_folders import state_folder
 from ..upstream.call import Answer, Caller, ClientAnswer, ServerQuestion, unsupported_reason
 from ..upstream.fleet import Fleet
@@ -127,7 +126,7 @@ def read_task_key(shared: SharedTexts | None) -> str:
     """The secret of the ids of tasks, made at the first start: of all replicas, or of this user.
 
     Raises:
-        PinsError, ConfigError: the file cannot be read or written.
+        ConfigError: the file cannot be read or written.
         StoreError: the shared state cannot be reached.
     """
     if shared is not None:
@@ -135,7 +134,7 @@ def read_task_key(shared: SharedTexts | None) -> str:
         return shared.read("task_key", "") or ""
     path = state_folder() / "task.key"
     try:
-        with locked(path):
+        with locked(path, error=ConfigError):
             if not path.exists():
                 replace_file(path, [token_hex(32).encode()])
         key = path.read_text(encoding="ascii", errors="replace")
