@@ -28,7 +28,7 @@ from ...session.event import (
     SearchEvent,
 )
 from ...view import View
-from ..profiles.client_sessions import MAX_SESSIONS
+from ..profiles.client_sessions import MAX_SESSIONS, ClientCaller
 from ..profiles.profile import GET_TOOL_DETAILS, SEARCH_TOOLS
 from .call_recorder import CallRecorder, SearchOutcome
 from .definition_tokens import DefinitionTokens, answer_tokens, json_chars, shown_tokens
@@ -53,19 +53,13 @@ class Requester:
     has_lasting_session: bool
 
     @classmethod
-    def of_request(cls, request: Any, session_id: str, profile_name: str) -> Requester:
-        """The sender of a request.
-
-        Args:
-            request: the HTTP request; None over stdin/stdout.
-            session_id: id of its session.
-            profile_name: name of the client's profile.
-        """
-        has_lasting_session = request is None or bool(request.headers.get("mcp-session-id"))
+    def of(cls, caller: ClientCaller) -> Requester:
+        """The sender of a client's request."""
+        request, client = caller.context.request, caller.client
         return cls(
-            session_id=session_id,
-            profile_name=profile_name,
-            has_lasting_session=has_lasting_session,
+            session_id=client.session.id,
+            profile_name=client.profile.name,
+            has_lasting_session=request is None or bool(request.headers.get("mcp-session-id")),
         )
 
 

@@ -22,6 +22,7 @@ from ...loaders.levels import Level
 from ...session import Session
 from ...session.session_data import SessionData
 from ...view import View
+from ..upstream.call import Caller, RequestContext
 from ..upstream.fleet import Fleet
 from .approval_states import ApprovalStates
 from .long_results import ResultMemory, ResultSource, SessionResults, SharedResults
@@ -282,6 +283,20 @@ class ClientSession:
             source.profile_fingerprint == self.profile.fingerprint
             and refusal.kind in TEMPORARY_REFUSALS
         )
+
+
+class ClientCaller(Caller):
+    """The sender of a request, with its whole session.
+
+    Args:
+        context: context of the request.
+        client: its session.
+    """
+
+    client: ClientSession
+
+    def __init__(self, context: RequestContext, client: ClientSession) -> None:
+        super().__init__(context, client)
 
 
 class ClientSessions:
