@@ -211,9 +211,10 @@ class Gateway:
     ) -> types.CallToolResult | types.InputRequiredResult:
         caller, call_recorder = self._caller(context), CallRecorder()
         requester = Requester.of(caller)
-        with self.observer.recorded_request(requester, params, call_recorder) as request:
+        with self.observer.recorded_request(requester, params, call_recorder):
             answer = await self._answer_safely(caller, params, call_recorder)
-            request.answer = answer if isinstance(answer, types.CallToolResult) else None
+            is_result = isinstance(answer, types.CallToolResult)
+            call_recorder.answer = answer if is_result else None
         catalog = self.fleet.engine.catalog
         if params.name == SEARCH_TOOLS and self.observer.lacks_catalog(requester, catalog):
             # Servers that started after the client's first list have tools too.
