@@ -213,8 +213,7 @@ class Gateway:
         requester = Requester.of(caller)
         with self.observer.recorded_request(requester, params, call_recorder):
             answer = await self._answer_safely(caller, params, call_recorder)
-            is_result = isinstance(answer, types.CallToolResult)
-            call_recorder.answer = answer if is_result else None
+            call_recorder.answer = answer if isinstance(answer, types.CallToolResult) else None
         catalog = self.fleet.engine.catalog
         if params.name == SEARCH_TOOLS and self.observer.lacks_catalog(requester, catalog):
             # Servers that started after the client's first list have tools too.
