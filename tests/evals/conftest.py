@@ -41,7 +41,7 @@ class OverlapEngine:
         if query == "refuse me":
             raise RequestError("query: refused")
         words = set(query.casefold().split())
-        pool = set(allowed) if allowed is not None else None
+        pool = None if allowed is None else set(allowed)
         scored = [
             (-len(words & set(tool.name.split("_"))), tool.id)
             for tool in self.catalog
