@@ -52,7 +52,7 @@ def enrich(
     from ..catalog.text_file import replace_text_file
     from ..enrichment import read_example_queries
     from ..enrichment.writing import without_far_queries, write_example_queries
-    from ..language_model import command_model
+    from ..language_model import CommandModel
     from ..models.loading import load_encoder
 
     catalog, quarantined_ids = read_catalog_and_quarantined(None, tools, config)
@@ -75,7 +75,7 @@ def enrich(
     failures: dict[str, str] = {}
     replace_text_file(out, (row.to_line() for row in rows.values()))
     outcomes = write_example_queries(
-        missing, command_model(command), languages=language_names, workers=workers
+        missing, CommandModel(command), languages=language_names, workers=workers
     )
     new_rows: list[ExampleQueryRow] = []
     with out.open("a", encoding="utf-8") as file, progress("writing queries") as show_progress:

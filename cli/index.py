@@ -32,7 +32,7 @@ def index(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="Format of every file: auto, jsonl, mcp, openai, anthropic, openapi or xlam.",
+            help="Format of every file: auto, jsonl, mcp, openai, anthropic or openapi.",
         ),
     ] = "auto",
     lenient: Annotated[

@@ -246,7 +246,7 @@ def chosen_tiers(engine: Engine, names: Sequence[str] | None, *further_names: st
 
 
 def _check_tier(name: str, tiers: Collection[str], config: Config) -> None:
-    from ..sections import RERANK_TIER, RERANKER_MISSING
+    from ..settings import RERANK_TIER, RERANKER_MISSING
 
     if name not in tiers:
         if name == RERANK_TIER and not config.has_reranker:
@@ -256,7 +256,7 @@ def _check_tier(name: str, tiers: Collection[str], config: Config) -> None:
 
 def _with_only(config: Config, tier: str) -> Config:
     """The configuration with only this tier and the ones it falls back to."""
-    from ..sections import AUTO_TIER
+    from ..settings import AUTO_TIER
 
     if tier == AUTO_TIER and tier not in config.tiers:
         return config.model_copy(update={"default_tier": tier})

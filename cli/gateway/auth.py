@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...errors import ConfigError
-from ..console import note, plain_table, show, write_json
+from ..console import counted, note, plain_table, show, write_json
 from ..options import JsonOption
 from .configured_servers import RequiredServersOption, logs_silenced, read_gateway_files
 
@@ -73,7 +73,7 @@ def login(
     else:
         kind = _CLIENT_KINDS[result.client_kind]
         state = f"{'logged in' if result.asked_person else 'the earlier login is valid'} {kind}"
-    note(f"{name}: {state}; it lists {result.tool_count} tools")
+    note(f"{name}: {state}; it lists {counted(result.tool_count, 'tool')}")
 
 
 async def _read_line() -> str:

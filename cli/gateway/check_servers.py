@@ -247,7 +247,7 @@ def _rule_problems(settings: GatewaySettings, config: Config, engine: Engine) ->
     gates |= {f"profiles.{name}": profile.gate() for name, profile in settings.profiles.items()}
     index = engine.view().admission.index
     for place, gate in gates.items():
-        for problem in Gatekeeper(gate).problems(index):
+        for problem in Gatekeeper(gate).catalog_gate(index).problems:
             yield f"{place}: {problem.rule}: {problem.reason}"
 
 
