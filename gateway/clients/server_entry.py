@@ -384,7 +384,7 @@ def mcp_servers_entry(spec: ServerSpec) -> dict[str, Any]:
         "start_timeout_s": spec.start_timeout_s
         if spec.start_timeout_s != START_TIMEOUT_S
         else None,
-        "tools": spec.tools.model_dump(exclude_defaults=True),
+        "tools": spec.tools.model_dump(mode="json", exclude_defaults=True),
     }
     return entry | {key: value for key, value in optional.items() if value}
 
