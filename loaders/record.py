@@ -14,7 +14,6 @@ import numpy as np
 
 from ..catalog import Tool
 from ..config import SessionConfig
-from ..errors import RequestError
 from ..gating.admission import Admission
 from .definitions import choose_definitions
 from .head import Head, write_head
@@ -302,14 +301,10 @@ class ReadRecord:
         Args:
             messages: the conversation. Texts with quarantined definitions are taken out of it.
             first_tools: what the list of tools begins with.
-
-        Raises:
-            RequestError: there was no step yet.
         """
         writer, head = self._writer, self.head
         assert writer is not None
-        if head is None:
-            raise RequestError("request: no tools yet; call session.turn(...) first")
+        assert head is not None
         name_of = writer.provider.name_of
         messages = writer.texts.cleaned(messages, set(map(name_of, writer.declared.quarantined)))
         functions = [*map(dict, first_tools), *self.functions]
