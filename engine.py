@@ -16,7 +16,7 @@ from .config import Config
 from .decision.decider import decider_for
 from .errors import CatalogError, RequestError
 from .gating import Gate, State, Votes
-from .gating.declaration import RuleProblem
+from .gating.catalog_gate import RuleProblem
 from .gating.gatekeeper import Gatekeeper
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
@@ -811,13 +811,13 @@ class Engine:
         if not isinstance(tool_id, str):
             raise RequestError(f"tool_id: an id, not {type(tool_id).__name__}")
         index = self._present_version().index
-        compiled = self._gatekeeper.with_rules(rules).compiled_gate(index)
-        return compiled.after_call(state, tool_id)
+        gate = self._gatekeeper.with_rules(rules).catalog_gate(index)
+        return gate.after_call(state, tool_id)
 
     @property
     def problems(self) -> tuple[RuleProblem, ...]:
         """Problems of the gate's rules with the present catalog; empty if there are none."""
-        return self._gatekeeper.problems(self._present_version().index)
+        return self._gatekeeper.catalog_gate(self._present_version().index).problems
 
     def _finish(self, progress: Progress | None = None) -> None:
         """Build the newest catalog in this thread, with updates that arrive meanwhile."""
@@ -898,7 +898,7 @@ class Engine:
             present: the version before, whose searcher serves an index of the same encoder.
         """
         index = self._builder.with_copies_ranked_behind(index, self._trusted_pin_ages)
-        self._gatekeeper.compiled_gate(index)
+        self._gatekeeper.catalog_gate(index)
         encoder = self._builder.encoder_of(index)
         if present is not None and present.encoder == encoder:
             return replace(present, index=index, quarantine=quarantine)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..lazy import lazy_names
-from .catalog import Catalog, CatalogDiff
+from .catalog import Catalog
 from .collision import Collision
 from .parameter import Parameter
 from .tool import Tool
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Catalog",
-    "CatalogDiff",
     "Collision",
     "Parameter",
     "ReadResult",

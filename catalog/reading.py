@@ -72,8 +72,7 @@ def read_tools(
             a list of definitions, objects of the MCP SDK (`ListToolsResult`, `Tool`), or an open
             text file such as `sys.stdin` with JSON, JSON lines or YAML. A folder is read in order
             of the files' names; its folders with a `SKILL.md` are skills.
-        format: "auto", or one of "jsonl", "mcp", "openai", "anthropic", "openapi", "skills",
-            "xlam".
+        format: "auto", or one of "jsonl", "mcp", "openai", "anthropic", "openapi", "skills".
         server: name of the server of the tools. None takes the name from the source. If a file
             names a server that is the name of another file, its tools belong to the server of its
             own file name.

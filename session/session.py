@@ -26,7 +26,7 @@ from ..loaders.record import Changes, ReadRecord
 from ..loaders.summaries import no_tool_text, shared_summaries
 from ..processes import GuardedLock
 from ..retrieval.query import bounded_query
-from ..sections import AUTO_TIER
+from ..settings import AUTO_TIER
 from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
 from .own_calls import check_names, own_tool_verdict, read_query, unwrapped_call

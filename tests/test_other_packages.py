@@ -13,10 +13,11 @@ from pydantic import BaseModel, Field
 from shortlist import Config, Engine, Tool
 from shortlist.indexing.configured_tiers import strategies
 from shortlist.models import load_encoder
+from shortlist.registry import NoSettings
 from shortlist.retrieval.backends.exact import ExactIndex
 from shortlist.retrieval.backends.hnsw import HnswIndex, HnswSettings
 from shortlist.retrieval.backends.tantivy import TantivyIndex
-from shortlist.settings import NoSettings, PartSettings
+from shortlist.settings import PartSettings
 
 from .engine.fakes import BagEncoder, OverlapReranker
 from .test_settings import Register, message_of

@@ -9,12 +9,10 @@ from .openai import OpenAiReader
 from .openapi import OpenApiReader
 from .reader import Document, Entry, Reader
 from .skill_folder import SkillReader
-from .xlam import XlamReader
 
 READERS: tuple[Reader, ...] = (
     OpenApiReader(),
     SkillReader(),
-    XlamReader(),
     RowReader(),
     OpenAiReader(),
     AnthropicReader(),

@@ -23,6 +23,7 @@ from ...session import Session
 from ...session.hosting import accept, note_read
 from ...session.session_data import SessionData
 from ...view import View
+from ..upstream.call import Caller, RequestContext
 from ..upstream.fleet import Fleet
 from .approval_states import ApprovalStates
 from .long_results import ResultMemory, ResultSource, SessionResults, SharedResults
@@ -149,21 +150,15 @@ class ClientSession:
             approved: whether a person has approved this call.
             require: raises the error of a permitted tool that may not be called like this.
         """
-        return self._change(self._check, name, arguments, by_script, approved, require)
 
-    def _check(
-        self,
-        name: str,
-        arguments: object,
-        by_script: bool,
-        approved: bool,
-        require: Callable[[Tool], None] | None,
-    ) -> Verdict:
-        view = self.view()
-        verdict = view.check(self.tool_id(name, view), arguments, approved=approved)
-        if require is not None and verdict.tool is not None:
-            require(verdict.tool)
-        return accept(self.session, verdict, view, by_script=by_script)
+        def decide() -> Verdict:
+            view = self.view()
+            verdict = view.check(self.tool_id(name, view), arguments, approved=approved)
+            if require is not None and verdict.tool is not None:
+                require(verdict.tool)
+            return accept(self.session, verdict, view, by_script=by_script)
+
+        return self._change(decide)
 
     def recheck(self, verdict: Verdict) -> Verdict:
         """The verdict on a call that passed `check`, after a wait."""
@@ -176,19 +171,17 @@ class ClientSession:
     def note_read(self, levels: Iterable[tuple[Tool, Level]]) -> None:
         """Note how much the model has read of these tools, for all replicas."""
         levels = list(levels)
-        if levels:
-            self._change(self._note_read, levels)
 
-    def _note_read(self, levels: list[tuple[Tool, Level]]) -> None:
-        for tool, level in levels:
-            note_read(self.session, [tool], level)
+        def note() -> None:
+            for tool, level in levels:
+                note_read(self.session, [tool], level)
+
+        if levels:
+            self._change(note)
 
     def record_call(self, tool_id: str, *, ok: bool | None) -> None:
         """Record the outcome of a call that passed `check`; None for an unknown one."""
-        self._change(self._record_call, tool_id, ok)
-
-    def _record_call(self, tool_id: str, ok: bool | None) -> None:
-        self.session.record_call(tool_id, ok=ok)
+        self._change(lambda: self.session.record_call(tool_id, ok=ok))
 
     async def run_step(self, step: Callable[[], Result]) -> Result:
         """Run a step of this session: in a thread where it waits for the state of all replicas."""
@@ -201,31 +194,28 @@ class ClientSession:
     def use_votes(self, votes: Votes) -> None:
         """Take over the votes of a search. They hold until the next one."""
         if votes != (self.session.votes or Votes()):
-            self._change(self._use_votes, votes)
-
-    def _use_votes(self, votes: Votes) -> None:
-        self.session.votes = votes
+            self._change(lambda: setattr(self.session, "votes", votes))
 
     def use_listing(self, listing: ToolListing) -> None:
         """Show the client the tools like this from now on."""
-        self._change(setattr, self, "tool_listing", listing)
+        self._change(lambda: setattr(self, "tool_listing", listing))
 
     def read_record(self) -> None:
         """Take over what other replicas have changed."""
         if self.shared_record is not None:
             self._apply_record(self.shared_record.read())
 
-    def _change(self, step: Callable[..., Result], *arguments: object) -> Result:
+    def _change(self, step: Callable[[], Result]) -> Result:
         """Run a step that changes the session; the replicas of the gateway run one at a time."""
         if self.shared_record is None:
-            return step(*arguments)
+            return step()
         results: list[Result] = []
 
         def changed(text: str | None) -> str:
             # Whatever this replica has: the record is what happened.
             self.change_count = -1
             self._apply_record(text)
-            results.append(step(*arguments))
+            results.append(step())
             self.change_count += 1
             votes = self.session.votes or Votes()
             return json.dumps(
@@ -287,6 +277,20 @@ class ClientSession:
             source.profile_fingerprint == self.profile.fingerprint
             and refusal.kind in TEMPORARY_REFUSALS
         )
+
+
+class ClientCaller(Caller):
+    """The sender of a request, with its whole session.
+
+    Args:
+        context: context of the request.
+        client: its session.
+    """
+
+    client: ClientSession
+
+    def __init__(self, context: RequestContext, client: ClientSession) -> None:
+        super().__init__(context, client)
 
 
 class ClientSessions:

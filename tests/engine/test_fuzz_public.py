@@ -217,17 +217,14 @@ class PublicMethods(RuleBasedStateMachine):
         self._try(lambda: Config.read(folder))
         self._try(lambda: read_tools(folder, strict=False))
 
-    @rule(one=IDENTITY, many=either(st.lists(IDENTITY, max_size=3)), index=either(0, 5, slice(2)))
-    def ask_catalog(self, one: Any, many: Any, index: Any) -> None:
+    @rule(one=IDENTITY, index=either(0, 5, slice(2)))
+    def ask_catalog(self, one: Any, index: Any) -> None:
         """What a catalog says."""
         self._try(lambda: self.catalog.get(one))
-        self._try(lambda: self.catalog.ordinal(one))
-        self._try(lambda: self.catalog.ordinals(many))
         self._try(lambda: self.catalog.named(one))
         self._try(lambda: self.catalog[index])
         self._try(lambda: one in self.catalog)
         self._try(lambda: self.catalog == one)
-        self._try(lambda: self.catalog.diff(one))
 
     @rule(tools=DEFINITIONS, many=either(st.lists(IDENTITY, max_size=3)), server=SERVER)
     def change_catalog(self, tools: Any, many: Any, server: Any) -> None:
@@ -241,7 +238,6 @@ class PublicMethods(RuleBasedStateMachine):
             made = self._try(call)
             if made is not None:
                 assert len(made.fingerprint) == 32
-                self.catalog.diff(made)
 
     @rule(
         document=DOCUMENT,

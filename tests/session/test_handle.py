@@ -520,7 +520,7 @@ def test_a_reply_that_shares_its_parts_is_counted_before_it_is_copied(engine: En
     for _ in range(60):
         value = [value, value]
     call = {"type": "tool_use", "id": "1", "name": "call_tool", "input": value}
-    with pytest.raises(RequestError, match="reply: more than 1,000,000 values"):
+    with pytest.raises(RequestError, match="reply: more than 300,000 values"):
         session.handle({"role": "assistant", "content": [call]}, done)
 
 
