@@ -322,7 +322,7 @@ class ReadRecord:
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
         return {
-            "head": None if self.head is None else self.head.to_dict(),
+            "head": None if self.head is None else self.head.model_dump(mode="json"),
             "offered": list(self._offered),
             "called_servers": list(self._called_servers),
             "line_tokens": self._line_tokens,
@@ -342,7 +342,7 @@ class ReadRecord:
             AttributeError, KeyError, TypeError, ValueError: it is damaged.
         """
         self._summaries = shared_summaries(admission.index.summaries, self._settings.summaries)
-        self.head = None if saved["head"] is None else Head.from_dict(saved["head"])
+        self.head = None if saved["head"] is None else Head.model_validate(saved["head"])
         self.read.load(saved)
         self._offered.update(dict.fromkeys(map(str, saved["offered"])))
         self._called_servers = list(map(str, saved["called_servers"]))
