@@ -55,10 +55,6 @@ class Departure:
     kind: str
     reason: str
 
-    def to_dict(self) -> dict[str, str]:
-        """JSON form."""
-        return {"tool": self.tool_id, "kind": self.kind, "reason": self.reason}
-
 
 class Changes(NamedTuple):
     """What a step found changed since the last one.
