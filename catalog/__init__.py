@@ -12,6 +12,7 @@ from .tool import Tool
 from .tool_inputs import ToolInput, Tools
 
 if TYPE_CHECKING:
+    from .readers.skill_folder import skill_text
     from .reading import ReadResult, Rejected, read_tools
 
 __all__ = [
@@ -24,9 +25,15 @@ __all__ = [
     "ToolInput",
     "Tools",
     "read_tools",
+    "skill_text",
 ]
 
 # The readers are a third of the import.
 __getattr__, __dir__ = lazy_names(
-    __name__, dict.fromkeys(("ReadResult", "Rejected", "read_tools"), ".reading"), __all__
+    __name__,
+    {
+        **dict.fromkeys(("ReadResult", "Rejected", "read_tools"), ".reading"),
+        "skill_text": ".readers.skill_folder",
+    },
+    __all__,
 )

@@ -185,21 +185,6 @@ class Catalog:
             name = tool_id[:ID_LIMIT] if isinstance(tool_id, str) else repr(tool_id)[:ID_LIMIT]
             raise UnknownToolError(name, nearest_ids(name, self._tools)) from None
 
-    def definitions(self, ids: Iterable[str], /) -> dict[str, Tool]:
-        """Id to tool; unknown ids are left out.
-
-        Raises:
-            CatalogError: `ids` is no list of ids.
-
-        Example:
-            >>> from shortlist import Catalog, Tool
-            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
-            >>> list(catalog.definitions(["mail/send_mail", "mail/read_mail"]))
-            ['mail/send_mail']
-        """
-        _check_ids(ids)
-        return {name: self._tools[self._ordinals[name]] for name in ids if name in self}
-
     def named(self, name: str) -> tuple[int, ...]:
         """The positions of the tools with exactly this name, on any server.
 

@@ -108,6 +108,10 @@ class ExampleQueryRow(BaseModel):
         values = self.model_dump(by_alias=True, mode="json")
         return {name: value for name, value in values.items() if value not in (None, "", [])}
 
+    def to_line(self) -> str:
+        """The row as a line of a file."""
+        return f"{json.dumps(self.to_dict(), ensure_ascii=False)}\n"
+
 
 def is_hostile(text: str) -> bool:
     """Whether the scan would quarantine a definition that says this."""
@@ -203,8 +207,7 @@ def add_example_query(path: str | Path, tool_id: str, query: str) -> ExampleQuer
                     "remove some"
                 )
             rows[place] = rows[place].model_copy(update={"queries": queries})
-        lines = (f"{json.dumps(row.to_dict(), ensure_ascii=False)}\n" for row in rows)
-        replace_text_file(path, lines)
+        replace_text_file(path, (row.to_line() for row in rows))
         return rows[place]
 
 

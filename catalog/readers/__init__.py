@@ -8,9 +8,11 @@ from .mcp import McpReader
 from .openai import OpenAiReader
 from .openapi import OpenApiReader
 from .reader import Document, Entry, Reader
+from .skill_folder import SkillReader
 
 READERS: tuple[Reader, ...] = (
     OpenApiReader(),
+    SkillReader(),
     RowReader(),
     OpenAiReader(),
     AnthropicReader(),

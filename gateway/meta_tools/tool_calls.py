@@ -18,13 +18,13 @@ from ...gating.rules import Rule
 from ...gating.verdict import CallRefusedError, Verdict
 from ..observe.call_recorder import CallRecorder
 from ..profiles.approval_states import QUESTION_KEY
-from ..profiles.client_sessions import ClientSession
+from ..profiles.client_sessions import ClientCaller, ClientSession
 from ..profiles.long_results import ResultSource
 from ..profiles.profile import CALL_TOOL, READ_TOOL
 from ..profiles.remembered_approvals import RememberedApprovals
 from ..relay.forwarding import relay
 from ..relay.resources import public_result
-from ..upstream.call import Call, Caller, forwarded_meta, unsupported_reason
+from ..upstream.call import Call, forwarded_meta, unsupported_reason
 from ..upstream.fleet import Fleet
 from ..upstream.listed_tools import max_result_chars
 from ..upstream.server_tasks import TOOL_ANSWER, CreatedTask
@@ -44,7 +44,6 @@ class ToolCall(Call[types.CallToolResult]):
 
     Args:
         fleet: the servers.
-        client: the client's session.
         caller: who asks, and how the client is asked back.
         name: id, `server__tool`, name of a tool shown directly, or a name that is unique.
         arguments: arguments of the tool.
@@ -58,12 +57,12 @@ class ToolCall(Call[types.CallToolResult]):
     """
 
     answer_type = TOOL_ANSWER
+    caller: ClientCaller
 
     def __init__(
         self,
         fleet: Fleet,
-        client: ClientSession,
-        caller: Caller,
+        caller: ClientCaller,
         name: str,
         arguments: object,
         *,
@@ -75,7 +74,7 @@ class ToolCall(Call[types.CallToolResult]):
         self.name = name
         self.verdict: Verdict | None = None
         self._fleet = fleet
-        self._client = client
+        self._client = caller.client
         self._arguments = arguments
         self._meta = meta
         self._via_meta_tool = via_meta_tool
@@ -121,7 +120,7 @@ class ToolCall(Call[types.CallToolResult]):
 
     def request(
         self, answers: types.InputResponses | None, state: str | None
-    ) -> types.ClientRequest:
+    ) -> types.CallToolRequest:
         """The request for the server, with the arguments that were checked.
 
         Raises:
@@ -306,7 +305,6 @@ def _accepts(answer: object, field: str | None = None) -> bool:
 
 async def answer_call(
     fleet: Fleet,
-    client: ClientSession,
     call: ToolCall,
     params: types.CallToolRequestParams,
     call_recorder: CallRecorder,
@@ -315,7 +313,6 @@ async def answer_call(
 
     Args:
         fleet: the servers.
-        client: the client's session.
         call: the client's call.
         params: parameters of the client's request, with its answers and state.
         call_recorder: records the check and the result for the operator.
@@ -325,6 +322,7 @@ async def answer_call(
         TaskRunsError: it made a task that still runs, and the client takes none.
         ShortlistError: the call may not be made like this.
     """
+    client = call.caller.client
     if (server := named_unready_server(fleet, client, call.name)) is not None:
         # Waits for a start. If it fails, the error says so.
         await fleet.upstream(server).connect()

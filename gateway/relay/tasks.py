@@ -20,11 +20,19 @@ from typing import TYPE_CHECKING, cast
 
 import anyio
 import mcp.types as types
+from pydantic import TypeAdapter
 
 from ...catalog.text_file import locked, replace_file
 from ...errors import ConfigError, RequestError
 from ..connections.user_folders import state_folder
-from ..upstream.call import Answer, Caller, ClientAnswer, ServerQuestion, unsupported_reason
+from ..upstream.call import (
+    Answer,
+    Caller,
+    CheckedRequest,
+    ClientAnswer,
+    ServerQuestion,
+    unsupported_reason,
+)
 from ..upstream.fleet import Fleet
 from ..upstream.safe_texts import safe_message
 from ..upstream.server_connection import ServerError, UpstreamError
@@ -32,8 +40,8 @@ from ..upstream.server_messages import with_server_name
 from ..upstream.server_tasks import (
     TASKS_EXTENSION,
     Task,
-    TaskCall,
     TaskParams,
+    TaskRequest,
     UpdateTaskParams,
 )
 
@@ -249,7 +257,14 @@ class TaskRequests:
         return answer
 
     async def _send(self, method: str, params: TaskParams, answer: type[Answer]) -> Answer:
-        call = TaskCall(self._caller, self.task.server, method, params, self._check, answer)
+        call: CheckedRequest[Answer] = CheckedRequest(
+            self._caller,
+            self.task.server,
+            TaskRequest(method=method, params=params),
+            self._check,
+            TypeAdapter(answer),
+            reads_only=method == "tasks/get",
+        )
         return cast("Answer", await self._fleet.send(call))
 
     def state_for_client(self, state: Task, task_id: str) -> Task:

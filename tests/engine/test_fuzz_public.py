@@ -114,7 +114,6 @@ class PublicMethods(RuleBasedStateMachine):
         way=either(None, "list", "call_tool"),
         state=STATE,
         allowed=ALLOWED,
-        schemas=either(None),
         name=either(None, "n"),
         given=SETTINGS,
     )
@@ -124,7 +123,6 @@ class PublicMethods(RuleBasedStateMachine):
         way: Any,
         state: Any,
         allowed: Any,
-        schemas: Any,
         name: Any,
         given: Any,
     ) -> None:
@@ -135,7 +133,6 @@ class PublicMethods(RuleBasedStateMachine):
                 tools=way,
                 state=state,
                 allowed=allowed,
-                schemas=schemas,
                 session_id=name,
                 **given,
             )
@@ -145,7 +142,8 @@ class PublicMethods(RuleBasedStateMachine):
     @rule(messages=MESSAGES, votes=VOTES)
     def turn(self, messages: Any, votes: Any) -> None:
         """What the user says."""
-        turn = self._try(lambda: self.session.turn(messages, votes=votes))
+        self._try(lambda: setattr(self.session, "votes", votes))
+        turn = self._try(lambda: self.session.turn(messages))
         if turn is not None:
             assert all(self.session.level(one) is None or one for one in turn.ids)
             json.dumps(turn.appended if hasattr(turn, "appended") else [], default=str)
@@ -169,7 +167,7 @@ class PublicMethods(RuleBasedStateMachine):
         self._try(lambda: setattr(self.session, "allowed", allowed))
         if self._try(self.session.view) is None:
             self.session.allowed = before
-        self._try(self.session.refresh)
+        self._try(lambda: self.session.tools)
 
     @rule(key=st.sampled_from([None, "version", "active", "prompt", "messages", "state", "passed",
                                "allowed", "settings", "turn", "called", "provider", "id"]),
