@@ -55,7 +55,7 @@ from .profiles.profile import (
     Profile,
     ProfileViews,
 )
-from .relay.forwarding import RequestHandlers
+from .relay.client_requests import RequestHandlers
 from .relay.log_levels import LogLevels
 from .relay.mcp_prompts import Completions, Prompts
 from .relay.other_kinds import OtherKinds

@@ -18,15 +18,13 @@ from ...gating.rules import Rule
 from ...gating.verdict import CallRefusedError, Verdict
 from ..observe.call_recorder import CallRecorder
 from ..profiles.approval_states import QUESTION_KEY
-from ..profiles.client_sessions import ClientCaller, ClientSession
-from ..profiles.long_results import ResultSource
+from ..profiles.client_sessions import ClientCaller
 from ..profiles.profile import CALL_TOOL, READ_TOOL
 from ..profiles.remembered_approvals import RememberedApprovals
 from ..relay.forwarding import relay
-from ..relay.resources import public_result
+from ..relay.resources import result_for_client
 from ..upstream.call import Call, forwarded_meta, unsupported_reason
 from ..upstream.fleet import Fleet
-from ..upstream.listed_tools import max_result_chars
 from ..upstream.server_tasks import TOOL_ANSWER, CreatedTask
 from ..upstream.shown_questions import MAX_QUESTION_CHARS
 from .meta_tool_answers import named_unready_server
@@ -357,16 +355,6 @@ async def answer_call(
         return result
     shown = partial(result_for_client, fleet, client, call.server, call.operation, result)
     return await client.run_step(shown)
-
-
-def result_for_client(
-    fleet: Fleet, client: ClientSession, server: str, tool_id: str, result: types.CallToolResult
-) -> types.CallToolResult:
-    """The server's result with addresses for the client. A long one is stored."""
-    profile = client.profile
-    limits = profile.result_limits(max_result_chars(fleet.listed_tools.meta(tool_id)))
-    source = ResultSource(tool_ids=(tool_id,), profile_fingerprint=profile.fingerprint)
-    return client.stored_results.shorten(public_result(server, result), source, limits)
 
 
 def refusal_text(verdict: Verdict, name: str) -> str:

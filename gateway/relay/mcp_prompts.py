@@ -21,7 +21,8 @@ from ..profiles.long_results import ResultSource
 from ..upstream.call import CheckedRequest, forwarded_meta
 from ..upstream.fleet import Fleet
 from ..upstream.server_lists import ResourcesAndPrompts
-from .forwarding import RequestHandlers, relay
+from .client_requests import RequestHandlers
+from .forwarding import relay
 from .resources import Resources, public_meta, with_public_links
 
 #: Most characters of a prompt's name. Clients add a prefix.

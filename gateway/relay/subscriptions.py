@@ -20,7 +20,7 @@ from ..profiles.client_sessions import ClientCaller, ClientSession, permitted_se
 from ..upstream.call import TimeLimit
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import Upstream, UpstreamError
-from .forwarding import RequestHandlers
+from .client_requests import RequestHandlers
 from .resources import Resources, public_uri, server_and_uri
 
 _LOG = logging.getLogger("shortlist.gateway")

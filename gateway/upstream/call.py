@@ -23,10 +23,9 @@ from mcp.types import LOG_LEVEL_META_KEY
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from .shown_questions import unreadable_reason
+from .shown_questions import ServerQuestion, unreadable_reason
 
 RequestContext = ServerRequestContext[Any, Any]
-ServerQuestion = types.CreateMessageRequest | types.ListRootsRequest | types.ElicitRequest
 ClientAnswer = (
     types.CreateMessageResult
     | types.CreateMessageResultWithTools
