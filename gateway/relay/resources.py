@@ -190,10 +190,10 @@ class Resources:
         )
 
     def _permitted_lists(self, caller: ClientCaller) -> Iterator[tuple[str, ResourcesAndPrompts]]:
-        lists = self._fleet.listed_tools.safe_resources_and_prompts
-        for server in permitted_servers(self._fleet, caller.client):
-            if server in lists:
-                yield server, lists[server]
+        servers = self._fleet.listed_tools.servers
+        for name in permitted_servers(self._fleet, caller.client):
+            if name in servers:
+                yield name, servers[name].safe_lists
 
     async def read(
         self,
@@ -285,10 +285,10 @@ class Resources:
             raise _no_resource(uri)
 
     def _server_has(self, server: str, uri: str) -> bool:
-        lists = self._fleet.listed_tools.resources_and_prompts.get(server)
-        return lists is not None and (
-            any(resource.uri == uri for resource in lists.resources)
-            or _matches_any(lists.templates, uri)
+        listed = self._fleet.listed_tools.servers.get(server)
+        return listed is not None and (
+            any(resource.uri == uri for resource in listed.lists.resources)
+            or _matches_any(listed.lists.templates, uri)
         )
 
 

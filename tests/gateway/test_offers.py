@@ -69,7 +69,7 @@ async def test_a_list_that_changes_is_read_again(tmp_path):
     )
 
     def known():
-        return [prompt.name for prompt in fleet.listed_tools.resources_and_prompts["one"].prompts]
+        return [prompt.name for prompt in fleet.listed_tools.servers["one"].lists.prompts]
 
     async with fleet_of(tmp_path, one) as fleet:
         assert known() == ["first"]
