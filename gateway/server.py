@@ -17,7 +17,6 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from .. import __version__
-from ..catalog import Catalog
 from ..catalog.arguments import ArgumentCheck, problems_sentence
 from ..errors import ShortlistError
 from ..session import Session
@@ -37,7 +36,7 @@ from .meta_tools.shown_tools import shown_tools
 from .meta_tools.task_requests import Tasks
 from .meta_tools.tool_calls import ToolCall, answer_call, error_result, refusal_text
 from .observe.call_recorder import CallRecorder
-from .observe.observer import Observer, ProfileOffer, Requester
+from .observe.observer import Observer
 from .profiles.client_sessions import (
     ClientCaller,
     ClientSession,
@@ -69,8 +68,8 @@ from .upstream.server_connection import ServerError, ServerState, Upstream, Upst
 from .upstream.server_tasks import CreatedTask
 
 if TYPE_CHECKING:
+    from ..retrieval.postgres.stored_texts import StoredTexts
     from .profiles.remembered_approvals import RememberedApprovals
-    from .upstream.shared_state import SharedTexts
 
 _LOG = logging.getLogger("shortlist.gateway")
 _USAGE_SENTENCE = (
@@ -104,7 +103,7 @@ class Gateway:
         profile: Profile | None = None,
         profiles: Mapping[str, Profile] | None = None,
         observer: Observer | None = None,
-        shared: SharedTexts | None = None,
+        shared: StoredTexts | None = None,
         remembered: RememberedApprovals | None = None,
         task_key: str | None = None,
     ) -> None:
@@ -200,34 +199,19 @@ class Gateway:
         tools = await anyio.to_thread.run_sync(
             shown_tools, self.fleet, client, capabilities, info.client_info.name if info else ""
         )
-        requester = Requester.of(caller)
-        view = client.view()
-        offer = self._profile_offer(client, view.catalog)
-        self.observer.record_list(requester, view, tools, offer)
+        self.observer.record_list(caller, client.view(), tools)
         return types.ListToolsResult(tools=tools)
 
     async def _call_tool(
         self, context: RequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         caller, call_recorder = self._caller(context), CallRecorder()
-        requester = Requester.of(caller)
-        with self.observer.recorded_request(requester, params, call_recorder):
+        with self.observer.recorded_request(caller, params, call_recorder):
             answer = await self._answer_safely(caller, params, call_recorder)
             call_recorder.answer = answer if isinstance(answer, types.CallToolResult) else None
-        catalog = self.fleet.engine.catalog
-        if params.name == SEARCH_TOOLS and self.observer.lacks_catalog(requester, catalog):
-            # Servers that started after the client's first list have tools too.
-            self.observer.record_catalog(requester, self._profile_offer(caller.client, catalog))
+        if params.name == SEARCH_TOOLS:
+            self.observer.record_catalog(caller, self.fleet.engine.catalog)
         return answer
-
-    def _profile_offer(self, client: ClientSession, catalog: Catalog) -> ProfileOffer:
-        """The tools of a client's profile in a version."""
-        quarantined = frozenset(self.fleet.engine.quarantined)
-        return ProfileOffer(
-            catalog=catalog,
-            quarantined_ids=quarantined,
-            profile_ids=client.profile.allowed_ids(catalog),
-        )
 
     async def _answer_safely(
         self,

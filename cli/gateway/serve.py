@@ -125,7 +125,6 @@ def _serve_here(
     from ...gateway.profiles.profile import ClientProfiles
     from ...gateway.profiles.remembered_approvals import RememberedApprovals
     from ...gateway.relay.tasks import read_task_key
-    from ...gateway.upstream.shared_state import shared_state
     from ...gateway.upstream.start_cache import ListingCache
     from ...session import EventSink, JsonLines
 
@@ -153,7 +152,7 @@ def _serve_here(
     if gateway_settings.events is not None:
         events_path = config.parent / Path(gateway_settings.events).expanduser()
         sinks.append(JsonLines(events_path, max_bytes=_MAX_EVENT_BYTES))
-    shared = shared_state(gateway_settings.engine)
+    shared = gateway_settings.shared_texts()
     fleet = Fleet(
         client_config.servers,
         listing_cache=ListingCache.default(shared),

@@ -22,7 +22,7 @@ from ...errors import RequestError, ShortlistError, ToolCallError
 from ...gating.verdict import CallRefusedError, Verdict
 from ...view import View
 from ..observe.call_recorder import CallRecorder
-from ..observe.observer import Observer, Requester
+from ..observe.observer import Observer
 from ..profiles.client_sessions import ClientCaller, ClientSession
 from ..profiles.long_results import ResultSource
 from ..relay.forwarding import send_answering_questions, state_for_server
@@ -205,7 +205,6 @@ class _ScriptCalls:
         self._observer = observer
         self._client = caller.client
         self._caller = caller
-        self._requester = Requester.of(caller)
         #: Verdicts of calls that passed, by the arguments object, which the script's broker sends.
         self._passed: dict[int, Verdict] = {}
 
@@ -276,7 +275,7 @@ class _ScriptCalls:
         call_recorder.record_check(verdict)
         name = verdict.called_name if verdict.tool is None else verdict.tool.id
         params = types.CallToolRequestParams(name=name, arguments=dict(verdict.arguments))
-        with self._observer.recorded_request(self._requester, params, call_recorder):
+        with self._observer.recorded_request(self._caller, params, call_recorder):
             try:
                 yield call_recorder
             except CallRefusedError as error:

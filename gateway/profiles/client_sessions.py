@@ -29,7 +29,7 @@ from .long_results import ResultMemory, ResultSource, SessionResults, SharedResu
 from .profile import PROFILE_WITHOUT_TOOLS, Profile, ProfileViews
 
 if TYPE_CHECKING:
-    from ..upstream.shared_state import SharedTexts
+    from ...retrieval.postgres.stored_texts import StoredTexts
 
 Result = TypeVar("Result")
 
@@ -68,7 +68,7 @@ class SharedRecord:
             continues a conversation with what is in the database.
     """
 
-    state: SharedTexts
+    state: StoredTexts
     key: str
 
     def read(self) -> str | None:
@@ -319,7 +319,7 @@ class ClientSessions:
         make_session: Callable[[ProfileViews, SessionData | None], Session],
         default: Profile,
         profiles: Mapping[str, Profile] | None = None,
-        shared: SharedTexts | None = None,
+        shared: StoredTexts | None = None,
     ) -> None:
         self._fleet = fleet
         self._make_session = make_session
@@ -397,7 +397,7 @@ class ClientSessions:
             await anyio.to_thread.run_sync(self.session_of(request).read_record)
 
     def _shared_session(
-        self, shared: SharedTexts, request: Any, name: str | None, conversation: str
+        self, shared: StoredTexts, request: Any, name: str | None, conversation: str
     ) -> ClientSession:
         """The session of a request of the stateless protocol, as all replicas have it."""
         owner = request.scope.get("shortlist.owner", "")

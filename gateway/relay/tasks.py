@@ -44,7 +44,7 @@ from ..upstream.server_tasks import (
 from .client_requests import ask_client, questions_for_client
 
 if TYPE_CHECKING:
-    from ..upstream.shared_state import SharedTexts
+    from ...retrieval.postgres.stored_texts import StoredTexts
 
 _ID_PREFIX = "task_"
 _SIGNATURE_BYTES = 16
@@ -128,7 +128,7 @@ class TaskIds:
         return hmac.digest(self._key, signed, hashlib.sha256)[:_SIGNATURE_BYTES]
 
 
-def read_task_key(shared: SharedTexts | None) -> str:
+def read_task_key(shared: StoredTexts | None) -> str:
     """The secret of the ids of tasks, made at the first start: of all replicas, or of this user.
 
     Raises:
