@@ -149,7 +149,7 @@ class Gateway:
         Raises:
             MissingExtraError: the extra `code` is not installed.
         """
-        return CodeMode(self.fleet, self.observer)
+        return CodeMode(self.fleet, self.observer, self._remembered)
 
     async def aclose(self) -> None:
         """End the processes for scripts, and the threads that index prompts and resources."""

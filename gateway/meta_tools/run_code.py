@@ -16,7 +16,7 @@ import mcp.types as types
 from ...catalog import Tool
 from ...catalog.text_cleaning import written_out
 from ...codemode import ApprovalRequest, CodeResult, CodeRunner
-from ...codemode.grants import Grant, is_destructive
+from ...codemode.grants import Grant, deciding_grant, is_destructive
 from ...codemode.monty import MAX_RUNNING_SCRIPTS
 from ...errors import RequestError, ShortlistError, ToolCallError
 from ...gating.verdict import CallRefusedError, Verdict
@@ -25,6 +25,7 @@ from ..observe.call_recorder import CallRecorder
 from ..observe.observer import Observer
 from ..profiles.client_sessions import ClientCaller, ClientSession
 from ..profiles.long_results import ResultSource
+from ..profiles.remembered_approvals import RememberedApprovals
 from ..relay.forwarding import send_answering_questions, state_for_server
 from ..relay.resources import public_result
 from ..upstream.fleet import Fleet
@@ -50,14 +51,18 @@ class CodeMode:
     Args:
         fleet: the servers.
         observer: records each call of a script like a direct call.
+        remembered: approvals that hold for more than one call; None for none.
 
     Raises:
         MissingExtraError: the extra `code` is not installed.
     """
 
-    def __init__(self, fleet: Fleet, observer: Observer) -> None:
+    def __init__(
+        self, fleet: Fleet, observer: Observer, remembered: RememberedApprovals | None
+    ) -> None:
         self._fleet = fleet
         self._observer = observer
+        self._remembered = remembered
         self._runner = CodeRunner()
         self._places = ScriptPlaces()
 
@@ -94,7 +99,7 @@ class CodeMode:
 
     async def _run_script(self, caller: ClientCaller, code: str) -> types.CallToolResult:
         client, profile = caller.client, caller.client.profile
-        calls = _ScriptCalls(self._fleet, self._observer, caller)
+        calls = _ScriptCalls(self._fleet, self._observer, caller, self._remembered)
         capabilities = caller.context.session.client_capabilities
         can_ask = capabilities is not None and capabilities.elicitation is not None
         # The client's cancellation reaches this task again and again, and would interrupt the
@@ -198,9 +203,17 @@ class _ScriptCalls:
         fleet: the servers.
         observer: records each call.
         caller: the request of the script. Its client approves calls and answers questions.
+        remembered: approvals that hold for more than one call; None for none.
     """
 
-    def __init__(self, fleet: Fleet, observer: Observer, caller: ClientCaller) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        observer: Observer,
+        caller: ClientCaller,
+        remembered: RememberedApprovals | None,
+    ) -> None:
+        self._remembered = remembered
         self._fleet = fleet
         self._observer = observer
         self._client = caller.client
@@ -264,9 +277,19 @@ class _ScriptCalls:
         return script_value(public_result(call.server, result))
 
     async def approve(self, request: ApprovalRequest) -> bool:
-        """Whether the client's user approves a call."""
+        """Whether the client's user approves a call, or has approved all such calls."""
+        if await anyio.to_thread.run_sync(self._is_remembered, request):
+            return True
         answer = await self._caller.ask(_question(request))
         return isinstance(answer, types.ElicitResult) and answer.action == "accept"
+
+    def _is_remembered(self, request: ApprovalRequest) -> bool:
+        """Whether a remembered approval covers a call. It never replaces what a grant asks for."""
+        tool, profile = request.tool, self._client.profile
+        if self._remembered is None or not deciding_grant(tool, profile.grants, 0).is_unlimited:
+            return False
+        rules = self._client.view().admission.call_rules(tool.id, request.arguments)
+        return self._remembered.covers(profile.name, tool, rules)
 
     @contextmanager
     def _recorded(self, verdict: Verdict) -> Iterator[CallRecorder]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -164,9 +164,10 @@ class ToolCall(Call[types.CallToolResult]):
             PinsError: the approval cannot be remembered.
         """
         is_first_round = params.request_state is None and not params.input_responses
-        if is_first_round and await anyio.to_thread.run_sync(self._is_remembered):
+        rules = await anyio.to_thread.run_sync(self._asking_rules)
+        if is_first_round and await anyio.to_thread.run_sync(self._is_remembered, rules):
             return params
-        question = self._question_to_user()
+        question = self._question_to_user(rules)
         if question is None:
             return None
         if not self.caller.is_modern:
@@ -185,12 +186,12 @@ class ToolCall(Call[types.CallToolResult]):
                 # Otherwise these are answers to a server, which may have the same key.
                 answer = (params.input_responses or {}).get(QUESTION_KEY)
         if _accepts(answer, _REMEMBER):
-            await anyio.to_thread.run_sync(self._remember)
+            await anyio.to_thread.run_sync(self._remember, rules)
         return approved
 
-    def _is_remembered(self) -> bool:
-        """Whether the user has approved all such calls."""
-        tool, rules = self._asking_rules()
+    def _is_remembered(self, rules: Sequence[Rule]) -> bool:
+        """Whether the user has approved all calls that these rules ask for."""
+        tool = None if self.verdict is None else self.verdict.tool
         name = self._client.profile.name
         return (
             tool is not None
@@ -198,13 +199,13 @@ class ToolCall(Call[types.CallToolResult]):
             and self._remembered.covers(name, tool, rules)
         )
 
-    def _remember(self) -> None:
-        """Remember the approval for all such calls, if that is possible.
+    def _remember(self, rules: Sequence[Rule]) -> None:
+        """Remember the approval for all calls that these rules ask for, if that is possible.
 
         Raises:
             PinsError: the file cannot be read or written.
         """
-        tool, rules = self._asking_rules()
+        tool = None if self.verdict is None else self.verdict.tool
         if (
             tool is not None
             and self._remembered is not None
@@ -212,13 +213,13 @@ class ToolCall(Call[types.CallToolResult]):
         ):
             self._remembered.remember(self._client.profile.name, tool, rules)
 
-    def _asking_rules(self) -> tuple[Tool | None, list[Rule]]:
-        """The tool, and the rules for which a person has to approve the call."""
+    def _asking_rules(self) -> Sequence[Rule]:
+        """The rules for which a person has to approve the call."""
         verdict = self.verdict
         if verdict is None or verdict.tool is None or self._is_by_interface:
-            return None, []
+            return ()
         admission = self._client.view().admission
-        return verdict.tool, admission.call_rules(verdict.tool.id, verdict.arguments)
+        return admission.call_rules(verdict.tool.id, verdict.arguments)
 
     async def for_client(self, result: types.InputRequiredResult) -> types.InputRequiredResult:
         """A server's questions. The approval of the call holds for the repeated request, too."""
@@ -235,8 +236,12 @@ class ToolCall(Call[types.CallToolResult]):
         profile = self._client.profile.fingerprint
         return f"{profile} {self.verdict.tool.fingerprint} {self.subject}"
 
-    def _question_to_user(self) -> types.ElicitRequest | None:
-        """The question to the client's user; None if the client cannot be asked."""
+    def _question_to_user(self, rules: Sequence[Rule]) -> types.ElicitRequest | None:
+        """The question to the client's user; None if the client cannot be asked.
+
+        Args:
+            rules: the rules for which a person has to approve the call.
+        """
         verdict = self.verdict
         if verdict is None or verdict.tool is None or self._is_by_interface:
             return None
@@ -245,7 +250,7 @@ class ToolCall(Call[types.CallToolResult]):
             return None
         message = f"The agent wants to call {verdict.tool.id} with {arguments}. Accept to allow it."
         fields: dict[str, Any] = {}
-        if self._remembered is not None and self._remembered.can_remember(self._asking_rules()[1]):
+        if self._remembered is not None and self._remembered.can_remember(rules):
             title = f"Do not ask again for {self._remembered.days:g} days"
             fields[_REMEMBER] = {"type": "boolean", "title": title, "default": False}
         params = types.ElicitRequestFormParams(

@@ -22,9 +22,8 @@ import anyio
 import mcp.types as types
 from pydantic import TypeAdapter
 
-from ...catalog.text_file import replace_file
+from ...catalog.text_file import locked, replace_file
 from ...errors import ConfigError, RequestError
-from ...trust.pins import locked
 from ..connections.user_folders import state_folder
 from ..upstream.call import (
     Answer,
@@ -132,7 +131,7 @@ def read_task_key(shared: StoredTexts | None) -> str:
     """The secret of the ids of tasks, made at the first start: of all replicas, or of this user.
 
     Raises:
-        PinsError, ConfigError: the file cannot be read or written.
+        ConfigError: the file cannot be read or written.
         StoreError: the shared state cannot be reached.
     """
     if shared is not None:
@@ -140,7 +139,7 @@ def read_task_key(shared: StoredTexts | None) -> str:
         return shared.read("task_key", "") or ""
     path = state_folder() / "task.key"
     try:
-        with locked(path):
+        with locked(path, error=ConfigError):
             if not path.exists():
                 replace_file(path, [token_hex(32).encode()])
         key = path.read_text(encoding="ascii", errors="replace")
