@@ -19,9 +19,7 @@ from mcp.server.stdio import stdio_server
 from .. import __version__
 from ..catalog.arguments import ArgumentCheck, problems_sentence
 from ..errors import ShortlistError
-from ..session import Session
 from ..session.event import ServerEvent
-from ..session.session_data import SessionData
 from .client_protocol import serve_connection
 from .meta_tools import meta_tool_answers as answers
 from .meta_tools.client_search import collect_votes
@@ -52,7 +50,6 @@ from .profiles.profile import (
     RUN_CODE,
     SEARCH_TOOLS,
     Profile,
-    ProfileViews,
 )
 from .relay.client_requests import RequestHandlers
 from .relay.log_levels import LogLevels
@@ -113,7 +110,6 @@ class Gateway:
         fleet.on_state = self._state_changed
         self.sessions = ClientSessions(
             fleet=fleet,
-            make_session=self._make_session,
             default=profile or Profile(),
             profiles=profiles,
             shared=shared,
@@ -156,11 +152,6 @@ class Gateway:
         self.other_kinds.close()
         if "code_mode" in self.__dict__:
             await self.code_mode.aclose()
-
-    def _make_session(self, views: ProfileViews, data: SessionData | None = None) -> Session:
-        """A session with the permissions of a profile; a new one without data."""
-        settings = views.config.session.changed({"must_offer": False})
-        return Session(views, settings, data)
 
     def _caller(self, context: RequestContext) -> ClientCaller:
         """The sender of a request, with its session."""

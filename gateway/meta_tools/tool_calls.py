@@ -88,9 +88,11 @@ class ToolCall(Call[types.CallToolResult]):
         Raises:
             RequestError: this meta-tool may not call the tool.
         """
-        self.use_verdict(self._app_tool_verdict() or self._model_verdict(approved))
-        assert self.verdict is not None
-        return self.verdict
+        verdict = self._app_tool_verdict() or self._client.check(
+            self.name, self._arguments, approved=approved, require=self._require_meta_tool
+        )
+        self.use_verdict(verdict)
+        return verdict
 
     def use_verdict(self, verdict: Verdict) -> None:
         """Take over a decision about the call. It is checked again before each sending."""
@@ -259,12 +261,6 @@ class ToolCall(Call[types.CallToolResult]):
         question = types.ElicitRequest(params=params)
         capabilities = self.caller.context.session.client_capabilities
         return None if unsupported_reason(question, capabilities) else question
-
-    def _model_verdict(self, approved: bool) -> Verdict:
-        """The verdict on a call of a tool that the model may see. The session waits for its end."""
-        return self._client.check(
-            self.name, self._arguments, approved=approved, require=self._require_meta_tool
-        )
 
     def _app_tool_verdict(self) -> Verdict | None:
         """The verdict on a call of a tool for user interfaces alone; None for any other call."""
