@@ -32,7 +32,7 @@ from .meta_tools.run_code import CodeMode
 from .meta_tools.search_answer import queries_of
 from .meta_tools.shown_tools import shown_tools
 from .meta_tools.task_requests import Tasks
-from .meta_tools.tool_calls import ToolCall, answer_call, error_result, refusal_text
+from .meta_tools.tool_calls import ToolCall, error_result, make_call, refusal_text
 from .observe.call_recorder import CallRecorder
 from .observe.observer import Observer
 from .profiles.client_sessions import (
@@ -198,13 +198,13 @@ class Gateway:
     ) -> types.CallToolResult | types.InputRequiredResult:
         caller, call_recorder = self._caller(context), CallRecorder()
         with self.observer.recorded_request(caller, params, call_recorder):
-            answer = await self._answer_safely(caller, params, call_recorder)
+            answer = await self._answer_or_error(caller, params, call_recorder)
             call_recorder.answer = answer if isinstance(answer, types.CallToolResult) else None
         if params.name == SEARCH_TOOLS:
             self.observer.record_catalog(caller, self.fleet.engine.catalog)
         return answer
 
-    async def _answer_safely(
+    async def _answer_or_error(
         self,
         caller: ClientCaller,
         params: types.CallToolRequestParams,
@@ -213,7 +213,7 @@ class Gateway:
         """The answer to a call. Errors become answers too."""
         try:
             await self.fleet.follow_changes()
-            return await self._answer_call(caller, params, call_recorder)
+            return await self._answer_by_name(caller, params, call_recorder)
         except TaskRunsError as error:
             return self.tasks.running(caller, error.task)
         except (ShortlistError, UpstreamError) as error:
@@ -228,7 +228,7 @@ class Gateway:
             call_recorder.record_failure()
             return error_result("the gateway failed on this call; its log says why")
 
-    async def _answer_call(
+    async def _answer_by_name(
         self,
         caller: ClientCaller,
         params: types.CallToolRequestParams,
@@ -237,7 +237,7 @@ class Gateway:
         name, client, arguments = params.name, caller.client, dict(params.arguments or {})
         if name not in RESERVED_NAMES:
             call = self._tool_call(caller, params, name, arguments)
-            return await self._call_or_task(call, params, call_recorder)
+            return await self._result_or_task(call, params, call_recorder)
         values, problems = _ARGUMENT_CHECKS[name].read(arguments)
         if problems:
             names = ", ".join(_META_TOOL_SCHEMAS[name]["properties"])
@@ -253,7 +253,7 @@ class Gateway:
             call = self._tool_call(
                 caller, params, tool_name, arguments.get("arguments"), via_meta_tool=name
             )
-            return await self._call_or_task(call, params, call_recorder)
+            return await self._result_or_task(call, params, call_recorder)
         if name == READ_RESULT and self.tasks.is_id(arguments["id"]):
             return await self.tasks.read(caller, arguments["id"])
         if name == READ_RESULT:
@@ -300,12 +300,12 @@ class Gateway:
             remembered=self._remembered,
         )
 
-    async def _call_or_task(
+    async def _result_or_task(
         self, call: ToolCall, params: types.CallToolRequestParams, call_recorder: CallRecorder
     ) -> types.CallToolResult | types.InputRequiredResult:
         """The result of a call, or the task that its client takes for it."""
         call.takes_task = takes_tasks(call.caller)
-        answer = await answer_call(self.fleet, call, params, call_recorder)
+        answer = await make_call(self.fleet, call, params, call_recorder)
         if not isinstance(answer, CreatedTask):
             return answer
         task = ServerTask(call.server, call.operation, answer.task_id)
@@ -359,7 +359,7 @@ class Gateway:
         tool, claimed_arguments = claim
         call = self._tool_call(caller, params, tool.id, claimed_arguments)
         try:
-            result = await answer_call(self.fleet, call, params, CallRecorder())
+            result = await make_call(self.fleet, call, params, CallRecorder())
         except TaskRunsError as error:
             result = self.tasks.running(caller, error.task)
         if not isinstance(result, types.CallToolResult):

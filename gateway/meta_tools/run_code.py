@@ -26,7 +26,7 @@ from ..observe.observer import Observer
 from ..profiles.client_sessions import ClientCaller, ClientSession
 from ..profiles.long_results import ResultSource
 from ..profiles.remembered_approvals import RememberedApprovals
-from ..relay.forwarding import send_answering_questions, state_for_server
+from ..relay.forwarding import send_in_rounds, state_for_server
 from ..relay.resources import public_result
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import UpstreamError
@@ -266,7 +266,7 @@ class _ScriptCalls:
         with self._recorded(verdict) as call_recorder:
             try:
                 result = await self._fleet.start_by_call(tool)
-                result = result or await send_answering_questions(self._fleet, call)
+                result = result or await send_in_rounds(self._fleet, call)
             except CallRefusedError:
                 raise
             except (UpstreamError, ShortlistError) as error:

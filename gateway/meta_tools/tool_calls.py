@@ -297,7 +297,7 @@ def _accepts(answer: object, field: str | None = None) -> bool:
     return field is None or (answer.content or {}).get(field) is True
 
 
-async def answer_call(
+async def make_call(
     fleet: Fleet,
     call: ToolCall,
     params: types.CallToolRequestParams,

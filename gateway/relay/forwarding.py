@@ -47,7 +47,7 @@ async def relay(
         ShortlistError: the call may not be sent any more.
     """
     if not call.caller.is_modern:
-        return await send_answering_questions(fleet, call)
+        return await send_in_rounds(fleet, call)
     subject = f"{call.server} {call.subject}"
     send = partial(_send_round, fleet, call, params, subject)
     outcome = await fleet.pending_calls.answer(fleet.background, call.caller, subject, params, send)
@@ -62,7 +62,7 @@ async def _send_round(
     The state in the result begins with a prefix that only this request has.
     """
     state = state_for_server(params, subject)
-    result = await _send(fleet, call, params.input_responses, state)
+    result = await _send_and_wait(fleet, call, params.input_responses, state)
     if not isinstance(result, types.InputRequiredResult):
         return result
     questions = questions_for_client(call.caller, call.server, result.input_requests)
@@ -101,7 +101,7 @@ def _state_prefix(subject: str) -> str:
     return f"{_SERVER_STATE_PREFIX}{sha256(subject.encode(errors='replace')).hexdigest()[:32]}:"
 
 
-async def send_answering_questions(fleet: Fleet, call: Call[Answer]) -> Answer:
+async def send_in_rounds(fleet: Fleet, call: Call[Answer]) -> Answer:
     """All rounds with a client that answers questions during its request.
 
     Args:
@@ -115,7 +115,7 @@ async def send_answering_questions(fleet: Fleet, call: Call[Answer]) -> Answer:
     answers: types.InputResponses | None = None
     state: str | None = None
     for _ in range(_MAX_ROUNDS):
-        result = await _send(fleet, call, answers, state)
+        result = await _send_and_wait(fleet, call, answers, state)
         if not isinstance(result, types.InputRequiredResult):
             return result
         if result.input_requests:
@@ -130,7 +130,7 @@ async def send_answering_questions(fleet: Fleet, call: Call[Answer]) -> Answer:
     raise UpstreamError(f"server {call.server!r} asked {_MAX_ROUNDS} times and gave no result")
 
 
-async def _send(
+async def _send_and_wait(
     fleet: Fleet, call: Call[Answer], answers: types.InputResponses | None, state: str | None
 ) -> Answer | types.InputRequiredResult:
     """The server's answer; of a task, its result, unless the client takes tasks."""
