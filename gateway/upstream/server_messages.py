@@ -458,13 +458,6 @@ class _Reader(_WatchedStream):
         self._on_end = on_end
         self.last_context: Context | None = None
 
-    async def receive(self) -> Any:
-        try:
-            return self._record(await self._stream.receive())
-        except (anyio.EndOfStream, anyio.ClosedResourceError):
-            self._on_end()
-            raise
-
     def __aiter__(self) -> Self:
         return self
 
