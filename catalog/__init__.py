@@ -12,7 +12,7 @@ from .tool import Tool
 from .tool_inputs import ToolInput, Tools
 
 if TYPE_CHECKING:
-    from .readers.skills import skill_text
+    from .readers.skill_folder import skill_text
     from .reading import ReadResult, Rejected, read_tools
 
 __all__ = [
@@ -33,7 +33,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         **dict.fromkeys(("ReadResult", "Rejected", "read_tools"), ".reading"),
-        "skill_text": ".readers.skills",
+        "skill_text": ".readers.skill_folder",
     },
     __all__,
 )

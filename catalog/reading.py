@@ -13,7 +13,7 @@ from ..untrusted.json_bytes import read_json
 from .mcp_listing import PydanticModel, is_pydantic_model, plain_json
 from .readers import READERS, Document, Reader
 from .readers.reader import folded_server_name
-from .readers.skills import SKILL_FILE, skill_documents
+from .readers.skill_folder import SKILL_FILE, skill_documents
 from .readers.yaml_text import bounded_integer, parse_yaml
 from .text_file import MAX_FILE_BYTES, read_text_file
 from .tool import Tool

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from ..catalog import Tool
 from ..catalog.mcp_listing import is_pydantic_model
 from ..catalog.python_function import call_function, is_async_function
-from ..catalog.readers.skills import skill_text
+from ..catalog.readers.skill_folder import skill_text
 from ..codemode.grants import Approval, ApprovalRequest, Approve, ask, checked_approval
 from ..errors import RequestError, ToolCallError
 from ..gating.reason import approval_refusal

@@ -11,7 +11,7 @@ from types import EllipsisType
 from typing import Any, Literal, Protocol
 
 from ..catalog import Catalog, Tool
-from ..catalog.readers.skills import tools_of_skill
+from ..catalog.readers.skill_folder import tools_of_skill
 from ..codemode.grants import Approve, is_destructive
 from ..config import Config, SessionConfig
 from ..errors import RequestError, ShortlistError, StepLimitError

@@ -8,7 +8,7 @@ from .mcp import McpReader
 from .openai import OpenAiReader
 from .openapi import OpenApiReader
 from .reader import Document, Entry, Reader
-from .skills import SkillReader
+from .skill_folder import SkillReader
 
 READERS: tuple[Reader, ...] = (
     OpenApiReader(),
