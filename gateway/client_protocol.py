@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+import anyio
 import mcp.types as types
 from mcp.shared.message import SessionMessage
 
@@ -62,15 +63,16 @@ class _ClientMessages:
         """The next run of the server begins."""
         self.has_more = False
 
-    def __aiter__(self) -> Self:
-        return self
+    async def receive(self) -> MessageOrError:
+        """The next message.
 
-    async def __anext__(self) -> MessageOrError:
-        """The next message. There is no other if the connection begins anew."""
+        Raises:
+            anyio.EndOfStream: there is none, or the connection begins anew.
+        """
         if self._handshake is not None:
             handshake, self._handshake = self._handshake, None
             return handshake
-        incoming: MessageOrError = await self._read.__anext__()
+        incoming: MessageOrError = await self._read.receive()
         if isinstance(incoming, SessionMessage) and isinstance(
             incoming.message, types.JSONRPCRequest
         ):
@@ -78,12 +80,21 @@ class _ClientMessages:
             if method == "initialize" and self._only_discover_came:
                 self._only_discover_came, self.has_more = False, True
                 self._handshake = incoming
-                raise StopAsyncIteration
+                raise anyio.EndOfStream
             self._only_discover_came = method == "server/discover"
         return incoming
 
     async def aclose(self) -> None:
         """Nothing: the next run reads from the same stream."""
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> MessageOrError:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
 
     async def __aenter__(self) -> Self:
         return self
