@@ -413,7 +413,7 @@ async def watched_streams(
     pages: ToolPages,
     causes: QuestionCauses,
     on_end: Callable[[], None],
-) -> AsyncIterator[tuple[_Reader, _Writer]]:
+) -> AsyncIterator[tuple[Any, Any]]:
     """The streams of a transport. All messages pass `pages` and `causes`.
 
     Args:
