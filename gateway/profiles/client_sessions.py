@@ -322,7 +322,7 @@ class ClientSessions:
         self._result_memory = ResultMemory()
         self._shared = shared
         #: Profile to the results and approvals of its requests without a session.
-        self._sessionless: dict[str | None, tuple[SessionResults, ApprovalStates]] = {}
+        self._stores_by_profile: dict[str | None, tuple[SessionResults, ApprovalStates]] = {}
         self.on_end: Callable[[ClientSession], None] | None = None
         self.replace_profiles(default, profiles or {})
 
@@ -363,12 +363,12 @@ class ClientSessions:
         owner = "" if shared is None else request.scope.get("shortlist.owner", "")
         if request is not None and not conversation:
             if shared is not None:
-                return self._new_client(name, *_shared_parts(shared, owner), is_shared=True)
-            parts = self._sessionless.get(name)
-            if parts is None:
-                parts = SessionResults(self._result_memory), ApprovalStates()
-                self._sessionless[name] = parts
-            return self._new_client(name, *parts)
+                return self._new_client(name, *_shared_stores(shared, owner), is_shared=True)
+            stores = self._stores_by_profile.get(name)
+            if stores is None:
+                stores = SessionResults(self._result_memory), ApprovalStates()
+                self._stores_by_profile[name] = stores
+            return self._new_client(name, *stores)
         key = conversation
         if shared is not None:
             text = f"{owner} {conversation}".encode("utf-8", "replace")
@@ -376,10 +376,10 @@ class ClientSessions:
         client = self._clients.get((name, key))
         if client is None:
             if shared is None:
-                parts = SessionResults(self._result_memory), ApprovalStates()
-                client = self._new_client(name, *parts)
+                stores = SessionResults(self._result_memory), ApprovalStates()
+                client = self._new_client(name, *stores)
             else:
-                client = self._new_client(name, *_shared_parts(shared, key), is_shared=True)
+                client = self._new_client(name, *_shared_stores(shared, key), is_shared=True)
                 client.session = _new_session(client.profile_views, SessionData(id=key[:32]))
                 client.shared_record = SharedRecord(shared, key)
         self._keep_in_use((name, key), client)
@@ -447,7 +447,7 @@ def _new_session(views: ProfileViews, data: SessionData | None = None) -> Sessio
     return Session(views, views.config.session.changed({"must_offer": False}), data)
 
 
-def _shared_parts(shared: StoredTexts, owner: str) -> tuple[SessionResults, ApprovalStates]:
+def _shared_stores(shared: StoredTexts, owner: str) -> tuple[SessionResults, ApprovalStates]:
     """The results and approvals of an owner, as all replicas have them."""
     return SessionResults(SharedResults(shared), owner), ApprovalStates(shared, owner)
 

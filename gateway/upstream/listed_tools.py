@@ -68,7 +68,7 @@ class ListedServer:
         problems: problems of its lists and of single tools.
         tool_names: name of a tool in the catalog to the server's name of it.
         metas: tool id to the tool's `_meta`.
-        votes: whether it has the tool `_tool_gating`.
+        has_voting_tool: whether it has the tool `_tool_gating`.
     """
 
     instructions: str
@@ -77,7 +77,7 @@ class ListedServer:
     problems: tuple[str, ...]
     tool_names: Mapping[str, str]
     metas: Mapping[str, Mapping[str, Any]]
-    votes: bool
+    has_voting_tool: bool
 
 
 class ListedTools:
@@ -97,7 +97,7 @@ class ListedTools:
     @property
     def voting_servers(self) -> frozenset[str]:
         """Names of the servers with the tool `_tool_gating`."""
-        return frozenset(name for name, listed in self.servers.items() if listed.votes)
+        return frozenset(name for name, listed in self.servers.items() if listed.has_voting_tool)
 
     def use_listing(self, spec: ServerSpec, listing: Listing) -> list[Tool]:
         """The tools of a listing. Unreadable tools are left out and become problems.
@@ -139,7 +139,7 @@ class ListedTools:
             problems=tuple(problems),
             tool_names=tool_names,
             metas=metas,
-            votes=any(tool.name == VOTING_TOOL for tool in listing.tools),
+            has_voting_tool=any(tool.name == VOTING_TOOL for tool in listing.tools),
         )
         self._set_servers({**self.servers, server: listed})
         return list(tools_by_name.values())
