@@ -13,7 +13,7 @@ from ...settings import PartSettings
 from ..query import Ranking, distinct, ties_by_row
 
 # The weight of BM25 by the share of the searched terms that its best row has.
-_LOWEST_WEIGHT, _ADDED_WEIGHT, _COVERED_POWER = 0.008, 0.006, 2
+_LOWEST_WEIGHT, _ADDED_WEIGHT, _COVERED_POWER = 0.006, 0.009, 4
 # Words weigh less where vectors are sure: all of that weight up to the first lead (cosine) of the
 # best vector over the hundredth, the lowest share from the second on, and linearly between.
 _LEAD_PLACE, _UNSURE_LEAD, _SURE_LEAD, _LOWEST_SHARE = 99, 0.3, 0.5, 0.3
@@ -81,7 +81,7 @@ class LinearFusion:
 
     Args:
         weights: stage name to its weight; 1 when absent. By default one point of BM25 counts as
-            much as 0.008 of cosine, and up to 0.014 if the best row by words has all terms of the
+            much as 0.006 of cosine, and up to 0.015 if the best row by words has all terms of the
             query that any row has. If it has half of them, it also stays among the first five.
             Where the best vector leads clearly, words count less, down to 0.3 of that. These
             numbers were chosen on development sets of queries for real servers (ADR 33).
