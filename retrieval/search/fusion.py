@@ -14,9 +14,9 @@ from ..query import Ranking, distinct, ties_by_row
 
 # The weight of BM25 by the share of the searched terms that its best row has.
 _LOWEST_WEIGHT, _ADDED_WEIGHT, _COVERED_POWER = 0.006, 0.009, 4
-# The best row by words stays at this place or before, from 0, if it has this share of the terms. In
-# requests of many steps it seldom has, and is seldom right.
-_LAST_PLACE_OF_KEPT, _MIN_COVERED_OF_KEPT = 4, 0.5
+# The best row by words stays at this place or before, from 0, if at most so many terms are searched,
+# or it has this share of them. In requests of many steps it has fewer, and is seldom right.
+_LAST_PLACE_OF_KEPT, _FEW_TERMS, _MIN_COVERED_OF_KEPT = 4, 5, 0.5
 
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -79,8 +79,9 @@ class LinearFusion:
     Args:
         weights: stage name to its weight; 1 when absent. By default one point of BM25 counts as
             much as 0.006 of cosine, and up to 0.015 if the best row by words has all terms of the
-            query that any row has. If it has half of them, it also stays among the first five.
-            These numbers were chosen on development sets of queries for real servers (ADR 33).
+            query that any row has. If it has half of these terms, or they are five at most, it also
+            stays among the first five. These numbers were chosen on development sets of queries for
+            real servers (ADR 33).
 
     Attributes:
         reads_coverage: whether it reads `Ranking.best_covers`.
@@ -115,7 +116,10 @@ class LinearFusion:
                 scores[np.searchsorted(rows, ranking.rows)] = ranking.scores
                 total += np.float32(weights.get(name, 1.0)) * scores
         fused = Ranking.best(rows, total, len(rows))
-        if lexical is None or not len(lexical) or covered < _MIN_COVERED_OF_KEPT:
+        if lexical is None or not len(lexical):
+            return fused
+        has_few_terms = len(lexical.searched_terms or ()) <= _FEW_TERMS
+        if covered < _MIN_COVERED_OF_KEPT and not has_few_terms:
             return fused
         return _with_row_in_place(fused, int(lexical.rows[0]), _LAST_PLACE_OF_KEPT)
 

@@ -183,10 +183,11 @@ def test_terms_that_no_row_has_do_not_count_as_uncovered() -> None:
         assert fused.scores[0] == pytest.approx(0.5 + (0.006 + 0.009 * share**4) * 10)
 
 
-def test_the_best_row_by_words_stays_among_the_first_five_if_it_has_half_of_the_terms() -> None:
+def test_the_best_row_by_words_stays_among_the_first_five_but_for_requests_of_many_steps() -> None:
     dense = Ranking(np.arange(20), np.linspace(0.9, 0.5, 20).astype(np.float32), 0.5)
-    for share, place in ((0.5, 4), (0.4, 18)):
-        lexical = Ranking(np.array([30]), np.array([6.0], np.float32), 0.0, best_covers=share)
+    for term_count, share, place in ((6, 0.5, 4), (5, 0.2, 4), (6, 0.4, 18)):
+        terms = [f"term{number}" for number in range(term_count)]
+        lexical = Ranking(np.array([30]), np.array([6.0], np.float32), 0.0, share, terms)
         fused = LinearFusion().fuse({"lexical": lexical, "dense": dense})
         assert sorted(fused.rows.tolist()) == [*range(20), 30]
         assert (np.diff(fused.scores) <= 0).all()
