@@ -19,7 +19,7 @@ from .extract import EXTRACT_STUB, ExtractModel, Extractor
 from .grants import Approve, Flow, Grant, always_needs_approval
 from .monty import MontySandbox
 from .sandbox import HostFunction, Limits, Sandbox, Script, ScriptError
-from .script_names import EXTRACT_NAME, ToolNames
+from .script_names import EXTRACT_NAME, IMPORTABLE_MODULES, ToolNames
 from .stubs import Stubs
 
 #: Most tools in the stubs for the check of one script.
@@ -112,6 +112,7 @@ class CodeRunner:
             raise RequestError(f"code: must be a text, not {type(code).__name__}")
         view = checks.view()
         names = self._names_of(view)
+        code = _with_namespaces(code, names)
         grants = tuple(grants)
         broker = Broker(
             checks=checks,
@@ -193,6 +194,37 @@ async def run_code(
         return await runner.run(session, code, call, **options)
 
 
+def _with_namespaces(code: str, names: ToolNames) -> str:
+    """The script with `csv_` for `csv` where a server has this name and the module is not imported.
+
+    A model knows the tools as `csv/query`, and a server with the name of a module is `csv_`.
+    """
+    servers = {name[:-1] for name in names.namespaces if name[:-1] in IMPORTABLE_MODULES}
+    tree = _tree_of(code) if servers.intersection(_WORD.findall(code)) else None
+    if tree is None:
+        return code
+    nodes = list(ast.walk(tree))
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            servers -= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.arg):
+            servers.discard(node.arg)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            servers.discard(node.id)
+    ends = {
+        (node.lineno, node.end_col_offset or 0): node.id.encode()
+        for node in nodes
+        if isinstance(node, ast.Name) and node.id in servers
+    }
+    # Python counts lines that end with a line feed, and bytes.
+    lines = [line.encode() for line in re.split(r"(?<=\n)", code)]
+    for (number, end), name in sorted(ends.items(), reverse=True):
+        line = lines[number - 1]
+        if line[:end].endswith(name):  # before Python 3.12, places inside f-strings may be wrong
+            lines[number - 1] = line[:end] + b"_" + line[end:]
+    return b"".join(lines).decode()
+
+
 def _tools_in_script(
     tools: Iterable[Tool], names: ToolNames, code: str
 ) -> tuple[list[Tool], dict[str, tuple[str, ...]]]:
@@ -228,13 +260,19 @@ def _unapprovable(
 
 def _calls_in(code: str) -> dict[tuple[str, str], int]:
     """Server and function of each call in a script, with the line of the first."""
+    tree = _tree_of(code)
+    called: dict[tuple[str, str], int] = {}
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            called.setdefault((node.value.id, node.attr), node.lineno)
+    return called
+
+
+def _tree_of(code: str) -> ast.AST | None:
+    """The script as a tree; None if it has none: the sandbox says what is wrong."""
     try:
         flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         tree = compile(code, "script", "exec", flags, dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}  # the sandbox says what is wrong
-    called: dict[tuple[str, str], int] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            called.setdefault((node.value.id, node.attr), node.lineno)
-    return called
+        return None
+    return tree if isinstance(tree, ast.AST) else None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import ndiff
 from typing import Any, Literal
@@ -11,6 +13,10 @@ from .plain_form import sentences
 
 _PARTS_SHOWN = 3
 """Maximum number of parts named in the summary of a change."""
+_ORDER_ADVICE = (
+    " (the same words in another order; if its server runs Python and lists a set, "
+    "PYTHONHASHSEED=0 in the env of its entry keeps one order)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +73,15 @@ class DefinitionChange:
         summaries = [f"{part.part} {part.kind}" for part in self.parts[:_PARTS_SHOWN]]
         if len(self.parts) > _PARTS_SHOWN:
             summaries.append(f"and {len(self.parts) - _PARTS_SHOWN} more")
-        return (
-            f"its definition changed since it was pinned: {', '.join(summaries) or 'unseen parts'}"
-        )
+        changed = ", ".join(summaries) or "unseen parts"
+        return f"its definition changed since it was pinned: {changed}{self._advice}"
+
+    @property
+    def _advice(self) -> str:
+        """What to do about a definition that a server writes in another order at each start."""
+        before = _word_counts(part.before for part in self.parts)
+        after = _word_counts(part.after for part in self.parts)
+        return _ORDER_ADVICE if before and before == after else ""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -79,6 +91,11 @@ class DefinitionChange:
             "now": self.now,
             "parts": [part.to_dict() for part in self.parts],
         }
+
+
+def _word_counts(texts: Iterable[str | None]) -> Counter[str]:
+    """How often each word is in the texts, wherever it is."""
+    return Counter(word for text in texts for word in re.split(r"[\s,]+", text or "") if word)
 
 
 def changed_parts(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[PartChange, ...]:

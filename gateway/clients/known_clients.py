@@ -64,11 +64,7 @@ class Client:
         return next((path for path in paths if path.is_file()), paths[0])
 
     def gateway_entry(self, config: Path) -> dict[str, Any]:
-        """The entry that starts the gateway, in the form of this client.
-
-        Args:
-            config: the gateway's configuration file.
-        """
+        """The entry that starts the gateway, in the form of this client."""
         command, args = gateway_command(), ["serve", "--config", str(config)]
         if self.joins_command:
             return {"command": [command, *args], **self.entry_keys}
@@ -104,6 +100,7 @@ _ROWS = (
         "GitHub Copilot CLI",
         (".copilot/mcp-config.json",),
         entry_keys={"type": "local", "tools": ["*"], "deferTools": "never"},
+        reported_name="copilot-cli",
     ),
     Client("gemini", "Gemini CLI", (".gemini/settings.json",), reported_name="gemini-cli"),
     Client(
@@ -118,7 +115,8 @@ _ROWS = (
         ),
         reported_name="cline",
     ),
-    Client("kiro", "Kiro", (".kiro/settings/mcp.json",)),
+    # Kiro CLI kept the name of the program it was made from (Kiro issue 6935).
+    Client("kiro", "Kiro", (".kiro/settings/mcp.json",), reported_name="q-dev-cli"),
     Client(
         "zed",
         "Zed",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from mcp import MCPError
 
 from ...catalog.text_cleaning import written_out
@@ -25,12 +27,21 @@ def error_in_one_line(error: BaseException) -> str:
     """The message of an error, in one line, with control characters written out. For operators."""
     if isinstance(error, BaseExceptionGroup):
         return error_in_one_line(error.exceptions[0])
-    if isinstance(error, TimeoutError):
+    if isinstance(error, TimeoutError) and not str(error):
         return "it did not answer in time"
     if isinstance(error, FileNotFoundError) and error.filename:
+        if Path(error.filename).is_absolute():
+            return f"no program {error.filename!r}; install it, or correct `command`"
         return f"no program {error.filename!r}; install it, or give its full path as `command`"
     lines = str(error).strip().splitlines()
     return written_out((lines[0] if lines else type(error).__name__)[:300])
+
+
+def slow_start(limit_s: float) -> str:
+    """What the operator reads about a server that exceeded `start_timeout_s`, in seconds."""
+    return (
+        f"it did not start within {limit_s:g} s; `start_timeout_s` in its entry sets another limit"
+    )
 
 
 #: Code to the sentence that clients see about a server that does not run. It quotes no server.

@@ -27,21 +27,30 @@ _KEYS_WITH_NAMES = frozenset(
 _ADDRESS_KEYS = frozenset(
     "url httpUrl serverUrl redirectUri callback_url clientMetadataUrl client_metadata_url".split()
 )
-_SECRET_FLAG = re.compile(r"token|key|secret|passw|pwd|auth|cred|header|bearer|cookie|dsn", re.I)
+_SECRET_NAME = re.compile(r"token|key|secret|pass|pwd|auth|cred|header|bearer|cookie|dsn", re.I)
 _REFERENCE = re.compile(r"\$?\{[^{}]*\}|\$[A-Z][A-Z0-9_]*")
 _FLAG = re.compile(r"-{1,2}[A-Za-z][\w-]*")
-_PACKAGE_OR_PATH = re.compile(
-    r"@?[\w.-]+(/[\w.-]+)*(@[\w.^~-]+)?|(~|\.{0,2})/[^\s?=&:]*|[A-Za-z]:\\[^\s?=&]*"
-)
+_PACKAGE = re.compile(r"@?[\w.-]+(/[\w.-]+)*(@[\w.^~-]+)?")
+_PATH = re.compile(r"(~|\.{0,2})/[^\s?=&:]*|[A-Za-z]:\\[^\s?=&]*")
+#: Values of variables such as a level, `production` or `ls,cat`.
+_WORDS = re.compile(r"[A-Za-z]+(,\s?[A-Za-z]+)*")
 
 
 def masked_entry(entry: Any, key: str = "") -> Any:
     """A server's entry. Every value that may be a secret is masked.
 
-    Not masked are values of keys without secrets (`command`, `type`, ...), references, and
-    arguments that `is_harmless` accepts. An address keeps scheme, host and port.
+    Not masked are values of keys without secrets (`command`, `type`, ...), references, arguments
+    that `is_harmless` accepts, and variables with a path or plain words whose names say nothing of
+    a secret. An address keeps scheme, host and port.
     """
     if isinstance(entry, Mapping):
+        if key == "env":
+            return {
+                name: value
+                if isinstance(value, str) and _is_plain_variable(str(name), value)
+                else masked_entry(value, key)
+                for name, value in entry.items()
+            }
         # Users choose the names inside `env` and `headers`: there, `command` may contain a secret.
         has_fixed_keys = key in ("", "command", "tools", "oauth")
         return {
@@ -81,13 +90,30 @@ def is_harmless(argument: str, previous: str = "") -> bool:
     """
     if _REFERENCE.fullmatch(argument) or _FLAG.fullmatch(argument):
         return True
-    if _FLAG.fullmatch(previous) and _SECRET_FLAG.search(previous):
+    if _FLAG.fullmatch(previous) and _SECRET_NAME.search(previous):
         return False
-    if _is_plain_address(argument):
+    if _is_plain_address(argument) or _is_path(argument):
         return True
-    return bool(_PACKAGE_OR_PATH.fullmatch(argument)) and not any(
-        map(_looks_random, re.split(r"[/@\\]", argument))
-    )
+    name, equals, value = argument.partition("=")
+    if equals:
+        return _is_path(value) and not _SECRET_NAME.search(name)
+    return bool(_PACKAGE.fullmatch(argument)) and not _has_random_part(argument)
+
+
+def _is_plain_variable(name: str, value: str) -> bool:
+    """Whether a variable has a path, or plain words under a name that says nothing of a secret."""
+    if _is_path(value):
+        return True
+    is_word = bool(_WORDS.fullmatch(value)) and not _has_random_part(value)
+    return is_word and not _SECRET_NAME.search(name)
+
+
+def _is_path(text: str) -> bool:
+    return bool(_PATH.fullmatch(text)) and not _has_random_part(text)
+
+
+def _has_random_part(text: str) -> bool:
+    return any(map(_looks_random, re.split(r"[/@\\,]", text)))
 
 
 def _is_plain_address(text: str) -> bool:
@@ -129,7 +155,10 @@ def redacted(text: str, spec: ServerSpec) -> str:
 
 
 def _secrets(spec: ServerSpec) -> Iterator[str]:
-    values = [*spec.revealed_env().values(), *spec.revealed_headers().values()]
+    values = [
+        value for name, value in spec.revealed_env().items() if not _is_plain_variable(name, value)
+    ]
+    values += spec.revealed_headers().values()
     if spec.login.client_secret is not None:
         values.append(spec.login.client_secret.get_secret_value())
     for value in spec.revealed_credentials().values():

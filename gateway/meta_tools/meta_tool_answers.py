@@ -112,9 +112,13 @@ def answer_search_tools(
     client.note_read((tool, level_read(tool, row)) for tool, row in zip(tools, shown, strict=True))
     hits = list({hit.id: hit for part in parts for hit in part.hits}.values())
     content["notes"] += _server_notes(fleet, unready if server is None else {}, parts)
-    quarantined = client.profile_views.quarantined_count(permitted)
-    if quarantined:
-        waiting = "1 tool waits" if quarantined == 1 else f"{quarantined} tools wait"
+    quarantined = client.profile_views.quarantined_ids(permitted)
+    hit_servers = {hit.tool.server or "" for hit in hits}
+    # It may be what the client looks for: its server has hits, or the hits lack most words.
+    if any(tool_id.partition("/")[0] in hit_servers for tool_id in quarantined) or (
+        quarantined and any(map(matches_poorly, parts))
+    ):
+        waiting = "1 tool waits" if len(quarantined) == 1 else f"{len(quarantined)} tools wait"
         content["notes"].append(f"{waiting} for the operator's approval (shortlist trust diff).")
     selection = parts[0].selection
     if arguments.get("explain"):
@@ -131,7 +135,7 @@ def answer_search_tools(
         abstained=all(part.selection.abstained for part in parts),
         reason=selection.reason if selection.abstained else None,
         starting=sum(state == "starting" for state in unready.values()),
-        quarantined=quarantined,
+        quarantined=len(quarantined),
     )
     return SearchAnswer(result=_answer(search_text(content, blocks), content), outcome=outcome)
 
@@ -220,9 +224,12 @@ def unready_line(unready: Mapping[str, str]) -> str:
     Args:
         unready: server to its state.
     """
-    shown = [f"{name} ({state})" for name, state in list(unready.items())[:_MAX_UNREADY_SERVERS]]
-    more = len(unready) - len(shown)
-    return f"Not available now: {', '.join(shown)}" + (f" and {more} more." if more else ".")
+    names_by_state: dict[str, list[str]] = {}
+    for name, state in list(unready.items())[:_MAX_UNREADY_SERVERS]:
+        names_by_state.setdefault(state, []).append(name)
+    shown = [f"{', '.join(names)} ({state})" for state, names in names_by_state.items()]
+    more = len(unready) - _MAX_UNREADY_SERVERS
+    return f"Not available now: {', '.join(shown)}" + (f" and {more} more." if more > 0 else ".")
 
 
 def _state_and_reason(fleet: Fleet, server: str, state: str) -> str:

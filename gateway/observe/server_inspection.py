@@ -15,6 +15,7 @@ import anyio
 from ...catalog import Tool
 from ...errors import CatalogError
 from ..clients.client_config import read_client_config
+from ..connections.connection_errors import slow_start
 from ..connections.server_spec import ServerSpec
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import ServerState, Upstream, UpstreamError
@@ -89,9 +90,7 @@ def _reports(fleet: Fleet, failed_names: set[str]) -> Iterable[ServerReport]:
         server_problems = list(problems.get(name, ()))
         # `problems` has `upstream.problem` already. A start that exceeds its time limit sets none.
         if name in failed_names and upstream.problem is None:
-            server_problems.insert(
-                0, f"it did not start within {upstream.spec.start_timeout_s:g} s"
-            )
+            server_problems.insert(0, slow_start(upstream.spec.start_timeout_s))
         yield ServerReport(
             name,
             available=name not in failed_names,

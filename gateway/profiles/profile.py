@@ -256,11 +256,6 @@ class ProfileViews:
         return self.engine.catalog
 
     @property
-    def provider_tools(self) -> tuple[Mapping[str, Any], ...]:
-        """None: a client's model has the tools of its own provider from the client."""
-        return ()
-
-    @property
     def tiers(self) -> tuple[str, ...]:
         """Names of the tiers that a search may use."""
         return self.engine.tiers
@@ -306,9 +301,11 @@ class ProfileViews:
         ids = self._allowed_ids(view.catalog, self.profile)
         return tool_id in view.catalog if ids is None else tool_id in ids
 
-    def quarantined_count(self, view: View) -> int:
-        """Number of quarantined tools that the profile's globs match."""
-        return sum(self.profile_allows(tool_id, view) for tool_id in self.engine.quarantined)
+    def quarantined_ids(self, view: View) -> list[str]:
+        """Ids of the quarantined tools that the profile's globs match."""
+        return [
+            tool_id for tool_id in self.engine.quarantined if self.profile_allows(tool_id, view)
+        ]
 
     def permits_server(self, name: str, view: View) -> bool:
         """Whether the client may see a server and use its resources and prompts.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,15 +19,13 @@ if TYPE_CHECKING:
 
 #: Kind of the pins that the replicas share; the key is a server.
 _SHARED_KIND = "pins"
-#: Key of earlier versions, for the pins of all servers.
-_EARLIER_SHARED_KEY = ""
 _LOG = logging.getLogger("shortlist.gateway")
 
 
 def default_pins(config: Path) -> Path:
     """The folder of pins of a client's configuration, in the user's state folder.
 
-    It is named as the file with all pins that earlier versions wrote.
+    Earlier versions wrote a file of that name, which is used as it is.
 
     Args:
         config: the configuration. Each configuration has its own pins, because different servers
@@ -66,8 +63,7 @@ class FirstUsePins:
     the folder of any replica holds for all.
 
     Args:
-        path: path of the folder, which is created if it does not exist. A file of that name with
-            the pins of all servers, from an earlier version, is taken over.
+        path: path of the folder, which is created if it does not exist.
         shared: state that all replicas of the gateway share; None if there is only this one.
 
     Raises:
@@ -82,11 +78,9 @@ class FirstUsePins:
         self._last_pins = Pins()
         self._logged_files: frozenset[str] = frozenset()
         make_pins_folder(path)
-        if shared is not None:
-            _split_shared_pins(shared)
-            if shared.stamp(_SHARED_KIND):
-                # What an earlier start left in the folder may be older than what the others have.
-                self._last_pins = Pins.read(path)
+        if shared is not None and shared.stamp(_SHARED_KIND):
+            # What an earlier start left in the folder may be older than what the others have.
+            self._last_pins = Pins.read(path)
         self.pin(())
         # Servers start in any order. What they list first in one run of the gateway has one age.
         self._age_at_start = self._last_pins.next_age
@@ -204,18 +198,3 @@ def _server_pins(server: str, text: str) -> Pins:
     except PinsError as error:
         _LOG.warning("the tools of a server wait for approval: %s", error)
         return Pins(closed={server: DAMAGED})
-
-
-def _split_shared_pins(texts: SharedTexts) -> None:
-    """Take over the shared pins of an earlier version, which are one text for all servers."""
-    text = texts.read(_SHARED_KIND, _EARLIER_SHARED_KEY)
-    if text is None:
-        return
-    pins = Pins.from_text(text, "the shared pins").within_limits()
-    for server, server_pins in pins.by_server().items():
-        texts.change(_SHARED_KIND, server, partial(_present_or, server_pins.to_text()))
-    texts.change(_SHARED_KIND, _EARLIER_SHARED_KEY, lambda _: None)
-
-
-def _present_or(taken_over: str, present: str | None) -> str:
-    return present or taken_over

@@ -25,6 +25,7 @@ from ..connections.connection_errors import (
     is_connection_end,
     is_flood,
     problem_code,
+    slow_start,
     wants_login,
 )
 from ..connections.masking import redacted
@@ -559,7 +560,7 @@ class Upstream:
         causes = QuestionCauses()
         with (
             self._open_log(self.spec.name) as log,
-            anyio.fail_after(self.spec.start_timeout_s) as start_limit,
+            self._start_limit() as start_limit,
         ):
             transport = self._transport(self.spec, log, self._record_stray_line)
             streams = watched_streams(transport, pages, causes, on_end=self._mark_lost)
@@ -584,6 +585,18 @@ class Upstream:
                 await self._follow_changes(client, pages, listing)
                 group.cancel_scope.cancel()
         self.state = ServerState.KNOWN
+
+    @contextmanager
+    def _start_limit(self) -> Iterator[anyio.CancelScope]:
+        """Ends the block after `start_timeout_s`, unless its deadline is moved.
+
+        Raises:
+            TimeoutError: the time is over; the message names the setting.
+        """
+        with anyio.move_on_after(self.spec.start_timeout_s) as limit:
+            yield limit
+        if limit.cancelled_caught:
+            raise TimeoutError(slow_start(self.spec.start_timeout_s))
 
     async def _follow_changes(self, client: Client, pages: ToolPages, listing: Listing) -> None:
         """Read the lists again when they change, until the server is idle or must connect again.

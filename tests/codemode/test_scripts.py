@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from shortlist import Engine, Tool
 from shortlist.codemode import CodeRunner, Limits
 from shortlist.tests.codemode.servers import Servers, new_session
 
@@ -413,3 +414,28 @@ def test_huge_values_of_scripts_block_nobody_and_need_no_memory(huge):
     # One of them alone blocked it for 48 s. The machine may be busy.
     assert longest < 2.0
     assert growth < 50_000_000
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        ("await csv.query()", 7),
+        ("len('ä'), [await csv.query() for _ in range(2)][1] + await csv.query()", [1, 14]),
+        ("await csv_.query()", 7),
+        ("import csv\nawait csv_.query()", 7),
+        ("csv = {'n': 3}\ncsv['n']", 3),
+        ("def first(csv):\n    return csv[0]\nfirst([4])", 4),
+    ],
+)
+def test_a_server_with_the_name_of_a_module_is_called_by_its_name(code, outcome):
+    async def call(tool, arguments):
+        return 7
+
+    async def run():
+        session = Engine.from_tools([Tool("query", "csv")], tiers=["lexical"]).session()
+        async with CodeRunner(limits=LIMITS) as runner:
+            return await runner.run(session, code, call)
+
+    ran = asyncio.run(run())
+    assert ran.error is None, ran.error
+    assert ran.value == outcome

@@ -246,6 +246,12 @@ def test_how_clients_write_a_login(write, entry, login):
     assert "key-VALUE" not in repr(config.servers[0])
 
 
+def test_one_variable_may_have_several_scopes(write):
+    entry = {"url": "https://x.example/mcp", "oauth": {"scopes": "${SCOPES} read"}}
+    config = read(write({"mcpServers": {"a": entry}}), SCOPES="repo user")
+    assert config.servers[0].login.scopes == ("repo", "user", "read")
+
+
 @pytest.mark.parametrize(
     ("oauth", "problem"),
     [
@@ -288,7 +294,7 @@ def test_one_bad_server_never_takes_the_others_down(write):
     )
     assert [server.name for server in config.servers] == ["good"]
     assert config.problems == (
-        "mcpServers.text: must be a table of settings",
+        "mcpServers.text: must be a table of settings, not text",
         "mcpServers.empty: has neither `command` nor `url`; add one of them",
         "mcpServers.args.args: must be a list of texts, not text",
         "mcpServers.item.args.0: must be a text, not a list",

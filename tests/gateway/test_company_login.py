@@ -192,7 +192,7 @@ async def test_a_machine_without_browser_and_keyring(tmp_path, kept):  # noqa: F
                 async for part in process.stderr:
                     shown += part.decode()
                 assert await process.wait() == 0, shown
-    assert "logged in with the client id of the configuration; it lists 1 tools" in shown
+    assert "logged in with the client id of the configuration; it lists 1 tool" in shown
     assert kept == {}
     assert secrets.stat().st_mode & 0o777 == 0o600
     assert company.tokens[0].access_token not in secrets.read_text()

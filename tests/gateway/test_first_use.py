@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 import shortlist
 from shortlist import Catalog, Tool
-from shortlist.catalog.text_file import MAX_FILE_BYTES
 from shortlist.cli.app import app
 from shortlist.errors import MissingExtraError
 from shortlist.gateway.connections.server_log import MAX_LOG_BYTES, log_path
@@ -294,33 +293,6 @@ def test_the_bytes_of_a_servers_definitions_are_bounded(tmp_path, monkeypatch):
     tools = [Tool(f"tool_{n}", "mail", "y" * 5_000) for n in range(6)]
     FirstUsePins(tmp_path / "pins.json").pin(tools)
     assert list(Pins.read(tmp_path / "pins.json")) == [tool.id for tool in tools[:3]]
-
-
-def test_the_one_file_of_an_earlier_version_is_taken_over_once(tmp_path):
-    path = tmp_path / "pins.json"
-    Pins().pin([READ], age=3).approve([SEND]).save(path)
-    before = Pins.read(path)
-    FirstUsePins(path)
-    assert Pins.read(path) == before
-    assert len(list(path.iterdir())) == 2
-    assert [file.name for file in tmp_path.iterdir() if file.is_file()] == ["pins.json.lock"]
-    # An interrupted attempt is begun again.
-    path.rename(tmp_path / "pins.json.partial")
-    before.save(tmp_path / "pins.json.before")
-    FirstUsePins(path)
-    assert Pins.read(path) == before
-
-
-def test_an_earlier_file_that_cannot_be_read_gives_no_trust_and_ends_no_gateway(tmp_path):
-    path = tmp_path / "pins.json"
-    with path.open("wb") as file:
-        file.truncate(MAX_FILE_BYTES + 1)
-    FirstUsePins(path).pin([READ, SEND])
-    assert set(Trust(pins=path).flags(Catalog([READ, SEND]))) == {READ.id, SEND.id}
-    approve_definitions(path, [SEND])
-    new = Tool("list_mails", "mail", "List mails.")
-    FirstUsePins(path).pin([READ, SEND, new])
-    assert set(Trust(pins=path).flags(Catalog([READ, SEND, new]))) == {READ.id, new.id}
 
 
 def test_a_file_that_another_process_wrote_is_noticed_once(tmp_path):

@@ -182,6 +182,7 @@ async def test_one_hangs_one_crashes_one_is_noisy_and_the_others_work(tmp_path):
                 "good": "started",
             }
         problems = fleet.problems()
-        assert problems["hangs"] == ["it did not answer in time"]
+        setting = "`start_timeout_s` in its entry sets another limit"
+        assert problems["hangs"] == [f"it did not start within 1 s; {setting}"]
         assert problems["crashes"] != []
         assert "this server cannot start" in (tmp_path / "logs" / "crashes.log").read_text()

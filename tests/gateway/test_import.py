@@ -128,7 +128,8 @@ def test_masking():
             "command": "npx",
             "args": ["-y", "@scope/server@1.2.3", "--api-key", "hunter", "--token=abc",
                      "/home/ada/x", "ghp_0123456789abcdef", "postgres://u:p@h/db", "${KEY}"],
-            "env": {"type": "SECRET", "command": "SECRET", "A": "${KEY}", "N": 5},
+            "env": {"type": "s3cr3t", "command": "s3cr3t", "A": "${KEY}", "N": 5,
+                    "ROOT": "/home/ada", "SHELL_ALLOWS": "ls,cat", "PASS": "ls"},
             "url": "https://u:SECRET@x.example:8080/mcp",
             "oauth": {"clientId": "app-1", "clientSecret": "SECRET", "callbackPort": 3118,
                       "scopes": ["repo"], "clientMetadataUrl": "https://x.example/a?k=SECRET"},
@@ -140,7 +141,8 @@ def test_masking():
         "command": "npx",
         "args": ["-y", "@scope/server@1.2.3", "--api-key", "***", "***", "/home/ada/x", "***",
                  "***", "${KEY}"],
-        "env": {"type": "***", "command": "***", "A": "${KEY}", "N": "***"},
+        "env": {"type": "***", "command": "***", "A": "${KEY}", "N": "***",
+                "ROOT": "/home/ada", "SHELL_ALLOWS": "ls,cat", "PASS": "***"},
         "url": "https://x.example:8080/***",
         "oauth": {"clientId": "app-1", "clientSecret": "***", "callbackPort": 3118,
                   "scopes": ["repo"], "clientMetadataUrl": "https://x.example/***"},
@@ -151,10 +153,12 @@ def test_masking():
 
 def test_what_an_argument_may_be():
     harmless = ["-y", "run", "mcp-server-git", "ghcr.io/github/github-mcp-server", "~/x", "8080",
-                "https://mcp.example.com/mcp", "@upstash/context7-mcp@latest"]  # fmt: skip
+                "https://mcp.example.com/mcp", "@upstash/context7-mcp@latest", "notes=/home/ada/x",
+                "--root=~/x"]  # fmt: skip
     assert all(map(is_harmless, harmless))
     secret = ["sk-proj-a1b2c3d4e5f6", "https://x.example/s/a1b2c3d4e5f6a7b8", "--key=1",
-              "https://u:p@x.example", "https://x.example?k=1", "x" * 40, "KEY=abc"]  # fmt: skip
+              "https://u:p@x.example", "https://x.example?k=1", "x" * 40, "KEY=abc",
+              "KEY=/a1b2c3"]  # fmt: skip
     assert not any(map(is_harmless, secret))
 
 

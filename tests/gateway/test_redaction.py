@@ -16,6 +16,10 @@ _SECRETS = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size
         ({"env": {"KEY": "abc-123-def"}}, "bad key abc-123-def", "bad key ***"),
         ({"env": {"DEBUG": "1"}}, "port 1 is taken", "port 1 is taken"),
         ({"args": ("--api-key", "tiger77")}, "tiger77 is no key", "*** is no key"),
+        ({"env": {"ROOT": "/home/ada/x"}}, "no file /home/ada/x/a", "no file /home/ada/x/a"),
+        ({"env": {"ROOT": "/a1b2c3d4e5f6a7b8"}}, "no file /a1b2c3d4e5f6a7b8", "no file ***"),
+        ({"env": {"LOG_LEVEL": "warning"}}, "warning: old", "warning: old"),
+        ({"env": {"DB_PASS": "warning"}}, "refused warning", "refused ***"),
         ({"args": ("--port", "8080")}, "port 8080 is taken", "port 8080 is taken"),
     ],
 )

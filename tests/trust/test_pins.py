@@ -251,3 +251,18 @@ def test_the_file_can_be_read_by_people(tmp_path):
     assert row["approved"] is True
     assert row["fingerprint"] == ADD.fingerprint
     assert row["definition"]["description"] == "Adds numbers. Takes two."
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_advised"),
+    [
+        ("Allowed: sort, ls, cat", "Allowed: cat, sort, ls", True),
+        ("Allowed: sort, ls, cat", "Allowed: cat, sort, rm", False),
+        ("Lists files.", "Lists files. Twice.", False),
+    ],
+)
+def test_a_list_in_another_order_waits_for_approval_with_advice(before, after, is_advised):
+    pins = Pins().pin([Tool("run", "shell", before)])
+    change = pins.change(Tool("run", "shell", after))
+    assert change is not None
+    assert ("PYTHONHASHSEED=0" in change.summary) is is_advised
