@@ -14,8 +14,8 @@ from ..query import Ranking, distinct, ties_by_row
 
 # The weight of BM25 by the share of the searched terms that its best row has.
 _LOWEST_WEIGHT, _ADDED_WEIGHT, _COVERED_POWER = 0.006, 0.009, 4
-# The best row by words stays at this place or before, from 0, if at most so many terms are searched,
-# or it has this share of them. In requests of many steps it has fewer, and is seldom right.
+# The best row by words stays at this place or before, from 0, if so few terms are searched, or if
+# it has this share of them. In requests of many steps it has fewer, and is seldom right.
 _LAST_PLACE_OF_KEPT, _FEW_TERMS, _MIN_COVERED_OF_KEPT = 4, 5, 0.5
 
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
