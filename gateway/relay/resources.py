@@ -32,6 +32,8 @@ from .client_requests import RequestHandlers
 from .forwarding import relay
 
 _SCHEME, _UI_SCHEME = "shortlist://", "ui://"
+#: Most characters of an address that a client reads: that of a server, and the gateway's before it.
+_MAX_URI_CHARS = 8_192
 _READ_ANSWER: TypeAdapter[Any] = TypeAdapter(types.ReadResourceResult | types.InputRequiredResult)
 
 Entry = TypeVar("Entry", types.Resource, types.ResourceTemplate)
@@ -259,6 +261,8 @@ class Resources:
             RequestError: no permitted server has the resource, or several have it.
         """
         permitted = permitted_servers(self._fleet, client)
+        if len(uri) > _MAX_URI_CHARS:  # subscriptions keep 10,000 of them
+            raise _no_resource(uri)
         server_resource = server_and_uri(uri)
         if server_resource is not None and server_resource[0] in permitted:
             return server_resource

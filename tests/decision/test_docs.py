@@ -21,7 +21,7 @@ def test_the_examples_run(capsys):
     reason, unjudged, dropped = capsys.readouterr().out.strip().splitlines()
     assert re.search(r"no tool fits: the probability that any does is 0\.\d+", reason)
     assert unjudged.startswith("only 2 tools are permitted")
-    assert re.search(r"the best score is 0\.\d+, and tier 'hybrid' drops scores below 0.4", dropped)
+    assert re.search(r"the best score is 0\.\d+, and tier 'hybrid' drops scores below 0.5", dropped)
 
 
 def test_the_numbers_are_those_of_the_code():
