@@ -17,6 +17,7 @@ from mcp.client.stdio import stdio_client
 
 from shortlist import Gate, Rule
 from shortlist.gateway.observe.observer import Observer
+from shortlist.gateway.profiles.approval_states import ApprovalStates
 from shortlist.gateway.profiles.long_results import ResultMemory, SessionResults
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.upstream import pending_calls
@@ -239,7 +240,7 @@ async def test_what_a_server_says_while_it_votes_reaches_no_other_client(tmp_pat
     voting = Talkative("one", [tool("echo"), tool("_tool_gating")])
     profile = Profile(pass_through=0.0, vote_servers=("one",))
     async with gateway_of(tmp_path, voting, profile=profile) as (client, made):
-        stranger = made.sessions._new_client_session(None, SessionResults(ResultMemory()))
+        stranger = made.sessions._new_client(None, SessionResults(ResultMemory()), ApprovalStates())
         stranger.log_level = "debug"
         stranger.log_listener = SimpleNamespace(send_notification=told)
         made.sessions._clients[None, "stranger"] = stranger
