@@ -22,7 +22,7 @@ from ...errors import RequestError
 from ...loaders.counting import bundled_counter
 
 if TYPE_CHECKING:
-    from ..upstream.shared_state import SharedTexts
+    from ...retrieval.postgres.stored_texts import StoredTexts
 
 #: Seconds after which a stored result is deleted.
 STORED_SECONDS = 3_600.0
@@ -173,7 +173,7 @@ class SharedResults(ResultStore):
         state: texts that all replicas share.
     """
 
-    def __init__(self, state: SharedTexts) -> None:
+    def __init__(self, state: StoredTexts) -> None:
         self._state = state
 
     def add(self, owner: object, result: StoredResult) -> str:

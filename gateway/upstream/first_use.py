@@ -15,7 +15,7 @@ from ...trust.pins import DAMAGED
 from ..connections.user_folders import state_folder
 
 if TYPE_CHECKING:
-    from .shared_state import SharedTexts
+    from ...retrieval.postgres.stored_texts import StoredTexts
 
 #: Kind of the pins that the replicas share; the key is a server.
 _SHARED_KIND = "pins"
@@ -71,7 +71,7 @@ class FirstUsePins:
         StoreError: the shared state cannot be read.
     """
 
-    def __init__(self, path: Path, shared: SharedTexts | None = None) -> None:
+    def __init__(self, path: Path, shared: StoredTexts | None = None) -> None:
         self.path = path
         self._shared = shared
         self._last_stamp: tuple[object, str] = ((), "")
@@ -150,7 +150,7 @@ class FirstUsePins:
         return changed
 
     def _with_shared(
-        self, texts: SharedTexts, pins: Pins, tools: list[Tool], age: int | None
+        self, texts: StoredTexts, pins: Pins, tools: list[Tool], age: int | None
     ) -> Pins:
         """The pins with those of all replicas, and with new tools; the others get them too."""
         before = self._last_pins.by_server()
@@ -183,7 +183,7 @@ class FirstUsePins:
         return pins_stamp(self.path), shared
 
 
-def _read_shared(texts: SharedTexts) -> Pins:
+def _read_shared(texts: StoredTexts) -> Pins:
     """The pins that all replicas share."""
     shared = Pins()
     for server, text in texts.read_all(_SHARED_KIND).items():

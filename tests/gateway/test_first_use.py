@@ -309,7 +309,7 @@ def test_the_page_names_the_quotas_of_the_code():
     page = (Path(shortlist.__file__).parent / "docs" / "gateway-servers.md").read_text("utf-8")
     quotas = re.search(r"- \*\*What a server may name\*\*.*?\n- ", page, re.DOTALL)[0]
     for count, size in (
-        (server_lists._MAX_TOOLS, server_lists._MAX_TOOL_LIST_BYTES),
+        (server_lists._MAX_ENTRIES, server_lists._MAX_TOOL_LIST_BYTES),
         (server_lists._MAX_ENTRIES, server_lists._MAX_OTHER_LIST_BYTES),
         (MAX_SERVER_PINS, MAX_SERVER_PIN_BYTES),
     ):
