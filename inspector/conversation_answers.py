@@ -34,12 +34,7 @@ _MAX_TURNS = 60
 
 
 def timeline_answer(history: EventHistory, start: int) -> dict[str, Any]:
-    """Lines of the timeline.
-
-    Args:
-        history: the events.
-        start: number of the first event.
-    """
+    """Lines of the timeline."""
     events = history.events_from(start, MAX_EVENTS_PER_ANSWER)
     return {
         "end": history.next_number,
@@ -89,12 +84,7 @@ def _summary(session: str, events: list[Event]) -> dict[str, Any]:
 
 
 def steps_answer(history: EventHistory, session: str) -> list[dict[str, Any]]:
-    """The last searches of a conversation: what each offered, and the calls that followed.
-
-    Args:
-        history: the events.
-        session: the conversation.
-    """
+    """The last searches of a conversation: what each offered, and the calls that followed."""
     steps: list[dict[str, Any]] = []
     for event in history.sessions().get(session, ()):
         match event:
