@@ -337,7 +337,9 @@ async def test_a_task_survives_the_gateway_and_its_servers_process(tmp_path):
     parameters = StdioServerParameters(command=command[0], args=command[1:], env=environment)
 
     def client() -> Client:
-        return Client(stdio_client(parameters), extensions=[TakesTasks()])
+        # Otherwise, a slow start has the client take an earlier protocol, which has no tasks.
+        transport = stdio_client(parameters)
+        return Client(transport, mode="2026-07-28", extensions=[TakesTasks()])
 
     with anyio.fail_after(120):
         async with client() as first:

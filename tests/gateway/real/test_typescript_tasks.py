@@ -41,7 +41,8 @@ async def test_tasks_of_a_typescript_server_pass_through(tmp_path: Path) -> None
     with over_http(setup) as served:
         served.settle(60)
         call = {"name": "jobs/build", "arguments": {"target": "docs"}}
-        async with http_client(served.address, extensions=[TakesTasks()]) as client:
+        takes_tasks = {"mode": "2026-07-28", "extensions": [TakesTasks()]}
+        async with http_client(served.address, **takes_tasks) as client:
             done, cancelled = [(await created(client, call)).task_id for _ in range(2)]
             assert (await asked(client, "tasks/get", done)).status == "working"
             await asked(client, "tasks/cancel", cancelled)
