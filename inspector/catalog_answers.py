@@ -90,7 +90,10 @@ class CatalogAnswers:
                 }
             )
         return {
-            "servers": sorted(servers, key=lambda server: (-server["tokens"], server["name"])),
+            "servers": sorted(
+                servers,
+                key=lambda server: (not server["problems"], -server["tokens"], server["name"]),
+            ),
             "states_from": states.source,
             "note": states.note,
             "config_problem": states.config_problem,
@@ -254,6 +257,7 @@ class CatalogAnswers:
             else {
                 "pinned": change.pinned,
                 "now": change.now,
+                "advice": change.advice,
                 "parts": [
                     {"part": part.part, "kind": part.kind, "lines": _side_by_side(part.lines())}
                     for part in change.parts
