@@ -74,7 +74,8 @@ class DefinitionChange:
         if len(self.parts) > _PARTS_SHOWN:
             summaries.append(f"and {len(self.parts) - _PARTS_SHOWN} more")
         changed = ", ".join(summaries) or "unseen parts"
-        return f"its definition changed since it was pinned: {changed}{f' ({self.advice})' if self.advice else ''}"
+        advice = f" ({self.advice})" if self.advice else ""
+        return f"its definition changed since it was pinned: {changed}{advice}"
 
     @property
     def advice(self) -> str:
