@@ -23,13 +23,12 @@ from pydantic import (
 from . import registry
 from .catalog.text_file import read_text_file
 from .errors import ConfigError
-from .gating.declaration import GateSetting
-from .gating.rules import Gate
+from .gating.rules import Gate, GateSetting
 from .models.hub import bundled_names
 from .models.model_protocols import Encoder, Reranker
 from .retrieval.backends.protocols import Fusion
 from .retrieval.search.query_run import Strategy
-from .sections import (
+from .settings import (
     AS_JSON_NAME,
     AUTO_TIER,
     BUILT_IN_TIERS,
@@ -48,8 +47,8 @@ from .sections import (
     Section,
     checked_model,
     offered_tiers,
+    validation_text,
 )
-from .settings import validation_text
 
 if TYPE_CHECKING:
     from .setting_types import ConfigSettings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -16,14 +16,14 @@ from .config import Config
 from .decision.decider import decider_for
 from .errors import CatalogError, RequestError
 from .gating import Gate, State, Votes
-from .gating.declaration import RuleProblem
+from .gating.catalog_gate import RuleProblem
 from .gating.gatekeeper import Gatekeeper
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
 from .indexing.background import BackgroundBuild, BuildProgress
 from .indexing.build import Build, Progress
 from .indexing.builder import Builder
-from .indexing.configured_tiers import rerankers, thresholds
+from .indexing.configured_tiers import rerankers, strategies, thresholds
 from .processes import GuardedLock, paused_gc, return_freed_memory
 from .retrieval import Selection, Strategy
 from .retrieval.catalog_index import Index
@@ -35,7 +35,6 @@ from .view import View
 if TYPE_CHECKING:
     from .decision import Decider
     from .gating.condition import Mask
-    from .loaders import DefinitionSource
     from .loaders.providers import Way
     from .session import Session
     from .setting_types import ConfigSettings, SessionSettings
@@ -79,7 +78,6 @@ class Engine:
         build: the build of the first version, begun by `builder`.
         quarantined: tool id to an operator's reason; empty when absent.
         folder: folder of the saved version that `build` begins from; None for a new index.
-        provider_tools: tools that the model's provider runs.
         progress: called with (tools encoded, tools to encode).
         wait: whether to return only when all tools are encoded.
 
@@ -97,19 +95,17 @@ class Engine:
         quarantined: Mapping[str, str] | None = None,
         folder: Path | None = None,
         *,
-        provider_tools: Sequence[Mapping[str, Any]] = (),
         progress: Progress | None = None,
         wait: bool = True,
     ) -> None:
         self._builder = builder
-        self._provider_tools = tuple(provider_tools)
         self._wait = wait
         # Folder of a saved version, which takes what is encoded in the background from now on.
         self._folder = None if wait else folder
         self._save_lock = GuardedLock("engine")
         config = builder.config
         self._tiers = Tiers(
-            builder.strategies(), config.default_tier, has_reranker=config.has_reranker
+            strategies(config), config.default_tier, has_reranker=config.has_reranker
         )
         self._gatekeeper = Gatekeeper(config.gate)
         # The newest catalog, and the build of its index while that is not done.
@@ -136,7 +132,7 @@ class Engine:
             self._build = None
         # Build of a version that another engine wrote, while its texts are encoded.
         self._followed_build: Build | None = None
-        self._follower = builder.follow(WeakMethod(self._refresh))
+        self._follower = builder.backend.follow(WeakMethod(self._refresh))
 
     @classmethod
     def from_tools(
@@ -172,14 +168,7 @@ class Engine:
             1
         """
         builder = Builder(Config.of(config, settings))
-        catalog = _as_catalog(tools)
-        return cls(
-            builder,
-            builder.begin(catalog),
-            provider_tools=catalog.provider_tools,
-            progress=progress,
-            wait=wait,
-        )
+        return cls(builder, builder.begin(_as_catalog(tools)), progress=progress, wait=wait)
 
     @classmethod
     def connect(
@@ -268,7 +257,6 @@ class Engine:
             build,
             saved.quarantined,
             saved.folder,
-            provider_tools=(saved if catalog is None else catalog).provider_tools,
             progress=progress,
             wait=wait,
         )
@@ -318,7 +306,7 @@ class Engine:
                         version.index,
                         folder,
                         version.quarantine.operator_reasons,
-                        self._provider_tools,
+                        self._catalog.provider_tools,
                     )
                     self._folder = None if self._wait else saved_folder
                     return_freed_memory()
@@ -335,14 +323,6 @@ class Engine:
     def catalog(self) -> Catalog:
         """The newest catalog. While a build runs, searches may still use the version before."""
         return self._catalog
-
-    @property
-    def provider_tools(self) -> tuple[Mapping[str, Any], ...]:
-        """Tools that the model's provider runs, such as `{"type": "web_search"}`, untouched.
-
-        They are not searched, and no rule concerns them. `Session.tools` begins with them.
-        """
-        return self._provider_tools
 
     @property
     def build_progress(self) -> BuildProgress:
@@ -444,7 +424,6 @@ class Engine:
         """
         catalog = _as_catalog(tools)
         self._change(lambda _: catalog, quarantined, progress, wait)
-        self._provider_tools = catalog.provider_tools
 
     def replace_server(
         self,
@@ -510,7 +489,6 @@ class Engine:
             return newest.add(added)
 
         self._change(with_added, None, None, wait)
-        self._provider_tools = (*self._provider_tools, *added.provider_tools)
 
     def remove(self, server: str) -> None:
         """Remove the tools of one server. They are not found or called from the return on.
@@ -674,7 +652,6 @@ class Engine:
         tools: Way | None = None,
         state: State | None = None,
         allowed: Iterable[str] | None = None,
-        schemas: DefinitionSource | None = None,
         session_id: str | None = None,
         **settings: Unpack[SessionSettings],
     ) -> Session:
@@ -687,8 +664,6 @@ class Engine:
                 `docs/loading.md`; the provider's default when absent.
             state: scopes, earlier calls, milestones and facts of the agent; empty when absent.
             allowed: ids or globs the session is limited to; all tools when absent.
-            schemas: where definitions come from, in place of the catalog: an object with the method
-                `definitions(ids)`.
             session_id: names the session in events; random when absent.
             settings: single settings of `SessionConfig`, in place of those of the engine's config.
 
@@ -716,7 +691,7 @@ class Engine:
             state=State() if state is None else state,
             allowed=checked_allowed(allowed),
         )
-        return Session(self, self.config.session.changed(settings), data, schemas)
+        return Session(self, self.config.session.changed(settings), data)
 
     def resume(
         self,
@@ -724,7 +699,6 @@ class Engine:
         *,
         state: State | None = None,
         allowed: Iterable[str] | EllipsisType | None = ...,
-        schemas: DefinitionSource | None = None,
         **settings: Unpack[SessionSettings],
     ) -> Session:
         """A session continued from the result of `Session.save`, also over a newer catalog.
@@ -735,7 +709,6 @@ class Engine:
                 was revoked since; none when absent. The calls and milestones of the session are
                 added.
             allowed: ids or globs the session is limited to now; as saved when absent.
-            schemas: as for `session`.
             settings: as for `session`, in place of the saved ones. `events` is never saved: give it
                 again.
 
@@ -755,7 +728,7 @@ class Engine:
 
         self._version_lock.check()
         state = State() if state is None else state
-        return resumed_session(self, saved, settings, schemas, state=state, allowed=allowed)
+        return resumed_session(self, saved, settings, state=state, allowed=allowed)
 
     def search(
         self,
@@ -838,13 +811,13 @@ class Engine:
         if not isinstance(tool_id, str):
             raise RequestError(f"tool_id: an id, not {type(tool_id).__name__}")
         index = self._present_version().index
-        compiled = self._gatekeeper.with_rules(rules).compiled_gate(index)
-        return compiled.after_call(state, tool_id)
+        gate = self._gatekeeper.with_rules(rules).catalog_gate(index)
+        return gate.after_call(state, tool_id)
 
     @property
     def problems(self) -> tuple[RuleProblem, ...]:
         """Problems of the gate's rules with the present catalog; empty if there are none."""
-        return self._gatekeeper.problems(self._present_version().index)
+        return self._gatekeeper.catalog_gate(self._present_version().index).problems
 
     def _finish(self, progress: Progress | None = None) -> None:
         """Build the newest catalog in this thread, with updates that arrive meanwhile."""
@@ -889,7 +862,7 @@ class Engine:
         with self._build_lock:
             index, catalog = self._index_and_catalog()
             # A change of this engine is written first.
-            if not index.is_built_over(catalog) or not self._builder.has_newer_than(index):
+            if not index.is_built_over(catalog) or not self._builder.backend.has_newer_than(index):
                 return False
             build = self._builder.connect(index)
             newest = self._builder.finish(build)
@@ -897,6 +870,7 @@ class Engine:
                 if self._catalog is not catalog:
                     return False
                 newest_catalog = build.version.catalog
+                newest_catalog.provider_tools = catalog.provider_tools
                 flags = self._builder.flags(newest_catalog, self.flags)
                 self._trusted_pin_ages = build.version.trusted_pin_ages
                 self._publish(newest, flags=flags, catalog=newest_catalog)
@@ -924,7 +898,7 @@ class Engine:
             present: the version before, whose searcher serves an index of the same encoder.
         """
         index = self._builder.with_copies_ranked_behind(index, self._trusted_pin_ages)
-        self._gatekeeper.compiled_gate(index)
+        self._gatekeeper.catalog_gate(index)
         encoder = self._builder.encoder_of(index)
         if present is not None and present.encoder == encoder:
             return replace(present, index=index, quarantine=quarantine)

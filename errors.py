@@ -15,7 +15,6 @@ ShortlistError
 ├── StepLimitError        the model calls tools without end
 ├── ToolCallError         a tool failed, with a message for the model
 ├── SummaryError          a file of summaries cannot be read, or a model writes no example queries
-├── SchemaError           a source does not have a tool's definition, or has another one
 ├── PinsError             a file of pinned definitions cannot be read or written
 ├── EventError            a log of events cannot be written or read
 └── EvaluationError       a data set or a recorded result cannot be used
@@ -174,10 +173,6 @@ class ToolCallError(ShortlistError):
 
 class SummaryError(ShortlistError):
     """A file of summaries cannot be read, or a language model wrote no example queries."""
-
-
-class SchemaError(ShortlistError):
-    """A source does not have a tool's definition, or its definition differs from the catalog's."""
 
 
 class PinsError(ShortlistError):

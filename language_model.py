@@ -36,44 +36,63 @@ class ModelUnusable(Exception):
     """The first prompts all failed; the message is that of the last failure."""
 
 
-def command_model(command: str, timeout_s: float = _ANSWER_TIMEOUT_S) -> LanguageModel:
-    """A shell command that reads a prompt on stdin and answers on stdout.
+class CommandModel:
+    """A shell command that reads prompts on stdin and answers on stdout, in several threads.
 
     Args:
         command: the user's command. No text of a tool is ever put into it.
         timeout_s: seconds for one answer. Then the command and the processes that it started are
-            killed, and the function raises TimeoutError.
+            killed, and the call raises TimeoutError.
     """
 
-    def answer(prompt: str) -> str:
-        deadline = monotonic() + timeout_s
+    def __init__(self, command: str, timeout_s: float = _ANSWER_TIMEOUT_S) -> None:
+        self._command = command
+        self._timeout_s = timeout_s
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._is_ended = False
+
+    def __call__(self, prompt: str) -> str:
+        """The answer to a prompt.
+
+        Raises:
+            TimeoutError: there is none in time.
+            OSError: the command cannot be started, or fails.
+        """
+        deadline = monotonic() + self._timeout_s
         with TemporaryFile() as file:
             file.write(prompt.encode("utf-8", "replace"))
             file.seek(0)
             process = subprocess.Popen(  # noqa: S602
-                command,
+                self._command,
                 shell=True,
                 stdin=file,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
+        self._running.add(process)
         try:
             output, errors = _StreamReader(process.stdout), _StreamReader(process.stderr)
-            process.wait(max(0.0, deadline - monotonic()))
-            # A process that the command left behind may keep them open.
-            output.wait(deadline)
-            errors.wait(deadline)
+            if not self._is_ended:
+                process.wait(max(0.0, deadline - monotonic()))
+                # A process that the command left behind may keep them open.
+                output.wait(deadline)
+                errors.wait(deadline)
         except subprocess.TimeoutExpired:
-            raise TimeoutError(f"no answer within {timeout_s:g} s") from None
+            raise TimeoutError(f"no answer within {self._timeout_s:g} s") from None
         finally:
+            self._running.discard(process)
             _kill(process)
         if process.returncode:
             error_lines = errors.text.strip().splitlines() or ["nothing on stderr"]
             raise OSError(f"the command exited with {process.returncode}: {error_lines[-1][:200]}")
         return output.text
 
-    return answer
+    def end(self) -> None:
+        """Kill the command where it runs, and wherever it is started from now on."""
+        self._is_ended = True
+        for process in tuple(self._running):
+            _kill_group(process)
 
 
 class _StreamReader:
@@ -112,13 +131,17 @@ class _StreamReader:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process and those that it started."""
+    """End a process and those that it started, and wait for its end."""
+    _kill_group(process)
+    process.wait()
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
-    process.wait()
 
 
 def ask_each(

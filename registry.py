@@ -39,16 +39,15 @@ Encoders and rerankers are named by a spec:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from .errors import ConfigError
-from .settings import NoSettings, read_settings, validation_text
 
 
 class Part(NamedTuple):
@@ -76,7 +75,13 @@ class ResolvedSpec(NamedTuple):
     settings: dict[str, str]
 
 
-_NO_SETTINGS = "shortlist.settings:NoSettings"
+class NoSettings(BaseModel):
+    """The settings model of a part without settings."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+_NO_SETTINGS = "shortlist.registry:NoSettings"
 _MODEL_SETTINGS = "shortlist.models.model_settings:NamedModelSettings"
 
 BUILT_IN: Mapping[str, Mapping[str, Part]] = {
@@ -195,55 +200,6 @@ def resolve(kind: str, spec: str) -> ResolvedSpec:
     if colon and _is_known(kind, head):
         return ResolvedSpec(head, {"model": model})
     return ResolvedSpec(_ANY_MODEL, {"model": spec})
-
-
-def arguments(
-    kind: str, spec: str, values: Mapping[str, Any], *, section_keys: Iterable[str] = ()
-) -> dict[str, Any]:
-    """Validated settings of a part, as keyword arguments, defaults included.
-
-    Args:
-        kind: a key of `BUILT_IN`.
-        spec: name of the part, or the spec of a model.
-        values: the given settings; they replace settings in the spec.
-        section_keys: keys of the section itself, to list in a message about an unknown key.
-
-    Raises:
-        ConfigError: there is no such part.
-        ValidationError: a setting is unknown or wrong; its messages are final.
-    """
-    resolved = resolve(kind, spec)
-    model = settings_model(kind, resolved.name)
-    return read_settings(
-        model, {**resolved.settings, **values}, part=resolved.name, section_keys=section_keys
-    )
-
-
-def load_model(kind: str, spec: str, threads: int | None, values: Mapping[str, Any]) -> Any:
-    """The encoder or reranker of a spec.
-
-    Args:
-        kind: `encoder` or `reranker`.
-        spec: see the module.
-        threads: value of the setting `threads`, if the model has it and `values` does not.
-        values: settings of the model.
-
-    Raises:
-        ConfigError: a setting is unknown or wrong, or the class does not take its settings.
-        ModelError: there is no such model, or it cannot be run.
-        MissingExtraError: it needs an optional dependency.
-    """
-    name = resolve(kind, spec).name
-    try:
-        settings = arguments(kind, spec, values)
-    except ValidationError as error:
-        raise ConfigError(f"{kind} {spec!r}: {validation_text(error)}") from error
-    if "threads" in settings and settings["threads"] is None:
-        settings["threads"] = threads
-    try:
-        return load(kind, name)(**settings)
-    except TypeError as error:
-        raise ConfigError(f"{kind} {spec!r}: cannot be made of its settings: {error}") from error
 
 
 def _is_known(kind: str, name: str) -> bool:

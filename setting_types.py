@@ -13,7 +13,7 @@ from .gating.rules import Gate
 from .models.model_protocols import Encoder, Reranker
 from .retrieval.backends.protocols import Fusion
 from .retrieval.search.query_run import Strategy
-from .sections import (
+from .settings import (
     DenseConfig,
     EncoderConfig,
     FusionConfig,

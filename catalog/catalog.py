@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain, islice
 from operator import is_
 from typing import TYPE_CHECKING, Any, overload
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import CatalogError, PositionError, UnknownToolError
 from .collision import Collision, resolve_collisions
@@ -24,25 +20,6 @@ from .tool_inputs import Tools, tools_of_inputs
 
 if TYPE_CHECKING:
     from .reading import ReadResult, Rejected, Source
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogDiff:
-    """Ids that differ between an old and a new catalog.
-
-    Attributes:
-        added: ids that only the new version has, in its order.
-        removed: ids that only the old version has, in its order.
-        changed: ids in both versions with different content, in the order of the new one.
-    """
-
-    added: tuple[str, ...]
-    removed: tuple[str, ...]
-    changed: tuple[str, ...]
-
-    def __bool__(self) -> bool:
-        """Whether anything differs. Order does not count."""
-        return bool(self.added or self.removed or self.changed)
 
 
 LISTED_SERVERS = 20
@@ -202,55 +179,11 @@ class Catalog:
             >>> catalog.get("mail/send_mail").name
             'send_mail'
         """
-        return self._tools[self.ordinal(tool_id)]
-
-    def definitions(self, ids: Iterable[str], /) -> dict[str, Tool]:
-        """Id to tool; unknown ids are left out.
-
-        Raises:
-            CatalogError: `ids` is no list of ids.
-
-        Example:
-            >>> from shortlist import Catalog, Tool
-            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
-            >>> list(catalog.definitions(["mail/send_mail", "mail/read_mail"]))
-            ['mail/send_mail']
-        """
-        _check_ids(ids)
-        return {name: self._tools[self._ordinals[name]] for name in ids if name in self}
-
-    def ordinal(self, tool_id: str) -> int:
-        """The position of the tool with this id.
-
-        Raises:
-            UnknownToolError: not in the catalog; names the nearest ids.
-
-        Example:
-            >>> from shortlist import Catalog, Tool
-            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
-            >>> catalog.ordinal("mail/send_mail")
-            1
-        """
         try:
-            return self._ordinals[tool_id]
+            return self._tools[self._ordinals[tool_id]]
         except (KeyError, TypeError):
             name = tool_id[:ID_LIMIT] if isinstance(tool_id, str) else repr(tool_id)[:ID_LIMIT]
             raise UnknownToolError(name, nearest_ids(name, self._tools)) from None
-
-    def ordinals(self, ids: Iterable[str]) -> NDArray[np.intp]:
-        """The positions of the tools with these ids, shape (number of ids,), in the order given.
-
-        Raises:
-            UnknownToolError: one of them is not in the catalog.
-
-        Example:
-            >>> from shortlist import Catalog, Tool
-            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
-            >>> catalog.ordinals(["mail/send_mail", "billing/list_invoices"]).tolist()
-            [1, 0]
-        """
-        _check_ids(ids)
-        return np.fromiter((self.ordinal(tool_id) for tool_id in ids), dtype=np.intp)
 
     def named(self, name: str) -> tuple[int, ...]:
         """The positions of the tools with exactly this name, on any server.
@@ -299,8 +232,9 @@ class Catalog:
             >>> [tool.id for tool in catalog.remove(["mail/send_mail"])]
             ['billing/list_invoices']
         """
-        removed = frozenset(self.ordinals(ids).tolist())
-        return self._with(tool for i, tool in enumerate(self._tools) if i not in removed)
+        _check_ids(ids)
+        removed = {self.get(tool_id).id for tool_id in ids}
+        return self._with(tool for tool in self._tools if tool.id not in removed)
 
     def remove_server(self, server: str) -> Catalog:
         """A new catalog without the tools of this server.
@@ -360,31 +294,6 @@ class Catalog:
         place = next(places, len(self._tools))
         later_tools = (tool for tool in self._tools[place:] if tool.server != server)
         return self._with(chain(self._tools[:place], fresh, later_tools))
-
-    def diff(self, new: Catalog) -> CatalogDiff:
-        """The ids that a newer catalog adds, removes and changes.
-
-        Raises:
-            CatalogError: `new` is not a Catalog.
-
-        Example:
-            >>> from shortlist import Catalog, Tool
-            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
-            >>> newer = catalog.replace_server("mail", [Tool("read_mail", "mail")])
-            >>> catalog.diff(newer)
-            CatalogDiff(added=('mail/read_mail',), removed=('mail/send_mail',), changed=())
-        """
-        if not isinstance(new, Catalog):
-            raise CatalogError(f"new: a Catalog, not {type(new).__name__}")
-        return CatalogDiff(
-            added=tuple(tool.id for tool in new if tool.id not in self),
-            removed=tuple(tool.id for tool in self if tool.id not in new),
-            changed=tuple(
-                tool.id
-                for tool in new
-                if tool.id in self and self.get(tool.id).fingerprint != tool.fingerprint
-            ),
-        )
 
     def _with(self, tools: Iterable[Tool]) -> Catalog:
         """The next version: of these tools, with the provider's tools and servers of this one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import quote, unquote, urlsplit
 
@@ -23,6 +23,7 @@ from .parameter_styles import (
     query_pairs,
 )
 from .request_body import RequestBody
+from .schema import checked_object, checked_text
 from .security import (
     RequestCredentials,
     Security,
@@ -135,8 +136,13 @@ class Operation:
             if row.encoding.style not in (*STYLES[row.place], ""):
                 reason = f"style: must be one of {', '.join(STYLES[row.place])}"
                 raise ToolError(field=field_name, reason=reason)
-        if self.body is not None and not is_media_type(self.body.media_type):
-            raise ToolError(field="operation.body.media_type", reason="is no media type")
+        if self.body is not None:
+            if not is_media_type(self.body.media_type):
+                raise ToolError(field="operation.body.media_type", reason="is no media type")
+            for name, encoding in self.body.fields.items():
+                if encoding.style not in STYLES["body"]:
+                    reason = f"must be one of {', '.join(STYLES['body'])}"
+                    raise ToolError(field=f"operation.body.fields.{name:.80}.style", reason=reason)
         for scheme in all_schemes(self.security):
             if not can_be_sent(scheme):
                 reason = "is not the name of a header, parameter or cookie to set"
@@ -365,14 +371,15 @@ class Operation:
         Raises:
             ToolError: it is not such a form; names the field.
         """
-        values = _table(row, "operation")
-        arguments = _table(values.get("arguments", {}), "operation.arguments")
+        values = checked_object(row, "operation")
+        arguments = checked_object(values.get("arguments", {}), "operation.arguments")
+        server = values.get("server")
         return cls(
-            _text(values.get("method"), "operation.method"),
-            _text(values.get("path"), "operation.path"),
+            checked_text(values.get("method"), "operation.method"),
+            checked_text(values.get("path"), "operation.path"),
             tuple(_argument(name, item) for name, item in arguments.items()),
             None if values.get("body") is None else _body(values["body"]),
-            _optional_text(values.get("server"), "operation.server"),
+            None if server is None else checked_text(server, "operation.server"),
             values.get("has_own_server") is True,
             read_security(values.get("security", [])),
         )
@@ -422,28 +429,10 @@ def _quoted_query(query: str) -> str:
     return quote(query, safe="%&=+:/?@!$'()*,;[]")
 
 
-def _encoding_row(encoding: Encoding, default: Encoding) -> dict[str, Any]:
-    row: dict[str, Any] = {}
-    if encoding.style != default.style:
-        row["style"] = encoding.style
-    if encoding.explode != default.explode:
-        row["explode"] = encoding.explode
-    if encoding.allow_reserved:
-        row["allow_reserved"] = True
-    if encoding.is_base64:
-        row["is_base64"] = True
-    return row
-
-
-def _encoding(row: Mapping[str, Any], default: Encoding) -> Encoding:
-    style = row.get("style", default.style)
-    return Encoding(
-        # Operation checks it.
-        cast("Any", style),
-        row.get("explode", default.explode) is True,
-        row.get("allow_reserved") is True,
-        row.get("is_base64") is True,
-    )
+def _changes(value: Any, default: Any) -> dict[str, Any]:
+    """The fields of a dataclass that differ from those of another."""
+    names = (field.name for field in fields(value))
+    return {n: getattr(value, n) for n in names if getattr(value, n) != getattr(default, n)}
 
 
 def _argument_row(item: RequestArgument) -> dict[str, Any]:
@@ -452,12 +441,33 @@ def _argument_row(item: RequestArgument) -> dict[str, Any]:
         row["name"] = item.name
     if item.required:
         row["required"] = True
-    return row | _encoding_row(item.encoding, default_encoding(item.place))
+    return row | _changes(item.encoding, default_encoding(item.place))
+
+
+def _body_row(body: RequestBody) -> dict[str, Any]:
+    row = {"media_type": body.media_type, **_changes(body, RequestBody(body.media_type))}
+    if body.properties:
+        row["properties"] = list(body.properties)
+    if body.fields:
+        default = default_encoding("body")
+        row["fields"] = {name: _changes(one, default) for name, one in body.fields.items()}
+    return row
+
+
+def _encoding(row: Mapping[str, Any], place: Place) -> Encoding:
+    default = default_encoding(place)
+    return Encoding(
+        # Operation checks it.
+        cast("Any", row.get("style", default.style)),
+        row.get("explode", default.explode) is True,
+        row.get("allow_reserved") is True,
+        row.get("is_base64") is True,
+    )
 
 
 def _argument(name: str, value: object) -> RequestArgument:
     field_name = f"operation.arguments.{name:.80}"
-    row = _table(value, field_name)
+    row = checked_object(value, field_name)
     place = row.get("in")
     if not isinstance(place, str) or place not in PARAMETER_PLACES:
         raise ToolError(
@@ -466,68 +476,31 @@ def _argument(name: str, value: object) -> RequestArgument:
     return RequestArgument(
         name,
         cast("Place", place),
-        _text(row.get("name", name), f"{field_name}.name"),
+        checked_text(row.get("name", name), f"{field_name}.name"),
         row.get("required") is True,
-        _encoding(row, default_encoding(cast("Place", place))),
+        _encoding(row, cast("Place", place)),
     )
-
-
-def _body_row(body: RequestBody) -> dict[str, Any]:
-    row: dict[str, Any] = {"media_type": body.media_type}
-    if body.required:
-        row["required"] = True
-    if body.argument is not None:
-        row["argument"] = body.argument
-    if body.properties:
-        row["properties"] = list(body.properties)
-    if body.is_base64:
-        row["is_base64"] = True
-    if body.fields:
-        default = default_encoding("body")
-        row["fields"] = {
-            name: _encoding_row(encoding, default) for name, encoding in body.fields.items()
-        }
-    return row
 
 
 def _body(value: object) -> RequestBody:
-    row = _table(value, "operation.body")
-    fields = _table(row.get("fields", {}), "operation.body.fields")
-    encodings = {
-        name: _encoding(_table(item, f"operation.body.fields.{name:.80}"), default_encoding("body"))
-        for name, item in fields.items()
-    }
-    for name, encoding in encodings.items():
-        if encoding.style not in STYLES["body"]:
-            reason = f"must be one of {', '.join(STYLES['body'])}"
-            raise ToolError(field=f"operation.body.fields.{name:.80}.style", reason=reason)
+    place = "operation.body"
+    row = checked_object(value, place)
+    forms = checked_object(row.get("fields", {}), f"{place}.fields")
+    argument, properties = row.get("argument"), row.get("properties", [])
+    if not isinstance(properties, list):
+        got = type(properties).__name__
+        raise ToolError(field=f"{place}.properties", reason=f"must be a list, got {got}")
     return RequestBody(
-        _text(row.get("media_type"), "operation.body.media_type"),
+        checked_text(row.get("media_type"), f"{place}.media_type"),
         row.get("required") is True,
-        _optional_text(row.get("argument"), "operation.body.argument"),
-        _texts(row.get("properties", []), "operation.body.properties"),
+        None if argument is None else checked_text(argument, f"{place}.argument"),
+        tuple(
+            checked_text(name, f"{place}.properties[{index}]")
+            for index, name in enumerate(properties)
+        ),
         row.get("is_base64") is True,
-        encodings,
+        {
+            name: _encoding(checked_object(form, f"{place}.fields.{name:.80}"), "body")
+            for name, form in forms.items()
+        },
     )
-
-
-def _table(value: object, field_name: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ToolError(field=field_name, reason=f"must be an object, got {type(value).__name__}")
-    return value
-
-
-def _text(value: object, field_name: str) -> str:
-    if not isinstance(value, str):
-        raise ToolError(field=field_name, reason=f"must be text, got {type(value).__name__}")
-    return value
-
-
-def _texts(value: object, field_name: str) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise ToolError(field=field_name, reason=f"must be a list, got {type(value).__name__}")
-    return tuple(_text(item, f"{field_name}[{index}]") for index, item in enumerate(value))
-
-
-def _optional_text(value: object, field_name: str) -> str | None:
-    return None if value is None else _text(value, field_name)

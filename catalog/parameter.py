@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from .schema import References, canonical_json
+from .schema import BRANCH_KEYS, References, canonical_json
 
 PARAMETER_LIMIT = 256
 """Maximum number of parameters of one tool."""
@@ -16,9 +16,8 @@ ENUM_LIMIT = 64
 """Maximum number of values of one parameter."""
 _MAX_SCHEMAS_VISITED = 4096
 
-_ALTERNATIVE_KEYS = ("allOf", "anyOf", "oneOf")
 # Most schemas have none of these keywords, which is quickly seen.
-_SAME_VALUE_KEYS = frozenset({*_ALTERNATIVE_KEYS, "$ref"})
+_SAME_VALUE_KEYS = frozenset({*BRANCH_KEYS, "$ref"})
 _CONTENT_KEYS = frozenset({"items", "additionalProperties"})
 _VALUE_KEYS = frozenset({"items", "enum", "const"})
 
@@ -120,7 +119,7 @@ def _contents(frame: _Frame) -> Iterator[_Frame]:
 
 def _alternatives(frame: _Frame, references: References) -> Iterator[_Frame]:
     """The branches and the reference of a schema, which describe the same value as it does."""
-    for keyword in _ALTERNATIVE_KEYS:
+    for keyword in BRANCH_KEYS:
         branches = frame.schema.get(keyword)
         for branch in branches if isinstance(branches, list) else []:
             if isinstance(branch, dict):

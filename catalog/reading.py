@@ -13,6 +13,7 @@ from ..untrusted.json_bytes import read_json
 from .mcp_listing import PydanticModel, is_pydantic_model, plain_json
 from .readers import READERS, Document, Reader
 from .readers.reader import folded_server_name
+from .readers.skill_folder import SKILL_FILE, skill_documents
 from .readers.yaml_text import bounded_integer, parse_yaml
 from .text_file import MAX_FILE_BYTES, read_text_file
 from .tool import Tool
@@ -69,9 +70,9 @@ def read_tools(
     Args:
         source: a path to .json, .jsonl, .yaml or .yml, a folder or a list of such files, a dict or
             a list of definitions, objects of the MCP SDK (`ListToolsResult`, `Tool`), or an open
-            text file such as `sys.stdin` with JSON, JSON lines or YAML. A
-            folder is read in order of the files' names.
-        format: "auto", or one of "jsonl", "mcp", "openai", "anthropic", "openapi", "xlam".
+            text file such as `sys.stdin` with JSON, JSON lines or YAML. A folder is read in order
+            of the files' names; its folders with a `SKILL.md` are skills.
+        format: "auto", or one of "jsonl", "mcp", "openai", "anthropic", "openapi", "skills".
         server: name of the server of the tools. None takes the name from the source. If a file
             names a server that is the name of another file, its tools belong to the server of its
             own file name.
@@ -229,7 +230,9 @@ def load_documents(source: Source) -> Iterator[Document]:
     if isinstance(source, str | Path):
         path = Path(source)
         if _is_folder(path):
-            yield from _load_all(_files(path))
+            skills = list(skill_documents(path))
+            yield from skills
+            yield from _load_all(_files(path, may_be_empty=bool(skills)))
         else:
             yield _load_file(path)
     elif (
@@ -265,13 +268,14 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _files(folder: Path) -> list[Path]:
+def _files(folder: Path, *, may_be_empty: bool) -> list[Path]:
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
     except OSError as error:
         raise CatalogError(f"{folder}: cannot be read: {error.strerror}") from error
-    if not files:
-        raise CatalogError(f"{folder}: no file ending in {', '.join(SUFFIXES)}")
+    if not files and not may_be_empty:
+        endings = ", ".join(SUFFIXES)
+        raise CatalogError(f"{folder}: no file ending in {endings}, and no skills (*/{SKILL_FILE})")
     return files
 
 

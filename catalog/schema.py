@@ -30,6 +30,11 @@ SCHEMA_VALUES = 50_000
 INTEGER_BITS = 1024
 """Maximum bits of an integer: the range of a double, which most JSON parsers support."""
 
+NAMED_SCHEMA_KEYS = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
+"""Keywords whose value is an object of schemas by name."""
+BRANCH_KEYS = ("allOf", "anyOf", "oneOf")
+"""Keywords whose value is a list of schemas of the same value."""
+
 _PROSE_KEYS = frozenset({"description", "title", "$comment"})
 _NEEDS_CLEANING = re.compile(r"\\[ubfr]|[^\x20-\x7e]")
 
@@ -67,6 +72,28 @@ def misnamed_schema_key(definition: Mapping[str, Any], own: Sequence[str]) -> st
         ),
         None,
     )
+
+
+def checked_object(value: Any, field: str) -> dict[str, Any]:
+    """The value of a field that must be an object.
+
+    Raises:
+        ToolError: it is another value.
+    """
+    if not isinstance(value, dict):
+        raise ToolError(field=field, reason=f"must be an object, got {type(value).__name__}")
+    return value
+
+
+def checked_text(value: object, field: str) -> str:
+    """The value of a field that must be text.
+
+    Raises:
+        ToolError: it is another value.
+    """
+    if not isinstance(value, str):
+        raise ToolError(field=field, reason=f"must be text, got {type(value).__name__}")
+    return value
 
 
 def canonical_bytes(value: object, field: str, notes: CleaningNotes) -> bytes:

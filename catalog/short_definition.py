@@ -6,16 +6,13 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from .schema import BRANCH_KEYS, NAMED_SCHEMA_KEYS
 from .tool import Tool
 
 _PROSE_KEYS = frozenset(
     ("description", "title", "examples", "example", "$comment", "$schema", "$id")
 )
-_KEYS_OF_NAMED_SCHEMAS = frozenset(
-    ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-)
 _LITERAL_KEYS = frozenset(("const", "enum", "default", "required"))
-_ALTERNATIVE_KEYS = frozenset(("anyOf", "oneOf", "allOf"))
 _KEPT_KEYS = frozenset(
     ("type", "format", "minimum", "maximum", "pattern", "$ref", "additionalProperties")
 )
@@ -103,7 +100,7 @@ def _bare(key: str, value: Any) -> Any:
     if key in _LITERAL_KEYS:
         return value
     if isinstance(value, dict):
-        if key in _KEYS_OF_NAMED_SCHEMAS:
+        if key in NAMED_SCHEMA_KEYS:
             return {name: _bare("", child) for name, child in value.items()}
         return without_prose(value)
     if isinstance(value, list):
@@ -145,11 +142,11 @@ class _SchemaCutter:
                     cut_part[key] = value
             elif key == "required" and isinstance(value, list):
                 cut_part[key] = [name for name in value[: self._width] if _is_short(name)]
-            elif depth > 0 and key in _KEYS_OF_NAMED_SCHEMAS and isinstance(value, dict):
+            elif depth > 0 and key in NAMED_SCHEMA_KEYS and isinstance(value, dict):
                 cut_part[key] = self._cut_properties(value, schema.get("required"), depth)
             elif depth > 0 and key == "items":
                 cut_part[key] = self._cut_part(value, depth - 1)
-            elif depth > 0 and key in _ALTERNATIVE_KEYS and 0 < _length(value) <= self._width:
+            elif depth > 0 and key in BRANCH_KEYS and 0 < _length(value) <= self._width:
                 # Branches that are cut may overlap, so exactly one can no longer be asked for.
                 name = "anyOf" if key == "oneOf" else key
                 cut_part.setdefault(name, [self._cut_part(branch, depth - 1) for branch in value])

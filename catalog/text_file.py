@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,6 +16,8 @@ OWNER_ONLY_MODE = 0o600
 """Mode of a file that only its owner may read."""
 MAX_FILE_BYTES = 1 << 28
 """Maximum bytes of a file, 256 MiB. A catalog of 50,000 tools takes about 50 MB."""
+#: Seconds to wait for another process that writes the same file.
+_LOCK_SECONDS = 10.0
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
 
@@ -135,6 +138,30 @@ def make_private_folder(path: Path) -> None:
     for folder in reversed(missing):
         folder.mkdir(mode=0o700, exist_ok=True)
     path.mkdir(exist_ok=True)  # an error if there is a file of this name
+
+
+@contextmanager
+def locked(path: Path, *, error: type[ShortlistError]) -> Iterator[None]:
+    """Hold the lock of a file that several processes change.
+
+    Args:
+        path: the file; the lock lies beside it. Missing folders are created, for their owner only.
+        error: type of the error to raise.
+
+    Raises:
+        ShortlistError: of the type `error`: another process holds it for too long, or a file
+            cannot be written.
+    """
+    from filelock import FileLock, Timeout  # 25 ms of a start
+
+    try:
+        make_private_folder(path.parent)
+        with FileLock(f"{path}.lock", timeout=_LOCK_SECONDS, mode=OWNER_ONLY_MODE):
+            yield
+    except Timeout as cause:
+        raise error(f"{path}: another process is writing; try again") from cause
+    except OSError as cause:
+        raise error(f"{path}: cannot be written: {_reason(cause)}") from cause
 
 
 def _check(

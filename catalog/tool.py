@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ToolError
 from .parameter import Parameter, parameters_of_schema
-from .schema import canonical_bytes, canonical_json, digest, misnamed_schema_key
+from .schema import (
+    canonical_bytes,
+    canonical_json,
+    checked_text,
+    digest,
+    misnamed_schema_key,
+)
 from .text_cleaning import (
     DESCRIPTION_LIMIT,
     ID_LIMIT,
@@ -365,10 +371,8 @@ def _thaw(frozen: bytes) -> dict[str, Any]:
 
 
 def _text(value: object, field: str) -> str:
-    if not isinstance(value, str):
-        raise ToolError(field=field, reason=f"must be text, got {type(value).__name__}")
     # A copy: kept, a text would keep the block of memory that the JSON it was read from lies in.
-    return "".join((value, ""))
+    return "".join((checked_text(value, field), ""))
 
 
 def _line(value: object, field: str, notes: CleaningNotes, limit: int) -> str:

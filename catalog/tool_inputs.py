@@ -35,7 +35,7 @@ _HINTS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWor
 _SCHEMA_KEYS = frozenset({"inputSchema", "input_schema", "parameters", "function"})
 #: Keys of documents that are read as a whole.
 _DOCUMENT_KEYS = frozenset(
-    {"functions", "messages", "name", "openapi", "query", "result", "swagger", "tools", "type"}
+    {"functions", "messages", "name", "openapi", "result", "swagger", "tools", "type"}
 )
 #: Values of `type` in definitions of functions, and in JSON schemas.
 _NOT_PROVIDER_TYPES = frozenset({"function", "custom", "object"})

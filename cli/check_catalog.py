@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..catalog import Catalog, ReadResult
 from ..enrichment.library import Library
@@ -10,7 +10,7 @@ from ..evals.definition_lint import finding_counts
 from ..loaders.token_tax import token_tax
 from ..retrieval.search.twins import TWIN_JACCARD, near_twins
 from ..trust import Flag
-from .check import Check, Status
+from .check_environment import Check, Status
 from .console import counted
 
 _HEAVIEST_TOOLS_SHOWN = 10
@@ -27,17 +27,61 @@ def check_catalog(
             rejected.
         flags: tool id to the findings of the scan.
     """
+    tools = tuple(catalog)
+    ids_by_name: dict[str, list[str]] = {}
+    for tool in tools:
+        ids_by_name.setdefault(tool.name, []).append(tool.id)
     yield _definitions(catalog, read_results)
-    yield _collisions(catalog)
+    yield _findings("collisions", "warn", "id", "claimed twice", _collisions(catalog))
     yield _tokens(catalog)
-    yield _lint(catalog)
+    yield _findings(
+        "lint",
+        "note",
+        "server",
+        "with definitions that say too little; what to change: shortlist lint TOOLS",
+        (f"{server or 'no server'}: {counts}" for server, counts in finding_counts(tools).items()),
+    )
     yield _parameters(catalog)
-    yield _names(catalog)
-    yield _twins(catalog)
-    yield _cleaned(catalog)
-    yield _quarantined(flags)
-    yield _warned(flags)
+    yield _findings(
+        "names",
+        "note",
+        "name",
+        "on several tools",
+        (f"{name}: {', '.join(ids)}" for name, ids in ids_by_name.items() if len(ids) > 1),
+    )
+    yield _findings(
+        "near twins",
+        "warn",
+        "group",
+        f"of tools that share {TWIN_JACCARD:.0%} of their words",
+        map(", ".join, near_twins(tools)),
+    )
+    yield _findings(
+        "cleaned text",
+        "note",
+        "tool",
+        "with text that was removed or cut",
+        (f"{tool.id}: {'; '.join(tool.cleaned)}" for tool in tools if tool.cleaned),
+    )
+    yield _findings(
+        "hidden instructions",
+        "warn",
+        "tool",
+        "quarantined until an operator approves: shortlist trust approve ID --tools FILE "
+        "--pins FILE",
+        _reasons(flags, "quarantine"),
+    )
+    yield _findings(
+        "strong wording", "note", "tool", "worded strongly, and offered", _reasons(flags, "warn")
+    )
     yield _known_tools(catalog)
+
+
+def _findings(name: str, status: Status, noun: str, what: str, details: Iterable[str]) -> Check:
+    found = tuple(details)
+    if not found:
+        return Check(name, "ok", "none")
+    return Check(name, status, f"{counted(len(found), noun)} {what}", found)
 
 
 def _definitions(catalog: Catalog, read_results: Sequence[ReadResult]) -> Check:
@@ -51,16 +95,6 @@ def _definitions(catalog: Catalog, read_results: Sequence[ReadResult]) -> Check:
     return Check("definitions", "warn", f"{line}; {len(rejected):,} rejected", details)
 
 
-def _collisions(catalog: Catalog) -> Check:
-    details = tuple(
-        f"{clash.id}: repeats {clash.kept_as} word for word, kept once"
-        if clash.identical
-        else f"{clash.id}: claimed again by another definition, which is held as {clash.kept_as}"
-        for clash in catalog.collisions
-    )
-    return _check_of_details("collisions", "warn", details, "id", "claimed twice")
-
-
 def _tokens(catalog: Catalog) -> Check:
     tax = token_tax(catalog, k=_HEAVIEST_TOOLS_SHOWN, encoding="cl100k_base")
     details = tuple(f"{tool}: {tokens:,}" for tool, tokens in tax.heaviest(_HEAVIEST_TOOLS_SHOWN))
@@ -69,15 +103,6 @@ def _tokens(catalog: Catalog) -> Check:
         "(cl100k_base)"
     )
     return Check("tokens", "ok", line, details)
-
-
-def _lint(catalog: Catalog) -> Check:
-    details = tuple(
-        f"{server or 'no server'}: {counts}"
-        for server, counts in finding_counts(tuple(catalog)).items()
-    )
-    what = "with definitions that say too little; what to change: shortlist lint TOOLS"
-    return _check_of_details("lint", "note", details, "server", what)
 
 
 def _parameters(catalog: Catalog) -> Check:
@@ -94,42 +119,6 @@ def _parameters(catalog: Catalog) -> Check:
     return Check("parameters", "note", line, tuple(details))
 
 
-def _names(catalog: Catalog) -> Check:
-    shared: dict[str, list[str]] = {}
-    for tool in catalog:
-        shared.setdefault(tool.name, []).append(tool.id)
-    details = tuple(f"{name}: {', '.join(ids)}" for name, ids in shared.items() if len(ids) > 1)
-    return _check_of_details("names", "note", details, "name", "on several tools")
-
-
-def _twins(catalog: Catalog) -> Check:
-    details = tuple(", ".join(ids) for ids in near_twins(tuple(catalog)))
-    what = f"of tools that share {TWIN_JACCARD:.0%} of their words"
-    return _check_of_details("near twins", "warn", details, "group", what)
-
-
-def _cleaned(catalog: Catalog) -> Check:
-    details = tuple(f"{tool.id}: {'; '.join(tool.cleaned)}" for tool in catalog if tool.cleaned)
-    return _check_of_details(
-        "cleaned text", "note", details, "tool", "with text that was removed or cut"
-    )
-
-
-def _quarantined(flags: Mapping[str, Flag]) -> Check:
-    advice = "quarantined until an operator approves: shortlist trust approve ID --tools FILE"
-    details = _reasons(flags, "quarantine")
-    return _check_of_details(
-        "hidden instructions", "warn", details, "tool", f"{advice} --pins FILE"
-    )
-
-
-def _warned(flags: Mapping[str, Flag]) -> Check:
-    details = _reasons(flags, "warn")
-    return _check_of_details(
-        "strong wording", "note", details, "tool", "worded strongly, and offered"
-    )
-
-
 def _known_tools(catalog: Catalog) -> Check:
     counts_by_server = Library().servers(catalog)
     details = tuple(
@@ -142,17 +131,17 @@ def _known_tools(catalog: Catalog) -> Check:
     return Check("known tools", "note" if tools else "ok", line, details)
 
 
-def _reasons(flags: Mapping[str, Flag], level: str) -> tuple[str, ...]:
-    return tuple(
-        f"{tool_id}: {'; '.join(flag.reasons)}"
-        for tool_id, flag in flags.items()
-        if flag.level == level
-    )
+def _collisions(catalog: Catalog) -> Iterator[str]:
+    for clash in catalog.collisions:
+        if clash.identical:
+            yield f"{clash.id}: repeats {clash.kept_as} word for word, kept once"
+        else:
+            yield (
+                f"{clash.id}: claimed again by another definition, which is held as {clash.kept_as}"
+            )
 
 
-def _check_of_details(
-    name: str, status: Status, details: tuple[str, ...], noun: str, what: str
-) -> Check:
-    if not details:
-        return Check(name, "ok", "none")
-    return Check(name, status, f"{counted(len(details), noun)} {what}", details)
+def _reasons(flags: Mapping[str, Flag], level: str) -> Iterator[str]:
+    for tool_id, flag in flags.items():
+        if flag.level == level:
+            yield f"{tool_id}: {'; '.join(flag.reasons)}"

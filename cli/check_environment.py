@@ -7,17 +7,36 @@ import platform
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from typing import Literal
 
 from ..errors import ShortlistError, install_command
-from .check import Check
 
+Status = Literal["ok", "note", "warn", "fail"]
 _REQUIREMENT = re.compile(
     r"(?P<package>[A-Za-z0-9._-]+)(?:\[(?P<extras>[^]]*)\])?[^;]*"
     r"(?:;.*\bextra == ['\"](?P<extra>[^'\"]+)['\"])?"
 )
 _OWN_PACKAGE = "shortlist"
 _SAMPLE_QUERY = "List the open pull requests of a repository"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The result of one check.
+
+    Args:
+        name: name of the check.
+        status: `note` is worth knowing, `warn` costs quality, `fail` stops shortlist from working.
+        summary: the finding in one line.
+        details: all single findings.
+    """
+
+    name: str
+    status: Status
+    summary: str
+    details: tuple[str, ...] = ()
 
 
 def check_environment() -> Iterator[Check]:

@@ -95,19 +95,11 @@ def visible(text: str) -> str:
     return written_out(text)
 
 
-def note_first(lines: Iterable[str], max_lines: int, rest: str) -> None:
-    """Write the first of some lines to stderr, and how many there are besides.
-
-    Args:
-        lines: what to write.
-        max_lines: how many at most.
-        rest: where the others are, for the last line.
-    """
+def first_lines(lines: Iterable[str], max_lines: int, rest: str = "--json") -> list[str]:
+    """The first of some lines, and one that says how many there are besides, and where."""
     all_lines = list(lines)
-    for line in all_lines[:max_lines]:
-        note(f"  {line}")
-    if len(all_lines) > max_lines:
-        note(f"  and {len(all_lines) - max_lines} more; {rest}")
+    more = len(all_lines) - max_lines
+    return [*all_lines[:max_lines], *([f"and {more:,} more: {rest}"] if more > 0 else ())]
 
 
 def wrapped(line: str, used: int = 0) -> str:
@@ -147,9 +139,9 @@ class _QuarantineNotes(logging.Handler):
         note(f"note: {record.getMessage()}")
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun: 1 tool, 2 tools."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def plain_table(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .console import plain_table, progress, show, write_json
 from .options import JsonOption
-from .tax import before_and_after, how_counted, server_table, tax_json
+from .tax import how_counted, selection_json, server_table, tax_json, with_selection
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -54,7 +54,7 @@ def demo(as_json: JsonOption = False) -> None:
                     _request_json(request, answers) for request, answers in answered_queries
                 ],
                 "tiers": tiers,
-                "tax": tax_json(tax, _HITS_SEARCHED),
+                "tax": tax_json(tax, _HITS_SEARCHED, selection_json(tax)),
             }
         )
         return
@@ -141,7 +141,7 @@ def _print_demo(
     ]
     parts += ["", _heading("Tokens of all definitions, every turn"), server_table(tax)]
     parts += ["", _heading("Tokens of the tools that are offered, every turn")]
-    offered, after = tiers[default]["mean_tokens"], before_and_after(tax)
+    offered, after = tiers[default]["mean_tokens"], with_selection(tax)
     measured = f"measured: search tool + what {default} offered"
     after.add_row(measured, f"{offered:,.0f}", tax.saving_text(offered))
     show(*parts, after, how_counted(tax))

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .check import Check
-from .console import plain_table, show, write_json
+from .console import first_lines, plain_table, show, write_json
 from .gateway.configured_servers import ServersOption, SettingsOption
-from .options import IndexOption, JsonOption, SourcesOption
+from .options import CHECK_FAILED_EXIT, PROBLEM_EXIT, IndexOption, JsonOption, SourcesOption
 from .tool_source import read_source
 
 if TYPE_CHECKING:
@@ -21,11 +20,11 @@ if TYPE_CHECKING:
 
     from ..catalog import Catalog, ReadResult
     from ..trust import Flag
+    from .check_environment import Check
 
 _MAX_DETAILS_SHOWN = 5
 """Maximum number of printed details per check; the JSON has all."""
 _STYLE_BY_STATUS = {"ok": "green", "note": "cyan", "warn": "yellow", "fail": "bold red"}
-_FAILED_EXIT, _QUARANTINED_EXIT = 1, 3
 
 
 def doctor(
@@ -90,7 +89,7 @@ def doctor(
     else:
         _print_checks(checks)
     if failed:
-        raise typer.Exit(_FAILED_EXIT)
+        raise typer.Exit(PROBLEM_EXIT)
 
 
 def _doctor_of_servers(config: Path, settings: Path | None, *, as_json: bool) -> None:
@@ -102,9 +101,9 @@ def _doctor_of_servers(config: Path, settings: Path | None, *, as_json: bool) ->
     else:
         show_servers(report)
     if report.is_quarantining:
-        raise typer.Exit(_QUARANTINED_EXIT)
+        raise typer.Exit(CHECK_FAILED_EXIT)
     if not report.ok:
-        raise typer.Exit(_FAILED_EXIT)
+        raise typer.Exit(PROBLEM_EXIT)
 
 
 def _twin_groups(
@@ -130,11 +129,7 @@ def _print_checks(checks: Iterable[Check]) -> None:
         if check.status != "ok" or check.name == "extras":
             # The summary names the installed extras already.
             details = [line for line in check.details if not line.endswith(": installed")]
-            for line in details[:_MAX_DETAILS_SHOWN]:
+            for line in first_lines(details, _MAX_DETAILS_SHOWN):
                 finding.append(f"\n{line}", style="dim")
-            if len(details) > _MAX_DETAILS_SHOWN:
-                finding.append(
-                    f"\nand {len(details) - _MAX_DETAILS_SHOWN:,} more: --json", style="dim"
-                )
         table.add_row(Text(check.status, style=_STYLE_BY_STATUS[check.status]), check.name, finding)
     show(table)

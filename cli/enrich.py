@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, note, progress, write_json
-from .options import EngineSettingsOption, JsonOption, RowsOption, SourcesArgument, WorkersOption
+from .options import (
+    PROBLEM_EXIT,
+    EngineSettingsOption,
+    JsonOption,
+    RowsOption,
+    SourcesArgument,
+    WorkersOption,
+)
 from .tool_source import read_catalog_and_quarantined
 
 if TYPE_CHECKING:
     from ..catalog import Tool
     from ..enrichment import ExampleQueryRow
-
-_INCOMPLETE_EXIT = 1
 
 
 def enrich(
@@ -47,7 +52,7 @@ def enrich(
     from ..catalog.text_file import replace_text_file
     from ..enrichment import read_example_queries
     from ..enrichment.writing import without_far_queries, write_example_queries
-    from ..language_model import command_model
+    from ..language_model import CommandModel
     from ..models.loading import load_encoder
 
     catalog, quarantined_ids = read_catalog_and_quarantined(None, tools, config)
@@ -68,9 +73,9 @@ def enrich(
             write_json({"tools": len(missing), "tokens": tokens})
         return
     failures: dict[str, str] = {}
-    replace_text_file(out, map(_json_line, rows.values()))
+    replace_text_file(out, (row.to_line() for row in rows.values()))
     outcomes = write_example_queries(
-        missing, command_model(command), languages=language_names, workers=workers
+        missing, CommandModel(command), languages=language_names, workers=workers
     )
     new_rows: list[ExampleQueryRow] = []
     with out.open("a", encoding="utf-8") as file, progress("writing queries") as show_progress:
@@ -79,13 +84,13 @@ def enrich(
             if isinstance(outcome, tuple):
                 failures[outcome[0].id] = outcome[1]
             else:
-                file.write(_json_line(outcome))
+                file.write(outcome.to_line())
                 file.flush()
                 new_rows.append(outcome)
     passing, dropped = (
         without_far_queries(new_rows, offered, load_encoder("bundled")) if new_rows else ([], 0)
     )
-    replace_text_file(out, map(_json_line, [*rows.values(), *passing]))
+    replace_text_file(out, (row.to_line() for row in (*rows.values(), *passing)))
     for tool_id, reason in failures.items():
         note(f"note: {tool_id}: {reason}")
     if as_json:
@@ -95,7 +100,7 @@ def enrich(
         written_rows = f"{counted(len(rows) + len(passing), 'row')}; {len(passing)} new"
         typer.echo(f"{out}: {written_rows}; {dropped} texts dropped that fit another tool better")
     if failures:
-        raise typer.Exit(_INCOMPLETE_EXIT)
+        raise typer.Exit(PROBLEM_EXIT)
 
 
 def _estimated_tokens(missing: list[Tool], languages: list[str]) -> int:
@@ -109,9 +114,3 @@ def _estimated_tokens(missing: list[Tool], languages: list[str]) -> int:
         for start in range(0, len(missing), TOOLS_A_PROMPT)
     )
     return sum(map(count, prompts)) + len(missing) * (ANSWER_TOKENS_A_TOOL + 40 * len(languages))
-
-
-def _json_line(row: ExampleQueryRow) -> str:
-    import json
-
-    return json.dumps(row.to_dict(), ensure_ascii=False) + "\n"

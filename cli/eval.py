@@ -11,8 +11,8 @@ import typer
 from ..errors import EvaluationError, RequestError
 from .console import (
     counted,
+    first_lines,
     note,
-    note_first,
     plain_table,
     progress,
     show,
@@ -20,7 +20,14 @@ from .console import (
     wrapped,
     write_json,
 )
-from .options import EngineSettingsOption, IndexOption, JsonOption, TierOption, ToolsOption
+from .options import (
+    CHECK_FAILED_EXIT,
+    EngineSettingsOption,
+    IndexOption,
+    JsonOption,
+    TierOption,
+    ToolsOption,
+)
 from .tool_source import chosen_tiers, open_engine, read_config
 
 if TYPE_CHECKING:
@@ -29,12 +36,7 @@ if TYPE_CHECKING:
     from ..engine import Engine
     from ..evals.dataset import RowProblem
     from ..evals.misses import Miss
-    from ..evals.regression import MetricChange
     from ..evals.report import EvaluationResult, Table
-    from ..evals.runner import QueryOutcome
-
-BELOW_FLOOR_EXIT = 3
-"""Exit code when figures fall short of `--min` or of `--baseline`."""
 
 _MAX_MALFORMED_SHOWN = 20
 """Malformed rows named in text; the JSON names all."""
@@ -131,6 +133,7 @@ def evaluate(
     from ..enrichment.tool_examples import LIBRARY
     from ..evals import dataset, regression, report, runner
     from ..evals.dataset import read_tool_files
+    from ..evals.misses import misses as misses_of
 
     try:
         floors = [regression.parse_floor(text) for text in floor_texts or ()]
@@ -150,9 +153,7 @@ def evaluate(
         advice = f"use one of: {fields}" if fields else "the rows have no such fields"
         raise typer.BadParameter(f"--by {by!r}: no row has this field; {advice}")
     malformed = (*bad_tools, *read.malformed)
-    _note_malformed(malformed)
-    if not lenient:
-        _check_complete(malformed)
+    _note_malformed(malformed, lenient=lenient)
     measured: dict[str, Any] = {"rows": read.digest, "k": k, "pool": pool, "session": session}
     settings = None
     if index is None:
@@ -175,9 +176,13 @@ def evaluate(
     result = report.EvaluationResult(
         tools=len(catalog), outcomes=outcomes, malformed=malformed, by=by
     )
-    misses_by_tier = _misses_by_tier(engine, outcomes, k, limit_to_pool) if misses else None
     figures = report.to_json(result) | measured
-    if misses_by_tier is not None:
+    misses_by_tier: dict[str, list[Miss]] = {}
+    if misses:
+        for name, tier_outcomes in outcomes.items():
+            misses_by_tier[name] = misses_of(
+                engine, name, tier_outcomes, k=k, limit_to_pool=limit_to_pool
+            )
         figures["misses"] = {
             name: [miss.to_dict() for miss in tier_misses]
             for name, tier_misses in misses_by_tier.items()
@@ -189,7 +194,11 @@ def evaluate(
         changes = regression.compare(baseline_figures["tiers"], figures["tiers"])
         failures += regression.regressions(changes, tolerance=max_drop)
         figures["difference"] = report.differences(changes)
-        _print_difference(baseline_figures, figures, changes, quiet=as_json)
+        if baseline_figures.get("tools") != figures["tools"]:
+            before = f"the baseline is of {baseline_figures.get('tools')} tools"
+            note(f"note: {before}, this run of {figures['tools']}")
+        if not as_json:
+            show_table("against the baseline", report.difference_table(changes))
     if floors or baseline_figures is not None:
         figures["failures"] = failures
     if as_json:
@@ -197,7 +206,7 @@ def evaluate(
     for failure in failures:
         note(f"below --min or the baseline: {failure}")
     if failures:
-        raise typer.Exit(BELOW_FLOOR_EXIT)
+        raise typer.Exit(CHECK_FAILED_EXIT)
 
 
 @eval_commands.command("xlam")
@@ -231,7 +240,7 @@ def evaluate_xlam(
     with step_progress("reading rows", 0) as advance:
         rows = _count_while_reading(xlam_rows.stream_rows(path), advance)
         data_set = xlam.prepare(rows, sample=sample, seed=seed)
-    _note_malformed(data_set.malformed)
+    _note_malformed(data_set.malformed, lenient=True)
     settings = _settings_to_measure(config, no_library=no_library)
     engine = _engine_of(data_set.catalog, settings)
     names = chosen_tiers(engine, tier, "auto")
@@ -291,20 +300,9 @@ def _count_while_reading(rows: Iterator[Any], advance: Callable[[int], None]) ->
         yield row
 
 
-def _misses_by_tier(
-    engine: Engine, outcomes: Mapping[str, Sequence[QueryOutcome]], k: int, limit_to_pool: bool
-) -> dict[str, list[Miss]]:
-    from ..evals.misses import misses
-
-    return {
-        name: misses(engine, name, tier_outcomes, k=k, limit_to_pool=limit_to_pool)
-        for name, tier_outcomes in outcomes.items()
-    }
-
-
 def _print_result(
     result: EvaluationResult,
-    misses_by_tier: Mapping[str, Sequence[Miss]] | None,
+    misses_by_tier: Mapping[str, Sequence[Miss]],
     *,
     no_library: bool,
 ) -> None:
@@ -320,7 +318,7 @@ def _print_result(
     if result.by is not None:
         show_table(f"by {result.by}", report.breakdown_table(result.outcomes, result.by))
     _note_replaced_tiers(report.replaced_tiers(result.outcomes))
-    for name, tier_misses in (misses_by_tier or {}).items():
+    for name, tier_misses in misses_by_tier.items():
         typer.echo(f"\n{name}: {len(tier_misses)} of {result.queries} queries failed")
         for miss in tier_misses:
             typer.echo("\n".join(map(wrapped, str(miss).splitlines())))
@@ -333,25 +331,6 @@ def _note_replaced_tiers(replaced: Mapping[str, Mapping[str, int]]) -> None:
             note(f"{name}: {count} queries ran in another tier: {reason}")
 
 
-def _print_difference(
-    baseline_figures: Mapping[str, Any],
-    now: Mapping[str, Any],
-    changes: Sequence[MetricChange],
-    *,
-    quiet: bool,
-) -> None:
-    """Print the difference to a baseline; where quiet, only whether the catalog changed."""
-    from ..evals.report import difference_table
-
-    if baseline_figures.get("tools") != now["tools"]:
-        note(
-            f"note: the baseline is of {baseline_figures.get('tools')} tools, this run of "
-            f"{now['tools']}"
-        )
-    if not quiet:
-        show_table("against the baseline", difference_table(changes))
-
-
 def show_table(title: str, table: Table) -> None:
     """Print a table under a title."""
     shown = plain_table(*table.columns, right=frozenset(table.columns[1:]))
@@ -362,24 +341,20 @@ def show_table(title: str, table: Table) -> None:
     show("", title, shown)
 
 
-def _check_complete(malformed: Sequence[RowProblem]) -> None:
-    """Refuse to measure without the rows that were left out: figures may only look better.
+def _note_malformed(malformed: Sequence[RowProblem], *, lenient: bool) -> None:
+    """Say how many rows were bad, and name some.
 
     Raises:
-        EvaluationError: a row or a tool was left out.
+        EvaluationError: a row or a tool was left out, which can only make figures look better.
     """
+    if not malformed:
+        return
     left_out = [row for row in malformed if row.left_out]
-    if left_out:
+    note(f"{counted(len(malformed), 'malformed row')}, {len(left_out)} left out:")
+    for line in first_lines(map(str, malformed), _MAX_MALFORMED_SHOWN):
+        note(f"  {line}")
+    if left_out and not lenient:
         raise EvaluationError(
             f"{counted(len(left_out), 'row')} cannot be used, first {left_out[0]}. Correct the "
             "rows or the tools. With --lenient the others are measured, which can hide a loss"
         )
-
-
-def _note_malformed(malformed: Sequence[RowProblem]) -> None:
-    """Say how many rows were bad, and name some."""
-    if not malformed:
-        return
-    left_out = sum(row.left_out for row in malformed)
-    note(f"{counted(len(malformed), 'malformed row')}, {left_out} left out:")
-    note_first(map(str, malformed), _MAX_MALFORMED_SHOWN, "--json names all")

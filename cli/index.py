@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import CatalogError, StoreError
-from .console import counted, note, note_first, progress, quarantine_as_notes
+from .console import counted, first_lines, note, progress, quarantine_as_notes
 from .options import EngineSettingsOption, ServerOption, SourcesArgument
 from .tool_source import check_format, holds_index, read_config, read_source
 
@@ -32,7 +32,7 @@ def index(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="Format of every file: auto, jsonl, mcp, openai, anthropic, openapi or xlam.",
+            help="Format of every file: auto, jsonl, mcp, openai, anthropic or openapi.",
         ),
     ] = "auto",
     lenient: Annotated[
@@ -121,7 +121,8 @@ def _note_rejected(read: list[ReadResult]) -> None:
     if not rejected:
         return
     note(f"note: {counted(len(rejected), 'definition')} left out:")
-    note_first(map(str, rejected), _MAX_PROBLEMS_SHOWN, "`shortlist doctor` names all")
+    for line in first_lines(map(str, rejected), _MAX_PROBLEMS_SHOWN, "shortlist doctor"):
+        note(f"  {line}")
 
 
 def _note_collisions(catalog: Catalog) -> None:
@@ -132,4 +133,5 @@ def _note_collisions(catalog: Catalog) -> None:
     if renamed:
         note(f"note: {counted(len(renamed), 'id')} claimed twice; the later definition is renamed:")
         lines = (f"{collision.id} -> {collision.kept_as}" for collision in renamed)
-        note_first(lines, _MAX_PROBLEMS_SHOWN, "`shortlist doctor` names all")
+        for line in first_lines(lines, _MAX_PROBLEMS_SHOWN, "shortlist doctor"):
+            note(f"  {line}")

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ..errors import ConfigError, MissingExtraError
+from ..errors import MissingExtraError
 from .console import progress, quarantine_as_notes
 from .gateway.configured_servers import (
     ServersOption,
     SettingsOption,
-    note_unlisted_servers,
     read_gateway_files,
 )
-from .options import IndexOption
+from .options import IndexOption, check_one_source
 
 if TYPE_CHECKING:
-    from ..config import Config
     from ..inspector.subject import Subject
     from ..setting_types import ConfigSettings, IndexSettings
 
@@ -57,17 +54,14 @@ def inspect_page(
     Needs --index or --config. Prints the address with a token. Only this machine can open it, and
     no server is started.
     """
-    if (index is None) == (config is None):
-        raise typer.BadParameter("give either --index FOLDER or --config FILE")
-    if config is None and settings is not None:
-        raise typer.BadParameter("--settings: goes with --config")
+    check_one_source(index=index, config=config, settings=settings)
     if config is not None and pins is not None:
         raise typer.BadParameter("--pins: goes with --index; the gateway's own pins are used")
     try:
         import anyio
 
         from ..gateway.http_server import check_can_listen
-        from ..inspector.page_server import serve_page
+        from ..inspector.page_app import serve_page
     except ImportError as missing:
         raise MissingExtraError("the page", "gateway") from missing
     check_can_listen("127.0.0.1", port)
@@ -97,82 +91,30 @@ def _of_index(
         changes["index"] = cast("IndexSettings", with_example_file(index_settings, examples))
     with quarantine_as_notes(), progress("encoding tools") as show_progress:
         engine = Engine.open(index, progress=show_progress, **changes)
-    return Subject(
-        engine=engine,
-        name=str(index),
-        history=EventHistory(events),
-        pins=pins,
-        examples=example_file(engine.config),
-    )
+    return Subject(engine, str(index), EventHistory(events), pins)
 
 
 def _of_config(
     config: Path, settings: Path | None, events: Path | None, examples: Path | None
 ) -> Subject:
     """The servers of a file as they were listed last; none of them is started."""
-    from ..gateway.clients.client_config import read_client_config
-    from ..gateway.config_watch import use_servers
     from ..gateway.profiles.profile import ClientProfiles
-    from ..gateway.upstream.fleet import Fleet
     from ..inspector.event_history import EventHistory
-    from ..inspector.subject import Subject
+    from ..inspector.subject import GatewaySubject
     from ..trust import make_pins_folder
 
     files = read_gateway_files(config, settings)
-    client_config, gateway_settings, pins = files.client_config, files.settings, files.pins
-    make_pins_folder(pins)
-    engine_settings = dict(gateway_settings.engine)
-    engine_settings["trust"] = {**engine_settings.get("trust", {}), "pins": pins}
+    make_pins_folder(files.pins)
+    changes = {}
     if examples is not None:
-        index_settings = engine_settings.get("index", {})
-        engine_settings["index"] = with_example_file(index_settings, examples)
-    fleet = Fleet(
-        client_config.servers,
-        engine_settings=engine_settings,
-        unusable_servers=client_config.unusable_servers,
-    )
-    note_unlisted_servers(fleet, files.path)
-    if events is None:
-        events = files.events
+        index_settings = files.settings.engine.get("index", {})
+        changes["index"] = with_example_file(index_settings, examples)
+    fleet = files.fleet_with_pins(**changes)
     # Like the clients that share a gateway, the page may show any profile.
-    clients = ClientProfiles.of(gateway_settings, attached=True)
-    stamp = _file_stamp(files.path)
-
-    async def follow_gateway() -> None:
-        nonlocal client_config, stamp
-        if (present_stamp := _file_stamp(files.path)) != stamp:
-            stamp = present_stamp
-            # The page itself says why a broken file is not used.
-            with suppress(ConfigError):
-                client_config = read_client_config(files.path)
-                await use_servers(client_config, fleet)
-        await fleet.follow_saved_lists()
-
-    return Subject(
-        engine=fleet.engine,
-        name=str(files.path),
-        history=EventHistory(events),
-        fleet=fleet,
-        profiles=lambda: clients.for_operators(),
-        pins=pins,
-        examples=example_file(fleet.engine.config),
-        follow_gateway=follow_gateway,
-        client_config=lambda: client_config,
+    clients = ClientProfiles.of(files.settings, attached=True)
+    return GatewaySubject(
+        fleet, files.client_config, clients, EventHistory(events or files.events), files.pins
     )
-
-
-def _file_stamp(path: Path) -> tuple[int, ...]:
-    """What differs once a file was written again; empty without a file."""
-    with suppress(OSError):
-        status = path.stat()
-        return status.st_mtime_ns, status.st_size, status.st_ino
-    return ()
-
-
-def example_file(config: Config) -> Path | None:
-    """The file that gets new example queries: the last one of the settings; None without one."""
-    paths = [name for name in config.index.example_queries if isinstance(name, Path)]
-    return paths[-1] if paths else None
 
 
 def with_example_file(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:

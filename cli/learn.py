@@ -9,7 +9,7 @@ import typer
 
 from ..errors import EvaluationError
 from .console import counted, note, plain_table, show, write_json
-from .options import EngineSettingsOption, IndexOption, JsonOption, SourcesOption
+from .options import CHECK_FAILED_EXIT, EngineSettingsOption, IndexOption, JsonOption, SourcesOption
 from .tool_source import open_engine, read_labelled_queries
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ..evals.learning import LearningReport
     from ..retrieval.usage import UsageEvent
 
-_REFUSED_EXIT = 3
 _HOW_TO_RECORD_TEXTS = (
     "record the texts with `Recorder(..., content=True)`, or with `event_content` in the gateway"
 )
@@ -64,7 +63,7 @@ def learn(
     else:
         _print_result(report, out)
     if not report.accepted:
-        raise typer.Exit(_REFUSED_EXIT)
+        raise typer.Exit(CHECK_FAILED_EXIT)
 
 
 def _read_usage(engine: Engine, path: Path) -> list[UsageEvent]:
@@ -83,33 +82,26 @@ def _read_usage(engine: Engine, path: Path) -> list[UsageEvent]:
     for problem in usage.problems:
         note(f"note: {problem}")
     if usage.without_text:
-        queries = counted_queries(usage.without_text)
+        queries = counted(usage.without_text, "query", "queries")
         note(f"note: {path}: {queries} recorded as a hash only; {_HOW_TO_RECORD_TEXTS}")
     if usage.without_call:
-        note(f"note: {path}: {counted_queries(usage.without_call)} without a successful call")
+        queries = counted(usage.without_call, "query", "queries")
+        note(f"note: {path}: {queries} without a successful call")
     if not usage.events:
         advice = f"; {_HOW_TO_RECORD_TEXTS}" if usage.without_text else ""
         raise EvaluationError(f"{path}: no query with a tool that served it{advice}")
     return usage.events
 
 
-def counted_queries(number: int) -> str:
-    """A number of queries, with the noun."""
-    return f"{number:,} query" if number == 1 else f"{number:,} queries"
-
-
 def _write_rows(report: LearningReport, out: Path) -> None:
     """Write the rows after those of the file that are from other sources."""
-    import json
-
     from ..catalog.text_file import replace_text_file
     from ..enrichment import read_example_queries
     from ..retrieval.example_queries import USAGE
 
     earlier = read_example_queries([out]) if out.exists() else ()
-    rows = [*(row for row in earlier if row.source != USAGE), *report.rows]
-    lines = (f"{json.dumps(row.to_dict(), ensure_ascii=False)}\n" for row in rows)
-    replace_text_file(out, lines)
+    rows = (*(row for row in earlier if row.source != USAGE), *report.rows)
+    replace_text_file(out, (row.to_line() for row in rows))
 
 
 _LEFT_OUT_BECAUSE = {
@@ -126,7 +118,7 @@ def _print_result(report: LearningReport, out: Path) -> None:
         note(f"note: {counted(count, 'event')} left out: {_LEFT_OUT_BECAUSE[reason]}")
     learned = f"{counted(report.events, 'event')} of {counted(report.tools, 'tool')}"
     if report.accepted:
-        queries = counted_queries(sum(len(row.queries) for row in report.rows))
+        queries = counted(sum(len(row.queries) for row in report.rows), "query", "queries")
         typer.echo(f"{out}: {queries} from {learned}")
         note(f"note: review {out}, then name it in [index] example_queries")
     else:

@@ -9,10 +9,8 @@ from typing import Annotated
 import typer
 
 from .console import counted, show, write_json
-from .options import JsonOption, ServerOption, SourcesArgument, usage_errors
+from .options import PROBLEM_EXIT, JsonOption, ServerOption, SourcesArgument, usage_errors
 from .tool_source import read_source
-
-_FINDINGS_EXIT = 1
 
 
 def lint(
@@ -67,4 +65,4 @@ def lint(
         where = f"{counted(len(listed), 'tool')} of {tokens:,} tokens"
         show(f"{counted(len(findings), 'finding')} in {where}")
     if findings:
-        raise typer.Exit(_FINDINGS_EXIT)
+        raise typer.Exit(PROBLEM_EXIT)

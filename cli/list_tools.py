@@ -7,8 +7,20 @@ from typing import Annotated
 import typer
 
 from .console import counted, plain_table, show, write_json
-from .gateway.configured_servers import ServersOption, SettingsOption, gateway_engine
-from .options import EngineSettingsOption, IndexOption, JsonOption, QuarantinedOption, SourcesOption
+from .gateway.configured_servers import (
+    ServersOption,
+    SettingsOption,
+    listed_engine,
+    read_gateway_files,
+)
+from .options import (
+    EngineSettingsOption,
+    IndexOption,
+    JsonOption,
+    QuarantinedOption,
+    SourcesOption,
+    check_one_source,
+)
 from .tool_source import read_catalog_and_quarantined
 
 _MAX_DESCRIPTION_CHARS = 200
@@ -32,14 +44,14 @@ def list_tools(
     Needs --index, --tools or --config. With --config, the tools are those that the servers listed
     last. Quarantined tools are listed only with --quarantined.
     """
+    check_one_source(
+        index=index, tools=tools, config=config, settings=settings, engine_settings=engine_settings
+    )
     if config is not None:
-        if index is not None or tools or engine_settings is not None:
-            raise typer.BadParameter("--config: goes without --index, --tools, --engine-settings")
-        engine, _, _ = gateway_engine(config, settings, tiers=["lexical"])
+        files = read_gateway_files(config, settings)
+        engine, _ = listed_engine(files, tiers=["lexical"], default_tier="lexical")
         catalog, quarantined_ids = engine.catalog, frozenset(engine.quarantined)
     else:
-        if index is None and not tools:
-            raise typer.BadParameter("give one of --index FOLDER, --tools FILE and --config FILE")
         catalog, quarantined_ids = read_catalog_and_quarantined(index, tools, engine_settings)
     if server is not None and server not in catalog.servers:
         names = ", ".join(catalog.servers) or "none"

@@ -11,6 +11,9 @@ import typer
 
 from ..errors import ShortlistError
 
+#: Exit codes: something is wrong with what was read; a check of it failed.
+PROBLEM_EXIT, CHECK_FAILED_EXIT = 1, 3
+
 
 @contextmanager
 def usage_errors(option: str) -> Iterator[None]:
@@ -19,6 +22,39 @@ def usage_errors(option: str) -> Iterator[None]:
         yield
     except ShortlistError as error:
         raise typer.BadParameter(f"{option}: {error}") from error
+
+
+_SOURCES = {
+    "index": "--index FOLDER",
+    "tools": "--tools FILE",
+    "tools_argument": "TOOLS",
+    "events": "EVENTS",
+    "config": "--config FILE",
+}
+
+
+def check_one_source(
+    *, settings: Path | None = None, engine_settings: Path | None = None, **sources: object
+) -> None:
+    """Refuse none or several of a command's sources, and settings that do not go with it.
+
+    Args:
+        settings: the option `--settings`, which goes with `--config`.
+        engine_settings: the option `--engine-settings`, which does not.
+        sources: name in `_SOURCES` to the option or argument.
+
+    Raises:
+        BadParameter: they cannot be given together.
+    """
+    if sum(map(bool, sources.values())) != 1:
+        *others, last = (_SOURCES[name] for name in sources)
+        raise typer.BadParameter(f"give one of {', '.join(others)} and {last}")
+    if settings is not None and not sources.get("config"):
+        raise typer.BadParameter("--settings: goes with --config")
+    if engine_settings is not None and sources.get("config"):
+        raise typer.BadParameter(
+            "--engine-settings: goes without --config; the gateway's settings are used"
+        )
 
 
 def _known_encoding(name: str) -> str:

@@ -5,20 +5,27 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .console import counted, note, plain_table, show, write_json
-from .gateway.configured_servers import ServersOption, SettingsOption, gateway_view
+from .gateway.configured_servers import (
+    ServersOption,
+    SettingsOption,
+    listed_engine,
+    read_gateway_files,
+)
 from .options import (
     EngineSettingsOption,
     IndexOption,
     JsonOption,
     QueryArgument,
     SourcesOption,
+    check_one_source,
     usage_errors,
 )
 from .tool_source import open_engine
@@ -103,34 +110,36 @@ class SearchOptions:
                 milestones=frozenset(self.milestone or ()),
                 facts=dict(_parse_fact(text) for text in self.fact or ()),
             )
-        engine, view = self._open_gateway(state) or self._open_engine(state)
+        check_one_source(
+            index=self.index,
+            tools=self.tools,
+            config=self.config,
+            settings=self.settings,
+            engine_settings=self.engine_settings,
+        )
+        if self.config is not None:
+            engine, view = self._open_gateway(self.config, state)
+        elif self.profile is not None:
+            raise typer.BadParameter("--profile: goes with --config")
+        else:
+            engine = open_engine(
+                index=self.index, tools=self.tools, config=self.engine_settings, tier=self.tier
+            )
+            view = engine.view(state, allowed=self.allow)
         if view.unmatched:
             note(f"note: --allow: not in the catalog: {', '.join(view.unmatched)}")
         return engine, view
 
-    def _open_gateway(self, state: State) -> tuple[Engine, View] | None:
-        """The engine and the client's view of `--config`; None without it."""
-        if self.config is None:
-            if self.settings is not None or self.profile is not None:
-                raise typer.BadParameter("--settings, --profile: go with --config")
-            return None
-        if self.index is not None or self.tools or self.engine_settings is not None:
-            raise typer.BadParameter(
-                "--config: goes without --index, --tools and --engine-settings; the settings of "
-                "the gateway's engine are used"
-            )
-        return gateway_view(
-            self.config, self.settings, self.profile or "default", state, self.allow
-        )
+    def _open_gateway(self, config: Path, state: State) -> tuple[Engine, View]:
+        """The engine of a gateway and the view of its client."""
+        files = read_gateway_files(config, self.settings)
+        engine, fleet = listed_engine(files)
+        from ..gateway.profiles.profile import ClientProfiles, ProfileViews
 
-    def _open_engine(self, state: State) -> tuple[Engine, View]:
-        """The engine and the view of `--index` or `--tools`."""
-        if self.index is None and not self.tools:
-            raise typer.BadParameter("give one of --index FOLDER, --tools FILE and --config FILE")
-        engine = open_engine(
-            index=self.index, tools=self.tools, config=self.engine_settings, tier=self.tier
-        )
-        return engine, engine.view(state, allowed=self.allow)
+        client = ClientProfiles.of(files.settings, self.profile or "default").default
+        client = replace(client, scopes=client.scopes | state.scopes)
+        views = ProfileViews(engine, client, hidden_ids=lambda: fleet.hidden_ids)
+        return engine, views.view(state, allowed=self.allow)
 
 
 def with_search_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import EventError
-from .console import counted, note, plain_table, show, write_json
+from .console import counted, first_lines, note, plain_table, show, write_json
 from .gateway.configured_servers import ServersOption, SettingsOption, read_gateway_files
-from .options import JsonOption
+from .options import JsonOption, check_one_source
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,7 +43,16 @@ def stats(
     """
     from ..session.event_stats import EventStats
 
-    events = _events_file(events, config, settings)
+    check_one_source(events=events, config=config, settings=settings)
+    if config is not None:
+        files = read_gateway_files(config, settings)
+        events = files.events
+        if events is None:
+            raise EventError(
+                f'{files.path}: no events are recorded; set "events": "events.jsonl" under the key '
+                "`shortlist`"
+            )
+    assert events is not None
     event_stats = EventStats(_read_rows(events))
     if event_stats.first_time is None:
         raise EventError(f"{events}: no events; docs/observing.md explains how to record them")
@@ -51,22 +60,6 @@ def stats(
         write_json(event_stats.to_dict())
     else:
         show(*_report_parts(event_stats))
-
-
-def _events_file(events: Path | None, config: Path | None, settings: Path | None) -> Path:
-    """The file of events, named directly or by the settings of a gateway."""
-    if (events is None) == (config is None):
-        raise typer.BadParameter("give either EVENTS or --config FILE")
-    if events is not None:
-        return events
-    assert config is not None
-    files = read_gateway_files(config, settings)
-    if files.events is None:
-        raise EventError(
-            f'{files.path}: no events are recorded; set "events": "events.jsonl" under the key '
-            "`shortlist`"
-        )
-    return files.events
 
 
 def _read_rows(path: Path) -> Iterator[Event]:
@@ -100,12 +93,8 @@ def _report_parts(event_stats: EventStats) -> Iterator[Any]:
         text = Text(
             f"tools never found: {len(never):,} of {len(event_stats.tool_ids):,}", style="bold"
         )
-        for tool_id in never[:_MAX_ROWS_SHOWN]:
-            text.append(f"\n  {tool_id}", style="not bold")
-        if len(never) > _MAX_ROWS_SHOWN:
-            text.append(
-                f"\n  and {len(never) - _MAX_ROWS_SHOWN:,} more: --json", style="not bold dim"
-            )
+        for line in first_lines(never, _MAX_ROWS_SHOWN):
+            text.append(f"\n  {line}", style="not bold")
         yield from ("", text)
         if len(event_stats.profile_tools) > 1:
             yield from ("", _profiles_table(event_stats))

@@ -6,7 +6,9 @@ servers: the listed definitions, and the answers to searches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,17 +22,14 @@ from .gateway.configured_servers import (
     SettingsOption,
     logs_silenced,
     read_gateway_files,
-    unstarted_fleet,
 )
-from .options import EncodingOption, JsonOption, SourcesArgument
+from .options import EncodingOption, JsonOption, SourcesArgument, check_one_source
 from .tool_source import catalog_of
 
 if TYPE_CHECKING:
-    import mcp.types as types
     from rich.table import Table
     from rich.text import Text
 
-    from ..catalog import Tool
     from ..gateway.profiles.profile import Profile
     from ..gateway.upstream.fleet import Fleet
     from ..loaders.token_tax import TokenTax
@@ -61,39 +60,39 @@ def tax(
     The result is compared with the cost of a selection of k tools. With --config, the tools are
     those of the file's servers, and the result is compared with a gateway over these servers.
     """
-    if bool(tools) == (config is not None):
-        raise typer.BadParameter("give TOOLS or --config FILE")
+    check_one_source(tools_argument=tools, config=config, settings=settings)
     if config is not None:
         for name, option in (("k", "-k"), ("encoding", "--encoding")):
             source_of = context.get_parameter_source(name)
             if source_of is not None and source_of.name != "DEFAULT":
                 raise typer.BadParameter(f"{option}: does not go with --config")
-        _show_tax_of_servers(config, settings, top, as_json=as_json)
-        return
-    if not tools or settings is not None:
-        raise typer.BadParameter("--settings: goes with --config")
-    from ..loaders.token_tax import token_tax
-
-    result = token_tax(catalog_of(tools), k=k, encoding=encoding)
-    if as_json:
-        write_json(tax_json(result, top))
-        return
-    parts: list[Any] = [server_table(result), ""]
-    if top and result.tool_tokens:
-        parts += [tool_table(result, top), ""]
-    show(*parts, before_and_after(result), how_counted(result))
-
-
-def _show_tax_of_servers(config: Path, settings: Path | None, top: int, *, as_json: bool) -> None:
-    tax, cost, problems = configured_tax(config, settings)
-    if as_json:
-        write_json(configured_json(tax, cost, problems, top))
+        tax, cost, problems = _tax_of_servers(config, settings)
+        if as_json:
+            not_counted = {name: list(reasons) for name, reasons in problems.items()}
+            write_json(tax_json(tax, top, cost.to_dict()) | {"not_counted": not_counted})
+            return
+        for name, reasons in problems.items():
+            note(f"not counted: {name}: {'; '.join(reasons)}")
+        last_parts = _with_gateway(tax, cost)
     else:
-        show_configured(tax, cost, problems, top)
+        from ..loaders.token_tax import token_tax
+
+        tax = token_tax(catalog_of(tools or ()), k=k, encoding=encoding)
+        if as_json:
+            write_json(tax_json(tax, top, selection_json(tax)))
+            return
+        last_parts = [with_selection(tax), how_counted(tax)]
+    parts: list[Any] = [server_table(tax), ""]
+    if top and tax.tool_tokens:
+        table = plain_table("heaviest tools", "tokens", right={"tokens"})
+        for tool, tokens in tax.heaviest(top):
+            table.add_row(tool, f"{tokens:,}")
+        parts += [table, ""]
+    show(*parts, *last_parts)
 
 
-def tax_json(tax: TokenTax, top: int) -> dict[str, Any]:
-    """The JSON form of a tax, with the heaviest tools by name."""
+def tax_json(tax: TokenTax, top: int, with_shortlist: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON form of a tax, with the heaviest tools by name and the tokens with shortlist."""
     return {
         "encoding": tax.encoding,
         "counted": "compact JSON of name, description and input_schema of each tool",
@@ -105,19 +104,26 @@ def tax_json(tax: TokenTax, top: int) -> dict[str, Any]:
             for server, (count, tokens) in tax.server_tokens.items()
         },
         "heaviest": [{"id": tool, "tokens": tokens} for tool, tokens in tax.heaviest(top)],
-        "with_shortlist": {
-            "k": tax.k,
-            "computed": "definition of a search tool, and k definitions of mean size "
-            "(at most: the k largest)",
-            "search_tool": tax.search_tool,
-            "tokens": tax.selection_tokens,
-            "tokens_at_most": tax.max_selection_tokens,
-        },
+        "with_shortlist": with_shortlist,
+    }
+
+
+def selection_json(tax: TokenTax) -> dict[str, Any]:
+    """The tokens of a search tool and k definitions."""
+    return {
+        "k": tax.k,
+        "computed": "definition of a search tool, and k definitions of mean size "
+        "(at most: the k largest)",
+        "search_tool": tax.search_tool,
+        "tokens": tax.selection_tokens,
+        "tokens_at_most": tax.max_selection_tokens,
     }
 
 
 def server_table(tax: TokenTax) -> Table:
     """Tokens by server, with bars."""
+    from rich.text import Text
+
     table = plain_table(
         "server", "tools", "tokens", "per tool", "share", "",
         right={"tools", "tokens", "per tool", "share"},
@@ -127,67 +133,49 @@ def server_table(tax: TokenTax) -> Table:
         bar = "█" * max(1, round(_MAX_BAR_CELLS * tokens / largest))
         share = f"{tokens / tax.total_tokens:.0%}"
         row = (server or "(none)", f"{count:,}", f"{tokens:,}", f"{tokens / count:,.0f}", share)
-        table.add_row(*row, _styled(bar, "red"))
-    total = (
-        "all",
-        f"{len(tax.tool_tokens):,}",
-        f"{tax.total_tokens:,}",
-        f"{tax.mean_tokens:,.0f}",
-        "",
-        "",
-    )
+        table.add_row(*row, Text(bar, style="red"))
     table.add_section()
-    table.add_row(*total, style="bold")
+    totals = (f"{len(tax.tool_tokens):,}", f"{tax.total_tokens:,}", f"{tax.mean_tokens:,.0f}")
+    table.add_row("all", *totals, "", "", style="bold")
     return table
 
 
-def before_and_after(tax: TokenTax) -> Table:
-    """Tokens of every turn, without and with a selection."""
+def _every_turn(tax: TokenTax, *rows: tuple[str, int]) -> Table:
+    """Tokens of every turn: of all definitions, and of what is sent instead."""
+    from rich.text import Text
+
     table = plain_table("every turn", "tokens", "", right={"tokens"})
-    table.add_row(
-        f"all {counted(len(tax.tool_tokens), 'definition')}, as now",
-        _styled(f"{tax.total_tokens:,}", "bold red"),
-        "",
-    )
-    count = min(tax.k, len(tax.tool_tokens))
-    table.add_row(
-        f"search tool + {count} of mean size",
-        _styled(f"{tax.selection_tokens:,}", "bold green"),
-        tax.saving_text(tax.selection_tokens),
-    )
-    table.add_row(
-        f"search tool + the {count} largest",
-        f"{tax.max_selection_tokens:,}",
-        tax.saving_text(tax.max_selection_tokens),
-    )
+    all_tools = f"all {counted(len(tax.tool_tokens), 'definition')}, as now"
+    table.add_row(all_tools, Text(f"{tax.total_tokens:,}", style="bold red"), "")
+    for number, (what, tokens) in enumerate(rows):
+        style = "" if number else "bold green"
+        table.add_row(what, Text(f"{tokens:,}", style=style), tax.saving_text(tokens))
     return table
+
+
+def with_selection(tax: TokenTax) -> Table:
+    """Tokens of every turn, without and with a selection."""
+    count = min(tax.k, len(tax.tool_tokens))
+    return _every_turn(
+        tax,
+        (f"search tool + {count} of mean size", tax.selection_tokens),
+        (f"search tool + the {count} largest", tax.max_selection_tokens),
+    )
 
 
 def how_counted(tax: TokenTax) -> Text:
     """A line about how the figures were counted."""
-    return _styled(
+    from rich.text import Text
+
+    return Text(
         f"{tax.encoding} tokens of compact JSON with name, description and input_schema; "
         f"the search tool is {tax.search_tool} of them",
-        "dim",
+        style="dim",
     )
 
 
-def tool_table(tax: TokenTax, top: int) -> Table:
-    """The largest definitions."""
-    table = plain_table("heaviest tools", "tokens", right={"tokens"})
-    for tool, tokens in tax.heaviest(top):
-        table.add_row(tool, f"{tokens:,}")
-    return table
-
-
-def _styled(text: str, style: str) -> Text:
-    from rich.text import Text
-
-    return Text(text, style=style)
-
-
 @dataclass(frozen=True, slots=True)
-class ShortlistCost:
+class GatewayCost:
     """Token cost for clients of the gateway.
 
     Args:
@@ -211,10 +199,22 @@ class ShortlistCost:
         """Tokens of a turn with one search and one definition."""
         return round(self.listed_tokens + self.answer_tokens + self.definition_tokens)
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "tools": self.tool_count,
+            "tokens": self.listed_tokens,
+            "passed_through": self.shows_all_tools,
+            "searches_measured": self.search_count,
+            "search_answer": round(self.answer_tokens, 1),
+            "definition": round(self.definition_tokens, 1),
+            "tokens_with_a_search": self.tokens_with_search,
+        }
 
-def configured_tax(
+
+def _tax_of_servers(
     config: Path, settings: Path | None
-) -> tuple[TokenTax, ShortlistCost, dict[str, tuple[str, ...]]]:
+) -> tuple[TokenTax, GatewayCost, dict[str, tuple[str, ...]]]:
     """Count the tokens of all definitions of a file's servers, and those of the gateway.
 
     Servers that were never started before are started.
@@ -234,43 +234,28 @@ def configured_tax(
     from ..gateway.observe.server_inspection import inspect_servers
     from ..gateway.profiles.gateway_settings import ProfileSettings
     from ..gateway.profiles.profile import Profile
-    from ..loaders.token_tax import TokenTax
+    from ..loaders.token_tax import token_tax
 
     with logs_silenced():
-        fleet = unstarted_fleet(files.client_config, files.settings.engine)
+        fleet = files.fleet(files.settings.engine)
         if fleet.unlisted_servers:
             unlisted = counted(len(fleet.unlisted_servers), "server")
             note(f"starting {unlisted} whose tools are not known yet")
-
-        async def inspect() -> Any:
-            return await inspect_servers(fleet, only_unlisted=True)
-
-        reports = anyio.run(inspect)
-        tools = {tool: count for report in reports for tool, count in report.tokens.items()}
+        reports = anyio.run(partial(inspect_servers, fleet, only_unlisted=True))
         problems = {report.name: report.problems for report in reports if not report.available}
-        if not tools:
+        tax = token_tax(fleet.engine.catalog, k=0, encoding="cl100k_base")
+        if not tax.tool_tokens:
             reasons = "; ".join(f"{name}: {', '.join(lines)}" for name, lines in problems.items())
             raise CatalogError(
                 f"{files.path}: no server lists a tool{': ' if reasons else ''}{reasons}"
             )
         profile = Profile.of(files.settings, "all", ProfileSettings())
         cost = anyio.run(_measure_gateway, fleet, profile)
-    servers = {
-        report.name: (len(report.tokens), sum(report.tokens.values()))
-        for report in reports
-        if report.tokens
-    }
-    by_cost = dict(sorted(servers.items(), key=lambda item: -item[1][1]))
-    return (
-        TokenTax(
-            encoding="cl100k_base", k=0, tool_tokens=tools, server_tokens=by_cost, search_tool=0
-        ),
-        cost,
-        problems,
-    )
+    by_cost = dict(sorted(tax.server_tokens.items(), key=lambda item: -item[1][1]))
+    return replace(tax, server_tokens=by_cost), cost, problems
 
 
-async def _measure_gateway(fleet: Fleet, profile: Profile) -> ShortlistCost:
+async def _measure_gateway(fleet: Fleet, profile: Profile) -> GatewayCost:
     """Measure what a client of a gateway over the fleet reads. No server needs to run."""
     from mcp import Client
 
@@ -278,18 +263,19 @@ async def _measure_gateway(fleet: Fleet, profile: Profile) -> ShortlistCost:
     from ..gateway.profiles.profile import GET_TOOL_DETAILS, SEARCH_TOOLS
     from ..gateway.server import Gateway
 
+    tools = fleet.engine.view().tools()
+    sample = tools[:: max(1, len(tools) // _MEASURED_SEARCHES)][:_MEASURED_SEARCHES]
     async with Client(Gateway(fleet=fleet, profile=profile).server) as client:
         listed = (await client.list_tools()).tools
         shows_all_tools = SEARCH_TOOLS not in {tool.name for tool in listed}
         answers: list[int] = []
         definitions: list[int] = []
-        for tool in [] if shows_all_tools else _sample(fleet.engine.view().tools()):
-            search_arguments = {"query": tool.description[:200].strip() or tool.name}
-            answer: types.CallToolResult = await client.call_tool(SEARCH_TOOLS, search_arguments)
-            answers.append(answer_tokens(answer))
+        for tool in () if shows_all_tools else sample:
+            query = {"query": tool.description[:200].strip() or tool.name}
+            answers.append(answer_tokens(await client.call_tool(SEARCH_TOOLS, query)))
             details = await client.call_tool(GET_TOOL_DETAILS, {"names": [tool.id]})
             definitions.append(answer_tokens(details))
-    return ShortlistCost(
+    return GatewayCost(
         tool_count=len(listed),
         listed_tokens=shown_tokens(listed),
         shows_all_tools=shows_all_tools,
@@ -299,73 +285,21 @@ async def _measure_gateway(fleet: Fleet, profile: Profile) -> ShortlistCost:
     )
 
 
-def _sample(tools: tuple[Tool, ...]) -> list[Tool]:
-    """Tools at even distances over all of them."""
-    step = max(1, len(tools) // _MEASURED_SEARCHES)
-    return list(tools[::step][:_MEASURED_SEARCHES])
-
-
-def configured_json(
-    tax: TokenTax, cost: ShortlistCost, problems: dict[str, tuple[str, ...]], top: int
-) -> dict[str, Any]:
-    """The JSON form."""
-    return {
-        "encoding": tax.encoding,
-        "tools": len(tax.tool_tokens),
-        "tokens_now": tax.total_tokens,
-        "servers": {
-            server: {"tools": count, "tokens": tokens}
-            for server, (count, tokens) in tax.server_tokens.items()
-        },
-        "heaviest": [{"id": tool, "tokens": tokens} for tool, tokens in tax.heaviest(top)],
-        "with_shortlist": {
-            "tools": cost.tool_count,
-            "tokens": cost.listed_tokens,
-            "passed_through": cost.shows_all_tools,
-            "searches_measured": cost.search_count,
-            "search_answer": round(cost.answer_tokens, 1),
-            "definition": round(cost.definition_tokens, 1),
-            "tokens_with_a_search": cost.tokens_with_search,
-        },
-        "not_counted": {name: list(reasons) for name, reasons in problems.items()},
-    }
-
-
-def show_configured(
-    tax: TokenTax, cost: ShortlistCost, problems: dict[str, tuple[str, ...]], top: int
-) -> None:
-    """Print what is paid now and with shortlist."""
+def _with_gateway(tax: TokenTax, cost: GatewayCost) -> list[Any]:
+    """Tokens of every turn, without and with the gateway, and how they were counted."""
     from rich.text import Text
 
-    for name, reasons in problems.items():
-        note(f"not counted: {name}: {'; '.join(reasons)}")
-    parts: list[Any] = [server_table(tax), ""]
-    if top:
-        parts += [tool_table(tax, top), ""]
-    table = plain_table("every turn", "tokens", "", right={"tokens"})
-    all_tools = f"all {counted(len(tax.tool_tokens), 'definition')}, as now"
-    table.add_row(all_tools, Text(f"{tax.total_tokens:,}", style="bold red"), "")
     if cost.shows_all_tools:
+        table = _every_turn(tax)
         table.add_row("with shortlist: the same, passed through", f"{cost.listed_tokens:,}", "")
-        parts += [table, Text("So few definitions are shown directly: there is nothing to save.")]
-    else:
-        table.add_row(
-            f"with shortlist: {counted(cost.tool_count, 'tool')}",
-            Text(f"{cost.listed_tokens:,}", style="bold green"),
-            tax.saving_text(cost.listed_tokens),
-        )
-        table.add_row(
-            "and in a turn that searches once",
-            f"{cost.tokens_with_search:,}",
-            tax.saving_text(cost.tokens_with_search),
-        )
-        parts += [
-            table,
-            Text(
-                f"{tax.encoding} tokens. A search: its answer ({cost.answer_tokens:,.0f}) and one "
-                f"definition ({cost.definition_tokens:,.0f}), on average of "
-                f"{cost.search_count} searches",
-                style="dim",
-            ),
-        ]
-    show(*parts)
+        return [table, "So few definitions are shown directly: there is nothing to save."]
+    table = _every_turn(
+        tax,
+        (f"with shortlist: {counted(cost.tool_count, 'tool')}", cost.listed_tokens),
+        ("and in a turn that searches once", cost.tokens_with_search),
+    )
+    counts = (
+        f"{tax.encoding} tokens. A search: its answer ({cost.answer_tokens:,.0f}) and one "
+        f"definition ({cost.definition_tokens:,.0f}), on average of {cost.search_count} searches"
+    )
+    return [table, Text(counts, style="dim")]

@@ -12,6 +12,7 @@ import typer
 
 from ..errors import CatalogError, MissingExtraError
 from .console import counted, note, progress, quarantine_as_notes
+from .options import check_one_source
 
 if TYPE_CHECKING:
     from ..catalog import Catalog, ReadResult, Tool
@@ -28,18 +29,6 @@ def read_config(path: Path | None) -> Config:
     return Config() if path is None else Config.read(path)
 
 
-def read_catalog(index: Path | None, tools: list[Path] | None) -> Catalog:
-    """The tools of a saved index or of files, without loading a model.
-
-    Raises:
-        BadParameter: both or neither is given.
-        CatalogError: a file cannot be read.
-        StoreError: nothing readable is saved there.
-    """
-    _check_one_source(index, tools)
-    return catalog_of([index] if index is not None else tools or [])
-
-
 def read_catalog_and_quarantined(
     index: Path | None, tools: list[Path] | None, config: Path | None
 ) -> tuple[Catalog, frozenset[str]]:
@@ -54,26 +43,22 @@ def read_catalog_and_quarantined(
     from ..trust import Trust, quarantined
     from ..trust.flag import warn_of_quarantine
 
-    _check_one_source(index, tools)
-    settings, screening = read_config(config).trust, None
-    quarantined_by_operator: set[str] = set()
-    if index is None:
-        catalog = catalog_of(tools or [])
-    else:
+    check_one_source(index=index, tools=tools)
+    settings = read_config(config).trust
+    saved = None
+    if index is not None:
         from ..retrieval.store.versions import read
 
         saved = read(index)
-        catalog, screening, quarantined_by_operator = (
-            saved.catalog,
-            saved.screening,
-            set(saved.quarantined),
-        )
+    catalog = catalog_of(tools or ()) if saved is None else saved.catalog
     trust = Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
-    trust.use_saved_findings(catalog, screening)
+    if saved is not None:
+        trust.use_saved_findings(catalog, saved.screening)
     with quarantine_as_notes():
         flags = trust.flags(catalog)
         warn_of_quarantine(flags, {})
-    return catalog, frozenset(quarantined(flags)) | quarantined_by_operator
+    quarantined_by_operator = () if saved is None else saved.quarantined
+    return catalog, frozenset((*quarantined(flags), *quarantined_by_operator))
 
 
 def catalog_of(sources: Sequence[Path]) -> Catalog:
@@ -206,7 +191,7 @@ def open_engine(
     """
     from ..engine import Engine
 
-    _check_one_source(index, tools)
+    check_one_source(index=index, tools=tools)
     settings = read_config(config)
     if abstention is not None:
         settings = settings.model_copy(update={"abstention": abstention})
@@ -266,7 +251,7 @@ def chosen_tiers(engine: Engine, names: Sequence[str] | None, *further_names: st
 
 
 def _check_tier(name: str, tiers: Collection[str], config: Config) -> None:
-    from ..sections import RERANK_TIER, RERANKER_MISSING
+    from ..settings import RERANK_TIER, RERANKER_MISSING
 
     if name not in tiers:
         if name == RERANK_TIER and not config.has_reranker:
@@ -274,14 +259,9 @@ def _check_tier(name: str, tiers: Collection[str], config: Config) -> None:
         raise typer.BadParameter(f"no tier {name!r}; use one of: {', '.join(tiers)}")
 
 
-def _check_one_source(index: Path | None, tools: list[Path] | None) -> None:
-    if (index is None) == (not tools):
-        raise typer.BadParameter("give either --index FOLDER or --tools FILE")
-
-
 def _with_only(config: Config, tier: str) -> Config:
     """The configuration with only this tier and the ones it falls back to."""
-    from ..sections import AUTO_TIER
+    from ..settings import AUTO_TIER
 
     if tier == AUTO_TIER and tier not in config.tiers:
         return config.model_copy(update={"default_tier": tier})

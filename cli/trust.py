@@ -11,9 +11,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, note, show, write_json
-from .gateway.configured_servers import CONFIG_HELP, gateway_catalog
-from .options import IndexOption, JsonOption, RequiredSourcesOption, SourcesOption
-from .tool_source import catalog_of, read_catalog
+from .gateway.configured_servers import (
+    RequiredServersOption,
+    ServersOption,
+    SettingsOption,
+    note_unlisted_servers,
+    read_gateway_files,
+)
+from .options import (
+    CHECK_FAILED_EXIT,
+    IndexOption,
+    JsonOption,
+    RequiredSourcesOption,
+    SourcesOption,
+    check_one_source,
+)
+from .tool_source import catalog_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -22,24 +35,9 @@ if TYPE_CHECKING:
     from ..gateway.profiles.remembered_approvals import RememberedApprovals
     from ..trust import DefinitionChange, Flag
 
-_QUARANTINED_EXIT = 3
-
 _PINS_OPTION = typer.Option("--pins", metavar="FILE", help="File of accepted definitions.")
 _PinsOption = Annotated[Path, _PINS_OPTION]
 _OptionalPins = Annotated[Path | None, _PINS_OPTION]
-_GatewayOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="Use a gateway's servers in place of --tools: the tools they listed last, and "
-        f"the gateway's own pins. {CONFIG_HELP}",
-    ),
-]
-_SettingsOption = Annotated[
-    Path | None,
-    typer.Option("--settings", metavar="FILE", help="The gateway's settings, if not in --config."),
-]
 
 trust = typer.Typer(
     no_args_is_help=True, help="Accept tool definitions, and review those that changed."
@@ -64,7 +62,8 @@ def init(
         raise PinsError(
             f"{pins}: exists already; `shortlist trust pin` adds the tools that have no pin"
         )
-    _pin(read_catalog(index, tools), pins, as_json)
+    check_one_source(index=index, tools=tools)
+    _pin(catalog_of(tools or () if index is None else [index]), pins, as_json)
 
 
 @trust.command()
@@ -94,13 +93,14 @@ def _pin(catalog: Catalog, path: Path, as_json: bool) -> None:
 def diff(
     tools: SourcesOption = None,
     pins: _OptionalPins = None,
-    config: _GatewayOption = None,
-    settings: _SettingsOption = None,
+    config: ServersOption = None,
+    settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show which tools are quarantined, and what changed.
 
-    Needs --config, or --tools and --pins. Exits with 3 if a tool is quarantined.
+    Needs --config, or --tools and --pins. With --config, the tools are those that the servers
+    listed last, and the pins are the gateway's own. Exits with 3 if a tool is quarantined.
     """
     from ..trust import Pins, Trust, quarantined
 
@@ -120,7 +120,7 @@ def diff(
             show(*change_lines(change))
         _print_quarantined(flags)
     if flags:
-        raise typer.Exit(_QUARANTINED_EXIT)
+        raise typer.Exit(CHECK_FAILED_EXIT)
 
 
 @trust.command()
@@ -128,14 +128,15 @@ def approve(
     ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of the tools to approve.")],
     tools: SourcesOption = None,
     pins: _OptionalPins = None,
-    config: _GatewayOption = None,
-    settings: _SettingsOption = None,
+    config: ServersOption = None,
+    settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Approve the definitions of these tools as they are now.
 
     Needs --config, or --tools and --pins. The definitions are pinned in the file, which is created
-    if it does not exist. A running gateway follows at the next request.
+    if it does not exist; with --config, it is the gateway's own. A running gateway follows at the
+    next request.
     """
     from ..trust import Trust, approve_definitions, quarantined
 
@@ -149,11 +150,8 @@ def approve(
     _print_quarantined_count(flags)
 
 
-_RequiredConfig = Annotated[Path, typer.Option("--config", metavar="FILE", help=CONFIG_HELP)]
-
-
 @trust.command()
-def approvals(config: _RequiredConfig, as_json: JsonOption = False) -> None:
+def approvals(config: RequiredServersOption, as_json: JsonOption = False) -> None:
     """List the approvals of calls that users of the gateway want remembered."""
     rows = _remembered_approvals(config).read()
     if as_json:
@@ -168,7 +166,7 @@ def approvals(config: _RequiredConfig, as_json: JsonOption = False) -> None:
 @trust.command()
 def revoke(
     ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of the tools.")],
-    config: _RequiredConfig,
+    config: RequiredServersOption,
 ) -> None:
     """Revoke remembered approvals: calls of these tools are asked about again.
 
@@ -183,7 +181,6 @@ def revoke(
 def _remembered_approvals(config: Path) -> RememberedApprovals:
     from ..gateway.profiles.remembered_approvals import RememberedApprovals
     from ..gateway.upstream.first_use import approvals_file
-    from .gateway.configured_servers import read_gateway_files
 
     return RememberedApprovals(approvals_file(read_gateway_files(config, None).path))
 
@@ -197,8 +194,13 @@ def _catalog_and_pins(
 ) -> tuple[Catalog, Path]:
     """The tools that are judged, and the file of their pins."""
     if config is not None and not tools:
-        catalog, default_path = gateway_catalog(config, settings)
-        return catalog, pins or default_path
+        from ..catalog import Catalog
+
+        files = read_gateway_files(config, settings)
+        fleet = files.fleet({"tiers": ["lexical"], "trust": {"scan": False}})
+        note_unlisted_servers(fleet, config)
+        skills = fleet.listed_tools.skill_tools()
+        return Catalog([*fleet.engine.catalog, *skills]), pins or files.pins
     if config is not None or not tools or pins is None:
         raise typer.BadParameter("give --config FILE, or --tools FILE and --pins FILE")
     return catalog_of(tools), pins

@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING
 from ..lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .broker import CallRecord
-    from .code_result import CodeResult
-    from .code_runner import CodeRunner, run_code
-    from .grants import ApprovalRequest, Flow, Grant
-    from .monty import MontySandbox
-    from .sandbox import Limits, Sandbox, ScriptError
-    from .script_names import ToolNames
-    from .stubs import Stubs
+    from .broker import CallRecord as CallRecord
+    from .code_result import CodeResult as CodeResult
+    from .code_runner import CodeRunner as CodeRunner
+    from .code_runner import run_code as run_code
+    from .grants import ApprovalRequest as ApprovalRequest
+    from .grants import Flow as Flow
+    from .grants import Grant as Grant
+    from .monty import MontySandbox as MontySandbox
+    from .sandbox import Limits as Limits
+    from .sandbox import Sandbox as Sandbox
+    from .sandbox import ScriptError as ScriptError
+    from .script_names import ToolNames as ToolNames
+    from .stubs import Stubs as Stubs
 
 _MODULE_OF_NAME = {
     "ApprovalRequest": ".grants",
@@ -32,20 +37,6 @@ _MODULE_OF_NAME = {
     "run_code": ".code_runner",
 }
 
-__all__ = [
-    "ApprovalRequest",
-    "CallRecord",
-    "CodeResult",
-    "CodeRunner",
-    "Flow",
-    "Grant",
-    "Limits",
-    "MontySandbox",
-    "Sandbox",
-    "ScriptError",
-    "Stubs",
-    "ToolNames",
-    "run_code",
-]
+__all__ = [*_MODULE_OF_NAME]
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF_NAME, __all__)

@@ -7,7 +7,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
 from types import MappingProxyType
@@ -68,9 +68,9 @@ class CallChecks(Protocol):
 CallTool = Callable[[Tool, Mapping[str, Any]], Awaitable[Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CallRecord:
-    """One call of a script.
+    """One call of a script; complete when it has ended.
 
     Args:
         tool_id: id of the tool.
@@ -84,12 +84,12 @@ class CallRecord:
     """
 
     tool_id: str
-    ok: bool
-    ms: float
-    result_chars: int
-    may_have_changed: bool
-    status: str
-    arguments: Mapping[str, Any]
+    ok: bool = False
+    ms: float = 0.0
+    result_chars: int = 0
+    may_have_changed: bool = False
+    status: str = "server_error"
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Broker:
@@ -160,17 +160,18 @@ class Broker:
                 "the rest"
             )
         self._call_count += 1
-        running_call = _RunningCall(tool.id)
+        record, start = CallRecord(tool.id), perf_counter()
         try:
-            return await self._run_call(running_call, tool, f"{namespace}.{function}", kwargs)
+            return await self._run_call(record, tool, f"{namespace}.{function}", kwargs)
         except asyncio.CancelledError:
-            running_call.status = "cancelled"
+            record.status = "cancelled"
             raise
         finally:
-            self.calls.append(running_call.record())
+            record.ms = (perf_counter() - start) * 1e3
+            self.calls.append(record)
 
     async def _run_call(
-        self, running_call: _RunningCall, tool: Tool, name: str, kwargs: dict[str, Any]
+        self, record: CallRecord, tool: Tool, name: str, kwargs: dict[str, Any]
     ) -> Any:
         schema_names = {
             python_name: schema_name for schema_name, python_name in argument_names(tool).items()
@@ -179,15 +180,15 @@ class Broker:
         try:
             arguments = await _apart_if_large(given, partial(as_json, given, strict=True))
         except NotJsonError as error:
-            running_call.status = "invalid"
+            record.status = "invalid"
             raise ValueError(f"{name}: an argument cannot be sent: {error}") from None
-        running_call.arguments = arguments
+        record.arguments = arguments
         # For small arguments, a thread would take longer than the check.
         verdict = await _apart_if_large(
             arguments, partial(self._checks.check, tool.id, arguments, by_script=True)
         )
         if verdict.tool is None or verdict.status not in ("passed", "unapproved"):
-            running_call.status = verdict.status
+            record.status = verdict.status
             error_type: type[Exception] = (
                 ValueError if verdict.status == "invalid" else PermissionError
             )
@@ -196,50 +197,50 @@ class Broker:
         is_asked_for = verdict.status == "unapproved"
         if is_asked_for:
             # The call does not count as running while a person is asked.
-            self._asks_by_grant(running_call, name, tool)
-            await self._ask_person(running_call, name, verdict)
+            self._asks_by_grant(record, name, tool)
+            await self._ask_person(record, name, verdict)
             verdict = await _apart_if_large(
                 arguments,
                 partial(self._checks.check, tool.id, arguments, by_script=True, approved=True),
             )
             if not verdict.passed:
-                raise self._refused(running_call, name, verdict)
+                raise self._refused(record, name, verdict)
         ok: bool | None = False
         try:
             if is_asked_for:
                 _require_same_tool(name, tool, verdict)
-            elif self._asks_by_grant(running_call, name, tool):
-                await self._ask_person(running_call, name, verdict)
-                self._recheck(running_call, name, verdict)
-            running_call.may_have_changed = (tool.annotations or {}).get("readOnlyHint") is not True
-            value = await self._send_call(running_call, name, tool, verdict.arguments)
+            elif self._asks_by_grant(record, name, tool):
+                await self._ask_person(record, name, verdict)
+                self._recheck(record, name, verdict)
+            record.may_have_changed = (tool.annotations or {}).get("readOnlyHint") is not True
+            value = await self._send_call(record, name, tool, verdict.arguments)
             ok = True
         except asyncio.CancelledError:
             ok = None
             raise
         except Exception:
-            if running_call.status == "no_answer" and running_call.may_have_changed:
+            if record.status == "no_answer" and record.may_have_changed:
                 ok = None
             raise
         finally:
             # Each call that passed the check is reported, with any outcome.
             recorded = asyncio.to_thread(self._checks.record_call, tool.id, ok=ok)
             await asyncio.shield(asyncio.ensure_future(recorded))
-        running_call.result_chars = await _apart_if_large(value, partial(_json_chars, value))
-        running_call.status, running_call.ok = "ok", True
+        record.result_chars = await _apart_if_large(value, partial(_json_chars, value))
+        record.status, record.ok = "ok", True
         return value
 
-    def _recheck(self, running_call: _RunningCall, name: str, verdict: Verdict) -> None:
+    def _recheck(self, record: CallRecord, name: str, verdict: Verdict) -> None:
         """PermissionError if the call is not permitted any more."""
         present_verdict = self._checks.recheck(verdict)
         if not present_verdict.passed:
-            raise self._refused(running_call, name, present_verdict)
+            raise self._refused(record, name, present_verdict)
 
-    def _asks_by_grant(self, running_call: _RunningCall, name: str, tool: Tool) -> bool:
+    def _asks_by_grant(self, record: CallRecord, name: str, tool: Tool) -> bool:
         """Whether a grant has a person asked. PermissionError if a flow or a grant forbids it."""
         target = tool.server or NAMESPACE_WITHOUT_SERVER
         if (source := self._server_forbidden_for(target)) is not None:
-            running_call.status = "flow"
+            record.status = "flow"
             raise PermissionError(
                 f"{name}: data from {source!r} may not be sent to {target!r}; call "
                 f"{target!r} in another script"
@@ -247,16 +248,16 @@ class Broker:
         grant = deciding_grant(tool, self._grants, self._calls_by_tool[tool.id])
         self._calls_by_tool[tool.id] += 1
         if grant.decision == "deny":
-            running_call.status = "denied"
+            record.status = "denied"
             raise PermissionError(f"{name}: scripts may not call it; call it directly")
         return grant.decision == "ask"
 
-    async def _ask_person(self, running_call: _RunningCall, name: str, verdict: Verdict) -> None:
+    async def _ask_person(self, record: CallRecord, name: str, verdict: Verdict) -> None:
         """Ask about a call. PermissionError if nobody approves it."""
         tool, refusal = verdict.tool, verdict.refusal
         if tool is None:
             raise PermissionError(f"{name}: {verdict.message}")
-        running_call.status = "unapproved"
+        record.status = "unapproved"
         if self._approve is None:
             raise PermissionError(f"{name}: {NOBODY_TO_ASK}")
         rules = () if refusal is None else tuple(refusal.detail.get("rules", ()))
@@ -288,9 +289,9 @@ class Broker:
         return None
 
     async def _send_call(
-        self, running_call: _RunningCall, name: str, tool: Tool, arguments: Mapping[str, Any]
+        self, record: CallRecord, name: str, tool: Tool, arguments: Mapping[str, Any]
     ) -> Any:
-        running_call.status = "server_error"
+        record.status = "server_error"
         try:
             result = await self._call(tool, arguments)
             return await _apart_if_large(
@@ -304,12 +305,12 @@ class Broker:
                 ),
             )
         except CallRefusedError as error:
-            running_call.may_have_changed = False
-            raise self._refused(running_call, name, error.verdict) from None
+            record.may_have_changed = False
+            raise self._refused(record, name, error.verdict) from None
         except ToolCallError as error:
-            running_call.status = "tool_error" if error.outcome == "failed" else error.outcome
+            record.status = "tool_error" if error.outcome == "failed" else error.outcome
             if error.outcome == "not_sent":
-                running_call.may_have_changed = False
+                record.may_have_changed = False
             raise RuntimeError(f"{name}: {str(error)[:_MAX_ERROR_CHARACTERS]}") from None
         except Exception as error:  # noqa: BLE001 - the function is the user's
             # Its text is for whoever runs the host: it may hold paths, addresses or keys.
@@ -319,9 +320,9 @@ class Broker:
             # The text of an error is data of the server too.
             self._servers_with_data_read.add(tool.server or NAMESPACE_WITHOUT_SERVER)
 
-    def _refused(self, running_call: _RunningCall, name: str, verdict: Verdict) -> PermissionError:
+    def _refused(self, record: CallRecord, name: str, verdict: Verdict) -> PermissionError:
         """The error of a call that passed its check and is not permitted any more."""
-        running_call.status = verdict.status
+        record.status = verdict.status
         return PermissionError(f"{name}: {verdict.message}")
 
     def explain_unknown(self, namespace: str, function: str, argument: str) -> str:
@@ -380,28 +381,3 @@ def _unknown_argument_message(function: str, argument: str, parameters: Iterable
         f"did you mean {similar}?" if similar else f"it takes: {', '.join(parameters) or 'none'}"
     )
     return f"{function} has no argument {argument!r:.60}; {takes}"
-
-
-class _RunningCall:
-    """A call that has not ended; its attributes are those of `CallRecord`."""
-
-    def __init__(self, tool_id: str) -> None:
-        self.tool_id = tool_id
-        self.ok = False
-        self.result_chars = 0
-        self.may_have_changed = False
-        self.status = "server_error"
-        self.arguments: Mapping[str, Any] = {}
-        self._start = perf_counter()
-
-    def record(self) -> CallRecord:
-        ms = (perf_counter() - self._start) * 1e3
-        return CallRecord(
-            self.tool_id,
-            self.ok,
-            ms,
-            self.result_chars,
-            self.may_have_changed,
-            self.status,
-            self.arguments,
-        )

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import contextlib
 import inspect
 import json
 import logging
-import os
-import signal
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from ..errors import RequestError
+from ..language_model import CommandModel
 from ..untrusted import MAX_ANSWER_CHARS
 from ..untrusted.json_bytes import read_json
 from .sandbox import NotJsonError, as_json
@@ -74,7 +72,7 @@ class Extractor:
     ) -> None:
         if not (callable(model) or (isinstance(model, str) and model.strip())):
             raise RequestError("extract: must be a command, or a function that takes a prompt")
-        self._model = model
+        self._model = CommandModel(model) if isinstance(model, str) else model
         self._remaining = self._limit = limit
         self._require_permission = require_permission
         self._places = asyncio.Semaphore(_MAX_PARALLEL_PROMPTS)
@@ -117,15 +115,15 @@ class Extractor:
     async def _ask_model(self, prompt: str) -> str:
         try:
             async with asyncio.timeout(_ANSWER_TIMEOUT_S):
-                if isinstance(self._model, str):
-                    return await _run_command(self._model, prompt)
                 answer = await asyncio.to_thread(self._model, prompt)
                 return str(await answer if inspect.isawaitable(answer) else answer)
         except TimeoutError:
             raise RuntimeError(f"extract: no answer within {_ANSWER_TIMEOUT_S} seconds") from None
-        except _CommandError as error:
-            raise RuntimeError(f"extract: the model failed: {error}") from None
-        except Exception as error:  # noqa: BLE001 - the function is the user's
+        except asyncio.CancelledError:
+            if isinstance(self._model, CommandModel):
+                self._model.end()
+            raise
+        except Exception as error:  # noqa: BLE001 - the model is the user's
             # Its text is for whoever runs the host, as of the broker's calls.
             _LOG.warning("the model of extract failed", exc_info=True)
             raise RuntimeError(f"extract: the model failed ({type(error).__name__})") from None
@@ -242,45 +240,3 @@ def _parse_answer(answer: str, schema: dict[str, Any]) -> Any:
         place = "".join(f"[{key!r}]" for key in mismatch.absolute_path)
         raise ValueError(f"{place} {mismatch.message}".strip())
     return as_json(value, strict=False)
-
-
-def _kill_process(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
-    """End the processes of a command that was started."""
-    if starting.cancelled() or starting.exception() is not None:
-        return
-    process = starting.result()
-    with contextlib.suppress(ProcessLookupError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-
-
-class _CommandError(Exception):
-    """The command of a model failed; the message is for the script."""
-
-
-async def _run_command(command: str, prompt: str) -> str:
-    """The answer of a shell command, which is ended if the call is cancelled."""
-    pipe = asyncio.subprocess.PIPE
-    # Cancelled while it starts, asyncio ends the shell only, and waits for what the shell started.
-    starting = asyncio.ensure_future(
-        asyncio.create_subprocess_shell(
-            command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
-        )
-    )
-    try:
-        process = await asyncio.shield(starting)
-        stdout, stderr = await process.communicate(prompt.encode("utf-8", "replace"))
-    except asyncio.CancelledError:
-        # A callback: a second cancellation may end this task.
-        starting.add_done_callback(_kill_process)
-        await asyncio.wait([starting])
-        if starting.exception() is None:
-            await starting.result().wait()
-        raise
-    if process.returncode:
-        lines = stderr.decode("utf-8", "replace").strip().splitlines() or ["nothing on stderr"]
-        _LOG.warning("the command of extract exited with %d: %.200s", process.returncode, lines[-1])
-        raise _CommandError(f"the command exited with {process.returncode}")
-    return stdout.decode("utf-8", "replace")

@@ -18,15 +18,12 @@ from pydantic import (
 )
 
 from ..catalog.text_cleaning import visible_line
-from ..catalog.text_file import read_text_file, replace_text_file
+from ..catalog.text_file import locked, read_text_file, replace_text_file
 from ..errors import ConfigError
 from ..settings import validation_text
 
 #: Example queries of one row that are kept, and characters of each and of `when`.
 MAX_QUERIES, MAX_CHARS = 16, 400
-
-#: Seconds to wait for another process that writes the same file.
-_LOCK_SECONDS = 10.0
 
 #: Key of the example queries in a row of a file.
 QUERIES_KEY = "requests"
@@ -111,6 +108,10 @@ class ExampleQueryRow(BaseModel):
         values = self.model_dump(by_alias=True, mode="json")
         return {name: value for name, value in values.items() if value not in (None, "", [])}
 
+    def to_line(self) -> str:
+        """The row as a line of a file."""
+        return f"{json.dumps(self.to_dict(), ensure_ascii=False)}\n"
+
 
 def is_hostile(text: str) -> bool:
     """Whether the scan would quarantine a definition that says this."""
@@ -189,33 +190,25 @@ def add_example_query(path: str | Path, tool_id: str, query: str) -> ExampleQuer
         >>> add_example_query(path, "billing/list_invoices", "who owes us money?").queries
         ('who owes us money?',)
     """
-    from filelock import FileLock, Timeout  # 25 ms of a start
-
     path, query = Path(path), _line(query)
     if not query:
         raise ConfigError(f"an example query for {tool_id}: it is empty; write what a user asks")
-    try:
-        with FileLock(f"{path}.lock", timeout=_LOCK_SECONDS):
-            rows = list(read_example_queries([path])) if path.exists() else []
-            place = next((n for n, row in enumerate(rows) if _is_by_hand(row, tool_id)), None)
-            if place is None:
-                place = len(rows)
-                rows.append(ExampleQueryRow(tool=tool_id, queries=(query,)))
-            elif query not in rows[place].queries:
-                queries = (*rows[place].queries, query)
-                if len(queries) > MAX_QUERIES:
-                    raise ConfigError(
-                        f"{path}: {tool_id} has {MAX_QUERIES} example queries, more are not "
-                        "searched; remove some"
-                    )
-                rows[place] = rows[place].model_copy(update={"queries": queries})
-            lines = (f"{json.dumps(row.to_dict(), ensure_ascii=False)}\n" for row in rows)
-            replace_text_file(path, lines)
-            return rows[place]
-    except Timeout as error:
-        raise ConfigError(f"{path}: another process is writing; try again") from error
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error}") from error
+    with locked(path, error=ConfigError):
+        rows = list(read_example_queries([path])) if path.exists() else []
+        place = next((n for n, row in enumerate(rows) if _is_by_hand(row, tool_id)), None)
+        if place is None:
+            place = len(rows)
+            rows.append(ExampleQueryRow(tool=tool_id, queries=(query,)))
+        elif query not in rows[place].queries:
+            queries = (*rows[place].queries, query)
+            if len(queries) > MAX_QUERIES:
+                raise ConfigError(
+                    f"{path}: {tool_id} has {MAX_QUERIES} example queries, more are not searched; "
+                    "remove some"
+                )
+            rows[place] = rows[place].model_copy(update={"queries": queries})
+        replace_text_file(path, (row.to_line() for row in rows))
+        return rows[place]
 
 
 def _is_by_hand(row: ExampleQueryRow, tool_id: str) -> bool:

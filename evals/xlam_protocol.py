@@ -21,12 +21,13 @@ from hashlib import blake2b
 from heapq import heappush, heapreplace
 from typing import TYPE_CHECKING, Any
 
-from ..catalog import Catalog, Tool, read_tools
+from ..catalog import Catalog, Tool
 from ..errors import CatalogError, EvaluationError
-from ..sections import RERANK_TIER
+from ..settings import RERANK_TIER
 from .dataset import LabelledQuery, RowProblem
 from .report import Cell, Table, rounded
 from .runner import QueryOutcome, Summary, measure, summarise, tier_method
+from .xlam_functions import tool_of_function
 from .xlam_rows import XlamRow
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class _Functions:
     def tool_id(self, function: Mapping[str, Any]) -> str:
         key = _identity(function)
         if key not in self._ids:
-            tool = read_tools({"tools": [dict(function)]}, format="xlam").tools[0]
+            tool = tool_of_function(function)
             name, nth = tool.name, 2
             while name in self.tools:
                 name, nth = f"{tool.name}~{nth}", nth + 1

@@ -38,7 +38,12 @@ from .meta_tools.task_requests import Tasks
 from .meta_tools.tool_calls import ToolCall, answer_call, error_result, refusal_text
 from .observe.call_recorder import CallRecorder
 from .observe.observer import Observer, ProfileOffer, Requester
-from .profiles.client_sessions import ClientSession, ClientSessions, permitted_servers
+from .profiles.client_sessions import (
+    ClientCaller,
+    ClientSession,
+    ClientSessions,
+    permitted_servers,
+)
 from .profiles.profile import (
     CALL_TOOL,
     GET_TOOL_DETAILS,
@@ -50,6 +55,7 @@ from .profiles.profile import (
     Profile,
     ProfileViews,
 )
+from .relay.forwarding import RequestHandlers
 from .relay.log_levels import LogLevels
 from .relay.mcp_prompts import Completions, Prompts
 from .relay.other_kinds import OtherKinds
@@ -57,7 +63,7 @@ from .relay.resources import Resources
 from .relay.subscriptions import Subscriptions
 from .relay.tasks import ServerTask, TaskIds, TaskRunsError, takes_tasks
 from .stdio_streams import standard_streams
-from .upstream.call import Caller, RequestContext
+from .upstream.call import RequestContext
 from .upstream.fleet import Fleet
 from .upstream.server_connection import ServerError, ServerState, Upstream, UpstreamError
 from .upstream.server_tasks import CreatedTask
@@ -89,8 +95,7 @@ class Gateway:
         sessions: the sessions of all clients.
         server: the MCP server of the SDK.
         other_kinds: finds prompts and resources for models.
-        resources, prompts, completions, subscriptions, log_levels: answer the other requests of
-            clients.
+        tasks: the tasks of servers.
     """
 
     def __init__(
@@ -121,16 +126,13 @@ class Gateway:
             on_call_tool=self._call_tool,
         )
         self.server.middleware.append(self._with_session)
-        self.resources = Resources(fleet, self._client, self.server)
-        self.prompts = Prompts(fleet, self._client, self.server)
-        self.other_kinds = OtherKinds(fleet, self.prompts, self.resources)
-        self.completions = Completions(
-            fleet, self._client, self.resources, self.prompts, self.server
-        )
-        self.subscriptions = Subscriptions(fleet, self._client, self.resources, self.server)
-        self.sessions.on_end = self.subscriptions.drop
-        self.tasks = Tasks(fleet, self._client, TaskIds(task_key or token_hex(32)), self.server)
-        self.log_levels = LogLevels(fleet, self._client, self.sessions, self.server)
+        handlers = RequestHandlers(self.server, self._caller)
+        resources, prompts = Resources(fleet, handlers), Prompts(fleet, handlers)
+        Completions(fleet, handlers, resources, prompts)
+        LogLevels(fleet, handlers, self.sessions)
+        self.other_kinds = OtherKinds(fleet, prompts, resources)
+        self.sessions.on_end = Subscriptions(fleet, handlers, resources).drop
+        self.tasks = Tasks(fleet, handlers, TaskIds(task_key or token_hex(32)))
 
     async def serve_stdio(self) -> None:
         """Serve one client over stdin/stdout until it disconnects."""
@@ -148,7 +150,7 @@ class Gateway:
         Raises:
             MissingExtraError: the extra `code` is not installed.
         """
-        return CodeMode(self.fleet, self.observer)
+        return CodeMode(self.fleet, self.observer, self._remembered)
 
     async def aclose(self) -> None:
         """End the processes for scripts, and the threads that index prompts and resources."""
@@ -161,14 +163,13 @@ class Gateway:
         settings = views.config.session.changed({"must_offer": False})
         return Session(views, settings, data)
 
-    def _client(self, context: RequestContext) -> ClientSession:
-        """The session of a request."""
-        client = self.sessions.session_of(context.request)
+    def _caller(self, context: RequestContext) -> ClientCaller:
+        """The sender of a request, with its session."""
+        caller = ClientCaller(context, self.sessions.session_of(context.request))
         if context.request is None:
             # Over stdin/stdout there is one client. It gets questions that belong to no call.
-            caller = Caller(context=context, client=client)
             self.fleet.message_handlers.only_client = None if caller.is_modern else caller
-        return client
+        return caller
 
     async def _with_session(self, ctx: RequestContext, call_next: CallNext) -> Any:
         """Middleware: reads the session, and names the client's servers in the first answer."""
@@ -191,14 +192,15 @@ class Gateway:
         context: RequestContext,
         params: types.PaginatedRequestParams | None,  # noqa: ARG002
     ) -> types.ListToolsResult:
-        client = self._client(context)
+        caller = self._caller(context)
+        client = caller.client
         await self.fleet.follow_changes()
         capabilities = context.session.client_capabilities
         info = context.session.client_params
         tools = await anyio.to_thread.run_sync(
             shown_tools, self.fleet, client, capabilities, info.client_info.name if info else ""
         )
-        requester = Requester.of_request(context.request, client.session.id, client.profile.name)
+        requester = Requester.of(caller)
         view = client.view()
         offer = self._profile_offer(client, view.catalog)
         self.observer.record_list(requester, view, tools, offer)
@@ -207,15 +209,15 @@ class Gateway:
     async def _call_tool(
         self, context: RequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        client, call_recorder = self._client(context), CallRecorder()
-        requester = Requester.of_request(context.request, client.session.id, client.profile.name)
-        with self.observer.recorded_request(requester, params, call_recorder) as request:
-            answer = await self._answer_safely(context, client, params, call_recorder)
-            request.answer = answer if isinstance(answer, types.CallToolResult) else None
+        caller, call_recorder = self._caller(context), CallRecorder()
+        requester = Requester.of(caller)
+        with self.observer.recorded_request(requester, params, call_recorder):
+            answer = await self._answer_safely(caller, params, call_recorder)
+            call_recorder.answer = answer if isinstance(answer, types.CallToolResult) else None
         catalog = self.fleet.engine.catalog
         if params.name == SEARCH_TOOLS and self.observer.lacks_catalog(requester, catalog):
             # Servers that started after the client's first list have tools too.
-            self.observer.record_catalog(requester, self._profile_offer(client, catalog))
+            self.observer.record_catalog(requester, self._profile_offer(caller.client, catalog))
         return answer
 
     def _profile_offer(self, client: ClientSession, catalog: Catalog) -> ProfileOffer:
@@ -229,18 +231,16 @@ class Gateway:
 
     async def _answer_safely(
         self,
-        context: RequestContext,
-        client: ClientSession,
+        caller: ClientCaller,
         params: types.CallToolRequestParams,
         call_recorder: CallRecorder,
     ) -> types.CallToolResult | types.InputRequiredResult:
         """The answer to a call. Errors become answers too."""
-        arguments = dict(params.arguments or {})
         try:
             await self.fleet.follow_changes()
-            return await self._answer_call(context, client, params, arguments, call_recorder)
+            return await self._answer_call(caller, params, call_recorder)
         except TaskRunsError as error:
-            return self.tasks.running(client, error.task)
+            return self.tasks.running(caller, error.task)
         except (ShortlistError, UpstreamError) as error:
             call_recorder.record_failure()
             if isinstance(error, ServerError) and error.code == types.URL_ELICITATION_REQUIRED:
@@ -255,16 +255,14 @@ class Gateway:
 
     async def _answer_call(
         self,
-        context: RequestContext,
-        client: ClientSession,
+        caller: ClientCaller,
         params: types.CallToolRequestParams,
-        arguments: dict[str, Any],
         call_recorder: CallRecorder,
     ) -> types.CallToolResult | types.InputRequiredResult:
-        name = params.name
+        name, client, arguments = params.name, caller.client, dict(params.arguments or {})
         if name not in RESERVED_NAMES:
-            call = self._tool_call(context, client, params, name, arguments)
-            return await self._call_or_task(context, client, params, call, call_recorder)
+            call = self._tool_call(caller, params, name, arguments)
+            return await self._call_or_task(call, params, call_recorder)
         values, problems = _ARGUMENT_CHECKS[name].read(arguments)
         if problems:
             names = ", ".join(_META_TOOL_SCHEMAS[name]["properties"])
@@ -276,13 +274,13 @@ class Gateway:
             if tool_name in RESERVED_NAMES:
                 return error_result(f"{tool_name} is called by its own name, not through {name}.")
             if self.other_kinds.is_name(tool_name):
-                return await self._use_entry(context, client, params, arguments, call_recorder)
+                return await self._use_entry(caller, params, arguments, call_recorder)
             call = self._tool_call(
-                context, client, params, tool_name, arguments.get("arguments"), via_meta_tool=name
+                caller, params, tool_name, arguments.get("arguments"), via_meta_tool=name
             )
-            return await self._call_or_task(context, client, params, call, call_recorder)
+            return await self._call_or_task(call, params, call_recorder)
         if name == READ_RESULT and self.tasks.is_id(arguments["id"]):
-            return await self.tasks.read(context, client, arguments["id"])
+            return await self.tasks.read(caller, arguments["id"])
         if name == READ_RESULT:
             first, last = (*arguments.get("range", ()), None, None)[:2]
             read = partial(
@@ -294,7 +292,7 @@ class Gateway:
             text = await anyio.to_thread.run_sync(read, arguments["id"], first, last)
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
         if name == SEARCH_TOOLS:
-            return await self._search(context, client, params, arguments, call_recorder)
+            return await self._search(caller, params, arguments, call_recorder)
         if name == GET_TOOL_DETAILS:
             profile = client.profile
             stubs = partial(self.code_mode.stubs, profile.grants) if profile.has_run_code else None
@@ -302,55 +300,15 @@ class Gateway:
                 answers.answer_details, self.fleet, client, arguments, self.other_kinds, stubs
             )
         if name == RUN_CODE and client.profile.has_run_code:
-            return await self.code_mode.run(context, client, params)
+            return await self.code_mode.run(caller, params)
         if name == RUN_CODE:
             return error_result("run_code is off here; the operator turns it on: shortlist.code")
         assert name == LIST_SERVERS
         return await anyio.to_thread.run_sync(answers.answer_servers, self.fleet, client, arguments)
 
-    async def _call_or_task(
-        self,
-        context: RequestContext,
-        client: ClientSession,
-        params: types.CallToolRequestParams,
-        call: ToolCall,
-        call_recorder: CallRecorder,
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        """The result of a call, or the task that its client takes for it."""
-        call.takes_task = takes_tasks(call.caller)
-        answer = await answer_call(self.fleet, client, call, params, call_recorder)
-        if not isinstance(answer, CreatedTask):
-            return answer
-        task = ServerTask(call.server, call.operation, answer.task_id)
-        # The SDK sends it as it is, but its types do not have it.
-        created: object = await self.tasks.created(context, client, task, answer)
-        return cast("types.CallToolResult", created)
-
-    async def _use_entry(
-        self,
-        context: RequestContext,
-        client: ClientSession,
-        params: types.CallToolRequestParams,
-        arguments: dict[str, Any],
-        call_recorder: CallRecorder,
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        """The prompt or the content of the resource that a model names in `call_tool`."""
-        name = arguments["name"]
-        verdict, entry = await anyio.to_thread.run_sync(
-            self.other_kinds.check, client, name, arguments.get("arguments")
-        )
-        call_recorder.record_check(verdict)
-        if entry is None:
-            return error_result(refusal_text(verdict, name))
-        result = await self.other_kinds.use(context, name, entry, verdict, params)
-        if isinstance(result, types.CallToolResult):
-            call_recorder.record_result(result)
-        return result
-
     def _tool_call(
         self,
-        context: RequestContext,
-        client: ClientSession,
+        caller: ClientCaller,
         params: types.CallToolRequestParams,
         name: str,
         arguments: object,
@@ -359,8 +317,7 @@ class Gateway:
         """A call of a tool, made by a client's request."""
         return ToolCall(
             self.fleet,
-            client,
-            Caller(context, client),
+            caller,
             name,
             arguments,
             meta=params.meta,
@@ -368,19 +325,52 @@ class Gateway:
             remembered=self._remembered,
         )
 
+    async def _call_or_task(
+        self, call: ToolCall, params: types.CallToolRequestParams, call_recorder: CallRecorder
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """The result of a call, or the task that its client takes for it."""
+        call.takes_task = takes_tasks(call.caller)
+        answer = await answer_call(self.fleet, call, params, call_recorder)
+        if not isinstance(answer, CreatedTask):
+            return answer
+        task = ServerTask(call.server, call.operation, answer.task_id)
+        # The SDK sends it as it is, but its types do not have it.
+        created: object = await self.tasks.created(call.caller, task, answer)
+        return cast("types.CallToolResult", created)
+
+    async def _use_entry(
+        self,
+        caller: ClientCaller,
+        params: types.CallToolRequestParams,
+        arguments: dict[str, Any],
+        call_recorder: CallRecorder,
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """The prompt or the content of the resource that a model names in `call_tool`."""
+        name = arguments["name"]
+        verdict, entry = await anyio.to_thread.run_sync(
+            self.other_kinds.check, caller.client, name, arguments.get("arguments")
+        )
+        call_recorder.record_check(verdict)
+        if entry is None:
+            return error_result(refusal_text(verdict, name))
+        result = await self.other_kinds.use(caller, name, entry, verdict, params)
+        if isinstance(result, types.CallToolResult):
+            call_recorder.record_result(result)
+        return result
+
     async def _search(
         self,
-        context: RequestContext,
-        client: ClientSession,
+        caller: ClientCaller,
         params: types.CallToolRequestParams,
         arguments: dict[str, Any],
         call_recorder: CallRecorder,
     ) -> types.CallToolResult | types.InputRequiredResult:
         """The answer of a search, with the result of a claimed tool if one was called."""
+        client = caller.client
         if isinstance(server := arguments.get("server"), str):
             await self._wait_for_start(client, server)
         query, catalog = "\n".join(queries_of(arguments)), self.fleet.engine.catalog
-        collected = await collect_votes(self.fleet, context, client, query, catalog)
+        collected = await collect_votes(self.fleet, caller, query, catalog)
         await client.run_step(partial(client.use_votes, collected.votes))
         search = await anyio.to_thread.run_sync(
             answers.answer_search_tools, self.fleet, client, arguments, self.other_kinds
@@ -392,11 +382,11 @@ class Gateway:
         ):
             return answer
         tool, claimed_arguments = claim
-        call = self._tool_call(context, client, params, tool.id, claimed_arguments)
+        call = self._tool_call(caller, params, tool.id, claimed_arguments)
         try:
-            result = await answer_call(self.fleet, client, call, params, CallRecorder())
+            result = await answer_call(self.fleet, call, params, CallRecorder())
         except TaskRunsError as error:
-            result = self.tasks.running(client, error.task)
+            result = self.tasks.running(caller, error.task)
         if not isinstance(result, types.CallToolResult):
             return cast("types.InputRequiredResult", result)
         note = types.TextContent(type="text", text=f"Its server had {tool.id} called at once:")

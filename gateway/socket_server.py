@@ -21,7 +21,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from ..errors import ShortlistError
 from ..untrusted import MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES, MAX_OPEN_REQUESTS
-from ..untrusted.json_bytes import has_many_values, read_json
+from ..untrusted.json_bytes import has_many_values, parsed_json, read_json
 from .attach.running_gateway import greeting_line
 from .attach.socket_folder import AttachError, check_peer
 from .client_protocol import serve_connection
@@ -340,6 +340,7 @@ async def _message(line: bytes) -> types.JSONRPCMessage | Exception:
     if len(line) > MAX_MESSAGE_VALUES and await anyio.to_thread.run_sync(has_many_values, line):
         return ValueError(f"a message of more than {MAX_MESSAGE_VALUES:,} values")
     try:
-        return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        value = parsed_json(line, allow_nan=True)
+        return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValueError as error:
         return error

@@ -2,8 +2,8 @@
 
 from ..retrieval.refusal import Refusal
 from .argument import argument
-from .condition import Condition
-from .condition_kinds import (
+from .condition import (
+    Condition,
     after,
     all_of,
     annotation,

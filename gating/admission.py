@@ -17,7 +17,7 @@ from ..errors import RequestError, UnknownToolError
 from ..retrieval.catalog_index import Index
 from ..retrieval.refusal import Denials, Refusal
 from ..retrieval.selection import VoterFailure
-from .compiled_gate import CompiledGate, GateEvaluation
+from .catalog_gate import CatalogGate, GateEvaluation
 from .condition import Mask
 from .quarantine import Quarantine
 from .reason import Reasons, call_refusal
@@ -218,7 +218,7 @@ class Admission:
         row = self._row(tool_id)
         if row is None:
             raise self.unknown(tool_id)
-        rules = self._evaluation.catalog.rules_for_call(row, arguments)
+        rules = self._evaluation.gate.rules_for_call(row, arguments)
         denying = [rule for rule in rules if rule.deny]
         if not denying and (approved or not rules):
             return None
@@ -232,15 +232,11 @@ class Admission:
             arguments: arguments of a call that the rules concern; None for all rules.
         """
         row = self._row(tool_id)
-        if row is None:
-            return []
-        if arguments is not None:
-            return self._evaluation.catalog.rules_for_call(row, arguments)
-        return [rule for rule, mask in self._evaluation.catalog.call_rules if mask[row]]
+        return [] if row is None else self._evaluation.gate.rules_for_call(row, arguments)
 
     def waits_for_calls(self, tool_id: str) -> bool:
         """Whether the outcome of a call may change what a rule says about this tool."""
-        return self._evaluation.catalog.waits_for_calls(tool_id)
+        return self._evaluation.gate.waits_for_calls(tool_id)
 
     def resolve(self, name: str) -> Tool | Refusal | UnknownToolError:
         """The tool with an id, or with a name that only one permitted tool has.
@@ -409,7 +405,7 @@ class Admission:
         return mask
 
     def _permitted_rows(self) -> Mask | None:
-        mask = self._evaluation.catalog.permitted_rows(self._evaluation.truths)
+        mask = self._evaluation.gate.permitted_rows(self._evaluation)
         reachable = self._reachable_rows()
         if reachable is not None:
             mask = reachable if mask is None else mask & reachable
@@ -461,7 +457,7 @@ class Allowed:
     unmatched: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, entries: Iterable[str] | None, compiled: CompiledGate) -> Allowed:
+    def of(cls, entries: Iterable[str] | None, gate: CatalogGate) -> Allowed:
         """The rows that the entries of `allowed` match.
 
         An entry that is the id of a tool means only that tool, even if it contains wildcards. Any
@@ -470,7 +466,7 @@ class Allowed:
 
         Args:
             entries: ids and globs; None for no limit.
-            compiled: the gate, compiled for the catalog version.
+            gate: the gate over the catalog version.
 
         Raises:
             RequestError: an entry is not a text.
@@ -479,15 +475,15 @@ class Allowed:
             return cls()
         if isinstance(entries, str):
             raise RequestError(f"allowed: a list of ids and globs, not the text {entries[:80]!r}")
-        mask = np.zeros(len(compiled.tools), np.bool_)
+        mask = np.zeros(len(gate.tools), np.bool_)
         rows_of_ids, unmatched = [], []
         try:
             for entry in dict.fromkeys(entries):
-                if (row := compiled.rows.get(entry)) is not None:
+                if (row := gate.rows.get(entry)) is not None:
                     rows_of_ids.append(row)
                 elif not isinstance(entry, str):
                     raise RequestError(f"allowed: an id or a glob, not {entry!r:.80}")
-                elif is_wild(entry) and len(matched := compiled.granted(entry)):
+                elif is_wild(entry) and len(matched := gate.granted(entry)):
                     mask[matched] = True
                 else:
                     unmatched.append(entry)

@@ -9,9 +9,18 @@ from typing import Any
 import numpy as np
 
 from ..retrieval.refusal import Refusal
-from .compiled_gate import GateEvaluation
-from .condition import REFUSAL_KINDS, Condition, Mask, Values, simple_conditions
-from .condition_kinds import After, AllOf, AnyOf, Not, Several
+from .catalog_gate import GateEvaluation
+from .condition import (
+    REFUSAL_KINDS,
+    After,
+    AllOf,
+    AnyOf,
+    Condition,
+    Mask,
+    Not,
+    Several,
+    simple_conditions,
+)
 from .matcher import Rows
 from .rules import Rule
 
@@ -49,35 +58,28 @@ class Reasons:
     def __init__(self, evaluation: GateEvaluation, admitted: Mask) -> None:
         self._evaluation = evaluation
         self._admitted = admitted
-        # Whether each condition holds: one value for all rows, or one per row.
-        self._holding: list[Values] = [holds for holds, _ in evaluation.truths]
-        self._unlocking_by_condition: dict[Condition, Rows | None] = {}
         # Numbers of failing demands to their refusal, if they fail for every tool alike.
         self._cached: dict[tuple[int, ...], Refusal] = {}
 
     def refusal(self, row: int) -> Refusal:
         """The refusal of a row that a rule denies."""
-        compiled = self._evaluation.catalog
-        failing = tuple(
-            number
-            for number, demand in enumerate(compiled.demands)
-            if demand.mask[row] and not _value_at(self._holding[demand.condition_place], row)
-        )
-        if failing in self._cached:
-            return replace(self._cached[failing], tool_id=compiled.tools[row].id)
+        gate, evaluation = self._evaluation.gate, self._evaluation
+        failing: dict[Condition, list[str]] = {}
+        numbers: list[int] = []
+        for number, (rule, rows) in enumerate(gate.demands):
+            condition = rule.condition
+            if condition is not None and rows[row] and not evaluation.holds(condition, row):
+                failing.setdefault(condition, []).append(rule.described())
+                numbers.append(number)
+        key = tuple(numbers)
+        if key in self._cached:
+            return replace(self._cached[key], tool_id=gate.tools[row].id)
         refusal = self._build_refusal(row, failing)
-        places = (compiled.demands[number].condition_place for number in failing)
-        if all(isinstance(self._holding[place], bool) for place in places):
-            self._cached[failing] = refusal
+        if all(isinstance(evaluation.truth(condition)[0], bool) for condition in failing):
+            self._cached[key] = refusal
         return refusal
 
-    def _build_refusal(self, row: int, demands: Sequence[int]) -> Refusal:
-        compiled = self._evaluation.catalog
-        failing: dict[Condition, list[str]] = {}
-        for number in demands:
-            demand = compiled.demands[number]
-            condition = compiled.conditions[demand.condition_place]
-            failing.setdefault(condition, []).append(demand.rule.described())
+    def _build_refusal(self, row: int, failing: Mapping[Condition, Sequence[str]]) -> Refusal:
         lack = _lack_of_all([self._find_lack(condition, row) for condition in failing])
         unmet = dict.fromkeys(lack.conditions)
         unanswered = dict.fromkeys(
@@ -92,7 +94,7 @@ class Reasons:
             for condition in failing
         )
         return Refusal(
-            compiled.tools[row].id,
+            self._evaluation.gate.tools[row].id,
             lack.kind,
             f"needs {self._without_hidden_ids(needs, failing)}{error_note}",
             self._ids(lack.unlocking_rows),
@@ -107,7 +109,7 @@ class Reasons:
             parts = [
                 self._find_lack(part, row)
                 for part in condition.parts
-                if not self._condition_holds(part, row)
+                if not self._evaluation.holds(part, row)
             ]
             return _lack_of_all(parts) if isinstance(condition, AllOf) else _lack_of_any(parts)
         return _Lack(self._refusal_kind(condition), (condition,), self._unlocking_rows(condition))
@@ -148,11 +150,11 @@ class Reasons:
         """Whether a condition requires a call, and all tools that match are denied."""
         if not isinstance(condition, After) or self._unlocking_rows(condition) is not None:
             return False
-        rows = self._evaluation.catalog.rows_unlocking(condition)
+        rows = self._evaluation.gate.rows_unlocking(condition)
         return rows is not None and len(rows) > 0
 
     def _ids(self, rows: Rows | None) -> tuple[str, ...]:
-        tools = self._evaluation.catalog.tools
+        tools = self._evaluation.gate.tools
         return (
             ()
             if rows is None
@@ -187,16 +189,9 @@ class Reasons:
 
         None if there are none.
         """
-        if condition not in self._unlocking_by_condition:
-            rows = self._evaluation.catalog.rows_unlocking(condition)
-            rows = None if rows is None else rows[self._admitted[rows]]
-            self._unlocking_by_condition[condition] = (
-                None if rows is None or not len(rows) else rows
-            )
-        return self._unlocking_by_condition[condition]
-
-    def _condition_holds(self, condition: Condition, row: int) -> bool:
-        return _value_at(self._holding[self._evaluation.catalog.condition_places[condition]], row)
+        rows = self._evaluation.gate.rows_unlocking(condition)
+        rows = None if rows is None else rows[self._admitted[rows]]
+        return None if rows is None or not len(rows) else rows
 
 
 def call_refusal(tool_id: str, rules: Sequence[Rule], arguments: Mapping[str, Any]) -> Refusal:
@@ -253,7 +248,3 @@ def _union_of_rows(row_lists: Iterable[Rows | None]) -> Rows | None:
 
 def _conditions(lacks: list[_Lack]) -> tuple[Condition, ...]:
     return tuple(condition for lack in lacks for condition in lack.conditions)
-
-
-def _value_at(values: Values, row: int) -> bool:
-    return values if isinstance(values, bool) else bool(values[row])

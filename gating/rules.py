@@ -1,16 +1,28 @@
-"""Permission rules, what calls provide, and the gate: all rules of an engine."""
+"""Permission rules, what calls provide, and the gate: all rules of an engine.
+
+In TOML:
+
+[gate]
+scopes = ["github:write"]
+
+[[gate.rules]]
+name = "merging"
+tools = "github/merge_*"
+needs = { all_of = [{ scope = "github:write" }, { after = "github/get_*" }] }
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import PlainSerializer, PlainValidator
 
 from ..catalog.pattern import Pattern
 from ..errors import ConfigError
-from .argument import ArgumentTest
-from .condition import Condition
-from .condition_kinds import Annotation
+from .argument import ArgumentTest, read_tests
+from .condition import Annotation, Condition, parse_condition, simple_conditions
 from .state import Scalar
 
 #: What a call may provide; the fields of `Provides`.
@@ -176,7 +188,7 @@ class Rule:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form, read by `gating.declaration`; without fields that are not set."""
+        """JSON form, without fields that are not set."""
         form: dict[str, Any] = {
             "name": self.name,
             "tools": self.tools and [pattern.text for pattern in self.tools],
@@ -247,7 +259,7 @@ class Rule:
 def _patterns(field: str, globs: str | Iterable[str] | None) -> tuple[Pattern, ...] | None:
     if globs is None:
         return None
-    if not isinstance(globs, Iterable):
+    if not isinstance(globs, Iterable) or isinstance(globs, Mapping):
         raise ConfigError(f"{field}: a pattern or a list of them, not {globs!r:.80}")
     texts = [globs] if isinstance(globs, str) else list(globs)
     if not texts:
@@ -273,7 +285,8 @@ def _tests(when: ArgumentTest | Iterable[ArgumentTest]) -> tuple[ArgumentTest, .
 
 
 def _names(field: str, values: Iterable[str]) -> tuple[str, ...]:
-    names = None if isinstance(values, str) or not isinstance(values, Iterable) else tuple(values)
+    is_list = isinstance(values, Iterable) and not isinstance(values, str | Mapping)
+    names = tuple(values) if is_list else None
     if names is None or not all(isinstance(name, str) and name.strip() for name in names):
         raise ConfigError(f"{field}: a list of names, not {values!r:.80}")
     return names
@@ -283,7 +296,7 @@ class Gate:
     """All permission rules of an engine; immutable.
 
     A tool is permitted if the condition of every rule that concerns it holds. A tool that no rule
-    concerns is permitted. `CompiledGate` applies the rules to a catalog version.
+    concerns is permitted. `CatalogGate` applies the rules to a catalog version.
 
     Args:
         rules: the rules. Refusals name them in this order.
@@ -291,7 +304,8 @@ class Gate:
             any name.
 
     Raises:
-        ConfigError: `rules` is no list of rules, or `scopes` no list of names.
+        ConfigError: `rules` is no list of rules, `scopes` no list of names, or a rule has a scope
+            that is not among them.
 
     Example:
         >>> from shortlist import Engine, Gate, Rule, Tool
@@ -312,9 +326,12 @@ class Gate:
         if bad := [rule for rule in self.rules if not isinstance(rule, Rule)]:
             raise ConfigError(f"gate: {bad[0]!r:.80} is no Rule")
         self.scopes = None if scopes is None else frozenset(_names("gate: scopes", scopes))
+        if self.scopes is not None:
+            for rule in self.rules:
+                _check_scopes(rule, self.scopes)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form, read by `gating.declaration`."""
+        """JSON form, which `read_gate` reads."""
         rules = {"rules": [rule.to_dict() for rule in self.rules]}
         return rules if self.scopes is None else {"scopes": sorted(self.scopes), **rules}
 
@@ -328,3 +345,85 @@ class Gate:
 
     def __repr__(self) -> str:
         return f"Gate({len(self.rules)} rules)"
+
+
+def _check_scopes(rule: Rule, scopes: frozenset[str]) -> None:
+    """ConfigError if a rule needs or provides another scope than these."""
+    conditions = [] if rule.condition is None else simple_conditions(rule.condition)
+    provided = filter(None, (condition.provided_by() for condition in conditions))
+    named = [name for kind, name in provided if kind == "scopes"]
+    named += rule.provides.scopes if rule.provides else ()
+    for scope in named:
+        if scope not in scopes:
+            permitted = ", ".join(sorted(scopes)) or "none"
+            raise ConfigError(
+                f"gate: rule {rule.described()!r}: no scope {scope!r}; use one of: {permitted}"
+            )
+
+
+_RULE_KEYS = tuple("name tools server annotations needs provides when approval deny".split())
+
+
+def read_gate(declared: object) -> Gate:
+    """A gate from its form in TOML or JSON.
+
+    Args:
+        declared: a mapping with `scopes` (all scope names that exist) and `rules`. Each rule may
+            have `name`, `tools`, `server`, `annotations`, `needs` and `provides`, or `when`,
+            `approval` and `deny`. For `needs`, see `condition`; for `when`, `argument`.
+
+    Raises:
+        ConfigError: names the rule, what is wrong with it and what would be right.
+    """
+    table = _table("gate", declared, ("scopes", "rules"))
+    rows = table.get("rules", [])
+    if not isinstance(rows, list | tuple):
+        raise ConfigError(f"gate: rules: a list of tables, not {rows!r:.80}")
+    rules = [_read_rule(row, f"gate.rules.{place}") for place, row in enumerate(rows)]
+    return Gate(rules, scopes=table.get("scopes"))
+
+
+def _read_rule(row: object, place: str) -> Rule:
+    fields = _table(place, row, _RULE_KEYS)
+    name, needs, provides = (fields.pop(key, None) for key in ("name", "needs", "provides"))
+    when = fields.pop("when", None)
+    where = f"{place} ({name!r:.80})" if isinstance(name, str) else place
+    try:
+        if provides is not None:
+            provides = Provides(**_table("provides", provides, FIELDS_OF_PROVIDES, "."))
+        return Rule(
+            None if needs is None else parse_condition(needs),
+            name=name,
+            provides=provides,
+            when=() if when is None else read_tests(when),
+            **fields,
+        )
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _table(
+    where: str, value: object, keys: tuple[str, ...], separator: str = ": "
+) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{where}: a table, not {type(value).__name__}")
+    for key in value:
+        if key not in keys:
+            listed = ", ".join(keys)
+            raise ConfigError(
+                f"{where}{separator}{key!s:.80}: unknown setting; use one of: {listed}"
+            )
+    return dict(value)
+
+
+def _gate_setting(value: Any) -> Gate:
+    if isinstance(value, Rule | list | tuple):
+        got = type(value).__name__
+        raise ConfigError(f"gate: a Gate or its table, not {got}; write Gate([rule])")
+    return value if isinstance(value, Gate) else read_gate(value)
+
+
+#: A gate as a setting of a `Config`: the object itself or its table.
+GateSetting = Annotated[
+    Gate, PlainValidator(_gate_setting), PlainSerializer(Gate.to_dict, return_type=dict[str, Any])
+]

@@ -7,12 +7,12 @@ votes do not count.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-from ..catalog import Catalog, Tool
+from ..catalog import Catalog
 from ..catalog.text_cleaning import visible_line
 from ..errors import ConfigError
 from ..retrieval.selection import VoterFailure
@@ -119,7 +119,6 @@ class Voters:
         self._voters = dict(voters)
         self._trusted = frozenset([trusted] if isinstance(trusted, str) else trusted)
         self._timeout = timeout_ms
-        self._cached_tools: tuple[Catalog | None, Mapping[str, _OwnTools]] = (None, {})
         if strangers := sorted(self._trusted - self._voters.keys()):
             raise ConfigError(f"trusted: {', '.join(strangers)}: no voter of that server")
         if isinstance(timeout_ms, bool) or not timeout_ms > 0:
@@ -134,12 +133,19 @@ class Voters:
         """
         import asyncio  # 30 ms of a start
 
-        own = self._own_tools(catalog)
+        names: dict[str, list[str]] = {}
+        ids: dict[tuple[str, str], list[str]] = {}
+        for tool in catalog:
+            if (server := tool.server or "") in self._voters:
+                names.setdefault(server, []).append(tool.name)
+                for name in {tool.name, tool.id}:
+                    ids.setdefault((server, name), []).append(tool.id)
         tasks = {
             server: asyncio.ensure_future(
-                _ask_voter(self._voters[server], Ballot(server, query, tools.names))
+                _ask_voter(self._voters[server], Ballot(server, query, names[server]))
             )
-            for server, tools in own.items()
+            for server in self._voters
+            if server in names
         }
         if not tasks:
             return Votes()
@@ -150,7 +156,7 @@ class Voters:
                 # A voter may ignore being cancelled; the turn does not wait for it.
                 task.cancel()
                 task.add_done_callback(_retrieve_exception)
-        count = _VoteCount()
+        count = _VoteCount(ids, self._trusted)
         for server, task in tasks.items():
             if not task.done() or task.cancelled():
                 count.fail(server, f"did not answer in {self._timeout:g} ms")
@@ -158,22 +164,9 @@ class Voters:
                 quote = f"{type(error).__name__}: {error}"
                 count.fail(server, "could not be asked", quote=quote)
             else:
-                trusted = server in self._trusted
                 for vote in task.result():
-                    count.add(server, vote, own[server], trusted)
+                    count.add(server, vote)
         return count.votes()
-
-    def _own_tools(self, catalog: Catalog) -> Mapping[str, _OwnTools]:
-        """The tools of each voting server, cached while the catalog stays the same."""
-        cached_catalog, own = self._cached_tools
-        if cached_catalog is not catalog:
-            own = {server: _OwnTools([], {}) for server in self._voters}
-            for tool in catalog:
-                if tool.server in own:
-                    own[tool.server].add(tool)
-            own = {server: tools for server, tools in own.items() if tools.ids}
-            self._cached_tools = catalog, own
-        return own
 
 
 def without_voting_tools(catalog: Catalog) -> Catalog:
@@ -182,28 +175,18 @@ def without_voting_tools(catalog: Catalog) -> Catalog:
     return catalog.remove(votes) if votes else catalog
 
 
-@dataclass(frozen=True, slots=True)
-class _OwnTools:
-    """The tools of a server by id and name.
+class _VoteCount:
+    """Counts the votes.
 
     Args:
-        names: names of its tools, in the catalog's order.
-        ids: name or id to the ids of the tools that have it.
+        ids: server and name or id to the ids of its tools that have it.
+        trusted: names of the servers that may claim.
     """
 
-    names: list[str]
-    ids: dict[str, list[str]]
-
-    def add(self, tool: Tool) -> None:
-        self.names.append(tool.name)
-        for name in {tool.name, tool.id}:
-            self.ids.setdefault(name, []).append(tool.id)
-
-
-class _VoteCount:
-    """Counts the votes."""
-
-    def __init__(self) -> None:
+    def __init__(
+        self, ids: Mapping[tuple[str, str], Sequence[str]], trusted: Collection[str]
+    ) -> None:
+        self._ids, self._trusted = ids, trusted
         self._excluded: dict[str, str] = {}
         self._claimed: dict[str, None] = {}
         self._failures: dict[str, list[VoterFailure]] = {}
@@ -213,13 +196,13 @@ class _VoteCount:
         if len(failures) < _MAX_FAILURES:
             failures.append(VoterFailure(server, reason, tool, _clean_reason(quote)))
 
-    def add(self, server: str, vote: object, own: _OwnTools, trusted: bool) -> None:
+    def add(self, server: str, vote: object) -> None:
         if not isinstance(vote, Vote) or not all(
             isinstance(text, str) for text in (vote.tool, vote.action, vote.reason)
         ):
             self.fail(server, "answers with something that is no Vote", quote=f"{vote!r:.80}")
             return
-        ids = own.ids.get(vote.tool, ())
+        ids = self._ids.get((server, vote.tool), ())
         if vote.action not in _ACTIONS:
             reason = f"an action is none of {', '.join(_ACTIONS)}"
             self.fail(server, reason, ids[0] if ids else None, quote=f"{vote.action!r:.80}")
@@ -227,7 +210,7 @@ class _VoteCount:
             self.fail(server, "speaks of a tool that is not its own", quote=vote.tool)
         elif vote.action == "exclude":
             self._excluded.update(dict.fromkeys(ids, _clean_reason(vote.reason)))
-        elif vote.action == "claim" and not trusted:
+        elif vote.action == "claim" and server not in self._trusted:
             self.fail(server, "is not trusted to claim a turn", ids[0])
         elif vote.action == "claim":
             self._claimed.update(dict.fromkeys(ids))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,21 +17,17 @@ from ..errors import ModelError, StoreError
 from ..gating.votes import without_voting_tools
 from ..models.loading import static_encoder
 from ..processes import paused_gc
-from ..retrieval import Strategy
 from ..retrieval.catalog_index import Index
 from ..retrieval.example_queries import ExampleQueries
 from ..retrieval.search.twins import Copies, Twins
 from ..retrieval.store.vectors import Vectors
 from ..retrieval.store.versions import SavedVersion, current_version_name, folder_of, read
-from .build import Backend, Build, CatalogVersion, Follower
-from .configured_tiers import strategies
+from .build import Backend, Build, CatalogVersion
 from .memory_build import MemoryBackend
 from .stage_models import StageModels
 from .stages import Stages
 
 if TYPE_CHECKING:
-    from weakref import WeakMethod
-
     from ..trust import Flag, Trust
 
 _LOG = logging.getLogger(__name__)
@@ -51,6 +47,7 @@ class Builder:
     Attributes:
         trust: decides which definitions are quarantined; None if nothing is scanned or pinned.
         example_queries: example queries of tools.
+        backend: where the versions are kept.
 
     Raises:
         ModelError: a model that a tier names is missing, unless `on_missing` is "degrade".
@@ -72,7 +69,7 @@ class Builder:
         self._saved_queries: Mapping[str, ExampleQueries] = {}
         self.reload_example_queries()
         self._stages = Stages(config, StageModels(config) if models is None else models)
-        self._backend = _backend(config, self._stages)
+        self.backend = _backend(config, self._stages)
 
     def reload_example_queries(self) -> None:
         """Read the files of example queries, for the builds from now on.
@@ -94,22 +91,10 @@ class Builder:
         """
         return Builder(config, self._stages.models)
 
-    def strategies(self) -> dict[str, Strategy]:
-        """The configured tiers by name."""
-        return strategies(self.config)
-
     @property
     def build_runs_model(self) -> bool:
         """Whether a build runs a model, so that a version without it is worth having first."""
         return self._stages.has_dense and self._stages.models.encoder_spec != "static"
-
-    def follow(self, refresh: WeakMethod[Callable[[], bool]]) -> Follower | None:
-        """What calls a method when other engines change the catalog; None if none can."""
-        return self._backend.follow(refresh)
-
-    def has_newer_than(self, index: Index) -> bool:
-        """Whether other engines have written another version of the catalog."""
-        return self._backend.has_newer_than(index)
 
     @paused_gc()
     def begin(
@@ -137,9 +122,8 @@ class Builder:
         trusted_pin_ages = (
             self.trusted_pin_ages(catalog) if trusted_pin_ages is None else trusted_pin_ages
         )
-        if previous is None or trusted_pin_ages or rematch_all:
-            queries = self._match_queries(tools, trusted_pin_ages)
-        else:
+        queries = None
+        if previous is not None and not trusted_pin_ages and not rematch_all:
             was, is_now = differing(previous.built_tools, tools)
             kept = set(map(id, previous.built_tools[was])).intersection(map(id, tools[is_now]))
             changed_ids = {tool.id for tool in previous.built_tools[was] if id(tool) not in kept}
@@ -151,10 +135,8 @@ class Builder:
                 for tool_id, tool_queries in previous.example_queries.items()
                 if tool_id not in changed_ids
             }
-        version = CatalogVersion(
-            catalog, queries, self._example_queries_hash(trusted_pin_ages), trusted_pin_ages
-        )
-        return self._backend.begin(version, previous, unfinished, vectors)
+        version = self._version(catalog, trusted_pin_ages, queries)
+        return self.backend.begin(version, previous, unfinished, vectors)
 
     @paused_gc()
     def connect(self, previous: Index | None = None) -> Build:
@@ -167,17 +149,29 @@ class Builder:
             ConfigError: the setting `index.backend` shares no catalog.
             StoreError: the catalog cannot be read.
         """
-        return self._backend.connect(self._version_of, previous)
-
-    def _version_of(self, catalog: Catalog) -> CatalogVersion:
-        catalog = without_voting_tools(catalog)
-        trusted_pin_ages = self.trusted_pin_ages(catalog)
-        return CatalogVersion(
-            catalog,
-            self._match_queries(catalog.in_id_order, trusted_pin_ages),
-            self._example_queries_hash(trusted_pin_ages),
-            trusted_pin_ages,
+        return self.backend.connect(
+            lambda catalog: self._version(without_voting_tools(catalog)), previous
         )
+
+    def _version(
+        self,
+        catalog: Catalog,
+        trusted_pin_ages: Mapping[str, int] | None = None,
+        queries: Mapping[str, ExampleQueries] | None = None,
+    ) -> CatalogVersion:
+        """A version of a catalog without tools for votes.
+
+        Args:
+            catalog: its tools.
+            trusted_pin_ages: see `trusted_pin_ages`; read now when absent.
+            queries: tool id to example queries; matched now when absent.
+        """
+        if trusted_pin_ages is None:
+            trusted_pin_ages = self.trusted_pin_ages(catalog)
+        if queries is None:
+            queries = self._match_queries(catalog.in_id_order, trusted_pin_ages)
+        queries_hash = self._example_queries_hash(trusted_pin_ages)
+        return CatalogVersion(catalog, queries, queries_hash, trusted_pin_ages)
 
     @paused_gc()
     def finish(self, build: Build) -> Index:
@@ -221,29 +215,25 @@ class Builder:
     def _begin_from(self, saved: SavedVersion, catalog: Catalog | None) -> Build:
         if self.trust is not None:
             self.trust.use_saved_findings(saved.catalog, saved.screening)
+        provider_tools = (saved if catalog is None else catalog).provider_tools
         catalog = without_voting_tools(saved.catalog if catalog is None else catalog)
         is_saved_catalog = (
             catalog is saved.catalog or catalog.fingerprint == saved.catalog.fingerprint
         )
         if is_saved_catalog:
             catalog = saved.catalog
+        catalog.provider_tools = provider_tools
         if self._missing_files:
             files = ", ".join(map(str, self._missing_files))
             _LOG.warning("%s: gone; the example queries in the saved index are used", files)
             self._saved_queries = saved.example_queries
-        tools = catalog.in_id_order
         trusted_pin_ages = self.trusted_pin_ages(catalog)
-        example_queries_hash = self._example_queries_hash(trusted_pin_ages)
-        if (
-            is_saved_catalog
-            and saved.vectors is not None
-            and saved.settings.get("example_queries") == example_queries_hash
-        ):
-            queries = saved.example_queries
-        else:
-            queries = self._match_queries(tools, trusted_pin_ages)
-        version = CatalogVersion(catalog, queries, example_queries_hash, trusted_pin_ages)
-        return self._backend.begin_saved(version, saved, same_catalog=is_saved_catalog)
+        queries_hash = self._example_queries_hash(trusted_pin_ages)
+        has_same_queries = saved.settings.get("example_queries") == queries_hash
+        are_saved = is_saved_catalog and saved.vectors is not None and has_same_queries
+        queries = saved.example_queries if are_saved else None
+        version = self._version(catalog, trusted_pin_ages, queries)
+        return self.backend.begin_saved(version, saved, same_catalog=is_saved_catalog)
 
     def _example_queries_hash(self, trusted_pin_ages: Mapping[str, int]) -> str:
         """Hash of what decides on example queries: the rows, and the ages of pins."""
@@ -287,7 +277,7 @@ class Builder:
         if provider_tools:
             settings["provider_tools"] = [dict(tool) for tool in provider_tools]
         screening = None if self.trust is None else self.trust.to_dict(index.catalog)
-        return self._backend.save(index, folder_of(folder), settings, screening, quarantined)
+        return self.backend.save(index, folder_of(folder), settings, screening, quarantined)
 
     def encoder_of(self, index: Index) -> str | None:
         """Fingerprint of the encoder of an index, also while it waits for that; None without."""

@@ -8,7 +8,7 @@ from ..decision import Decider
 from ..errors import ConfigError
 from ..models import Reranker
 from ..retrieval import Fusion, Strategy
-from ..sections import DEFAULT_RERANKER, FusionConfig, RerankerConfig, model_name
+from ..settings import DEFAULT_RERANKER, FusionConfig, RerankerConfig, model_name
 
 
 def strategies(config: Config) -> dict[str, Strategy]:

@@ -13,7 +13,7 @@ from ..models.checked_models import CheckedEncoder, CheckedReranker
 from ..models.loading import check_model
 from ..models.picking_reranker import PickingReranker
 from ..retrieval.search.stage_guard import Guard
-from ..sections import (
+from ..settings import (
     COMMAND_RERANKER,
     OBJECT_KEY,
     EncoderConfig,

@@ -19,7 +19,8 @@ from ..retrieval.search.twins import Twins, near_twins
 from ..trust import LOOK_CODES, Flag, Pins, needs_look
 from ..trust.plain_form import plain_form, sentences, without_disguises
 from ..trust.scan import texts_of_tool
-from .subject import Subject
+from .server_states import NO_STATES
+from .subject import GatewaySubject, Subject
 
 #: Tools of one page of a list.
 MAX_PAGE_ROWS = 100
@@ -72,8 +73,8 @@ class CatalogAnswers:
         subject, facts = self._subject, self.facts()
         levels = _flag_counts(facts.catalog, subject.engine.flags)
         names = [server or "" for server in facts.catalog.servers]
-        states = subject.server_states()
-        rows = states.rows()
+        states = subject.server_states() if isinstance(subject, GatewaySubject) else None
+        rows = {} if states is None else states.rows()
         names += [name for name in rows if name not in names]
         servers = []
         for name in names:
@@ -94,10 +95,7 @@ class CatalogAnswers:
                 servers,
                 key=lambda server: (not server["problems"], -server["tokens"], server["name"]),
             ),
-            "states_from": states.source,
-            "note": states.note,
-            "config_problem": states.config_problem,
-            "commands": states.commands,
+            **(NO_STATES if states is None else states.to_dict()),
             "tools": len(facts.catalog),
             "tokens": facts.tax.total_tokens,
             "encoding": facts.tax.encoding,
@@ -181,11 +179,11 @@ class CatalogAnswers:
 
     def _as_server_sent(self, tool: Tool) -> Any:
         """The definition as its server listed it last; as it was indexed, without a gateway."""
-        fleet = self._subject.fleet
-        listed = None if fleet is None else fleet.saved_listing(tool.server or "")
-        for sent in () if listed is None else listed.tools:
-            if sent.name == tool.name:
-                return sent.model_dump(mode="json", by_alias=True, exclude_none=True)
+        if isinstance(self._subject, GatewaySubject):
+            listed = self._subject.fleet.saved_listing(tool.server or "")
+            for sent in () if listed is None else listed.tools:
+                if sent.name == tool.name:
+                    return sent.model_dump(mode="json", by_alias=True, exclude_none=True)
         return tool.to_dict()
 
     def trust(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from hmac import compare_digest
 from importlib.resources import files
@@ -19,10 +20,11 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 
 from ..catalog.text_cleaning import written_out
 from ..errors import RequestError, ShortlistError, UnknownToolError
+from ..gateway.http_server import PAGE_PATH, listen
 from ..gateway.request_origin import host_address, is_same_host, origin_address
 from ..view import View
 from .catalog_answers import CatalogAnswers
@@ -39,6 +41,7 @@ from .subject import Subject
 _LOG = logging.getLogger("shortlist.inspector")
 _MAX_SHOWN_CHARS = 20_000
 _MAX_BODY_BYTES = 65_536
+_TOKEN_BYTES = 32
 _PAGE_FILES = {
     "": ("page.html", "text/html; charset=utf-8"),
     "page.css": ("page.css", "text/css; charset=utf-8"),
@@ -57,7 +60,7 @@ _RESPONSE_HEADERS = {
     "cache-control": "no-store",
 }
 
-AnswerRequest = Callable[[Request], Awaitable[Any]]
+Answer = Callable[[Request], Awaitable[Any]]
 
 
 def page_app(subject: Subject, token: str) -> RequestGuard:
@@ -67,16 +70,41 @@ def page_app(subject: Subject, token: str) -> RequestGuard:
         subject: what the page shows.
         token: bearer token of the operator.
     """
-    answers = _Answers(subject)
     routes = [
         Route(f"/{path}", _file_route(name, kind)) for path, (name, kind) in _PAGE_FILES.items()
     ]
-    routes += [Route(f"/api/{name}", _json_route(a)) for name, a in answers.read_answers().items()]
-    routes += [
-        Route(f"/api/{name}", _json_route(answer), methods=["POST"])
-        for name, answer in answers.write_answers().items()
-    ]
+    catalog = CatalogAnswers(subject)
+    for method, answers in (
+        ("GET", _read_answers(subject, catalog)),
+        ("POST", _write_answers(subject, catalog)),
+    ):
+        routes += [
+            Route(f"/api/{name}", _json_route(answer), methods=[method])
+            for name, answer in answers.items()
+        ]
     return RequestGuard(Starlette(routes=routes), token)
+
+
+async def serve_page(subject: Subject, port: int, announce: Callable[[str], Any]) -> None:
+    """Serve the page at 127.0.0.1 until the process is interrupted.
+
+    Args:
+        subject: what the page shows.
+        port: port to listen on, 0 for a free one.
+        announce: called with the address when the page can be opened. It contains the token, which
+            is new with each start.
+    """
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    app = Starlette(routes=[Mount(PAGE_PATH, page_app(subject, token))])
+    try:
+        await listen(
+            app,
+            "127.0.0.1",
+            port,
+            lambda at: announce(f"http://127.0.0.1:{at}{PAGE_PATH}/#{token}"),
+        )
+    finally:
+        subject.engine.close()
 
 
 class RequestGuard:
@@ -127,123 +155,86 @@ class RequestGuard:
         return None
 
 
-class _Answers:
-    """The answers about one subject, by name.
+def _read_answers(subject: Subject, catalog: CatalogAnswers) -> dict[str, Answer]:
+    """Name to an answer that changes nothing. Each is computed in a thread, from what is now."""
+    history = subject.history
+    answers: dict[str, Callable[[Mapping[str, str]], Any]] = {
+        "start": lambda _: _start(subject),
+        "search": lambda query: search_tiers(
+            subject,
+            _view(subject, query),
+            query.get("query", ""),
+            _comma_separated(query, "tiers"),
+        ),
+        "explain": lambda query: _explanation(subject, query),
+        "ids": lambda query: catalog.ids(query.get("text", "")),
+        "servers": lambda _: catalog.servers(),
+        "tools": lambda query: catalog.tools(
+            query.get("server"), query.get("text", ""), _first_row(query)
+        ),
+        "tool": lambda query: catalog.tool(query.get("id", "")),
+        "trust": lambda _: catalog.trust(),
+        "review": lambda query: catalog.review(query.get("id", "")),
+        "events": lambda query: timeline_answer(history, _first_row(query)),
+        "conversations": lambda _: conversations_answer(history),
+        "steps": lambda query: steps_answer(history, query.get("session", "")),
+        "overview": lambda _: overview_answer(subject, catalog.servers()),
+    }
 
-    Args:
-        subject: what the page shows.
-    """
-
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
-        self._catalog_answers = CatalogAnswers(subject)
-
-    def read_answers(self) -> Mapping[str, AnswerRequest]:
-        """Answers that change nothing."""
-        return {
-            "start": self._start,
-            "search": self._search,
-            "explain": self._explain,
-            "ids": self._in_thread(lambda query: self._catalog_answers.ids(query.get("text", ""))),
-            "servers": self._in_thread(lambda _: self._catalog_answers.servers()),
-            "tools": self._in_thread(
-                lambda query: self._catalog_answers.tools(
-                    query.get("server"), query.get("text", ""), _first_row(query.get("start", "0"))
-                )
-            ),
-            "tool": self._in_thread(lambda query: self._catalog_answers.tool(query.get("id", ""))),
-            "trust": self._in_thread(lambda _: self._catalog_answers.trust()),
-            "review": self._in_thread(
-                lambda query: self._catalog_answers.review(query.get("id", ""))
-            ),
-            "events": self._in_thread(
-                lambda query: timeline_answer(
-                    self._subject.history, _first_row(query.get("start", "0"))
-                )
-            ),
-            "conversations": self._in_thread(lambda _: conversations_answer(self._subject.history)),
-            "steps": self._in_thread(
-                lambda query: steps_answer(self._subject.history, query.get("session", ""))
-            ),
-            "overview": self._in_thread(
-                lambda _: overview_answer(self._subject, self._catalog_answers.servers())
-            ),
-        }
-
-    def write_answers(self) -> Mapping[str, AnswerRequest]:
-        """Answers that change a file (pins, example queries, servers), or a server's state."""
-        return {
-            "approve": self._approve,
-            "examples": self._add_example,
-            "server": self._act_on_server,
-        }
-
-    def _in_thread(self, answer: Callable[[Mapping[str, str]], Any]) -> AnswerRequest:
+    def in_thread(answer: Callable[[Mapping[str, str]], Any]) -> Answer:
         async def run(request: Request) -> Any:
-            await self._subject.refresh()
+            await subject.refresh()
             return await anyio.to_thread.run_sync(answer, request.query_params)
 
         return run
 
-    async def _start(self, _: Request) -> Any:
-        subject = self._subject
-        return {
-            "name": subject.name,
-            "tiers": subject.tiers,
-            "profiles": {
-                name: sorted(profile.scopes) for name, profile in subject.profiles().items()
-            },
-            "can_approve": subject.pins is not None,
-            "examples": None if subject.examples is None else str(subject.examples),
-        }
+    return {name: in_thread(answer) for name, answer in answers.items()}
 
-    async def _search(self, request: Request) -> Any:
-        await self._subject.refresh()
-        query = request.query_params
-        return await anyio.to_thread.run_sync(
-            lambda: search_tiers(
-                self._subject,
-                self._view(query),
-                query.get("query", ""),
-                _comma_separated(query, "tiers"),
-            )
-        )
 
-    async def _explain(self, request: Request) -> Any:
-        await self._subject.refresh()
-        return await anyio.to_thread.run_sync(self._explanation, request.query_params)
+def _write_answers(subject: Subject, catalog: CatalogAnswers) -> dict[str, Answer]:
+    """Name to an answer that changes a file (pins, example queries, servers), or a server."""
 
-    def _explanation(self, query: Mapping[str, str]) -> Any:
-        text, tool = query.get("query", ""), query.get("tool", "")
-        return explain_tool(
-            self._subject, self._view(query), text, tool, _comma_separated(query, "tiers")
-        )
-
-    async def _approve(self, request: Request) -> Any:
+    async def approve(request: Request) -> Any:
         body = await _json_texts(request, "tool", "fingerprint")
         if "pinned" not in body:
             raise RequestError("lacks pinned")
-        await self._subject.approve(body["tool"], body["fingerprint"], body["pinned"])
-        return await anyio.to_thread.run_sync(self._catalog_answers.trust)
+        await subject.approve(body["tool"], body["fingerprint"], body["pinned"])
+        return await anyio.to_thread.run_sync(catalog.trust)
 
-    async def _add_example(self, request: Request) -> Any:
+    async def add_example(request: Request) -> Any:
         body = await _json_texts(request, "tool", "query")
-        add = self._subject.add_example
-        await anyio.to_thread.run_sync(add, body["tool"], body["query"])
-        return await anyio.to_thread.run_sync(self._explanation, body)
+        await anyio.to_thread.run_sync(subject.add_example, body["tool"], body["query"])
+        return await anyio.to_thread.run_sync(_explanation, subject, body)
 
-    async def _act_on_server(self, request: Request) -> Any:
+    async def act_on_server(request: Request) -> Any:
         body = await _json_texts(request, "name", "action")
-        await self._subject.act_on_server(body["name"], body["action"])
-        await self._subject.refresh()
-        return await anyio.to_thread.run_sync(self._catalog_answers.servers)
+        await subject.act_on_server(body["name"], body["action"])
+        await subject.refresh()
+        return await anyio.to_thread.run_sync(catalog.servers)
 
-    def _view(self, query: Mapping[str, str]) -> View:
-        return self._subject.view(
-            query.get("profile") or None,
-            _comma_separated(query, "scopes"),
-            _comma_separated(query, "allowed"),
-        )
+    return {"approve": approve, "examples": add_example, "server": act_on_server}
+
+
+def _start(subject: Subject) -> dict[str, Any]:
+    return {
+        "name": subject.name,
+        "tiers": subject.tiers,
+        "profiles": {name: sorted(profile.scopes) for name, profile in subject.profiles.items()},
+        "can_approve": subject.pins is not None,
+        "examples": None if subject.examples is None else str(subject.examples),
+    }
+
+
+def _explanation(subject: Subject, query: Mapping[str, str]) -> Any:
+    text, tool = query.get("query", ""), query.get("tool", "")
+    return explain_tool(
+        subject, _view(subject, query), text, tool, _comma_separated(query, "tiers")
+    )
+
+
+def _view(subject: Subject, query: Mapping[str, str]) -> View:
+    scopes, allowed = _comma_separated(query, "scopes"), _comma_separated(query, "allowed")
+    return subject.view(query.get("profile") or None, scopes, allowed)
 
 
 def _comma_separated(query: Mapping[str, str], key: str) -> list[str] | None:
@@ -252,7 +243,8 @@ def _comma_separated(query: Mapping[str, str], key: str) -> list[str] | None:
     return names or None
 
 
-def _first_row(text: str) -> int:
+def _first_row(query: Mapping[str, str]) -> int:
+    text = query.get("start", "0")
     if not text.isdecimal() or len(text) > 12:
         raise RequestError(f"start: {text!r:.40}; a whole number from 0")
     return int(text)
@@ -289,7 +281,7 @@ def _file_route(name: str, media_type: str) -> Callable[[Request], Awaitable[Res
     return serve
 
 
-def _json_route(answer: AnswerRequest) -> Callable[[Request], Awaitable[Response]]:
+def _json_route(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
     async def serve(request: Request) -> Response:
         try:
             return _json(await answer(request))

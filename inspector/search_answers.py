@@ -13,7 +13,7 @@ from ..retrieval.search.explanation import Explanation
 from ..retrieval.selection import Hit, Selection
 from ..text import lower_words, search_terms
 from ..view import View
-from .subject import HOW_TO_NAME_EXAMPLES_FILE, Subject
+from .subject import HOW_TO_NAME_EXAMPLES_FILE, GatewaySubject, Subject
 
 #: Denied tools that are named, those that fit the query best.
 _MAX_DENIED = 100
@@ -53,7 +53,7 @@ def search_tiers(
 
 def _gateway_answer(subject: Subject, view: View, query: str) -> dict[str, Any] | None:
     """What the gateway answers to a model, decision included; None for a saved index."""
-    if subject.fleet is None or not query.strip():
+    if not isinstance(subject, GatewaySubject) or not query.strip():
         return None
     from ..gateway.meta_tools.meta_tool_answers import permitted_instructions
     from ..gateway.meta_tools.search_answer import find_parts, search_content, search_text

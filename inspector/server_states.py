@@ -36,12 +36,16 @@ _DOWN = ("failed", "hangs", "awaiting consent")
 _WORST_FIRST = (*_DOWN, "ended", "started")
 
 
+#: What the page says about the servers of a saved index.
+NO_STATES = {"states_from": "", "note": "", "config_problem": "", "commands": []}
+
+
 class ServerStates:
     """The servers at one moment. Reads files and asks gateways: not for an event loop.
 
     Args:
-        config: the configuration with the servers; None for a saved index.
-        fleet: the servers; None for a saved index.
+        config: the configuration with the servers.
+        fleet: the servers.
         history: recorded events.
         serves_clients: whether the fleet serves clients in this process.
 
@@ -51,17 +55,12 @@ class ServerStates:
     """
 
     def __init__(
-        self,
-        config: ClientConfig | None,
-        fleet: Fleet | None,
-        history: EventHistory,
-        *,
-        serves_clients: bool,
+        self, config: ClientConfig, fleet: Fleet, history: EventHistory, *, serves_clients: bool
     ) -> None:
         self._config = config
-        self._states = {} if fleet is None else fleet.states()
-        self.source = "here" if serves_clients else ""
-        if not serves_clients and config is not None:
+        self._states = fleet.states()
+        self.source = "here"
+        if not serves_clients:
             reports = list(gateway_states(config))
             recorded = history.server_states()
             self.source = "gateway" if reports else "events" if recorded else ""
@@ -82,48 +81,44 @@ class ServerStates:
         states = {name: str(state["state"]) for name, state in self._states.items()}
         return {name: state for name, state in states.items() if state in _DOWN}
 
-    @property
-    def note(self) -> str:
-        """One sentence about what the page cannot know or do; empty if there is none."""
-        if self._config is None or self.can_start:
-            return ""
-        return f"{_NO_GATEWAY} {_STATES_OF_EVENTS if self.source == 'events' else ''}".strip()
+    def to_dict(self) -> dict[str, Any]:
+        """What the page says about all servers.
 
-    @property
-    def config_problem(self) -> str:
-        """Why the present configuration file cannot be read; empty if it can."""
+        `states_from` is the source, `note` one sentence about what the page cannot know or do,
+        `config_problem` why the present file cannot be read, and `commands` do what the page does
+        not.
+        """
         from ..gateway.clients.config_file import ConfigFile
 
-        if self._config is None:
-            return ""
+        note = "" if self.can_start else _NO_GATEWAY
+        if self.source == "events":
+            note = f"{note} {_STATES_OF_EVENTS}"
+        problem = ""
         try:
             ConfigFile.read(self._config.path)
         except ConfigError as error:
-            return f"{error}; the servers keep their old configuration"
-        return ""
-
-    @property
-    def commands(self) -> list[str]:
-        """Commands for what the page does not do."""
-        if self._config is None:
-            return []
-        return [f"shortlist add NAME --registry URL --config {shlex.quote(str(self._config.path))}"]
+            problem = f"{error}; the servers keep their old configuration"
+        return {
+            "states_from": self.source,
+            "note": note,
+            "config_problem": problem,
+            "commands": [f"shortlist add NAME --registry URL{self._option}"],
+        }
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """Server to its state, problems, what mends it, and the actions that work."""
         rows = {name: self._row(name, state) for name, state in self._states.items()}
-        if self._config is not None:
-            for spec in self._config.servers:
-                if spec.disabled:
-                    rows[spec.name] = _row("disabled", actions=["enable"])
-            for name, problem in self._config.unusable_servers.items():
-                if name not in rows:
-                    rows[name] = _row("not usable", problems=[problem], actions=["disable"])
-                    rows[name]["repair"] = "Correct its entry in the configuration."
+        for spec in self._config.servers:
+            if spec.disabled:
+                rows[spec.name] = _row("disabled", actions=["enable"])
+        for name, problem in self._config.unusable_servers.items():
+            if name not in rows:
+                rows[name] = _row("not usable", problems=[problem], actions=["disable"])
+                rows[name]["repair"] = "Correct its entry in the configuration."
         return rows
 
     def _row(self, name: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        actions = ["disable"] if self._config is not None else []
+        actions = ["disable"]
         if self.can_start:
             actions.insert(0, "stop" if state["state"] in ("started", "hangs") else "start")
         problems = [*state.get("problems", ()), *self._stderr_lines(name, state["state"])]
@@ -142,8 +137,7 @@ class ServerStates:
         """The line of a failed program's log that says what is wrong."""
         from ..gateway.connections.server_log import LogTail
 
-        specs = () if self._config is None else self._config.servers
-        for spec in specs:
+        for spec in self._config.servers:
             if spec.name == name and spec.transport == "stdio" and state == "failed":
                 line = LogTail(spec, new_only=False).reason()
                 if line:
@@ -151,7 +145,7 @@ class ServerStates:
 
     @property
     def _option(self) -> str:
-        return "" if self._config is None else f" --config {shlex.quote(str(self._config.path))}"
+        return f" --config {shlex.quote(str(self._config.path))}"
 
 
 def gateway_states(

@@ -9,6 +9,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
 
@@ -20,6 +21,7 @@ from ..gating.verdict import Verdict
 from ..loaders.own_tools import SEARCH_TOOL
 from ..loaders.providers import Way, provider_name
 from ..session import Session
+from ..session.hosting import follow_state, offer_again
 from ..session.own_calls import read_query
 from ..session.reply_handler import finish_in_thread
 
@@ -197,7 +199,7 @@ class FrameworkTools:
             if len(self._sessions) > MAX_SESSIONS:
                 self._sessions.popitem(last=False)
             session = framework_session.session
-            session._follow_state(state)
+            follow_state(session, state)
             session.allowed = self.allowed_ids
             if is_new:
                 framework_session.take_over(past_calls)
@@ -238,7 +240,7 @@ class FrameworkSession:
         tool_ids = dict.fromkeys(tool_id_of_name(self._engine, name) for name in reversed(names))
         new_ids = [name for name in tool_ids if name is not None and not self.session.level(name)]
         if new_ids:
-            self.session._offer_again(reversed(new_ids))
+            offer_again(self.session, reversed(new_ids))
 
     def offer(self, dialogue: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
         """The tools of a model call, the search among them, as OpenAI's function tools.
@@ -252,7 +254,6 @@ class FrameworkSession:
         if messages and messages != self._last_messages:
             self._last_messages = messages
             self.session.turn(messages)
-        self.session.refresh()
         return self._offered()
 
     @property
@@ -359,19 +360,17 @@ class FrameworkSession:
         except CallRefused as refusal:
             return str(refusal)
         self.session.record_call(passed[0], ok=False)
-        self.session._offer_again([tool.id])
+        offer_again(self.session, [tool.id])
         return Verdict("promoted", name, tool).with_model_names(self.name_of).text
 
     def _offered(self) -> list[dict[str, Any]]:
         """The session's list of tools, in its order, under the framework's names."""
-        session = self.session
-        tools = session.view().tools() if session.shows_whole_catalog else ()
-        tool_ids = (*session.active, *(tool.id for tool in tools))
-        names = {provider_name(tool_id): self.name_of(tool_id) for tool_id in tool_ids}
-        functions = [tool["function"] for tool in session.tools if "function" in tool]
+        names = _names_of_tools(self._engine.catalog)
+        functions = [tool["function"] for tool in self.session.tools if "function" in tool]
         return [
-            {"type": "function", "function": {**one, "name": names.get(one["name"], one["name"])}}
-            for one in functions
+            {"type": "function", "function": {**function, "name": names.get(name, name)}}
+            for function in functions
+            for name in [function["name"]]
         ]
 
     def name_of(self, tool_id: str) -> str:
@@ -385,6 +384,12 @@ def unless_set(engine: Engine | None, settings: SessionSettings) -> SessionSetti
     names = frozenset() if engine is None else engine.config.session.model_fields_set
     kept: Any = {name: value for name, value in settings.items() if name not in names}
     return kept  # type: ignore[no-any-return]
+
+
+@lru_cache(8)
+def _names_of_tools(catalog: Catalog) -> dict[str, str]:
+    """The name of each tool for the session's provider to its name in the framework."""
+    return {provider_name(tool.id): tool.name for tool in catalog}
 
 
 def tool_id_of_name(engine: Engine, name: str) -> str | None:

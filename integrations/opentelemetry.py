@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtraError
-from ..session.event import CallEvent, Event, PromptEvent, SearchEvent, ServerEvent, TurnEvent
+from ..session.event import CallEvent, Event, SearchEvent, ServerEvent, TurnEvent
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -119,9 +119,6 @@ class OpenTelemetry:
                     {"shortlist.server": event.server, "shortlist.server.tools": event.tools},
                     error=None if event.problem is None else "failed",
                 )
-            case PromptEvent():
-                self._tokens.record(event.head_tokens, {"shortlist.prompt.part": "head"})
-                self._tokens.record(event.message_tokens, {"shortlist.prompt.part": "messages"})
 
     @contextmanager
     def execute_tool(self, tool_id: str, *, call_id: str | None = None) -> Iterator[None]:
@@ -159,6 +156,7 @@ class OpenTelemetry:
 
     def _record_turn(self, event: TurnEvent) -> None:
         seconds = (event.timings.get("search", 0.0) + event.timings.get("session", 0.0)) / 1e3
+        tokens = event.prompt_tokens
         attributes: Attributes = {
             **_RETRIEVAL,
             "gen_ai.data_source.id": self._source,
@@ -187,7 +185,7 @@ class OpenTelemetry:
             "shortlist.reason": event.reason,
             "shortlist.fits": event.fits,
             "shortlist.dropped": event.dropped,
-            "shortlist.tokens": event.tokens,
+            "shortlist.tokens": None if tokens is None else sum(tokens.values()),
         }
         attributes |= {name: value for name, value in optional.items() if value is not None}
         attributes |= {f"shortlist.ms.{stage}": ms for stage, ms in event.timings.items()}
@@ -198,6 +196,8 @@ class OpenTelemetry:
         if event.tier is not None:
             metric_attributes["shortlist.tier"] = event.tier
         self._active.record(len(event.active), metric_attributes)
+        for part, count in (tokens or {}).items():
+            self._tokens.record(count, {"shortlist.prompt.part": part})
         self._turn_seconds.record(seconds, metric_attributes | _RETRIEVAL)
 
     def _record_check(self, event: CallEvent) -> None:

@@ -13,6 +13,7 @@ from ..evals.report import Table
 from ..loaders.counting import cached_token_count
 from ..loaders.providers import PROVIDERS, Way
 from ..session import Session
+from .attention.two_phase import CALL_LEVELS
 
 _COLUMNS = (
     "provider, way",
@@ -99,11 +100,11 @@ def _figures(engine: Engine, provider: str, way: Way, requests: Sequence[str]) -
     for number, request in enumerate(requests):
         turn = session.turn(request)
         about_tools += [*turn.append, _REPLY]
-        offered |= {hit.id for hit in turn.hits} & turn.callable
+        offered |= {hit.id for hit in turn.hits if session.level(hit.id) in CALL_LEVELS}
         if PROVIDERS[provider].has_list:
             turn = session.search(request, f"call_{number}")
             about_tools += [*turn.append, _REPLY]
-            offered |= {hit.id for hit in turn.hits} & turn.callable
+            offered |= {hit.id for hit in turn.hits if session.level(hit.id) in CALL_LEVELS}
         resident = [tool for tool in session.tools if not tool.get("defer_loading")]
         lists.add(json.dumps(resident))
         texts = _texts(session, about_tools)

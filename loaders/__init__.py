@@ -9,15 +9,13 @@ from ..lazy import lazy_names
 if TYPE_CHECKING:
     from .levels import Level
     from .record import Departure
-    from .schemas import DefinitionSource
     from .step import Shown
 
 _MODULE_OF_NAME = {
-    "DefinitionSource": ".schemas",
     "Departure": ".record",
     "Level": ".levels",
     "Shown": ".step",
 }
-__all__ = ["DefinitionSource", "Departure", "Level", "Shown"]
+__all__ = ["Departure", "Level", "Shown"]
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF_NAME, __all__)

@@ -59,11 +59,6 @@ class ReadTools:
         read = self._tools.get(tool.id)
         return None if read is None or read.fingerprint != tool.fingerprint else read.level
 
-    def level_of(self, tool_id: str) -> Level | None:
-        """How much of an available tool the model has read, of whatever definition."""
-        read = self._tools.get(tool_id)
-        return None if read is None or read.is_withdrawn else read.level
-
     def has(self, tool: Tool, level: Level) -> bool:
         """Whether the model has read so much of this definition, and the tool is available."""
         read_level = self.level(tool)

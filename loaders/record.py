@@ -23,7 +23,6 @@ from .pool import Lines, lines_of_tools
 from .providers import Messages, Provider, Way
 from .providers.provider import Function
 from .read_tools import ReadTools
-from .schemas import MissingDefinition, SchemaLoader
 from .step import Shown, Step, StepWriter
 from .summaries import shared_summaries
 from .tool_list import ToolList
@@ -111,7 +110,6 @@ class ReadRecord:
         provider: writes requests and messages; None where nothing is rendered.
         way: how found tools reach the model; None without a provider.
         settings: settings of the session.
-        schemas: loads definitions that the catalog lacks.
 
     Attributes:
         head: the system prompt and the list of tools; None before the first step.
@@ -123,7 +121,6 @@ class ReadRecord:
         provider: Provider | None,
         way: Way | None,
         settings: SessionConfig,
-        schemas: SchemaLoader,
     ) -> None:
         self.head: Head | None = None
         self.read = ReadTools()
@@ -133,9 +130,8 @@ class ReadRecord:
         if provider is not None and way is not None:
             self._writer = StepWriter(provider, way)
             if way == "list":
-                self._list = ToolList(provider, settings.list_tokens, schemas)
+                self._list = ToolList(provider, settings.list_tokens)
         self._settings = settings
-        self._schemas = schemas
         self._summaries = shared_summaries((), settings.summaries)
         self._offered: dict[str, None] = {}
         self._called_servers: list[str] = []
@@ -163,6 +159,15 @@ class ReadRecord:
     def callable_ids(self) -> frozenset[str]:
         """Ids of the available tools whose arguments the model has read, and may call."""
         return self.read.callable_ids(() if self._list is None else self._list.ids)
+
+    def level_of(self, tool_id: str) -> Level | None:
+        """How much of an available tool the model has; None for nothing."""
+        read = self.read.get(tool_id)
+        if read is None or read.is_withdrawn:
+            return None
+        if read.place == "list" and self._list is not None and tool_id not in self._list.ids:
+            return None
+        return read.level
 
     def tool_id_of(self, name: str) -> str | None:
         """The id of the tool that the model calls by this name; None if it has read of none."""
@@ -195,7 +200,7 @@ class ReadRecord:
     def show(
         self, admission: Admission, found: Sequence[Tool], also_found: Iterable[Tool] = ()
     ) -> Shown:
-        """Show what a step needs and the model has not read. Waits at most for the schema loader.
+        """Show what a step needs and the model has not read.
 
         Args:
             admission: the present permissions, which the record follows already.
@@ -210,7 +215,7 @@ class ReadRecord:
             return self._show_in_list(self._list, admission, found)
         budget = self._settings.turn_tokens
         step = self._choose(self._writer, admission, found, also_found, budget)
-        return self._shown(step, self._writer.messages(step, self._summaries))
+        return self._shown(step, self._writer.messages(step))
 
     def show_in_answer(self, admission: Admission, found: Sequence[Tool], nothing: str) -> Shown:
         """Answer a search of the model: each tool is loaded, has a line, or is named as known.
@@ -254,7 +259,7 @@ class ReadRecord:
         step = self._choose(writer, admission, found, (), budget)
         defined = {definition.tool.id for definition in step.definitions}
         step = step._replace(named=[tool_id for tool_id in lined_ids if tool_id not in defined])
-        answer, messages = writer.answer(step, known_ids, nothing, self._summaries)
+        answer, messages = writer.answer(step, known_ids, nothing)
         return replace(self._shown(step, messages), answer=answer)
 
     def note_answer(self, admission: Admission, tool: Tool, answer: str) -> None:
@@ -441,9 +446,8 @@ class ReadRecord:
             for tool in (*repeated, *found)
             if not self.read.has(tool, Level.SIGNATURE) and tool.id not in restored
         }
-        loaded = self._schemas.load(list(unread.values()))
         definitions = choose_definitions(
-            [loaded.tools[tool_id] for tool_id in unread if tool_id in loaded.tools],
+            list(unread.values()),
             budget,
             lambda tool, level: writer.declared.definition(tool, level, self._summaries),
         )
@@ -451,9 +455,7 @@ class ReadRecord:
         needs_line = [
             tool
             for tool_id, tool in unread.items()
-            if tool_id not in defined_ids
-            and tool_id in loaded.tools
-            and not self.read.has(tool, Level.ARGUMENTS)
+            if tool_id not in defined_ids and not self.read.has(tool, Level.ARGUMENTS)
         ]
         further = []
         for tool in also_found if self.wants_lines else ():
@@ -466,10 +468,6 @@ class ReadRecord:
             restored=list(dict.fromkeys(restored)),
             definitions=definitions,
             lines=self._choose_lines(admission, needs_line, further, defined_ids),
-            without_definition=[
-                tool for tool_id, tool in unread.items() if tool_id not in loaded.tools
-            ],
-            missing=loaded.missing,
         )
 
     def _choose_lines(
@@ -510,12 +508,11 @@ class ReadRecord:
         shown_tools = [
             *((definition.tool, definition.level) for definition in step.definitions),
             *((tool, Level.ARGUMENTS) for tool in step.lines.tools),
-            *((tool, Level.SUMMARY) for tool in step.without_definition),
         ]
         for tool, level in shown_tools:
             self.read.note([tool], level)
             levels[tool.id] = level
-        return self._with_counts(Shown(tuple(messages), levels=levels, missing=step.missing))
+        return self._with_counts(Shown(tuple(messages), levels=levels))
 
     def _with_counts(self, shown: Shown) -> Shown:
         """What a step shows, with the size of the request after it."""
@@ -538,23 +535,21 @@ class ReadRecord:
             listed.add(tool)
         self.read.untold.clear()
         self.read.to_repeat.clear()
-        missing = self._write_list(listed, admission)
+        self._write_list(listed, admission)
         levels = {definition.tool.id: definition.level for definition in listed.definitions}
-        return self._with_counts(Shown(levels=levels, missing=missing))
+        return self._with_counts(Shown(levels=levels))
 
-    def _write_list(self, listed: ToolList, admission: Admission) -> tuple[MissingDefinition, ...]:
-        """Choose the tools of the list again. Returns the definitions that could not be loaded."""
+    def _write_list(self, listed: ToolList, admission: Admission) -> None:
+        """Choose the tools of the list again."""
         if self.shows_whole_catalog:
             listed.definitions = []
-            return ()
+            return
         before = listed.functions
-        left_ids, missing = listed.choose(admission, self._summaries)
-        for tool_id in left_ids:
+        for tool_id in listed.choose(admission, self._summaries):
             self._offered.pop(tool_id, None)
         for definition in listed.definitions:
             self.read.note_listed(definition.tool, definition.level)
         self._head_is_new |= before != listed.functions
-        return missing
 
 
 def _denied_ids(admission: Admission) -> frozenset[str]:

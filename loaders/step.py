@@ -6,19 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..catalog import Tool
 from ..catalog.schema import canonical_json
 from .counting import bundled_counter
 from .declared_tools import DeclaredTools
 from .definitions import Definition
 from .head import LOADED_HEADING
-from .levels import Level, describe
+from .levels import Level
 from .pool import Lines
 from .providers import Messages, Provider, Way
 from .providers.provider import SearchContent
-from .schemas import MissingDefinition
 from .sent_texts import SentTexts
-from .summaries import Summaries
 
 _MAX_NAMES = 20
 """Most tools that a line names as no longer available."""
@@ -34,7 +31,6 @@ class Shown:
         messages: messages to add to the conversation.
         answer: content of the answer to a search of the model; None for other steps.
         levels: id to level, for each tool that the step shows.
-        missing: tools whose definition could not be loaded, with the reasons.
         head_is_new: whether the system prompt or the list of tools differs from the last step's.
         head_tokens: tokens of the system prompt and the list of tools.
         message_tokens: tokens of all messages about tools in the conversation.
@@ -43,7 +39,6 @@ class Shown:
     messages: tuple[dict[str, Any], ...] = ()
     answer: SearchContent | None = None
     levels: Mapping[str, Level] = field(default_factory=dict)
-    missing: tuple[MissingDefinition, ...] = ()
     head_is_new: bool = False
     head_tokens: int = 0
     message_tokens: int = 0
@@ -62,18 +57,14 @@ class Step(NamedTuple):
         restored: ids of tools that are available again.
         definitions: definitions that it has not read.
         lines: lines of further tools.
-        without_definition: tools of which only the purpose can be said.
         named: ids of tools found of which the model has a line already.
-        missing: definitions that could not be loaded, with the reasons.
     """
 
     removed: Sequence[str] = ()
     restored: Sequence[str] = ()
     definitions: Sequence[Definition] = ()
     lines: Lines = Lines()
-    without_definition: Sequence[Tool] = ()
     named: Sequence[str] = ()
-    missing: tuple[MissingDefinition, ...] = ()
 
     @property
     def native(self) -> list[Definition]:
@@ -85,7 +76,7 @@ class Step(NamedTuple):
         """Ids of the tools of which its text says something."""
         return [
             *(definition.tool.id for definition in self.definitions if definition.function is None),
-            *(tool.id for tool in (*self.lines.tools, *self.without_definition)),
+            *(tool.id for tool in self.lines.tools),
         ]
 
 
@@ -110,7 +101,7 @@ class StepWriter:
         self.exchange_count = 0
         self.message_tokens = 0
 
-    def messages(self, step: Step, summaries: Summaries) -> Messages:
+    def messages(self, step: Step) -> Messages:
         """The messages that tell a step."""
         loaded = [definition.loaded for definition in step.native]
         messages, rest = self._additions(step)
@@ -119,7 +110,7 @@ class StepWriter:
             self.exchange_count += 1
             call_id = f"call_shortlist_{self.exchange_count:06}"
             messages += self.provider.search_exchange(call_id, loaded)
-        if text := self._text(rest, summaries):
+        if text := self._text(rest):
             note = self.provider.note(text, self.way)
             self.texts.note(note, step.ids_in_text)
             messages.append(note)
@@ -127,7 +118,7 @@ class StepWriter:
         return messages
 
     def answer(
-        self, step: Step, known_ids: Sequence[str], nothing: str, summaries: Summaries
+        self, step: Step, known_ids: Sequence[str], nothing: str
     ) -> tuple[SearchContent, Messages]:
         """The content of an answer to a search of the model, and messages after it.
 
@@ -135,7 +126,6 @@ class StepWriter:
             step: what the answer tells.
             known_ids: ids of tools found whose definition the model has.
             nothing: what it says first if no tool is found; otherwise empty.
-            summaries: summaries of the tools.
         """
         loaded = [definition.loaded for definition in step.native]
         loaded_ids = [definition.tool.id for definition in step.native]
@@ -145,7 +135,7 @@ class StepWriter:
             self.naming("You already have", [*known_ids, *step.restored]),
             self.naming("Loaded", loaded_ids) if self.way == "append" else "",
             nothing,
-            self._text(rest._replace(restored=()), summaries),
+            self._text(rest._replace(restored=())),
         ]
         text = "\n".join(filter(None, sentences))
         answer: SearchContent = text
@@ -215,13 +205,10 @@ class StepWriter:
         )
         return messages, rest
 
-    def _text(self, step: Step, summaries: Summaries) -> str:
+    def _text(self, step: Step) -> str:
         """What a step says in words."""
         definitions = [
             definition.text for definition in step.definitions if definition.function is None
-        ]
-        definitions += [
-            describe(tool, Level.SUMMARY, summaries.of(tool)) for tool in step.without_definition
         ]
         has_list = self.provider.has_list
         heading = _LINES_HEADING if has_list else _LINES_HEADING_WITHOUT_LIST

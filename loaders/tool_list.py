@@ -7,7 +7,6 @@ from ..gating.admission import Admission
 from .definitions import Definition, choose_definitions, definition_at
 from .providers import Provider
 from .providers.provider import Function
-from .schemas import MissingDefinition, SchemaLoader
 from .summaries import Summaries
 
 
@@ -17,17 +16,16 @@ class ToolList:
     Args:
         provider: the provider.
         budget: maximum tokens of the list.
-        schemas: loads definitions that the catalog lacks.
 
     Attributes:
         latest: ids of the tools, the one found or called last at the end.
         definitions: their definitions, in order of id.
     """
 
-    def __init__(self, provider: Provider, budget: int, schemas: SchemaLoader) -> None:
+    def __init__(self, provider: Provider, budget: int) -> None:
         self.latest: dict[str, None] = {}
         self.definitions: list[Definition] = []
-        self._provider, self._budget, self._schemas = provider, budget, schemas
+        self._provider, self._budget = provider, budget
 
     @property
     def ids(self) -> set[str]:
@@ -48,25 +46,22 @@ class ToolList:
         self.latest.pop(tool.id, None)
         self.latest[tool.id] = None
 
-    def choose(
-        self, admission: Admission, summaries: Summaries
-    ) -> tuple[list[str], tuple[MissingDefinition, ...]]:
+    def choose(self, admission: Admission, summaries: Summaries) -> list[str]:
         """Choose the definitions again: those of the latest permitted tools that fit.
 
         Returns:
-            Ids of the permitted tools that left, and the definitions that could not be loaded.
+            Ids of the permitted tools that left.
         """
         rows, tools = admission.index.rows, admission.tools
         candidates = [
             tools[rows[tool_id]] for tool_id in reversed(self.latest) if admission.admits(tool_id)
         ]
-        loaded = self._schemas.load(candidates)
         definitions = choose_definitions(
-            [loaded.tools[tool.id] for tool in candidates if tool.id in loaded.tools],
+            candidates,
             self._budget,
             lambda tool, level: definition_at(self._provider, tool, level, summaries),
         )
         self.definitions = sorted(definitions, key=lambda definition: definition.tool.id)
         ids = self.ids
         self.latest = {tool_id: None for tool_id in self.latest if tool_id in ids}
-        return [tool.id for tool in candidates if tool.id not in ids], loaded.missing
+        return [tool.id for tool in candidates if tool.id not in ids]

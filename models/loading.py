@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from .. import registry
+from ..errors import ConfigError
+from ..settings import part_arguments, validation_text
 from .hub import WEIGHTS_FOLDER, find_model_files
 from .model_protocols import Encoder, Reranker
 
@@ -37,7 +42,7 @@ def load_encoder(spec: str = "bundled", *, threads: int | None = None, **setting
         ModelError: there is no such model, or it cannot be downloaded or run.
         MissingExtraError: the spec needs an optional dependency that is not installed.
     """
-    encoder: Encoder = registry.load_model("encoder", spec, threads, settings)
+    encoder: Encoder = _load("encoder", spec, threads, settings)
     return encoder
 
 
@@ -57,7 +62,7 @@ def load_reranker(spec: str, *, threads: int | None = None, **settings: Any) -> 
         ModelError: there is no such model, or it cannot be downloaded or run.
         MissingExtraError: the spec needs an optional dependency that is not installed.
     """
-    reranker: Reranker = registry.load_model("reranker", spec, threads, settings)
+    reranker: Reranker = _load("reranker", spec, threads, settings)
     return reranker
 
 
@@ -124,3 +129,18 @@ def onnx_reranker(model: str, threads: int | None = None) -> Reranker:
     from .onnx_models import OnnxReranker
 
     return OnnxReranker(find_model_files(model, "reranker"), threads=threads)
+
+
+def _load(kind: str, spec: str, threads: int | None, values: Mapping[str, Any]) -> Any:
+    """The encoder or reranker of a spec; `load_encoder` says what is raised."""
+    name = registry.resolve(kind, spec).name
+    try:
+        settings = part_arguments(kind, spec, values)
+    except ValidationError as error:
+        raise ConfigError(f"{kind} {spec!r}: {validation_text(error)}") from error
+    if "threads" in settings and settings["threads"] is None:
+        settings["threads"] = threads
+    try:
+        return registry.load(kind, name)(**settings)
+    except TypeError as error:
+        raise ConfigError(f"{kind} {spec!r}: cannot be made of its settings: {error}") from error

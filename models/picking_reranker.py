@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ..errors import ConfigError, ModelError
-from ..language_model import LanguageModel, command_model
+from ..language_model import CommandModel, LanguageModel
 from ..settings import PartSettings
 from .token_counter import TokenCounter
 
@@ -158,7 +158,7 @@ class CommandReranker(PickingReranker):
     def __init__(
         self, *, command: str, timeout_s: float = 20.0, prompt_tokens: int = 4_000
     ) -> None:
-        model = command_model(command, timeout_s)
+        model = CommandModel(command, timeout_s)
         super().__init__(model, name=f"command {command}", prompt_tokens=prompt_tokens)
 
 

@@ -4,7 +4,7 @@ from ..catalog.arguments import ArgumentProblem
 from ..gating.verdict import Verdict
 from ..loaders import Departure
 from .conversation import Conversation, Message
-from .event import CallEvent, Event, PromptEvent, TurnEvent
+from .event import CallEvent, Event, TurnEvent
 from .event_usage import RecordedUsage, usage_of_events
 from .pending import Pending
 from .recorder import EventSink, JsonLines, Recorder, read_events
@@ -21,7 +21,6 @@ __all__ = [
     "JsonLines",
     "Message",
     "Pending",
-    "PromptEvent",
     "RecordedUsage",
     "Recorder",
     "Session",

@@ -163,7 +163,11 @@ class TurnEvent(Event):
         reason: why it abstained.
         fits: probability that any tool fits the query; None without a decision.
         dropped: number of tools found that the tier's threshold dropped.
-        tokens: tokens of all text about tools in the prompt; None without a provider.
+        head_tokens: tokens of the system prompt and the list of tools; None without a provider.
+        message_tokens: tokens of all messages about tools in the conversation; None without a
+            provider.
+        head_is_new: whether the system prompt or the list of tools differs from the last turn's.
+        levels: id to the name of the level, for each tool that the turn shows the model.
         timings: milliseconds: totals `search` and `session`, and each stage of the searches.
         warnings: active tools that a scan warns about: id to codes, never the text.
         content: `queries`, `descriptions` of candidates, and `quotes`: servers' reasons for
@@ -202,10 +206,20 @@ class TurnEvent(Event):
     reason: str | None = None
     fits: Annotated[float, _rounded(4)] | None = None
     dropped: int = 0
-    tokens: int | None = None
+    head_tokens: int | None = None
+    message_tokens: int | None = None
+    head_is_new: bool | None = None
+    levels: dict[str, str] | None = None
     timings: dict[str, _Milliseconds] = {}
     warnings: dict[str, tuple[str, ...]] = {}
     content: _Content | None = None
+
+    @property
+    def prompt_tokens(self) -> dict[str, int] | None:
+        """Tokens about tools in the next request: of the `head`, of `messages`; None if unknown."""
+        if self.head_tokens is None or self.message_tokens is None:
+            return None
+        return {"head": self.head_tokens, "messages": self.message_tokens}
 
     @property
     def query_text(self) -> str | None:
@@ -314,35 +328,6 @@ class CallEvent(Event):
             content=dict(texts) if content else None,
             **fields,
         )
-
-
-class PromptEvent(Event):
-    """Event: what a turn shows the model of its tools.
-
-    Args:
-        head_tokens: tokens of the system prompt and the list of tools.
-        message_tokens: tokens of all messages about tools in the conversation.
-        head_is_new: whether the system prompt or the list of tools differs from the last turn's.
-        levels: id to the name of the level, for each tool that the turn shows.
-        missing: id to reason, for each tool whose definition could not be loaded.
-
-    Example:
-        >>> from shortlist import Engine, Tool
-        >>> from shortlist.session import Recorder
-        >>> events = []
-        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-        >>> session = engine.session("openai", events=Recorder(events.append))
-        >>> turn = session.turn("list the invoices")
-        >>> events[1].kind, events[1].head_tokens > 0
-        ('prompt', True)
-    """
-
-    kind: Literal["prompt"] = "prompt"
-    head_tokens: int
-    message_tokens: int
-    head_is_new: bool = False
-    levels: dict[str, str] = {}
-    missing: dict[str, str] = {}
 
 
 class ListEvent(Event):
@@ -466,14 +451,7 @@ class ServerEvent(Event):
 
 
 RecordedEvent = Annotated[
-    TurnEvent
-    | CallEvent
-    | PromptEvent
-    | ListEvent
-    | CatalogEvent
-    | SearchEvent
-    | DetailsEvent
-    | ServerEvent,
+    TurnEvent | CallEvent | ListEvent | CatalogEvent | SearchEvent | DetailsEvent | ServerEvent,
     Field(discriminator="kind"),
 ]
 #: Reads an event of any kind.

@@ -18,7 +18,7 @@ from ..loaders.providers import CallAnswer, Messages, ModelCall, Reply
 class Pending(dict[str, Any]):
     """A reply of the model that is not answered yet, because a person has to decide about calls.
 
-    `Session.handle` returns it, and `Session.finish` goes on with it. It is plain JSON: store it as
+    `Session.pending` has it, and `Session.finish` goes on with it. It is plain JSON: store it as
     it is, and pass what `json.loads` gives. The session has a copy, which counts: whoever changes
     the stored form changes no call.
 
@@ -37,10 +37,11 @@ class Pending(dict[str, Any]):
         >>> turn = session.turn("pay the invoice")
         >>> function = {"name": "bank__pay", "arguments": "{}"}
         >>> reply = {"role": "assistant", "tool_calls": [{"id": "call_1", "function": function}]}
-        >>> pending = session.handle(reply, {"pay": lambda: "paid"}, approve=lambda call: "later")
-        >>> [call["tool"] for call in pending.waiting]
+        >>> session.handle(reply, {"pay": lambda: "paid"}, approve=lambda call: "later")
+        []
+        >>> [call["tool"] for call in session.pending.waiting]
         ['bank/pay']
-        >>> messages = session.finish(pending, {"call_1": True}, {"pay": lambda: "paid"})
+        >>> messages = session.finish(session.pending, {"call_1": True}, {"pay": lambda: "paid"})
         >>> messages[-1]["content"]
         'paid'
     """

@@ -23,7 +23,6 @@ from .event import (
     DeniedTools,
     Event,
     FoundTool,
-    PromptEvent,
     RecordedEvent,
     TurnEvent,
     quotes_of,
@@ -31,7 +30,6 @@ from .event import (
 
 if TYPE_CHECKING:
     from ..gating.verdict import Verdict
-    from ..loaders import Shown
     from .turn import Turn
 
 
@@ -66,7 +64,7 @@ class Recorder:
         >>> session = engine.session("openai", events=Recorder(events.append))
         >>> turn = session.turn("list the invoices")
         >>> [event.kind for event in events]
-        ['turn', 'prompt']
+        ['turn']
     """
 
     def __init__(self, *sinks: EventSink, key: bytes = b"", content: bool = False) -> None:
@@ -98,19 +96,22 @@ class Recorder:
             text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES, key=self._key
         ).hexdigest()
 
-    def turn(self, session: str, turn: Turn) -> None:
-        """Record the tools that a turn offers.
+    def turn(self, session: str, number: int, turn: Turn, **fields: Any) -> None:
+        """Record the tools that a turn offers, and what it shows the model of them.
 
         Args:
             session: id of the session.
+            number: number of the turn in the session.
             turn: the result of the turn.
+            fields: what the event has beside it, such as `called` and `ok`.
 
         Example:
             >>> from shortlist import Engine, Tool
             >>> from shortlist.session import Recorder
             >>> events = []
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> Recorder(events.append).turn("42", engine.session().turn("list the invoices"))
+            >>> turn = engine.session().turn("list the invoices")
+            >>> Recorder(events.append).turn("42", 1, turn)
             >>> events[0].turn_id
             '42/1'
         """
@@ -125,17 +126,23 @@ class Recorder:
                 "descriptions": {hit.id: hit.tool.description for hit in candidates},
                 **quotes_of(refusals),
             }
-        stages: dict[str, float] = dict(turn.timings)
+        shown: dict[str, Any] = {}
+        if turn.shown is not None:
+            shown = {
+                "head_tokens": turn.shown.head_tokens,
+                "message_tokens": turn.shown.message_tokens,
+                "head_is_new": turn.shown.head_is_new,
+                "levels": {tool_id: level.label for tool_id, level in turn.shown.levels.items()},
+            }
+        stages: dict[str, float] = fields.pop("timings", {})
         for selection in results.selections:
             for stage, ms in selection.timings.items():
                 name = f"search.{stage}"
                 stages[name] = stages.get(name, 0.0) + ms
         event = TurnEvent(
             session=session,
-            turn=turn.number,
+            turn=number,
             query=self.hashed(results.queries[0]),
-            called=turn.called,
-            ok=turn.ok,
             searches=len(results.selections),
             intents=len(results.intents) or 1,
             context=results.context_weight,
@@ -149,7 +156,6 @@ class Recorder:
                 count=len(first_selection.denied) if first_selection else 0,
                 nearest=tuple(map(DeniedTool.of, refusals)),
             ),
-            added=turn.added,
             active=turn.active,
             left=tuple(
                 DeniedTool(tool=departure.tool_id, kind=departure.kind, reason=departure.reason)
@@ -158,12 +164,11 @@ class Recorder:
             changed=turn.changed,
             abstained=turn.abstained,
             reason=turn.reason,
-            fits=turn.fits,
             dropped=len(results.merged_selection.dropped),
-            tokens=None if turn.shown is None else turn.shown.tokens,
             timings=stages,
             content=content,
-            warnings=dict(turn.warnings),
+            **shown,
+            **fields,
         )
         self(event)
 
@@ -184,35 +189,6 @@ class Recorder:
             ('call', 'unknown')
         """
         self(CallEvent.of(verdict, ms=ms, content=self._content, session=session, turn=turn))
-
-    def prompt(self, session: str, turn: int, prompt: Shown) -> None:
-        """Record what a turn shows the model of its tools.
-
-        Args:
-            session: id of the session.
-            turn: number of the turn.
-            prompt: what the turn shows, `Turn.shown`.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> from shortlist.session import Recorder
-            >>> events = []
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> turn = engine.session("openai").turn("list the invoices")
-            >>> Recorder(events.append).prompt("42", turn.number, turn.shown)
-            >>> events[0].kind
-            'prompt'
-        """
-        event = PromptEvent(
-            session=session,
-            turn=turn,
-            head_tokens=prompt.head_tokens,
-            message_tokens=prompt.message_tokens,
-            head_is_new=prompt.head_is_new,
-            levels={tool_id: level.label for tool_id, level in prompt.levels.items()},
-            missing={definition.tool_id: definition.reason for definition in prompt.missing},
-        )
-        self(event)
 
     def __call__(self, event: Event) -> None:
         """Pass an event to every sink."""

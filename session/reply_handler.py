@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from ..catalog import Tool
 from ..catalog.mcp_listing import is_pydantic_model
 from ..catalog.python_function import call_function, is_async_function
+from ..catalog.readers.skill_folder import skill_text
 from ..codemode.grants import Approval, ApprovalRequest, Approve, ask, checked_approval
 from ..errors import RequestError, ToolCallError
 from ..gating.reason import approval_refusal
@@ -79,7 +80,7 @@ class CallSession(Protocol):
         """Record the outcome of a call without a search; None for an unknown one."""
         ...
 
-    def read_search(self, name: str, arguments: object) -> str | Verdict | None:
+    def _read_search(self, name: str, arguments: object) -> str | Verdict | None:
         """The query of a search of the model, or what is wrong with it; None for other calls."""
         ...
 
@@ -192,7 +193,7 @@ class ReplyHandler:
         self._progress = progress
         self._reply = progress.reply
         self._answers = progress.answers
-        self._run = run
+        self._runner = run
         if isinstance(run, Mapping):
             self._check_functions(run)
         self._parallel = parallel
@@ -289,7 +290,7 @@ class ReplyHandler:
         for place, call in enumerate(self._reply.calls):
             if place in self._answers:
                 continue
-            query = self._session.read_search(call.name, call.arguments)
+            query = self._session._read_search(call.name, call.arguments)
             waiting = self._progress.waiting
             if (batch or waiting) and (
                 not self._parallel
@@ -417,13 +418,15 @@ class ReplyHandler:
         for place, call in enumerate(self._reply.calls):
             if (
                 place in self._answers
-                or self._session.read_search(call.name, call.arguments) is not None
+                or self._session._read_search(call.name, call.arguments) is not None
             ):
                 continue
             called = self._session._called_tool(call.name, call.arguments)
             if called is None or not (called.is_permitted or called.waits_for_calls):
                 continue
             tool = called.tool
+            if skill_text(tool) is not None:
+                continue
             function = _function_of(functions, tool)
             is_by_name = tool.id not in functions and tool.name in functions
             if is_by_name and called.shares_name:
@@ -442,15 +445,17 @@ class ReplyHandler:
                 raise RequestError(f"run[{tool.id!r}]: a function, not {type(function).__name__}")
 
     def _is_async(self) -> bool:
-        functions = self._run.values() if isinstance(self._run, Mapping) else (self._run,)
+        functions = self._runner.values() if isinstance(self._runner, Mapping) else (self._runner,)
         return any(map(is_async_function, (*functions, self._approve)))
 
     def _call(self, passed: PassedCall) -> object:
         """The value of a call, or an awaitable of it."""
         tool, arguments = passed.tool, dict(passed.verdict.arguments)
-        if not isinstance(self._run, Mapping):
-            return self._run(tool, arguments)
-        function = _function_of(self._run, tool)
+        if (text := skill_text(tool)) is not None:
+            return text
+        if not isinstance(self._runner, Mapping):
+            return self._runner(tool, arguments)
+        function = _function_of(self._runner, tool)
         if function is None:
             raise ToolCallError(_NO_FUNCTION_MESSAGE)
         return call_function(function, arguments)
@@ -477,7 +482,7 @@ class ReplyHandler:
         """Run a call in this event loop, or in a thread if its function is not async."""
         if not await asyncio.to_thread(self._may_run, passed):
             return
-        function: object = self._run
+        function: object = self._runner
         if isinstance(function, Mapping):
             function = _function_of(function, passed.tool)
         passed.started = True

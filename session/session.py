@@ -8,9 +8,10 @@ from copy import deepcopy
 from dataclasses import replace
 from time import perf_counter
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
+from typing import Any, Literal, Protocol
 
 from ..catalog import Catalog, Tool
+from ..catalog.readers.skill_folder import tools_of_skill
 from ..codemode.grants import Approve, is_destructive
 from ..config import Config, SessionConfig
 from ..errors import RequestError, ShortlistError, StepLimitError
@@ -22,11 +23,10 @@ from ..loaders.own_tools import SEARCH_TOOL
 from ..loaders.providers import provider_and_way, read_reply
 from ..loaders.providers.reply import CallAnswer, Messages, ModelCall
 from ..loaders.record import Changes, ReadRecord
-from ..loaders.schemas import SchemaLoader
 from ..loaders.summaries import no_tool_text, shared_summaries
 from ..processes import GuardedLock
 from ..retrieval.query import bounded_query
-from ..sections import AUTO_TIER
+from ..settings import AUTO_TIER
 from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
 from .own_calls import check_names, own_tool_verdict, read_query, unwrapped_call
@@ -36,9 +36,6 @@ from .reply_handler import CalledTool, ReplyHandler, ToolRunner
 from .session_data import SessionData, checked_allowed
 from .turn import Turn
 from .turn_offer import search_and_offer
-
-if TYPE_CHECKING:
-    from ..loaders.schemas import DefinitionSource
 
 #: Replies with calls to one message of the user that are handled by default.
 DEFAULT_STEPS = 30
@@ -63,11 +60,6 @@ class Views(Protocol):
     @property
     def catalog(self) -> Catalog:
         """The present catalog."""
-        ...
-
-    @property
-    def provider_tools(self) -> tuple[Mapping[str, Any], ...]:
-        """Tools that the model's provider runs."""
         ...
 
     @property
@@ -99,11 +91,9 @@ class Session:
         engine: engine that makes the views.
         settings: how tools are found and shown.
         data: state of the session; empty by default.
-        schemas: loads definitions that the catalog lacks.
 
     Attributes:
         id: names the session in events.
-        settings: how tools are found and shown.
         provider: name of the provider for which tools are rendered; None renders nothing.
         way: how found tools reach the model; None without a provider.
 
@@ -118,8 +108,8 @@ class Session:
         >>> session.turn("list the invoices").ids
         ('billing/list_invoices',)
         >>> verdict = session.check("billing/list_invoices", {})
-        >>> session.result(verdict, "INV-7").called
-        'billing/list_invoices'
+        >>> session.result(verdict, "INV-7").ids
+        ('billing/list_invoices',)
     """
 
     def __init__(
@@ -127,7 +117,6 @@ class Session:
         engine: Views,
         settings: SessionConfig,
         data: SessionData | None = None,
-        schemas: DefinitionSource | None = None,
     ) -> None:
         if isinstance(settings.tier, str) and settings.tier not in (AUTO_TIER, *engine.tiers):
             tiers = ", ".join(engine.tiers)
@@ -141,13 +130,8 @@ class Session:
             check_names(provider, way, engine.catalog)
         elif data.way is not None:
             raise RequestError("tools: names a way of a provider; give the provider as well")
-        if schemas is not None and not callable(getattr(schemas, "definitions", None)):
-            raise RequestError(
-                f"schemas: {type(schemas).__name__} has no method `definitions`; pass a "
-                "Catalog, or an object as docs/loading.md describes"
-            )
         self.id = data.id
-        self.settings = settings
+        self._settings = settings
         self.provider, self.way = data.provider, way
         self._engine = engine
         self._provider = provider
@@ -157,8 +141,9 @@ class Session:
         self._lock = GuardedLock("session", reentrant=True)
         self._data = data
         self.state = data.state
-        self._record = ReadRecord(provider, way, settings, SchemaLoader(schemas))
-        self._changes = Changes()
+        self._record = ReadRecord(provider, way, settings)
+        self._unreported_changes = Changes()
+        self._votes: Votes | None = None
         self._is_finishing = False
         if unknown := [tool_id for tool_id in settings.pinned if tool_id not in engine.catalog]:
             # The view names no id that the session may not use.
@@ -185,19 +170,6 @@ class Session:
         with self._lock:
             self._data.state = state
 
-    def _follow_state(self, state: State) -> None:
-        """Take the agent's present state, and keep the calls and milestones recorded so far.
-
-        In one step, so that no result is lost that another thread records meanwhile.
-
-        Args:
-            state: the state as the application knows it.
-        """
-        if not isinstance(state, State):
-            raise RequestError(f"state: a State, not {type(state).__name__}")
-        with self._lock:
-            self._data.state = state.continuing(self._data.state)
-
     @property
     def allowed(self) -> tuple[str, ...] | None:
         """Ids or globs the session is limited to; None for all tools. Assigning replaces them."""
@@ -208,34 +180,42 @@ class Session:
         self._data.allowed = checked_allowed(allowed)
 
     @property
+    def votes(self) -> Votes | None:
+        """Votes of the servers about their own tools. Assigning replaces them."""
+        return self._votes
+
+    @votes.setter
+    def votes(self, votes: Votes | None) -> None:
+        if not isinstance(votes, Votes | None):
+            raise RequestError(f"votes: Votes, not {type(votes).__name__}")
+        self._votes = votes
+
+    @property
     def active(self) -> tuple[str, ...]:
         """Ids of the tools offered so far that are still available, in the order they came."""
-        with self._lock:
-            return self._record.offered
+        return self._present_record().offered
 
     @property
     def system(self) -> str | None:
         """The system prompt as it is now; None before the first turn and without a provider."""
-        return None if self._record.head is None else self._record.head.system
+        head = self._present_record().head
+        return None if head is None else head.system
 
     @property
     def tools(self) -> list[Mapping[str, Any]]:
         """The provider's list of tools as it is now, tools that the provider runs first."""
-        if self._record.head is None:
-            return []
-        return [*self._engine.provider_tools, *self._record.functions]
-
-    @property
-    def shows_whole_catalog(self) -> bool:
-        """Whether the list of tools or the system prompt has all definitions."""
-        return self._record.shows_whole_catalog
+        record = self._present_record()
+        return (
+            [] if record.head is None else [*self._engine.catalog.provider_tools, *record.functions]
+        )
 
     def level(self, tool_id: str) -> str | None:
         """How much the model has read of a tool that is available.
 
         Returns:
             `full`, `signature`, `arguments` (a line with its arguments), `summary`, `name`; None if
-            it has read nothing, or was told that the tool is gone.
+            it has read nothing, was told that the tool is gone, or, with `tools="list"`, the list
+            has it no more.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -246,14 +226,11 @@ class Session:
             'full'
         """
         with self._lock:
-            level = self._record.read.level_of(tool_id) if isinstance(tool_id, str) else None
+            level = self._record.level_of(tool_id) if isinstance(tool_id, str) else None
         return None if level is None else level.label
 
-    def view(self, votes: Votes | None = None) -> View:
+    def view(self) -> View:
         """The present permissions of the session, for models that search by themselves.
-
-        Args:
-            votes: votes of the servers about their own tools, for this step.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -262,17 +239,14 @@ class Session:
             >>> session.view().permits("billing/list_invoices")
             False
         """
-        return self._engine.view(self._data.state, allowed=self._data.allowed, votes=votes)
+        return self._engine.view(self._data.state, allowed=self._data.allowed, votes=self.votes)
 
-    def turn(
-        self, messages: str | Iterable[Mapping[str, Any] | Message], *, votes: Votes | None = None
-    ) -> Turn:
+    def turn(self, messages: str | Iterable[Mapping[str, Any] | Message]) -> Turn:
         """The tools for a user's message.
 
         Args:
             messages: the user's message, which is added to the conversation; or the whole
                 conversation, as objects with `role` and `content`, which replaces it.
-            votes: votes of the servers about their own tools, for this step.
 
         Raises:
             RequestError: it is neither a text nor a list of messages, or the user's message is
@@ -297,12 +271,12 @@ class Session:
                     raise RequestError("messages: the last user message is missing or empty")
             self._data.conversation = conversation
             self._data.replies = 0
-            turn = self._run_turn(conversation.in_context, votes)
+            turn = self._run_turn(conversation.in_context)
             if not isinstance(messages, str):
                 return turn
             return replace(turn, messages=({"role": "user", "content": messages}, *turn.append))
 
-    def search(self, query: str, call_id: str | None = None, *, votes: Votes | None = None) -> Turn:
+    def search(self, query: str, call_id: str | None = None) -> Turn:
         """Answer a search that the model asked for. The tools found are offered from now on.
 
         `handle` does this when the model calls the search. Nothing is searched for but the query,
@@ -311,7 +285,6 @@ class Session:
         Args:
             query: the task in the model's words.
             call_id: id of the model's call. With it, `append` begins with the answer to the call.
-            votes: votes of the servers about their own tools, for this step.
 
         Returns:
             A turn. `shown.answer` has the content of the answer as the provider takes it. It says
@@ -336,7 +309,7 @@ class Session:
         if call_id is not None and provider is None:
             raise RequestError("call_id: the session has no provider; use engine.session(NAME)")
         with self._lock:
-            turn = self._run_turn(query, votes, asked_by_model=True)
+            turn = self._run_turn(query, asked_by_model=True)
             shown = turn.shown
             if call_id is None or provider is None or shown is None or shown.answer is None:
                 return turn
@@ -346,43 +319,8 @@ class Session:
             append = (*answers, *turn.append)
             return replace(turn, messages=append, append=append)
 
-    def _offer_again(self, tool_ids: Iterable[str]) -> tuple[dict[str, Any], ...]:
-        """Offer tools that the conversation had before this session, without a search.
-
-        For a conversation that continues after a restart, of which no session was saved.
-
-        Args:
-            tool_ids: ids of the tools, the one used last at the end. Those that are not permitted
-                now are left out.
-
-        Returns:
-            Messages to add to the conversation; none with `tools="list"`.
-        """
-        with self._lock:
-            view = self.view()
-            self._follow(view)
-            tools = [view.catalog.get(name) for name in tool_ids if view.permits(name)]
-            return self._record.show(view.admission, tools[::-1]).messages
-
-    def read_search(self, name: str, arguments: object = None) -> str | Verdict | None:
-        """The query, if a call of the model is a search; `search` answers it.
-
-        Args:
-            name: the name in the model's call.
-            arguments: the arguments as the provider gives them.
-
-        Returns:
-            The query; a verdict that says what is wrong with the arguments; or None if the call is
-            no search.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> session = engine.session("openai", pass_through=0)
-            >>> turn = session.turn("list the invoices")
-            >>> session.read_search("search_tools", '{"query": "send a mail"}')
-            'send a mail'
-        """
+    def _read_search(self, name: str, arguments: object) -> str | Verdict | None:
+        """The query of a search of the model, or what is wrong with it; None for other calls."""
         has_search = self._provider is not None and self._provider.has_list
         if name != SEARCH_TOOL.name or not has_search or name in self._engine.catalog:
             return None
@@ -393,7 +331,6 @@ class Session:
         name: str,
         arguments: object = None,
         *,
-        votes: Votes | None = None,
         by_script: bool = False,
         approved: bool = False,
         can_ask: bool = False,
@@ -410,7 +347,6 @@ class Session:
                 permitted tool has. For `call_tool`, the inner call is checked.
             arguments: the arguments as the provider gives them: an object, its JSON text, or None
                 or an empty text if there are none. A text that is cut off is `invalid`.
-            votes: votes of the servers about their own tools, for this step.
             by_script: whether a script of the model calls, for which the model reads no verdict. So
                 none is `promoted`.
             approved: whether a person has approved this call. Without it, a call for which a rule
@@ -432,7 +368,7 @@ class Session:
         """
         start = perf_counter()
         with self._lock:
-            view = self.view(votes)
+            view = self.view()
             self._follow(view)
             if self._provider is not None and isinstance(name, str):
                 name, arguments = self._tool_named(name, arguments)
@@ -440,31 +376,14 @@ class Session:
             if verdict.status == "unknown" and self._provider is not None:
                 verdict = own_tool_verdict(name, arguments) or verdict
             verdict = self._final_verdict(
-                verdict, view, votes, by_script=by_script, can_ask=can_ask and not approved
+                verdict, view, by_script=by_script, can_ask=can_ask and not approved
             )
             if self._events is not None:
                 ms = (perf_counter() - start) * 1e3
                 self._events.call(self.id, self._data.turn, verdict, ms=ms)
             return verdict
 
-    def _accept(
-        self, verdict: Verdict, view: View, *, votes: Votes | None = None, by_script: bool = False
-    ) -> Verdict:
-        """The session's verdict on a call that `view.check` has judged.
-
-        For the gateway, which resolves names itself. `check` does both.
-
-        Args:
-            verdict: the result of `view.check`.
-            view: a view that the session has just made.
-            votes: the votes that the view was made with.
-            by_script: as for `check`.
-        """
-        with self._lock:
-            self._follow(view)
-            return self._final_verdict(verdict, view, votes, by_script=by_script)
-
-    def recheck(self, verdict: Verdict, *, votes: Votes | None = None) -> Verdict:
+    def recheck(self, verdict: Verdict) -> Verdict:
         """Whether a call that passed `check` may still run.
 
         Permissions and definitions may change while a person is asked or a server starts. Call it
@@ -472,7 +391,6 @@ class Session:
 
         Args:
             verdict: a verdict that passed.
-            votes: votes of the servers about their own tools, for this step.
 
         Returns:
             The verdict itself if the call may run. Otherwise answer the model with its `text`, and
@@ -492,13 +410,13 @@ class Session:
             'denied'
         """
         start = perf_counter()
-        view = self.view(votes)
+        view = self.view()
         present_verdict = view.recheck(verdict)
         if present_verdict is verdict:
             return verdict
         with self._lock:
             self._follow(view)
-            present_verdict = self._judge(view, present_verdict)
+            present_verdict = self._promoted_if_unread(view, present_verdict)
             if self._events is not None:
                 ms = (perf_counter() - start) * 1e3
                 self._events.call(self.id, self._data.turn, present_verdict, ms=ms)
@@ -510,7 +428,6 @@ class Session:
         content: object,
         *,
         ok: bool | None = True,
-        votes: Votes | None = None,
     ) -> Turn:
         """Record the result of a call, and search again with it.
 
@@ -518,12 +435,10 @@ class Session:
         puts the tool's server in use.
 
         Args:
-            call: the verdict of a check that passed, the id of its tool, or the name by which the
-                model called it.
+            call: the verdict of a check that passed, or the id of its tool.
             content: the result of the call, a text or JSON. Only the beginning is used for the
                 search.
             ok: whether the call succeeded; None if nobody knows, see `record_call`.
-            votes: votes of the servers about their own tools, for this step.
 
         Raises:
             RequestError: no call of this tool has passed `check` and waits for its result.
@@ -544,10 +459,8 @@ class Session:
             conversation = self._data.conversation
             outcome = (tool_id, bool(ok))
             if not result_text:
-                return self._run_turn(conversation.in_context, votes, outcome)
-            return self._run_turn(
-                f"{conversation.request}\n{result_text}", votes, outcome, _RESULT_WEIGHT
-            )
+                return self._run_turn(conversation.in_context, outcome)
+            return self._run_turn(f"{conversation.request}\n{result_text}", outcome, _RESULT_WEIGHT)
 
     def record_call(self, call: Verdict | str, *, ok: bool | None = True) -> str:
         """Record the outcome of a call without a turn: nothing is searched, rendered or dropped.
@@ -594,18 +507,6 @@ class Session:
                     self._record.note_called(catalog.get(tool_id))
             return tool_id
 
-    def _note_read(self, tools: Iterable[Tool], level: Level) -> None:
-        """Note that the model has read of tools in a text that the session did not write.
-
-        For the gateway, which answers searches itself.
-
-        Args:
-            tools: the tools.
-            level: how much of them, such as `Level.FULL`.
-        """
-        with self._lock:
-            self._record.read.note(tools, level)
-
     def request(self, messages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         """The arguments of the next request to the model, as the provider takes them.
 
@@ -636,8 +537,8 @@ class Session:
             raise RequestError("messages: a list of messages, such as session.turn(...).messages")
         with self._lock:
             self._require_no_pending()
-            return self._record.request(
-                [dict(message) for message in messages], self._engine.provider_tools
+            return self._present_record().request(
+                [dict(message) for message in messages], self._engine.catalog.provider_tools
             )
 
     def compacted(self) -> None:
@@ -657,26 +558,6 @@ class Session:
         with self._lock:
             self._record.compacted()
 
-    @overload
-    def handle(
-        self,
-        reply: object,
-        run: ToolRunner,
-        *,
-        approve: None = None,
-        steps: int = DEFAULT_STEPS,
-        parallel: bool = True,
-    ) -> list[dict[str, Any]]: ...
-    @overload
-    def handle(
-        self,
-        reply: object,
-        run: ToolRunner,
-        *,
-        approve: Approve,
-        steps: int = DEFAULT_STEPS,
-        parallel: bool = True,
-    ) -> list[dict[str, Any]] | Pending: ...
     def handle(
         self,
         reply: object,
@@ -685,7 +566,7 @@ class Session:
         approve: Approve | None = None,
         steps: int = DEFAULT_STEPS,
         parallel: bool = True,
-    ) -> list[dict[str, Any]] | Pending:
+    ) -> list[dict[str, Any]]:
         """Do what a model's reply asks for: check its calls, run those that pass, and answer.
 
         Calls run at the same time. A call that a rule makes dependent on others waits for them.
@@ -710,8 +591,8 @@ class Session:
         Returns:
             The messages to add to the conversation: the reply, the answers to its calls, and
             definitions of newly found tools. Empty if the reply has no calls: its text is the
-            answer, and the session remembers it. If a person decides about a call later: a
-            `Pending`, and no messages until `finish` returns them.
+            answer, and the session remembers it. Empty also if a person decides about a call later:
+            `pending` has the calls, and `finish` returns the messages.
 
         Raises:
             RequestError: another reply waits for a person's decision; it is no reply, not one of
@@ -736,26 +617,6 @@ class Session:
         begun = self._begin_reply(reply, run, approve, steps, parallel)
         return self._keep_pending(begun.handle()) if isinstance(begun, ReplyHandler) else begun
 
-    @overload
-    async def ahandle(
-        self,
-        reply: object,
-        run: ToolRunner,
-        *,
-        approve: None = None,
-        steps: int = DEFAULT_STEPS,
-        parallel: bool = True,
-    ) -> list[dict[str, Any]]: ...
-    @overload
-    async def ahandle(
-        self,
-        reply: object,
-        run: ToolRunner,
-        *,
-        approve: Approve,
-        steps: int = DEFAULT_STEPS,
-        parallel: bool = True,
-    ) -> list[dict[str, Any]] | Pending: ...
     async def ahandle(
         self,
         reply: object,
@@ -764,7 +625,7 @@ class Session:
         approve: Approve | None = None,
         steps: int = DEFAULT_STEPS,
         parallel: bool = True,
-    ) -> list[dict[str, Any]] | Pending:
+    ) -> list[dict[str, Any]]:
         """`handle` for event loops. Async functions run in the loop, others in threads.
 
         Example:
@@ -788,7 +649,7 @@ class Session:
         *,
         save: Callable[[dict[str, Any]], object] | None = None,
         parallel: bool = True,
-    ) -> list[dict[str, Any]] | Pending:
+    ) -> list[dict[str, Any]]:
         """Go on with a reply of which calls wait for a person's decision, also after `resume`.
 
         Each call is checked again, as it is now: a permission, a definition or a quarantine may
@@ -796,7 +657,7 @@ class Session:
         again.
 
         Args:
-            pending: what `handle` or `finish` returned, also as it comes from JSON.
+            pending: the reply, as `pending` was when the person saw it, also as it comes from JSON.
             decisions: id of a waiting call to True or False. Calls without a decision go on
                 waiting.
             run: as for `handle`.
@@ -806,8 +667,7 @@ class Session:
             parallel: as for `handle`.
 
         Returns:
-            The messages to add to the conversation, as of `handle`; or a `Pending`, if calls still
-            wait.
+            The messages to add to the conversation, as of `handle`; none while calls still wait.
 
         Raises:
             RequestError: the session does not wait for this reply, or no longer; a decision is
@@ -822,9 +682,10 @@ class Session:
             >>> function = {"name": "bank__pay", "arguments": "{}"}
             >>> call = {"id": "call_1", "function": function}
             >>> reply = {"role": "assistant", "tool_calls": [call]}
-            >>> pending = session.handle(reply, {}.get, approve=lambda call: "later")
+            >>> session.handle(reply, {}.get, approve=lambda call: "later")
+            []
             >>> again = engine.resume(session.save(), state=State())
-            >>> messages = again.finish(pending, {"call_1": False}, {}.get)
+            >>> messages = again.finish(session.pending, {"call_1": False}, {}.get)
             >>> "did not approve" in messages[-1]["content"]
             True
         """
@@ -842,7 +703,7 @@ class Session:
         *,
         save: Callable[[dict[str, Any]], object] | None = None,
         parallel: bool = True,
-    ) -> list[dict[str, Any]] | Pending:
+    ) -> list[dict[str, Any]]:
         """`finish` for event loops. Async functions run in the loop, others in threads.
 
         Example:
@@ -868,25 +729,6 @@ class Session:
         """The reply that waits for a person's decision; None if there is none."""
         pending = self._data.pending
         return None if pending is None else Pending(deepcopy(dict(pending)))
-
-    def refresh(self) -> None:
-        """Update `system`, `tools`, `active` and the next request to the present permissions.
-
-        Every step does this too. Call it only to send a request again without a step, after a
-        change of the catalog, the quarantine, `state` or `allowed`.
-
-        Example:
-            >>> from shortlist import Engine, Tool
-            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
-            >>> session = engine.session("openai")
-            >>> turn = session.turn("list the invoices")
-            >>> engine.quarantine({"billing/list_invoices": "under review"})
-            >>> session.refresh()
-            >>> session.active
-            ()
-        """
-        with self._lock:
-            self._follow(self.view())
 
     def answered(self, text: str | None) -> None:
         """Remember the model's answer as context for follow-ups.
@@ -921,13 +763,14 @@ class Session:
             True
         """
         with self._lock:
-            return self._data.to_dict(self.settings, self._record.to_dict())
+            return self._data.to_dict(self._settings, self._record.to_dict())
 
-    def _keep_pending(self, outcome: Messages | Pending) -> Messages | Pending:
-        """Remember the reply that waits now, if one does; returns its argument."""
+    def _keep_pending(self, outcome: Messages | Pending) -> Messages:
+        """Remember the reply that waits now, if one does; otherwise returns the messages."""
+        pending = outcome if isinstance(outcome, Pending) else None
         with self._lock:
-            self._data.pending = deepcopy(outcome) if isinstance(outcome, Pending) else None
-        return outcome
+            self._data.pending = pending
+        return [] if isinstance(outcome, Pending) else outcome
 
     def _require_no_pending(self) -> None:
         if self._data.pending is not None:
@@ -953,7 +796,7 @@ class Session:
                     save(self.save())
 
         if not isinstance(pending, Mapping):
-            raise RequestError(f"pending: what `handle` returned, not {type(pending).__name__}")
+            raise RequestError(f"pending: what `session.pending` was, not {type(pending).__name__}")
         if save is not None and not callable(save):
             raise RequestError(f"save: a function, not {type(save).__name__}")
         with self._lock:
@@ -961,7 +804,7 @@ class Session:
             if waiting is None or pending.get("id") != waiting["id"]:
                 raise RequestError(
                     "pending: not the reply that waits in this session. It was finished already, "
-                    "or the session was saved before `handle` returned it: save it afterwards"
+                    "or the session was saved before `handle` had returned: save it afterwards"
                 )
             if self._is_finishing:
                 raise RequestError("pending: this reply is being finished in another thread")
@@ -1029,30 +872,17 @@ class Session:
         Raises:
             RequestError: there is none.
         """
-        waiting = self._data.waiting_calls
-        name = call
+        tool_id: object = call
         if isinstance(call, Verdict):
-            name = call.tool.id if call.passed and call.tool is not None else call.called_name
-        if isinstance(name, str):
-            if waiting[name] > 0:
-                return name
-            candidates = []
-            if self._provider is not None:
-                candidates.append(self._tool_named(name, None)[0])
-            catalog = self._engine.catalog
-            same_name = {catalog[place].id for place in catalog.named(name)}
-            candidates += sorted(same_name) if len(same_name) == 1 else []
-            for tool_id in candidates:
-                if waiting[tool_id] > 0:
-                    return tool_id
+            tool_id = call.tool.id if call.passed and call.tool is not None else call.called_name
+        if isinstance(tool_id, str) and self._data.waiting_calls[tool_id] > 0:
+            return tool_id
         raise RequestError(
-            f"call: no call of {name!r:.200} waits for a result; `check` the call first, and "
-            "report each call that passed once"
+            f"call: no call of {tool_id!r:.200} waits for a result; `check` the call first, and "
+            "report each call that passed once, by its verdict or the id of its tool"
         )
 
-    def _refusal_after_waiting_calls(
-        self, view: View, verdict: Verdict, votes: Votes | None
-    ) -> Refusal | None:
+    def _refusal_after_waiting_calls(self, view: View, verdict: Verdict) -> Refusal | None:
         """Why a call would be denied if the calls without a result succeeded; None if it would not.
 
         A call that passed just now is not among them.
@@ -1066,12 +896,19 @@ class Session:
         state = self._data.state
         for tool_id in waiting_ids:
             state = self._engine.after_call(state, tool_id)
-        later = self._engine.view(state, allowed=self._data.allowed, votes=votes)
+        later = self._engine.view(state, allowed=self._data.allowed, votes=self.votes)
         refusal = later.refusal(tool.id) if later.exists(tool.id) else None
         if refusal is None:
             return None
         reason = "an earlier call has no outcome yet, and if it succeeds this one is not permitted"
         return Refusal(tool.id, refusal.kind, reason)
+
+    def _present_record(self) -> ReadRecord:
+        """The record, as the present permissions, catalog and quarantine are."""
+        with self._lock:
+            if self._record.head is not None or self._provider is None:
+                self._follow(self.view())
+            return self._record
 
     def _follow(self, view: View) -> None:
         """Follow the present permissions. The next turn reports what has changed."""
@@ -1079,9 +916,9 @@ class Session:
             check_names(self._provider, self.way, view.catalog)
         changes = self._record.follow(view.admission)
         if changes.departures or changes.changed_ids:
-            self._changes = Changes(
-                (*self._changes.departures, *changes.departures),
-                tuple(dict.fromkeys((*self._changes.changed_ids, *changes.changed_ids))),
+            self._unreported_changes = Changes(
+                (*self._unreported_changes.departures, *changes.departures),
+                tuple(dict.fromkeys((*self._unreported_changes.changed_ids, *changes.changed_ids))),
             )
 
     def _tool_named(self, name: str, arguments: object) -> tuple[str, object]:
@@ -1098,26 +935,25 @@ class Session:
         self,
         verdict: Verdict,
         view: View,
-        votes: Votes | None,
         *,
         by_script: bool,
         can_ask: bool = False,
     ) -> Verdict:
         """The final verdict on a call. If it passed, its result is awaited."""
         if not by_script:
-            verdict = self._judge(view, verdict)
+            verdict = self._promoted_if_unread(view, verdict)
         if can_ask:
             verdict = _needing_approval(verdict)
-        if refusal := self._refusal_after_waiting_calls(view, verdict, votes):
+        if refusal := self._refusal_after_waiting_calls(view, verdict):
             verdict = Verdict("denied", verdict.called_name, refusal=refusal)
         if verdict.passed and verdict.tool is not None:
             self._data.waiting_calls[verdict.tool.id] += 1
         return verdict
 
-    def _judge(self, view: View, verdict: Verdict) -> Verdict:
-        """The verdict on a call. It also depends on what the model has read of the tool.
+    def _promoted_if_unread(self, view: View, verdict: Verdict) -> Verdict:
+        """The verdict on a call; `promoted` if the model has read too little of the tool.
 
-        If it has not read enough, the answer has the definition, and the tool is offered.
+        The answer to a promoted call has the definition, and the tool is offered.
 
         Args:
             view: the tools that may be used now.
@@ -1131,7 +967,7 @@ class Session:
         if verdict.status == "promoted" or self._record.read.has_other_definition(tool):
             needs_definition = True
         elif level < Level.ARGUMENTS:
-            needs_definition = self.settings.must_offer or is_invalid
+            needs_definition = self._settings.must_offer or is_invalid
         else:
             # After a line only, the schema says more than the problems do.
             needs_definition = level is Level.ARGUMENTS and is_invalid
@@ -1147,7 +983,6 @@ class Session:
     def _run_turn(
         self,
         in_context: str,
-        votes: Votes | None,
         outcome: tuple[str, bool] | None = None,
         context: float | None = None,
         asked_by_model: bool = False,
@@ -1156,7 +991,6 @@ class Session:
 
         Args:
             in_context: the message with its context.
-            votes: votes of servers.
             outcome: id of the tool that answered, and whether it succeeded; None for a user's
                 message.
             context: weight of the search with context; computed from both searches when absent.
@@ -1164,13 +998,13 @@ class Session:
                 searched.
         """
         start = perf_counter()
-        view, record = self.view(votes), self._record
+        view, record = self.view(), self._record
         self._follow(view)
-        changes, self._changes = self._changes, Changes()
+        changes, self._unreported_changes = self._unreported_changes, Changes()
         conversation, k = self._data.conversation, self._k
         if asked_by_model:
             conversation = Conversation((Message("user", in_context),))
-            in_context, k = conversation.request, self.settings.k or SEARCH_HITS
+            in_context, k = conversation.request, self._settings.k or SEARCH_HITS
         called_id = None if outcome is None else outcome[0]
         is_users_turn = called_id is None and not asked_by_model
         results, offer = search_and_offer(
@@ -1178,7 +1012,7 @@ class Session:
             conversation,
             in_context,
             k=k,
-            settings=self.settings,
+            settings=self._settings,
             max_lines=LINE_CANDIDATES if record.wants_lines and not asked_by_model else 0,
             shows_all=record.shows_whole_catalog,
             context_weight=context,
@@ -1189,7 +1023,7 @@ class Session:
         if is_users_turn:
             self._data.called_ids = ()
         offered_before = frozenset(record.offered)
-        pinned = [view.catalog.get(name) for name in self.settings.pinned if view.permits(name)]
+        pinned = [view.catalog.get(name) for name in self._settings.pinned if view.permits(name)]
         new_pinned = [tool for tool in pinned if tool.id not in offered_before]
         found = [hit.tool for hit in offer.hits]
         if asked_by_model:
@@ -1198,36 +1032,37 @@ class Session:
             shown = record.show_in_answer(view.admission, found, nothing)
         else:
             also_found = () if offer.decision.abstained else results.ranked
+            named = _tools_of_skill(view, called_id)
             shown = record.show(
                 view.admission,
-                list(dict.fromkeys((*new_pinned, *found))),
+                list(dict.fromkeys((*new_pinned, *named, *found))),
                 [hit.tool for hit in also_found],
             )
-        search_ms = results.search_ms
         turn = Turn(
-            number=self._data.turn,
             hits=offer.hits,
             results=results,
             messages=shown.messages,
             append=shown.messages,
-            called=called_id,
-            ok=None if outcome is None else outcome[1],
-            added=tuple(name for name in record.offered if name not in offered_before),
             active=record.offered,
             left=changes.departures,
             changed=changes.changed_ids,
-            warnings=view.admission.warnings(record.offered),
             abstained=offer.decision.abstained,
             reason=offer.decision.reason,
-            fits=offer.decision.fits,
             shown=None if self._provider is None else shown,
-            callable=record.callable_ids,
-            timings={"search": search_ms, "session": (perf_counter() - start) * 1e3 - search_ms},
         )
         if self._events is not None:
-            self._events.turn(self.id, turn)
-            if turn.shown is not None:
-                self._events.prompt(self.id, turn.number, turn.shown)
+            session_ms = (perf_counter() - start) * 1e3 - results.search_ms
+            self._events.turn(
+                self.id,
+                self._data.turn,
+                turn,
+                called=called_id,
+                ok=None if outcome is None else outcome[1],
+                added=tuple(name for name in record.offered if name not in offered_before),
+                fits=offer.decision.fits,
+                timings={"search": results.search_ms, "session": session_ms},
+                warnings=view.admission.warnings(record.offered),
+            )
         return turn
 
 
@@ -1235,7 +1070,6 @@ def resumed_session(
     engine: Views,
     saved: Mapping[str, Any],
     settings: Mapping[str, Any],
-    schemas: DefinitionSource | None = None,
     *,
     state: State,
     allowed: Iterable[str] | EllipsisType | None = ...,
@@ -1255,11 +1089,19 @@ def resumed_session(
         base = engine.config.session.changed({**before, **settings})
         # Tools of the setting `pinned` that have left the catalog are left out.
         pinned = tuple(tool_id for tool_id in base.pinned if tool_id in engine.catalog)
-        return Session(engine, base.changed({"pinned": pinned}), data, schemas)
+        return Session(engine, base.changed({"pinned": pinned}), data)
     except ShortlistError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise RequestError(f"saved session: damaged: {error!r:.200}") from error
+
+
+def _tools_of_skill(view: View, called_id: str | None) -> list[Tool]:
+    """The permitted tools that a skill names in `allowed-tools`, if one was called."""
+    if called_id is None or not view.exists(called_id):
+        return []
+    named = view.details(tools_of_skill(view.catalog.get(called_id)))
+    return [tool for tool in named if isinstance(tool, Tool)]
 
 
 def _needing_approval(verdict: Verdict) -> Verdict:

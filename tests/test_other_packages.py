@@ -11,12 +11,13 @@ import pytest
 from pydantic import BaseModel, Field
 
 from shortlist import Config, Engine, Tool
-from shortlist.indexing.builder import Builder
+from shortlist.indexing.configured_tiers import strategies
 from shortlist.models import load_encoder
+from shortlist.registry import NoSettings
 from shortlist.retrieval.backends.exact import ExactIndex
 from shortlist.retrieval.backends.hnsw import HnswIndex, HnswSettings
 from shortlist.retrieval.backends.tantivy import TantivyIndex
-from shortlist.settings import NoSettings, PartSettings
+from shortlist.settings import PartSettings
 
 from .engine.fakes import BagEncoder, OverlapReranker
 from .test_settings import Register, message_of
@@ -192,7 +193,7 @@ class TestOfOtherPackages:
         tier = {"strategy": "halving", "retrievers": ["lexical"]}
         for keep, settings in ((2, {}), (1, {"keep": 1})):
             config = Config(tiers={"mine": {**tier, **settings}})
-            assert Builder(config).strategies()["mine"].keep == keep
+            assert strategies(config)["mine"].keep == keep
         message = message_of({"tiers": {"mine": {**tier, "kep": 1}}})
         assert message.startswith("tiers.mine.kep: unknown setting of halving; use one of: keep, ")
 

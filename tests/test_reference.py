@@ -30,7 +30,7 @@ from shortlist.gateway.profiles.gateway_settings import (
     ProfileSettings,
     VoteSettings,
 )
-from shortlist.sections import DenseConfig, FusionConfig, LexicalConfig
+from shortlist.settings import DenseConfig, FusionConfig, LexicalConfig
 
 DOCS = Path(shortlist.__file__).parent / "docs"
 _SECTIONS = {

@@ -23,7 +23,7 @@ def objects() -> dict[str, Any]:
         "Engine(9 tools, 1 servers, tiers lexical)": engine,
         "View(8 of 9 tools permitted)": engine.view(),
         f"Session('42', 'openai', turn 1, {len(session.active)} active tools)": session,
-        f"Turn(1: {', '.join(turn.ids)})": turn,
+        f"Turn({', '.join(turn.ids)})": turn,
         f"Hit('{selection[0].id}', rank 1, score {selection[0].score:.4g})": selection[0],
         "Selection('list the invoices', lexical, 8 hits: "
         f"{', '.join(selection.ids[:3])}, ...)": selection,

@@ -16,7 +16,7 @@ import pytest
 import shortlist
 from shortlist import Config
 from shortlist.config import IndexConfig, SessionConfig, TrustConfig
-from shortlist.sections import Section
+from shortlist.settings import Section
 
 ROOT = Path(shortlist.__file__).parent
 TARGET = ROOT / "setting_types.py"
@@ -48,7 +48,7 @@ from .gating.rules import Gate
 from .models.model_protocols import Encoder, Reranker
 from .retrieval.backends.protocols import Fusion
 from .retrieval.search.query_run import Strategy
-from .sections import (
+from .settings import (
     DenseConfig,
     EncoderConfig,
     FusionConfig,

@@ -39,7 +39,7 @@ ALLOWED = {
         gateway/connections/credential_sender.py catalog/security.py""",
     "bounded before: short pieces, headers, one message": """
         gateway/attach/attached_client.py gateway/connections/masking.py gateway/http_server.py
-        gateway/socket_server.py gateway/stdio_streams.py inspector/page_app.py
+        gateway/stdio_streams.py inspector/page_app.py
         trust/plain_form.py gateway/connections/openapi_server.py codemode/diagnostics.py
         codemode/extract.py language_model.py gateway/meta_tools/client_search.py
         cli/gateway/auth.py""",

@@ -13,8 +13,9 @@ from typing import Final
 from ..catalog import Catalog, Tool
 from .flag import Finding
 from .pins import Pins
+from .plain_form import plain_form, without_disguises
 from .scan import scanned_texts, sentences_with
-from .scan_rules import LOOK_RULES
+from .scan_rules import CONCEPTS, LOOK_RULES, SECRET_VALUE_RULE
 
 LOOK_CODES: Final[Mapping[str, str]] = {
     "names_other_tool": "names a tool of another server",
@@ -48,7 +49,7 @@ def needs_look(catalog: Catalog, pins: Pins | None = None) -> dict[str, tuple[Fi
             continue
         findings = [
             *_named_tools(tool, servers_by_name),
-            *sentences_with(tool, LOOK_RULES),
+            *_telling_sentences(tool),
             *_newness(tool, pins, first_ages),
         ]
         if findings:
@@ -66,6 +67,29 @@ def _named_tools(tool: Tool, servers_by_name: Mapping[str, set[str]]) -> Iterato
             servers = servers_by_name.get(name)
             if servers and (tool.server or "") not in servers:
                 yield Finding("names_other_tool", "look", field.where, name)
+
+
+def _telling_sentences(tool: Tool) -> list[Finding]:
+    """What the texts say, besides the names of the server and of arguments.
+
+    An argument `password` is what it takes to sign in, and so is what its description says of it.
+    """
+    texts = [
+        text
+        for text in scanned_texts(tool)
+        if text.where == "name" or not (text.is_name or text.where.endswith(".required"))
+    ]
+    secret = CONCEPTS["secret_value"].expression
+    texts_of_others = []
+    for text in texts:
+        owner = text.where.rpartition(".")[0].rpartition(".")[2]
+        argument = plain_form(without_disguises(owner, is_identifier=True))
+        if not (text.describes_argument and secret.search(argument)):
+            texts_of_others.append(text)
+    return [
+        *sentences_with(texts, [rule for rule in LOOK_RULES if rule != SECRET_VALUE_RULE]),
+        *sentences_with(texts_of_others, [SECRET_VALUE_RULE]),
+    ]
 
 
 def _newness(tool: Tool, pins: Pins, first_ages: Mapping[str, int]) -> Iterator[Finding]:

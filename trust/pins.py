@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -15,6 +14,7 @@ from typing import Any, Final, Self
 from ..catalog import Catalog, Tool
 from ..catalog.text_file import (
     OWNER_ONLY_MODE,
+    locked,
     make_private_folder,
     read_text_file,
     replace_text_file,
@@ -23,8 +23,6 @@ from ..errors import PinsError
 from .change import DefinitionChange, changed_parts
 
 _FORMAT = 1
-#: Seconds to wait for another process that writes the same file.
-_LOCK_SECONDS = 10.0
 
 MAX_SERVER_PINS = 10_000
 """Most pins of a server that are made without an approval, as many as its list may have tools."""
@@ -302,7 +300,7 @@ class Pins:
         """
         new_age = self.next_age if age is None else age
         fresh = {tool.id: Pin.of(tool, new_age) for tool in tools if tool.id not in self._pins}
-        return Pins(self._pins | fresh, closed=self._closed, unreadable=self.unreadable)
+        return self._with(fresh)
 
     def pin_first_seen(self, tools: Iterable[Tool], age: int | None = None) -> Pins:
         """As `pin`, within the limits of each server: beyond them, its new tools wait.
@@ -320,13 +318,13 @@ class Pins:
             return self
         pins_by_server = self.by_server()
         accepted: dict[str, Pin] = {}
-        closed = dict(self._closed)
+        closed: dict[str, str] = {}
         for server, pins in fresh.items():
             fitting = _within_limits(pins_by_server.get(server, Pins())._pins.values(), pins)
             accepted |= fitting
             if len(fitting) < len(pins):
                 closed[server] = FULL
-        return Pins(self._pins | accepted, closed=closed, unreadable=self.unreadable)
+        return self._with(accepted, closed)
 
     def within_limits(self) -> Pins:
         """A copy without the pins beyond the limits of each server; approved and older ones stay.
@@ -353,11 +351,7 @@ class Pins:
         changed = {
             tool_id: pin for tool_id, pin in copy._pins.items() if since._pins.get(tool_id) != pin
         }
-        return Pins(
-            self._pins | changed,
-            closed={**self._closed, **copy._closed},
-            unreadable=self.unreadable,
-        )
+        return self._with(changed, copy._closed)
 
     def restored(self, last: Pins) -> Pins:
         """These pins with those of servers that have none any more.
@@ -371,13 +365,9 @@ class Pins:
             for server, pins in last.by_server().items()
             if server not in pins_by_server and not self._closed_code(server)
         }
-        return Pins(
-            self._pins | {id_: pin for pins in lost.values() for id_, pin in pins._pins.items()},
-            closed={
-                **self._closed,
-                **{server: code for server, code in last._closed.items() if server in lost},
-            },
-            unreadable=self.unreadable,
+        return self._with(
+            {id_: pin for pins in lost.values() for id_, pin in pins._pins.items()},
+            {server: code for server, code in last._closed.items() if server in lost},
         )
 
     def approve(self, tools: Iterable[Tool]) -> Pins:
@@ -385,16 +375,23 @@ class Pins:
 
         Other tools of a server whose pins could not be read wait for approvals of their own.
         """
-        tools = list(tools)
         new_age = self.next_age
-        servers = {tool.server or "" for tool in tools}
-        codes = {server: self._closed_code(server) for server in servers}
-        ages = {tool_id: pin.age for tool_id, pin in self._pins.items()}
-        approved = {
-            tool.id: Pin.of(tool, ages.get(tool.id, new_age), approved=True) for tool in tools
-        }
-        closed = self._closed | {server: code for server, code in codes.items() if code}
-        return Pins(self._pins | approved, closed=closed, unreadable=self.unreadable)
+        approved: dict[str, Pin] = {}
+        closed: dict[str, str] = {}
+        for tool in tools:
+            age = self._pins[tool.id].age if tool.id in self._pins else new_age
+            approved[tool.id] = Pin.of(tool, age, approved=True)
+            if code := self._closed_code(tool.server or ""):
+                closed[tool.server or ""] = code
+        return self._with(approved, closed)
+
+    def _with(self, pins: Mapping[str, Pin], closed: Mapping[str, str] | None = None) -> Pins:
+        """A copy with further pins and closed servers."""
+        return Pins(
+            {**self._pins, **pins},
+            closed={**self._closed, **(closed or {})},
+            unreadable=self.unreadable,
+        )
 
 
 def change_pins(path: str | Path, change: Callable[[Pins], Pins]) -> Pins:
@@ -411,7 +408,7 @@ def change_pins(path: str | Path, change: Callable[[Pins], Pins]) -> Pins:
         PinsError: the file cannot be read or written, or another process holds it for too long.
     """
     path = Path(path)
-    with locked(path):
+    with locked(path, error=PinsError):
         before = Pins.read(path, missing_ok=True)
         after = change(before)
         if path.is_dir():
@@ -440,7 +437,7 @@ def make_pins_folder(path: str | Path) -> None:
     before = path.with_name(f"{path.name}.before")
     if path.is_dir() and not before.exists():
         return
-    with locked(path):
+    with locked(path, error=PinsError):
         if not path.exists() and before.exists():  # an interrupted attempt
             before.replace(path)
         if not path.is_dir():
@@ -492,25 +489,6 @@ def approve_definitions(
         return before.approve(approved)
 
     return change_pins(path, approve)
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file that several processes change.
-
-    Raises:
-        PinsError: another process holds it for too long, or the file cannot be written.
-    """
-    from filelock import FileLock, Timeout  # 25 ms of a start
-
-    try:
-        make_private_folder(path.parent)
-        with FileLock(f"{path}.lock", timeout=_LOCK_SECONDS, mode=OWNER_ONLY_MODE):
-            yield
-    except Timeout as error:
-        raise PinsError(f"{path}: another process is writing; try again") from error
-    except OSError as error:
-        raise PinsError(f"{path}: cannot be written: {error}") from error
 
 
 def _files_of_folder(folder: Path) -> list[Path]:

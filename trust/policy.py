@@ -17,7 +17,6 @@ from .flag import (
     STRONG_WORDING,
     Finding,
     Flag,
-    quarantined,
 )
 from .pins import Pins
 from .scan import scan
@@ -84,10 +83,6 @@ class Trust:
             elif findings:
                 flags[tool.id] = _build_flag(findings)
         return flags
-
-    def quarantined(self, catalog: Catalog) -> dict[str, str]:
-        """Tool id to the fixed sentence of its flag, for each tool that is quarantined."""
-        return {id_: flag.sentence for id_, flag in quarantined(self.flags(catalog)).items()}
 
     def trusted_pin_ages(self, catalog: Catalog) -> dict[str, int]:
         """Each tool that is approved, or whose definition equals its pin, and the age of its pin.

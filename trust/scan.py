@@ -105,9 +105,9 @@ def scanned_texts(tool: Tool, findings: list[Finding] | None = None) -> list[Tex
     return texts
 
 
-def sentences_with(tool: Tool, rules: Iterable[ScanRule]) -> list[Finding]:
-    """The sentences of a definition at which rules match, in order of the rules."""
-    passages = _Passages(scanned_texts(tool))
+def sentences_with(texts: list[Text], rules: Iterable[ScanRule]) -> list[Finding]:
+    """The sentences of a definition's texts at which rules match, in order of the rules."""
+    passages = _Passages(texts)
     return [
         Finding(rule.code, rule.level, *passages.quoted(number))
         for rule in rules

@@ -29,6 +29,18 @@ _GIVE = (
 _ORDER_NOUNS = (
     r"(?:instructions?|prompts?|guidelines?|directions?|directives?|guardrails?|safeguards?)"
 )
+_IGNORE = (
+    r"\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|bypass|do not follow|don't follow|"
+    r"stop following)"
+)
+# Orders in what a tool returns, which a model should indeed not follow.
+_IN_DATA = (
+    r"(?: (?:or|and) \w+)? (?:(?:that|which) (?:is|are|may be|might be) )?"
+    r"(?:returned (?:by|in|from)|"
+    r"(?:(?:contained|embedded|found|included|written) )?(?:in|inside|within) "
+    r"(?:the |its |this |these |any |such )?(?:\w+ )?"
+    r"(?:results?|outputs?|data|responses?|contents?|rows?|pages?)\b)"
+)
 _MAIL = r"[\w+]{1,64}@(?:[\w\-]{1,63}[. ]){1,5}[a-z]{2,}"
 
 _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
@@ -54,7 +66,9 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
     ),
     "chat": (
         "conversation|chat|message|dialogue|transcript|prompt",
-        r"\b(?:conversation|chat|dialogue|transcript)(?: history| log| so far| context)?\b|"
+        # A value in code, such as `type="conversation"`, is none.
+        r"(?<!=[\"'])\b(?:conversation|chat|dialogue|transcript)"
+        r"(?: history| log| so far| context)?\b|"
         r"\b(?:previous|prior|earlier|last|past|recent|all|user's) (?:\w+ ){0,2}messages?\b|"
         r"\bsystem (?:prompt|message)s?\b|\bmessage history\b",
     ),
@@ -153,11 +167,11 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
         "ignore|disregard|forget|override|bypass|supersede|you are now|new instruction|from now on|"
         "developer mode|jailbreak|do anything now|user|precedence|priority|restrict|limitations|"
         "your |this point|unfilter|uncensor|you |refuse|decline|unrestricted",
-        r"\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|bypass|do not follow|don't follow|stop "
-        r"following) (?:\w+ ){0,2}(?:previous|prior|earlier|above|preceding|all|other|original|"
-        r"your|"
-        rf"system|safety|developer|user(?:'s)?|any|the|whatever) (?:\w+ )?(?:{_ORDER_NOUNS}|"
+        rf"{_IGNORE} (?:\w+ ){{0,2}}(?:previous|prior|earlier|above|preceding|all|other|original|"
+        rf"your|system|safety|developer|user(?:'s)?|whatever) (?:\w+ )?(?:{_ORDER_NOUNS}|"
         rf"system prompt)\b|"
+        rf"{_IGNORE} (?:\w+ ){{0,2}}(?:any|the) (?:\w+ )?(?:{_ORDER_NOUNS}|system prompt)\b"
+        rf"(?!{_IN_DATA})|"
         r"\b(?:override|supersede|replace)s? (?:all |any )?(?:of )?(?:the |your )?(?:previous|"
         r"prior|"
         rf"earlier|your|all other|user's) (?:\w+ )?{_ORDER_NOUNS}\b|"
@@ -502,9 +516,10 @@ RULES: Final = (
 )
 
 
+SECRET_VALUE_RULE: Final = ScanRule("names_secret", "look", ("secret_value",))
 LOOK_RULES: Final = (
     ScanRule("names_secret", "look", ("key_file",)),
-    ScanRule("names_secret", "look", ("secret_value",)),
+    SECRET_VALUE_RULE,
     ScanRule("names_conversation", "look", ("whole_chat",)),
 )
 """Rules for what a person should read, see `needs_look`; the scan does not use them."""

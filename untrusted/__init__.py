@@ -8,8 +8,11 @@ from __future__ import annotations
 
 #: Most bytes of one message of a server or a client, and of an answer of an HTTP API.
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024
-#: Most values of one message: numbers, texts, lists, objects. They are read in about 0.2 s.
-MAX_MESSAGE_VALUES = 1_000_000
+#: Most values of one message: numbers, texts, lists, objects. They are read in about 0.1 s.
+MAX_MESSAGE_VALUES = 300_000
+#: Most objects of a server's message that become objects of Python's, such as parts of a result,
+#: and most of a page of a list. Each takes up to 20 microseconds of the event loop.
+MAX_MESSAGE_OBJECTS, MAX_PAGE_OBJECTS = 5_000, 20_000
 #: Most values and characters of an argument, a result or another value that leaves a script.
 MAX_SCRIPT_VALUES, MAX_SCRIPT_CHARS = 200_000, 8_000_000
 #: Most requests of one client that wait for an answer. The end of its connection cancels all.

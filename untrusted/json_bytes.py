@@ -213,12 +213,16 @@ def _split_incomplete_escape(text: bytes) -> tuple[bytes, bytes]:
     return text, b""
 
 
-def parsed_json(text: bytes) -> Any:
+def parsed_json(text: bytes, *, allow_nan: bool = False) -> Any:
     """The value of bytes whose values were counted; many times as fast as `read_json`.
+
+    Args:
+        text: the JSON text.
+        allow_nan: whether `NaN` and `Infinity` are numbers, which Python's servers write.
 
     Raises:
         ValueError: it is not JSON, or is nested deeper than some 200 levels.
     """
     from pydantic_core import from_json
 
-    return from_json(text, allow_inf_nan=False)
+    return from_json(text, allow_inf_nan=allow_nan)

@@ -8,11 +8,11 @@ from .mcp import McpReader
 from .openai import OpenAiReader
 from .openapi import OpenApiReader
 from .reader import Document, Entry, Reader
-from .xlam import XlamReader
+from .skill_folder import SkillReader
 
 READERS: tuple[Reader, ...] = (
     OpenApiReader(),
-    XlamReader(),
+    SkillReader(),
     RowReader(),
     OpenAiReader(),
     AnthropicReader(),

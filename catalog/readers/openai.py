@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...errors import CatalogError, ToolError
+from ..schema import checked_object
 from ..tool import Tool
 from .reader import (
     Document,
     Entry,
-    checked_object,
     first_object,
     object_fields,
     refuse_other_schema_keys,

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from ...errors import CatalogError, ToolError
 from ..operation import METHODS
+from ..schema import checked_object
 from ..tool import Tool
 from .openapi_request import Endpoint, annotations_of, read_request, stripped_text
 from .openapi_schema import SchemaCopier, ValueBudget
-from .reader import Document, Entry, checked_object, short_value
+from .reader import Document, Entry, short_value
 
 _METHODS = tuple(method.lower() for method in METHODS)
 _NOT_IN_NAMES = re.compile(r"[^0-9A-Za-z]+")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import ToolError
-from ..schema import References
-from .reader import checked_object, short_value
+from ..schema import BRANCH_KEYS, NAMED_SCHEMA_KEYS, References, checked_object
+from .reader import short_value
 
 REFERENCE_DEPTH = 5
 """Maximum depth of nested references. Beyond it, only the type is kept."""
@@ -21,15 +21,14 @@ NESTING_LIMIT = 64
 
 #: Keys of OpenAPI without a meaning for a request.
 _DROPPED_KEYS = frozenset(("xml", "discriminator", "externalDocs"))
-_MAP_KEYS = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
-_LIST_KEYS = ("allOf", "anyOf", "oneOf", "prefixItems")
+_LIST_KEYS = (*BRANCH_KEYS, "prefixItems")
 _SINGLE_SCHEMA_KEYS = (
     "items additionalProperties not if then else contains propertyNames unevaluatedItems "
     "unevaluatedProperties"
 ).split()
 #: A schema without these keys is the same in a request.
 _KEYS_TO_CONVERT = _DROPPED_KEYS.union(
-    _MAP_KEYS,
+    NAMED_SCHEMA_KEYS,
     _LIST_KEYS,
     _SINGLE_SCHEMA_KEYS,
     "required nullable exclusiveMinimum exclusiveMaximum".split(),
@@ -123,7 +122,7 @@ def _converted(
                 for name, child in value.items()
                 if not _is_read_only(child)
             }
-        elif key in _MAP_KEYS and isinstance(value, dict):
+        elif key in NAMED_SCHEMA_KEYS and isinstance(value, dict):
             copy[key] = {name: _converted(child, is_version_30) for name, child in value.items()}
         elif key in _LIST_KEYS and isinstance(value, list):
             # A branch of these describes the same object; an item of a tuple does not.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ...errors import CatalogError, ToolError
-from ..schema import misnamed_schema_key
+from ..pattern import fold
+from ..schema import checked_object, misnamed_schema_key
 from ..text_cleaning import NAME_LIMIT, visible_line
 from ..tool import Tool
 
@@ -143,17 +143,6 @@ def object_fields(entry: Entry) -> dict[str, Any]:
     return checked_object(entry.value, "definition")
 
 
-def checked_object(value: Any, field: str) -> dict[str, Any]:
-    """The value of a field that must be an object.
-
-    Raises:
-        ToolError: it is another value.
-    """
-    if not isinstance(value, dict):
-        raise ToolError(field=field, reason=f"must be an object, got {type(value).__name__}")
-    return value
-
-
 def name_of(definition: dict[str, Any]) -> str | None:
     """The name in a definition, if it is text."""
     name = definition.get("name")
@@ -187,8 +176,7 @@ def refuse_other_schema_keys(definition: dict[str, Any], *schema_keys: str) -> N
 
 def folded_server_name(server: str) -> str:
     """A server's name for comparison: cleaned, ignoring letter case and character width."""
-    line = visible_line(server[: 4 * NAME_LIMIT])
-    return unicodedata.normalize("NFKC", line).casefold()
+    return fold(visible_line(server[: 4 * NAME_LIMIT]))
 
 
 def short_value(value: object) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from ...errors import ConfigError
 from ..console import note, visible
+from .configured_servers import GatewayFileOption, YesOption
 
 
 def add(
@@ -21,10 +22,8 @@ def add(
         str,
         typer.Option("--registry", metavar="URL", help="A registry with the official one's API."),
     ],
-    config: Annotated[
-        Path, typer.Option("--config", metavar="FILE", help="The gateway's file with MCP servers.")
-    ] = Path("mcp.json"),
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
+    config: GatewayFileOption = Path("mcp.json"),
+    yes: YesOption = False,
 ) -> None:
     """Add a server to the gateway's file, as a registry describes it.
 

@@ -92,22 +92,10 @@ def answer_prompt_at_once(arguments: Sequence[str]) -> bool:
     options = _options_of(arguments, ("hook", "prompt"), ("--config", "--profile"))
     if options is None or sys.platform == "win32":
         return False
+    from ...gateway.attach.prompt_hook import run_prompt_hook
+
     run_prompt_hook(Path(options.get("--config", "mcp.json")), options.get("--profile", "default"))
     return True
-
-
-def run_prompt_hook(config: Path, profile: str) -> None:
-    """Answer the hook whose input is on stdin.
-
-    Args:
-        config: the gateway's file with the servers.
-        profile: profile whose tools are found.
-    """
-    from ...gateway.attach.prompt_hook import MAX_INPUT_BYTES, answer_prompt_hook
-
-    answer = answer_prompt_hook(sys.stdin.buffer.read(MAX_INPUT_BYTES), config, profile)
-    if answer is not None:
-        sys.stdout.write(f"{answer}\n")
 
 
 def _options_of(

@@ -15,16 +15,12 @@ import typer
 from ...errors import ConfigError
 from ..console import counted, note, plain_table, show, write_json
 from ..options import JsonOption
-from .configured_servers import CONFIG_HELP, logs_silenced, read_gateway_files
+from .configured_servers import RequiredServersOption, logs_silenced, read_gateway_files
 
 if TYPE_CHECKING:
     from ...gateway.connections.server_spec import ServerSpec
 
 _NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the server.")]
-_FileOption = Annotated[
-    Path,
-    typer.Option("--config", metavar="FILE", help=CONFIG_HELP),
-]
 
 #: How the authorization server knows this program, as a person reads it after "logged in".
 _CLIENT_KINDS = {
@@ -39,7 +35,7 @@ auth = typer.Typer(no_args_is_help=True, help="Log in to servers that require OA
 @auth.command()
 def login(
     name: _NameArgument,
-    config: _FileOption,
+    config: RequiredServersOption,
     browser: Annotated[
         bool,
         typer.Option(
@@ -132,7 +128,7 @@ def metadata(
 
 
 @auth.command()
-def logout(name: _NameArgument, config: _FileOption) -> None:
+def logout(name: _NameArgument, config: RequiredServersOption) -> None:
     """Delete the stored login to a server."""
     spec = _find_server(name, config)
     from ...gateway.connections.oauth import LoginStorage
@@ -142,7 +138,7 @@ def logout(name: _NameArgument, config: _FileOption) -> None:
 
 
 @auth.command()
-def status(config: _FileOption, as_json: JsonOption = False) -> None:
+def status(config: RequiredServersOption, as_json: JsonOption = False) -> None:
     """Show the logins to servers over HTTP, and when they expire."""
     client_config = read_gateway_files(config, None).client_config
     from ...gateway.connections.oauth import LoginStorage

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...errors import ConfigError, install_command
-from ..console import counted, note, plain_table, show
+from ..console import counted, first_lines, note, plain_table, show
 from ..trust import change_lines
-from .configured_servers import logs_silenced, read_gateway_files, unstarted_fleet
+from .configured_servers import logs_silenced, read_gateway_files
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ...catalog import Catalog
     from ...config import Config
     from ...engine import Engine
-    from ...enrichment.example_file import ExampleQueryRow
     from ...gateway.clients.client_config import ClientConfig
     from ...gateway.connections.server_log import LogTail
     from ...gateway.observe.server_inspection import ServerReport
@@ -40,38 +38,26 @@ _NAME_COLUMNS = 30
 
 @dataclass(frozen=True, slots=True)
 class ServerCheck:
-    """One server of the file.
+    """One server of the file; the fields are those of the JSON form.
 
     Args:
         name: name of the server.
         status: `fail`, it is not served; `warn`, something of it is not; `off`, disabled.
-        tool_count: how many it lists.
+        tools: how many it lists.
         tokens: tokens of their definitions.
-        start_ms: milliseconds of its start, None where it did not start.
+        ms: milliseconds of its start, None where it did not start.
         problems: one line each.
-        library_servers: servers of the package's example queries to the number of tools that are
+        known: servers of the package's example queries to the number of tools that are
             recognised as theirs; see `docs/enrichment.md`.
     """
 
     name: str
     status: Status
-    tool_count: int = 0
+    tools: int = 0
     tokens: int = 0
-    start_ms: float | None = None
+    ms: float | None = None
     problems: tuple[str, ...] = ()
-    library_servers: Mapping[str, int] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {
-            "name": self.name,
-            "status": self.status,
-            "tools": self.tool_count,
-            "tokens": self.tokens,
-            "ms": None if self.start_ms is None else round(self.start_ms, 1),
-            "problems": list(self.problems),
-            "known": dict(self.library_servers),
-        }
+    known: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +106,7 @@ class ServersReport:
         """JSON form."""
         return {
             "ok": self.ok,
-            "servers": [server.to_dict() for server in self.servers],
+            "servers": [asdict(server) for server in self.servers],
             "problems": list(self.problems),
             "changed": [change.to_dict() for change in self.changes],
             "needs_look": {
@@ -180,7 +166,7 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     # Nothing is searched here: no vectors are needed.
     engine = {"tiers": ["lexical"], "default_tier": "lexical", "trust": trust}
     with logs_silenced():
-        fleet = unstarted_fleet(client_config, engine)
+        fleet = files.fleet(engine)
         running = [spec for spec in client_config.servers if not spec.disabled]
         if running:
             longest = max(spec.start_timeout_s for spec in running)
@@ -218,12 +204,18 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         if path == LIBRARY:
             continue
         try:
-            ids = _unused_example_ids(read_example_queries([path]), catalog, unavailable_servers)
+            rows = read_example_queries([path])
         except ConfigError as error:
             file_problems.append(f"engine.index.example_queries: {error}")
-        else:
-            if ids:
-                unused_ids_by_file[str(path)] = ids
+            continue
+        # A row with a fingerprint belongs to a definition, whatever the id of its tool is.
+        ids = dict.fromkeys(row.tool for row in rows if row.fingerprint is None)
+        if unused := tuple(
+            tool_id
+            for tool_id in ids
+            if tool_id not in catalog and tool_id.partition("/")[0] not in unavailable_servers
+        ):
+            unused_ids_by_file[str(path)] = unused
     return ServersReport(
         file=files.path,
         settings=files.settings_path,
@@ -255,7 +247,7 @@ def _rule_problems(settings: GatewaySettings, config: Config, engine: Engine) ->
     gates |= {f"profiles.{name}": profile.gate() for name, profile in settings.profiles.items()}
     index = engine.view().admission.index
     for place, gate in gates.items():
-        for problem in Gatekeeper(gate).problems(index):
+        for problem in Gatekeeper(gate).catalog_gate(index).problems:
             yield f"{place}: {problem.rule}: {problem.reason}"
 
 
@@ -286,21 +278,6 @@ def _other_language_queries(events: Path | None) -> int:
     return sum(map(is_other_language, queries))
 
 
-def _unused_example_ids(
-    rows: Iterable[ExampleQueryRow], catalog: Catalog, unavailable_servers: Collection[str]
-) -> tuple[str, ...]:
-    """Ids in rows that no server has, without those of servers that did not start.
-
-    A row with a fingerprint belongs to a definition, whatever the id of its tool is.
-    """
-    ids = dict.fromkeys(row.tool for row in rows if row.fingerprint is None)
-    return tuple(
-        tool_id
-        for tool_id in ids
-        if tool_id not in catalog and tool_id.partition("/")[0] not in unavailable_servers
-    )
-
-
 def _server_checks(
     client_config: ClientConfig,
     reports: list[ServerReport],
@@ -325,11 +302,11 @@ def _server_checks(
         yield ServerCheck(
             name=spec.name,
             status=status if report.available else "fail",
-            tool_count=len(report.tokens),
+            tools=len(report.tokens),
             tokens=sum(report.tokens.values()),
-            start_ms=report.ms,
+            ms=None if report.ms is None else round(report.ms, 1),
             problems=problems,
-            library_servers=library_servers.get(spec.name, {}),
+            known=library_servers.get(spec.name, {}),
         )
     for name, problem in client_config.unusable_servers.items():
         yield ServerCheck(name=name, status="fail", problems=(problem,))
@@ -347,14 +324,18 @@ def show_servers(report: ServersReport) -> None:
 
     parts: list[Any] = [_servers_table(report)] if report.servers else []
     parts += [Text(f"{report.file}: {problem}", style="red") for problem in report.problems]
-    if counts := ", ".join(_library_tool_counts(report)):
-        parts.append(Text(f"with example queries of the package: {counts}", style="dim"))
+    known = [
+        f"{counted(count, 'tool')} of {server.name} (as {library_server})"
+        for server in report.servers
+        for library_server, count in server.known.items()
+    ]
+    if known:
+        text = f"with example queries of the package: {', '.join(known)}"
+        parts.append(Text(text, style="dim"))
     for name, counts in report.lint_counts.items():
         parts.append(Text(f"for the author of {name} (shortlist lint): {counts}", style="dim"))
     for path, ids in report.unused_ids_by_file.items():
-        names = ", ".join(ids[:_MAX_TOOLS_SHOWN])
-        if len(ids) > _MAX_TOOLS_SHOWN:
-            names += f" and {len(ids) - _MAX_TOOLS_SHOWN} more"
+        names = ", ".join(first_lines(ids, _MAX_TOOLS_SHOWN))
         parts.append(Text(f"{path}: no server has the tool: {names}", style="yellow"))
     if report.other_language_queries:
         advice = (
@@ -388,13 +369,6 @@ def show_servers(report: ServersReport) -> None:
     show(*parts)
 
 
-def _library_tool_counts(report: ServersReport) -> Iterator[str]:
-    """For each server: how many of its tools have example queries of the package."""
-    for check in report.servers:
-        for library_server, count in check.library_servers.items():
-            yield f"{counted(count, 'tool')} of {check.name} (as {library_server})"
-
-
 def _script_lines(grants: ScriptGrants) -> Iterator[Any]:
     from rich.text import Text
 
@@ -423,18 +397,16 @@ def _servers_table(report: ServersReport) -> Table:
     table.columns[5].overflow = "fold"
     for server in report.servers:
         counts = (
-            (f"{server.tool_count:,}", f"{server.tokens:,}")
-            if server.tool_count or server.start_ms
-            else ("–", "–")
+            (f"{server.tools:,}", f"{server.tokens:,}") if server.tools or server.ms else ("–", "–")
         )
         table.add_row(
             Text(server.status, style=_STYLE_BY_STATUS[server.status]),
             server.name,
             *counts,
-            "–" if server.start_ms is None else f"{server.start_ms:,.0f}",
+            "–" if server.ms is None else f"{server.ms:,.0f}",
             Text("\n".join((*server.problems, *_flag_counts(server, report)))),
         )
-    tools = sum(server.tool_count for server in report.servers)
+    tools = sum(server.tools for server in report.servers)
     tokens = sum(server.tokens for server in report.servers)
     table.add_section()
     table.add_row("", "all", f"{tools:,}", f"{tokens:,}", "", "", style="bold")
@@ -460,11 +432,12 @@ def _look_parts(report: ServersReport) -> Iterator[Any]:
         return
     yield ""
     yield Text("needs a look: offered; read these definitions once", style="bold")
-    for tool_id, findings in list(report.needs_look.items())[:_MAX_TOOLS_SHOWN]:
-        reasons = "; ".join(f"{LOOK_CODES[each.code]}: {each.text!r:.60}" for each in findings)
-        yield Text(f"  {tool_id}: {reasons}", style="dim")
-    if (more := len(report.needs_look) - _MAX_TOOLS_SHOWN) > 0:
-        yield Text(f"  and {more:,} more: --json", style="dim")
+    lines = []
+    for tool_id, findings in report.needs_look.items():
+        reasons = (f"{LOOK_CODES[each.code]}: {each.text!r:.60}" for each in findings)
+        lines.append(f"{tool_id}: {'; '.join(reasons)}")
+    for line in first_lines(lines, _MAX_TOOLS_SHOWN):
+        yield Text(f"  {line}", style="dim")
 
 
 def _flagged_parts(report: ServersReport, level: str, title: str) -> Iterator[Any]:
@@ -476,9 +449,9 @@ def _flagged_parts(report: ServersReport, level: str, title: str) -> Iterator[An
         return
     yield ""
     yield Text(title, style="bold")
-    for tool_id, flag in list(flags.items())[:_MAX_TOOLS_SHOWN]:
-        yield Padding(Text(tool_id), (0, 0, 0, 2))
-        yield from (Padding(Text(line, style="dim"), (0, 0, 0, 4)) for line in flag.reasons)
-        yield Padding(Text(report.approve_command(tool_id)), (0, 0, 0, 4))
-    if len(flags) > _MAX_TOOLS_SHOWN:
-        yield Text(f"  and {len(flags) - _MAX_TOOLS_SHOWN:,} more: --json", style="dim")
+    for line in first_lines(flags, _MAX_TOOLS_SHOWN):
+        yield Padding(Text(line), (0, 0, 0, 2))
+        if line in flags:
+            reasons = (Text(reason, style="dim") for reason in flags[line].reasons)
+            for part in (*reasons, Text(report.approve_command(line))):
+                yield Padding(part, (0, 0, 0, 4))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,16 +15,19 @@ from ...errors import ConfigError, MissingExtraError
 from ..console import note
 
 if TYPE_CHECKING:
-    from ...catalog import Catalog
     from ...engine import Engine
     from ...gateway.clients.client_config import ClientConfig
     from ...gateway.profiles.gateway_settings import GatewaySettings
     from ...gateway.upstream.fleet import Fleet
-    from ...gating import State
-    from ...view import View
 
 CONFIG_HELP = "File with MCP servers, such as mcp.json, or of a client that starts the gateway."
-ServersOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help=CONFIG_HELP)]
+_SERVERS_OPTION = typer.Option("--config", metavar="FILE", help=CONFIG_HELP)
+ServersOption = Annotated[Path | None, _SERVERS_OPTION]
+RequiredServersOption = Annotated[Path, _SERVERS_OPTION]
+GatewayFileOption = Annotated[
+    Path, typer.Option("--config", metavar="FILE", help="The gateway's file with MCP servers.")
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
 SettingsOption = Annotated[
     Path | None,
     typer.Option(
@@ -66,6 +69,38 @@ class GatewayFiles:
         from ...gateway.upstream.first_use import default_pins
 
         return self.settings.pins or default_pins(self.path)
+
+    def fleet(
+        self, engine: Mapping[str, Any], descriptions: Mapping[str, str] | None = None
+    ) -> Fleet:
+        """The servers with the tools that they listed last; none is started.
+
+        Args:
+            engine: settings of the engine.
+            descriptions: server that starts when it is called, to what models read of it.
+        """
+        from ...gateway.upstream.fleet import Fleet
+
+        return Fleet(
+            self.client_config.servers,
+            engine_settings=dict(engine),
+            descriptions=descriptions,
+            unusable_servers=self.client_config.unusable_servers,
+            starts_unlisted=False,
+        )
+
+    def fleet_with_pins(self, **engine: Any) -> Fleet:
+        """`fleet` with the gateway's own settings and pins. What is not listed is on stderr.
+
+        Args:
+            engine: settings of the engine that differ from the gateway's.
+        """
+        settings = {**self.settings.engine, **engine}
+        if self.pins.exists():  # the gateway makes the file when it first serves
+            settings["trust"] = {**settings.get("trust", {}), "pins": self.pins}
+        fleet = self.fleet(settings, self.settings.catalog)
+        note_unlisted_servers(fleet, self.path)
+        return fleet
 
 
 def read_gateway_files(config: Path, settings: Path | None) -> GatewayFiles:
@@ -116,23 +151,6 @@ def gateway_paths(config: Path, settings: Path | None) -> tuple[Path, Path | Non
     return path, settings or own_settings
 
 
-def unstarted_fleet(client_config: ClientConfig, engine: Mapping[str, Any]) -> Fleet:
-    """The servers of a file, none of them started.
-
-    Args:
-        client_config: the file.
-        engine: settings of `Config`.
-    """
-    from ...gateway.upstream.fleet import Fleet
-
-    return Fleet(
-        client_config.servers,
-        engine_settings=dict(engine),
-        unusable_servers=client_config.unusable_servers,
-        starts_unlisted=False,
-    )
-
-
 @contextmanager
 def logs_silenced() -> Iterator[None]:
     """While it lasts, what servers cause to be logged is not printed, because a report says it."""
@@ -147,28 +165,6 @@ def logs_silenced() -> Iterator[None]:
             logger.propagate, logger.handlers = propagate, handlers
 
 
-def gateway_catalog(config: Path, settings: Path | None = None) -> tuple[Catalog, Path]:
-    """The tools and skills of a gateway without starting a server, and its file of pins.
-
-    Servers that never ran here are named on stderr.
-
-    Args:
-        config: the gateway's file, or the file of a client that starts the gateway.
-        settings: the gateway's settings, if not in it.
-
-    Raises:
-        ConfigError: a file cannot be read.
-        MissingExtraError: the gateway is not installed.
-    """
-    from ...catalog import Catalog
-
-    files = read_gateway_files(config, settings)
-    engine = {"tiers": ["lexical"], "trust": {"scan": False}}
-    fleet = unstarted_fleet(files.client_config, engine)
-    note_unlisted_servers(fleet, config)
-    return Catalog([*fleet.engine.catalog, *fleet.listed_tools.skill_tools()]), files.pins
-
-
 def note_unlisted_servers(fleet: Fleet, config: Path) -> None:
     """Name the servers whose tools are not known on stderr, with what to do about each."""
     if fleet.unlisted_servers:
@@ -180,69 +176,21 @@ def note_unlisted_servers(fleet: Fleet, config: Path) -> None:
         note(f"server {name!r} is left out: {problem}")
 
 
-def gateway_engine(
-    config: Path, settings: Path | None, tiers: Iterable[str] | None = None
-) -> tuple[Engine, GatewayFiles, Fleet]:
-    """The engine of a gateway over the tools that its servers listed last; no server is started.
+def listed_engine(files: GatewayFiles, **engine: Any) -> tuple[Engine, Fleet]:
+    """The engine of a gateway over the tools that its servers listed last, and the servers.
 
     Args:
-        config: the gateway's file, or the file of a client that starts the gateway.
-        settings: the gateway's settings, if not in it.
-        tiers: tiers to build; those of the settings when absent.
+        files: the gateway's files.
+        engine: settings of the engine that differ from the gateway's.
 
     Raises:
-        ConfigError: a file cannot be read, or no server has listed a tool yet.
-        MissingExtraError: the gateway is not installed.
+        ConfigError: no server has listed a tool yet.
     """
-    files = read_gateway_files(config, settings)
-    from ...gateway.upstream.fleet import Fleet
-
-    engine_settings = dict(files.settings.engine)
-    if tiers is not None:
-        engine_settings |= {"tiers": list(tiers), "default_tier": next(iter(tiers))}
-    if files.pins.exists():  # the gateway makes the file when it first serves
-        engine_settings["trust"] = {**engine_settings.get("trust", {}), "pins": files.pins}
-    fleet = Fleet(
-        files.client_config.servers,
-        engine_settings=engine_settings,
-        descriptions=files.settings.catalog,
-        unusable_servers=files.client_config.unusable_servers,
-    )
+    fleet = files.fleet_with_pins(**engine)
     if not len(fleet.engine.catalog):
         raise ConfigError(
             f"{files.path}: no server has listed a tool yet; `shortlist doctor --config "
             f"{files.path}` starts them and lists their tools"
         )
-    note_unlisted_servers(fleet, files.path)
     fleet.engine.wait()
-    return fleet.engine, files, fleet
-
-
-def gateway_view(
-    config: Path,
-    settings: Path | None,
-    profile: str,
-    state: State,
-    allowed: Iterable[str] | None,
-) -> tuple[Engine, View]:
-    """What a client of a gateway may use, over the tools that the servers listed last.
-
-    Args:
-        config: the gateway's file, or the file of a client that starts the gateway.
-        settings: the gateway's settings, if not in it.
-        profile: name of the client's profile.
-        state: earlier calls, facts, and scopes besides those of the profile.
-        allowed: ids or globs that limit the tools further; all tools when absent.
-
-    Raises:
-        ConfigError: a file cannot be read, no server has listed a tool yet, or there is no such
-            profile.
-        MissingExtraError: the gateway is not installed.
-    """
-    engine, files, fleet = gateway_engine(config, settings)
-    from ...gateway.profiles.profile import ClientProfiles, ProfileViews
-
-    client = ClientProfiles.of(files.settings, profile).default
-    client = replace(client, scopes=client.scopes | state.scopes)
-    views = ProfileViews(engine=engine, profile=client, hidden_ids=lambda: fleet.hidden_ids)
-    return engine, views.view(state, allowed=allowed)
+    return fleet.engine, fleet

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from .configured_servers import GatewayFileOption
+
 hook = typer.Typer(invoke_without_command=True)
 
 
@@ -32,9 +34,7 @@ def hook_of_call(context: typer.Context) -> None:
 
 @hook.command("prompt")
 def hook_of_prompt(
-    config: Annotated[
-        Path, typer.Option("--config", metavar="FILE", help="The gateway's file with MCP servers.")
-    ] = Path("mcp.json"),
+    config: GatewayFileOption = Path("mcp.json"),
     profile: Annotated[
         str, typer.Option("--profile", metavar="NAME", help="Profile whose tools are found.")
     ] = "default",
@@ -44,6 +44,6 @@ def hook_of_prompt(
     A UserPromptSubmit hook: it reads the message from stdin, and asks the running gateway. At most
     eight lines, or nothing. It starts no gateway, and never fails.
     """
-    from .attaching import run_prompt_hook
+    from ...gateway.attach.prompt_hook import run_prompt_hook
 
     run_prompt_hook(config, profile)

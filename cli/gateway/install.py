@@ -11,6 +11,7 @@ import typer
 from ...errors import ConfigError
 from ..console import counted, note, visible
 from ..options import HomeOption, usage_errors
+from .configured_servers import GatewayFileOption, YesOption
 
 if TYPE_CHECKING:
     from ...gateway.clients.installation import InstallPlan
@@ -23,9 +24,7 @@ def install(
             "--client", metavar="NAME", help="Client, such as claude-code, cursor, codex."
         ),
     ],
-    config: Annotated[
-        Path, typer.Option("--config", metavar="FILE", help="The gateway's file with MCP servers.")
-    ] = Path("mcp.json"),
+    config: GatewayFileOption = Path("mcp.json"),
     beside: Annotated[
         bool, typer.Option("--beside", help="Leave the client's other servers where they are.")
     ] = False,
@@ -40,7 +39,7 @@ def install(
     undo: Annotated[
         bool, typer.Option("--undo", help="Restore the client's file from the last backup.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
+    yes: YesOption = False,
     home: HomeOption = None,
 ) -> None:
     """Make shortlist the one MCP server of a client.

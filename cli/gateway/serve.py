@@ -16,6 +16,7 @@ import typer
 
 from ..console import note
 from .attaching import note_own_gateway, run_attached
+from .configured_servers import GatewayFiles
 
 DEFAULT_PROFILE_NAME = "default"
 _MAX_PORT = 65535
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from ...gateway.clients.client_config import ClientConfig
     from ...gateway.upstream.fleet import Fleet
+    from ...inspector.subject import GatewaySubject
 
 
 def serve(
@@ -115,7 +117,7 @@ def _serve_here(
         from ...gateway.observe.gateway_metrics import Metrics
         from ...gateway.observe.observer import Observer
         from ...gateway.server import Gateway
-        from ...gateway.upstream.first_use import FirstUsePins, approvals_file, default_pins
+        from ...gateway.upstream.first_use import FirstUsePins, approvals_file
         from ...gateway.upstream.fleet import Fleet
         from ...integrations.opentelemetry import OpenTelemetry
     except ImportError as missing:
@@ -150,9 +152,9 @@ def _serve_here(
     # On the machine of the operator, hashes would only hide what to improve.
     has_queries = gateway_settings.event_content is None and _serves_this_machine(http)
     sinks: list[EventSink] = [OpenTelemetry(queries=content)]
-    if gateway_settings.events is not None:
-        events_path = config.parent / Path(gateway_settings.events).expanduser()
-        sinks.append(JsonLines(events_path, max_bytes=_MAX_EVENT_BYTES))
+    files = GatewayFiles(client_config, settings, gateway_settings)
+    if files.events is not None:
+        sinks.append(JsonLines(files.events, max_bytes=_MAX_EVENT_BYTES))
     shared = shared_state(gateway_settings.engine)
     fleet = Fleet(
         client_config.servers,
@@ -161,17 +163,20 @@ def _serve_here(
         idle_stop_s=gateway_settings.idle_stop_s,
         descriptions=gateway_settings.catalog,
         timeouts=gateway_settings.timeouts,
-        pins=FirstUsePins(gateway_settings.pins or default_pins(config), shared),
+        pins=FirstUsePins(files.pins, shared),
         unusable_servers=client_config.unusable_servers,
     )
     # Without HTTP nobody can ask for metrics or the page.
     operator_token = gateway_settings.operator_token if over_http else None
-    history = None
+    subject: GatewaySubject | None = None
     if operator_token is not None:
         from ...inspector.event_history import EventHistory
+        from ...inspector.subject import GatewaySubject
 
-        history = EventHistory()
-        sinks.append(history)
+        subject = GatewaySubject(
+            fleet, client_config, clients, EventHistory(), files.pins, serves_clients=True
+        )
+        sinks.append(subject.history)
     metrics = Metrics(fleet, lambda: len(gateway.sessions)) if http else None
     if metrics is not None:
         sinks.append(metrics)
@@ -207,44 +212,27 @@ def _serve_here(
     else:
         from ...gateway.http_server import check_can_listen, serve_http
 
-        port = http.rpartition(":")[2]
-        if not port.isdecimal() or int(port) > _MAX_PORT:
-            raise typer.BadParameter(f"--http {http!r}: HOST:PORT, such as 127.0.0.1:8765")
-        address = _host_of(http)
+        host, port = _host_and_port(http)
         if not _serves_this_machine(http) and not clients.tokens:
             raise typer.BadParameter(
                 f"--http {http}: other machines reach this address; give each profile a token first"
             )
-        check_can_listen(address, int(port))
+        check_can_listen(host, port)
         secret, page = gateway_settings.metrics_token, None
-        if operator_token is not None and history is not None:
+        if operator_token is not None and subject is not None:
             from ...inspector.page_app import page_app
-            from ...inspector.subject import Subject
-            from ..inspect_page import example_file
 
-            subject = Subject(
-                engine=fleet.engine,
-                name=str(config),
-                history=history,
-                fleet=fleet,
-                profiles=lambda: clients.for_operators(),
-                pins=gateway_settings.pins or default_pins(config),
-                examples=example_file(fleet.engine.config),
-                follow_pins=fleet.follow_pins,
-                client_config=lambda: client_config,
-                serves_clients=True,
-            )
             page = page_app(subject, operator_token.get_secret_value())
         serving = partial(
             serve_http,
             gateway,
-            address,
-            int(port),
+            host,
+            port,
             clients.tokens,
             metrics=metrics,
             metrics_token=None if secret is None else secret.get_secret_value(),
             page=page,
-            on_start=lambda at: note(f"http://{address}:{at}/mcp"),
+            on_start=lambda at: note(f"http://{host}:{at}/mcp"),
         )
 
     def follow(changed: ClientConfig) -> None:
@@ -256,9 +244,10 @@ def _serve_here(
             new_settings, profile, over_http=over_http, attached=attached
         )
         gateway.sessions.replace_profiles(new_clients.default, new_clients.profiles)
-        nonlocal gateway_settings, clients, client_config
-        client_config = changed
-        gateway_settings, clients = new_settings, new_clients
+        nonlocal gateway_settings
+        gateway_settings = new_settings
+        if subject is not None:
+            subject.config, subject.clients = changed, new_clients
 
     async def run() -> None:
         async with anyio.create_task_group() as group:
@@ -283,9 +272,12 @@ def _serve_here(
     anyio.run(run)
 
 
-def _host_of(http: str) -> str:
-    """The address of `HOST:PORT`; this machine where it names none."""
-    return http.rpartition(":")[0].strip("[]") or "127.0.0.1"
+def _host_and_port(http: str) -> tuple[str, int]:
+    """The two parts of `HOST:PORT`; the host is this machine where none is named."""
+    host, _, port = http.rpartition(":")
+    if not port.isdecimal() or int(port) > _MAX_PORT:
+        raise typer.BadParameter(f"--http {http!r}: HOST:PORT, such as 127.0.0.1:8765")
+    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def _serves_this_machine(http: str | None) -> bool:
@@ -294,7 +286,7 @@ def _serves_this_machine(http: str | None) -> bool:
         return True
     from ...gateway.http_server import LOOPBACK_HOSTS
 
-    return _host_of(http) in LOOPBACK_HOSTS
+    return _host_and_port(http)[0] in LOOPBACK_HOSTS
 
 
 async def _stopped_by_signal(scope: CancelScope, fleet: Fleet, *, at_once: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated, BinaryIO
 import typer
 
 from ...errors import CatalogError
-from ..console import plain_table, show, write_json
+from ..console import plain_table, show, visible, write_json
 from ..options import JsonOption
 from .configured_servers import ServersOption, gateway_paths
 
@@ -59,10 +59,10 @@ def logs(
     with ExitStack() as stack:
         file = stack.enter_context(path.open("rb"))
         for line in _last_lines(path, file, lines):
-            typer.echo(_printable(line))
+            typer.echo(visible(line))
         while follow:
             for line in _appended_lines(path, file):
-                typer.echo(_printable(line))
+                typer.echo(visible(line))
             # The log begins anew: what was written to the old file has been read to its end.
             file = stack.enter_context(path.open("rb"))
 
@@ -144,11 +144,3 @@ def _appended_lines(path: Path, file: BinaryIO) -> Iterator[str]:
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "backslashreplace")
-
-
-def _printable(line: str) -> str:
-    """A line without what would steer a terminal: servers write what they like."""
-    return "".join(
-        character if character.isprintable() or character == "\t" else ascii(character)[1:-1]
-        for character in line
-    )

@@ -45,8 +45,8 @@ class AttachedClient:
         self._attach = attach
         self._lock = threading.Lock()
         self._output_lock = threading.Lock()
-        #: Open requests: the JSON of the id, to the connection and the id.
-        self._open_requests: dict[str, tuple[_Connection, Any]] = {}
+        #: JSON of the id of each open request, to its connection: 1 and "1" are two ids.
+        self._open_requests: dict[str, _Connection] = {}
         #: Messages that a new gateway must get first: method or resource to the message. The
         #: handshake is first.
         self._replayed_messages: dict[str, dict[str, Any]] = {}
@@ -87,7 +87,7 @@ class AttachedClient:
 
     def _send_request(self, line: bytes, request_id: Any) -> bool:
         """Send a request, if needed to a new gateway. Returns whether it was sent."""
-        key, reason = _id_key(request_id), _GATEWAY_ENDED_TEXT
+        key, reason = json.dumps(request_id), _GATEWAY_ENDED_TEXT
         for _ in range(_SEND_ATTEMPTS):
             try:
                 connection = self._connected()
@@ -95,7 +95,7 @@ class AttachedClient:
                 reason = f"the background gateway cannot be reached: {error}"
                 continue
             with self._lock:
-                self._open_requests[key] = connection, request_id
+                self._open_requests[key] = connection
             try:
                 connection.send(line)
             except OSError:
@@ -114,13 +114,12 @@ class AttachedClient:
         """Send a notification or an answer. After the end of its gateway it has no meaning."""
         if message.get("method") == "notifications/cancelled":
             with self._lock:
-                self._open_requests.pop(
-                    _id_key((message.get("params") or {}).get("requestId")), None
-                )
+                request_id = (message.get("params") or {}).get("requestId")
+                self._open_requests.pop(json.dumps(request_id), None)
         if (connection := self._connection) is None:
             return
         if "method" not in message:
-            connection.forget_question_id(message.get("id"))
+            connection.open_questions.discard(json.dumps(message.get("id")))
         try:
             connection.send(line)
         except OSError:
@@ -157,7 +156,7 @@ class AttachedClient:
         message = _parse_message(line)
         if "method" not in message:
             with self._lock:
-                self._open_requests.pop(_id_key(message.get("id")), None)
+                self._open_requests.pop(json.dumps(message.get("id")), None)
         self._write(line)
 
     def _end_connection(self, connection: _Connection) -> None:
@@ -165,12 +164,14 @@ class AttachedClient:
         with self._lock:
             if self._connection is connection:
                 self._connection = None
-            keys = [key for key, (used, _) in self._open_requests.items() if used is connection]
-            request_ids = [self._open_requests.pop(key)[1] for key in keys]
-        for request_id in request_ids:
-            self._answer_error(request_id, _GATEWAY_ENDED_CODE, _GATEWAY_ENDED_TEXT)
-        for question_id in connection.take_open_question_ids():
-            params = {"requestId": question_id, "reason": "the gateway ended"}
+            keys = [key for key, used in self._open_requests.items() if used is connection]
+            for key in keys:
+                del self._open_requests[key]
+        for key in keys:
+            self._answer_error(json.loads(key), _GATEWAY_ENDED_CODE, _GATEWAY_ENDED_TEXT)
+        questions, connection.open_questions = connection.open_questions, set()
+        for question in questions:
+            params = {"requestId": json.loads(question), "reason": "the gateway ended"}
             self._write_message({"method": "notifications/cancelled", "params": params})
 
     def _answer_error(self, request_id: Any, code: int, reason: str) -> None:
@@ -209,8 +210,8 @@ class _Connection:
         self._socket = connection
         self._on_line = on_line
         self._on_end = on_end
-        #: JSON of the id to the id, of the gateway's requests that the client has not answered.
-        self._open_question_ids: dict[str, Any] = {}
+        #: JSON of the ids of the gateway's requests that the client has not answered.
+        self.open_questions: set[str] = set()
         #: Ids of the replayed messages, whose answers the client must not get; set when answered.
         self._answers_awaited: dict[str, threading.Event] = {}
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -248,16 +249,6 @@ class _Connection:
             return
         self._reader.join(_LAST_ANSWERS_TIMEOUT_S)
 
-    def forget_question_id(self, question_id: Any) -> None:
-        """The client answered a request of the gateway."""
-        self._open_question_ids.pop(_id_key(question_id), None)
-
-    def take_open_question_ids(self) -> list[Any]:
-        """Ids of the gateway's requests to the client. They are forgotten."""
-        question_ids = list(self._open_question_ids.values())
-        self._open_question_ids.clear()
-        return question_ids
-
     def _read(self) -> None:
         with suppress(OSError), self._socket.makefile("rb") as lines:
             while (line := lines.readline()).endswith(b"\n"):
@@ -274,7 +265,7 @@ class _Connection:
         message = _parse_message(line)
         if "method" in message:
             if "id" in message:
-                self._open_question_ids[_id_key(message["id"])] = message["id"]
+                self.open_questions.add(json.dumps(message["id"]))
             return False
         answered = self._answers_awaited.get(str(message.get("id")))
         if answered is not None:
@@ -289,8 +280,3 @@ def _parse_message(line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return message if isinstance(message, dict) else {}
-
-
-def _id_key(request_id: Any) -> str:
-    """The JSON of an id: 1 and "1" are two ids."""
-    return json.dumps(request_id)

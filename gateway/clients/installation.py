@@ -13,12 +13,7 @@ from typing import Any
 from ...errors import ConfigError
 from ..connections.masking import masked_entry
 from ..connections.server_spec import ServerSpec
-from .client_config import (
-    ClientConfig,
-    client_config_of,
-    printable_key,
-    table_at,
-)
+from .client_config import ClientConfig, client_config_of, printable_key, table_at
 from .client_import import add_server, find_configs, is_same_server
 from .config_file import ConfigFile, backups, read_bytes
 from .known_clients import GATEWAY_NAME, Client, gateway_command
@@ -130,11 +125,9 @@ def plan_install(
     else:
         gateway_data = gateway_file.with_servers(_GATEWAY_TABLE_KEYS, (), entries)
     notes = [
-        *(
-            f"{link}: a link; what changes is {link.resolve()}"
-            for link in (config, path)
-            if link.is_symlink()
-        ),
+        f"{link}: a link; what changes is {link.resolve()}"
+        for link in (config, path)
+        if link.is_symlink()
     ]
     # The file may be another's, such as the `mcp.json` of a repository. The preview has only what
     # is near a change.

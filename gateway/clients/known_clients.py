@@ -104,6 +104,7 @@ _ROWS = (
         "GitHub Copilot CLI",
         (".copilot/mcp-config.json",),
         entry_keys={"type": "local", "tools": ["*"], "deferTools": "never"},
+        reported_name="copilot-cli",
     ),
     Client("gemini", "Gemini CLI", (".gemini/settings.json",), reported_name="gemini-cli"),
     Client(
@@ -118,7 +119,8 @@ _ROWS = (
         ),
         reported_name="cline",
     ),
-    Client("kiro", "Kiro", (".kiro/settings/mcp.json",)),
+    # Kiro CLI kept the name of the program it was made from (Kiro issue 6935).
+    Client("kiro", "Kiro", (".kiro/settings/mcp.json",), reported_name="q-dev-cli"),
     Client(
         "zed",
         "Zed",

@@ -12,8 +12,6 @@ import base64
 import importlib
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,6 @@ FILE_VARIABLE = "SHORTLIST_SECRETS_FILE"
 PASSPHRASE_VARIABLE = "SHORTLIST_SECRETS_PASSPHRASE"  # noqa: S105 - a name
 PASSPHRASE_FILE_VARIABLE = "SHORTLIST_SECRETS_PASSPHRASE_FILE"  # noqa: S105
 _MAX_FILE_BYTES = 16 * 1024 * 1024
-_LOCK_SECONDS = 10
 _FORMAT = 1
 #: Cost of scrypt: the advice of OWASP's password storage cheat sheet with 32 MB of memory.
 _SCRYPT_N, _SCRYPT_R, _SCRYPT_P = 2**15, 8, 3
@@ -115,7 +112,9 @@ class SecretsFile:
 
     def set(self, service: str, user: str, password: str) -> None:
         """Store a password. It replaces one with the same name."""
-        with self._lock():
+        from ...catalog.text_file import locked
+
+        with locked(self.path, error=ConfigError):
             document = self.document()
             passwords = self._passwords(document)
             passwords.setdefault(service, {})[user] = password
@@ -123,7 +122,9 @@ class SecretsFile:
 
     def delete(self, service: str, user: str) -> None:
         """Delete a password. It is an error if there is none."""
-        with self._lock():
+        from ...catalog.text_file import locked
+
+        with locked(self.path, error=ConfigError):
             document = self.document()
             passwords = self._passwords(document)
             if passwords.get(service, {}).pop(user, None) is None:
@@ -199,23 +200,6 @@ class SecretsFile:
         text = json.dumps(content, indent=1) + "\n"
         try:
             replace_text_file(self.path, [text], mode=OWNER_ONLY_MODE)
-        except OSError as error:
-            raise ConfigError(f"{self.path}: cannot be written: {error.strerror}") from None
-
-    @contextmanager
-    def _lock(self) -> Iterator[None]:
-        from filelock import FileLock, Timeout  # 25 ms of a start
-
-        from ...catalog.text_file import OWNER_ONLY_MODE, make_private_folder
-
-        try:
-            make_private_folder(self.path.parent)
-            with FileLock(f"{self.path}.lock", timeout=_LOCK_SECONDS, mode=OWNER_ONLY_MODE):
-                yield
-        except Timeout:
-            raise ConfigError(
-                f"{self.path}: another process writes it since {_LOCK_SECONDS} s; try again"
-            ) from None
         except OSError as error:
             raise ConfigError(f"{self.path}: cannot be written: {error.strerror}") from None
 

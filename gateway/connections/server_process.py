@@ -32,7 +32,7 @@ from mcp.shared.message import SessionMessage
 from ...catalog.text_file import replace_file
 from ...untrusted import MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES
 from ...untrusted.flood_limit import FloodError, FloodLimit
-from ...untrusted.json_bytes import JsonRepair, has_many_values
+from ...untrusted.json_bytes import JsonRepair, has_many_values, parsed_json
 from .server_log import ServerLog
 from .server_spec import ServerSpec
 from .user_folders import own_folder, state_folder
@@ -195,7 +195,9 @@ def _parse_message(
         return None
     if text.startswith(b"{"):
         with suppress(ValueError):
-            return types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+            # Read as plain values first: the adapter takes up to ten times as long for bytes.
+            value = parsed_json(text, allow_nan=True)
+            return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
     on_stray_line(text[:200].decode(errors="replace"))
     return None
 

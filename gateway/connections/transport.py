@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
+import mcp.types as types
 from mcp.shared.message import SessionMessage
 
 from ...errors import ConfigError, MissingExtraError
@@ -24,6 +25,7 @@ from ...untrusted.value_count import is_small
 from .connection_errors import ConsentNeeded
 from .credential_sender import url_without_user
 from .masking import CredentialMask
+from .message_objects import bounded_message
 from .openapi_server import openapi_transport
 from .server_log import ServerLog
 from .server_process import RunningProcesses, stdio_transport
@@ -55,23 +57,23 @@ def transport_over(processes: RunningProcesses, *, auth: FindLogin | None = None
     ) -> AbstractAsyncContextManager[TransportStreams]:
         mask = CredentialMask(spec)
         if spec.transport == "stdio":
-            return _masked(stdio_transport(spec, log, on_stray_line, processes), mask)
+            return _cleaned(stdio_transport(spec, log, on_stray_line, processes), mask)
         if spec.transport == "openapi":
-            return _masked(openapi_transport(spec, log, mask), mask)
+            return _cleaned(openapi_transport(spec, log, mask), mask)
         has_own_credentials = any(name.lower() == "authorization" for name in spec.headers)
         find_login = _no_login if has_own_credentials else auth or _stored_login
-        return _masked(_open_url(spec, mask, find_login), mask)
+        return _cleaned(_open_url(spec, mask, find_login), mask)
 
     return open_transport
 
 
 @asynccontextmanager
-async def _masked(
+async def _cleaned(
     transport: AbstractAsyncContextManager[Any], mask: CredentialMask
 ) -> AsyncIterator[Any]:
-    """A transport whose messages from the server have none of the server's credentials."""
+    """A transport whose messages have a bounded size and none of the server's credentials."""
     async with transport as (read, write):
-        yield _MaskedReader(read, mask), write
+        yield _CleanedReader(read, mask), write
 
 
 class WrappedStream:
@@ -97,8 +99,8 @@ class WrappedStream:
         await self._stream.__aexit__(kind, error, traceback)
 
 
-class _MaskedReader(WrappedStream):
-    """A stream of a server's messages. Large ones are masked in a thread."""
+class _CleanedReader(WrappedStream):
+    """A stream of a server's messages, masked and with few objects. Large ones take a thread."""
 
     def __init__(self, stream: Any, mask: CredentialMask) -> None:
         super().__init__(stream)
@@ -111,23 +113,28 @@ class _MaskedReader(WrappedStream):
 
     async def receive(self) -> Any:
         """The next message."""
-        return await self._masked(await self._stream.receive())
+        return await self._cleaned(await self._stream.receive())
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Any:
-        return await self._masked(await self._stream.__anext__())
+        return await self._cleaned(await self._stream.__anext__())
 
-    async def _masked(self, item: Any) -> Any:
-        if self._mask.is_empty or not isinstance(item, SessionMessage):
+    async def _cleaned(self, item: Any) -> Any:
+        if not isinstance(item, SessionMessage):
             return item
         message = item.message
         payload = getattr(message, "result", None) or getattr(message, "params", None)
-        if is_small(payload):
-            return SessionMessage(self._mask.message(message), item.metadata)
-        masked = await anyio.to_thread.run_sync(self._mask.message, message)
-        return SessionMessage(masked, item.metadata)
+        if not is_small(payload):
+            message = await anyio.to_thread.run_sync(self._bounded_and_masked, message)
+        elif not self._mask.is_empty:
+            message = self._mask.message(message)
+        return SessionMessage(message, item.metadata)
+
+    def _bounded_and_masked(self, message: types.JSONRPCMessage) -> types.JSONRPCMessage:
+        message = bounded_message(message)
+        return message if self._mask.is_empty else self._mask.message(message)
 
 
 def _no_login(_: ServerSpec) -> None:

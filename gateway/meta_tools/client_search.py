@@ -23,9 +23,9 @@ from ...gating.votes import VOTING_TOOL, Ballot, Vote, Voters
 from ...retrieval import Hit, Selection
 from ...text import search_terms
 from ...view import View
-from ..profiles.client_sessions import ClientSession
+from ..profiles.client_sessions import ClientCaller
 from ..profiles.profile import Profile
-from ..upstream.call import Call, Caller, RequestContext
+from ..upstream.call import CheckedRequest
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import ServerState, UpstreamError
 from .meta_tool_definitions import ToolEffect, effect_of
@@ -149,6 +149,7 @@ def select_fitting_tools(
 #: Seconds after which a late vote is cancelled.
 _VOTE_TIMEOUT_S = 5.0
 _CallAnswer = types.CallToolResult | types.InputRequiredResult
+_VOTE_ANSWER: TypeAdapter[Any] = TypeAdapter(_CallAnswer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ class CollectedVotes:
 
 
 async def collect_votes(
-    fleet: Fleet, context: RequestContext, client: ClientSession, query: str, catalog: Catalog
+    fleet: Fleet, caller: ClientCaller, query: str, catalog: Catalog
 ) -> CollectedVotes:
     """Ask the servers for their votes about a query.
 
@@ -191,12 +192,12 @@ async def collect_votes(
 
     Args:
         fleet: the servers.
-        context: context of the client's request. The client gets the servers' messages.
-        client: its session. Its profile has the servers that may vote and claim.
+        caller: the client's request. The client gets the servers' messages, and its profile has
+            the servers that may vote and claim.
         query: text to search for; the asked servers get it.
         catalog: the catalog version of the search.
     """
-    profile = client.profile
+    profile = caller.client.profile
     voting_servers = [
         name
         for name in sorted(fleet.listed_tools.voting_servers)
@@ -206,10 +207,7 @@ async def collect_votes(
         return CollectedVotes()
     claim_arguments: dict[tuple[str, str], Mapping[str, Any]] = {}
     voters = Voters(
-        {
-            name: partial(_server_votes, fleet, context, client, claim_arguments)
-            for name in voting_servers
-        },
+        {name: partial(_server_votes, fleet, caller, claim_arguments) for name in voting_servers},
         trusted=[name for name in voting_servers if any_grants(name, profile.vote_claims)],
     )
     votes = await voters.collect(query, catalog)
@@ -231,52 +229,29 @@ def _may_vote(fleet: Fleet, profile: Profile, server: str) -> bool:
     )
 
 
-class _VoteCall(Call[types.CallToolResult]):
-    """The question to a server for its votes.
-
-    Args:
-        fleet: the servers.
-        client: session of the client that searches.
-        caller: its request, which gets the server's messages.
-        ballot: the query and the server's tools.
-    """
-
-    answer_type = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
-
-    def __init__(self, fleet: Fleet, client: ClientSession, caller: Caller, ballot: Ballot) -> None:
-        super().__init__(caller, ballot.server)
-        self._fleet = fleet
-        self._client = client
-        self._ballot = ballot
-
-    def check_before_sending(self) -> None:
-        """Check again that the server may get the query.
-
-        Raises:
-            UpstreamError: it may not vote any more.
-        """
-        if not _may_vote(self._fleet, self._client.profile, self.server):
-            raise UpstreamError(f"server {self.server!r}: it may not vote any more")
-
-    def request(
-        self, answers: types.InputResponses | None, state: str | None
-    ) -> types.ClientRequest:
-        arguments = {"query": self._ballot.query, "tools": list(self._ballot.tools)}
-        params = types.CallToolRequestParams(
-            name=VOTING_TOOL, arguments=arguments, input_responses=answers, request_state=state
-        )
-        return types.CallToolRequest(params=params)
-
-
 async def _server_votes(
     fleet: Fleet,
-    context: RequestContext,
-    client: ClientSession,
+    caller: ClientCaller,
     claim_arguments: dict[tuple[str, str], Mapping[str, Any]],
     ballot: Ballot,
 ) -> Iterable[Vote]:
     """The votes of the ballot's server. Adds the arguments in its answer to `claim_arguments`."""
-    call = _VoteCall(fleet, client, Caller(context, client), ballot)
+    arguments = {"query": ballot.query, "tools": list(ballot.tools)}
+    params = types.CallToolRequestParams(name=VOTING_TOOL, arguments=arguments)
+
+    def check() -> None:
+        if not _may_vote(fleet, caller.client.profile, ballot.server):
+            raise UpstreamError(f"server {ballot.server!r}: it may not vote any more")
+
+    call: CheckedRequest[types.CallToolResult] = CheckedRequest(
+        # Each vote has its own time limit.
+        ClientCaller(caller.context, caller.client),
+        ballot.server,
+        types.CallToolRequest(params=params),
+        check,
+        _VOTE_ANSWER,
+        reads_only=False,
+    )
     result = await _answer_unless_late(fleet, call)
     if not isinstance(result, types.CallToolResult) or result.is_error:
         raise UpstreamError(f"server {ballot.server!r}: its vote failed")
@@ -291,7 +266,9 @@ async def _server_votes(
     return [_vote(row) for row in rows]
 
 
-async def _answer_unless_late(fleet: Fleet, call: _VoteCall) -> _CallAnswer:
+async def _answer_unless_late(
+    fleet: Fleet, call: CheckedRequest[types.CallToolResult]
+) -> _CallAnswer:
     """The server's answer.
 
     A vote that comes too late for the search is not cancelled. A cancelled call would be a possible

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, cast
 
@@ -16,18 +16,18 @@ import mcp.types as types
 from ...catalog import Tool
 from ...catalog.text_cleaning import written_out
 from ...codemode import ApprovalRequest, CodeResult, CodeRunner
-from ...codemode.grants import Grant, is_destructive
+from ...codemode.grants import Grant, deciding_grant, is_destructive
 from ...codemode.monty import MAX_RUNNING_SCRIPTS
 from ...errors import RequestError, ShortlistError, ToolCallError
 from ...gating.verdict import CallRefusedError, Verdict
 from ...view import View
 from ..observe.call_recorder import CallRecorder
 from ..observe.observer import Observer, Requester
-from ..profiles.client_sessions import ClientSession
+from ..profiles.client_sessions import ClientCaller, ClientSession
 from ..profiles.long_results import ResultSource
+from ..profiles.remembered_approvals import RememberedApprovals
 from ..relay.forwarding import send_answering_questions, state_for_server
 from ..relay.resources import public_result
-from ..upstream.call import Caller, RequestContext
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import UpstreamError
 from ..upstream.shown_questions import MAX_QUESTION_CHARS
@@ -51,32 +51,35 @@ class CodeMode:
     Args:
         fleet: the servers.
         observer: records each call of a script like a direct call.
+        remembered: approvals that hold for more than one call; None for none.
 
     Raises:
         MissingExtraError: the extra `code` is not installed.
     """
 
-    def __init__(self, fleet: Fleet, observer: Observer) -> None:
+    def __init__(
+        self, fleet: Fleet, observer: Observer, remembered: RememberedApprovals | None
+    ) -> None:
         self._fleet = fleet
         self._observer = observer
+        self._remembered = remembered
         self._runner = CodeRunner()
         self._places = ScriptPlaces()
 
     async def run(
-        self, context: RequestContext, client: ClientSession, params: types.CallToolRequestParams
+        self, caller: ClientCaller, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         """The answer of `run_code`, or a question to the client.
 
         Args:
-            context: context of the request.
-            client: its session.
+            caller: the client's request.
             params: parameters of the request.
 
         Raises:
             RequestError: the client answered a question that was not asked.
         """
-        caller, code = Caller(context, client), str((params.arguments or {})["code"])
-        run = partial(self._run_in_place, caller, client, code)
+        code = str((params.arguments or {})["code"])
+        run = partial(self._run_in_place, caller, code)
         if not caller.is_modern:
             return await run()
         subject = f" run_code {code}"
@@ -90,17 +93,13 @@ class CodeMode:
         )
         return cast("types.CallToolResult | types.InputRequiredResult", outcome)
 
-    async def _run_in_place(
-        self, caller: Caller, client: ClientSession, code: str
-    ) -> types.CallToolResult:
-        async with self._places.place(client):
-            return await self._run_script(caller, client, code)
+    async def _run_in_place(self, caller: ClientCaller, code: str) -> types.CallToolResult:
+        async with self._places.place(caller.client):
+            return await self._run_script(caller, code)
 
-    async def _run_script(
-        self, caller: Caller, client: ClientSession, code: str
-    ) -> types.CallToolResult:
-        profile = client.profile
-        calls = _ScriptCalls(self._fleet, self._observer, client, caller)
+    async def _run_script(self, caller: ClientCaller, code: str) -> types.CallToolResult:
+        client, profile = caller.client, caller.client.profile
+        calls = _ScriptCalls(self._fleet, self._observer, caller, self._remembered)
         capabilities = caller.context.session.client_capabilities
         can_ask = capabilities is not None and capabilities.elicitation is not None
         # The client's cancellation reaches this task again and again, and would interrupt the
@@ -203,20 +202,23 @@ class _ScriptCalls:
     Args:
         fleet: the servers.
         observer: records each call.
-        client: the client's session.
         caller: the request of the script. Its client approves calls and answers questions.
+        remembered: approvals that hold for more than one call; None for none.
     """
 
     def __init__(
-        self, fleet: Fleet, observer: Observer, client: ClientSession, caller: Caller
+        self,
+        fleet: Fleet,
+        observer: Observer,
+        caller: ClientCaller,
+        remembered: RememberedApprovals | None,
     ) -> None:
+        self._remembered = remembered
         self._fleet = fleet
         self._observer = observer
-        self._client = client
+        self._client = caller.client
         self._caller = caller
-        self._requester = Requester.of_request(
-            caller.context.request, client.session.id, client.profile.name
-        )
+        self._requester = Requester.of(caller)
         #: Verdicts of calls that passed, by the arguments object, which the script's broker sends.
         self._passed: dict[int, Verdict] = {}
 
@@ -237,7 +239,7 @@ class _ScriptCalls:
         if verdict.passed:
             self._passed[id(verdict.arguments)] = verdict
         else:
-            with self._recorded_event(verdict):
+            with self._recorded(verdict):
                 pass
         return verdict
 
@@ -257,12 +259,12 @@ class _ScriptCalls:
             CallRefusedError: the call may not be sent any more.
         """
         # Each call has its own time limit.
-        caller = Caller(self._caller.context, self._client)
+        caller = ClientCaller(self._caller.context, self._client)
         caller.question_channel = self._caller.question_channel
-        call = ToolCall(self._fleet, self._client, caller, tool.id, arguments)
+        call = ToolCall(self._fleet, caller, tool.id, arguments)
         verdict = self._passed.pop(id(arguments))
         call.use_verdict(verdict)
-        with self._recorded_event(verdict) as call_recorder:
+        with self._recorded(verdict) as call_recorder:
             try:
                 result = await self._fleet.start_by_call(tool)
                 result = result or await send_answering_questions(self._fleet, call)
@@ -276,35 +278,36 @@ class _ScriptCalls:
         return script_value(public_result(call.server, result))
 
     async def approve(self, request: ApprovalRequest) -> bool:
-        """Whether the client's user approves a call."""
+        """Whether the client's user approves a call, or has approved all such calls."""
+        if await anyio.to_thread.run_sync(self._is_remembered, request):
+            return True
         answer = await self._caller.ask(_question(request))
         return isinstance(answer, types.ElicitResult) and answer.action == "accept"
 
-    def _recorded_event(self, verdict: Verdict) -> _RecordedCall:
+    def _is_remembered(self, request: ApprovalRequest) -> bool:
+        """Whether a remembered approval covers a call. It never replaces what a grant asks for."""
+        tool, profile = request.tool, self._client.profile
+        if self._remembered is None or not deciding_grant(tool, profile.grants, 0).is_unlimited:
+            return False
+        rules = self._client.view().admission.call_rules(tool.id, request.arguments)
+        return self._remembered.covers(profile.name, tool, rules)
+
+    @contextmanager
+    def _recorded(self, verdict: Verdict) -> Iterator[CallRecorder]:
         """Record a call in the gateway's events. It ends with the block."""
-        return _RecordedCall(self._observer, self._requester, verdict)
-
-
-class _RecordedCall:
-    """One call of a script in the gateway's events."""
-
-    def __init__(self, observer: Observer, requester: Requester, verdict: Verdict) -> None:
-        self._call_record = CallRecorder()
-        self._call_record.record_check(verdict)
+        call_recorder = CallRecorder()
+        call_recorder.record_check(verdict)
         name = verdict.called_name if verdict.tool is None else verdict.tool.id
         params = types.CallToolRequestParams(name=name, arguments=dict(verdict.arguments))
-        self._request = observer.recorded_request(requester, params, self._call_record)
-
-    def __enter__(self) -> CallRecorder:
-        self._request.__enter__()
-        return self._call_record
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, CallRefusedError):
-            self._call_record.record_refusal(error.verdict)
-        elif isinstance(error, Exception):
-            self._call_record.record_failure()
-        self._request.__exit__(kind, error, trace)
+        with self._observer.recorded_request(self._requester, params, call_recorder):
+            try:
+                yield call_recorder
+            except CallRefusedError as error:
+                call_recorder.record_refusal(error.verdict)
+                raise
+            except Exception:
+                call_recorder.record_failure()
+                raise
 
 
 def _question(request: ApprovalRequest) -> types.ElicitRequest:

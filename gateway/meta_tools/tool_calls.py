@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,13 +18,13 @@ from ...gating.rules import Rule
 from ...gating.verdict import CallRefusedError, Verdict
 from ..observe.call_recorder import CallRecorder
 from ..profiles.approval_states import QUESTION_KEY
-from ..profiles.client_sessions import ClientSession
+from ..profiles.client_sessions import ClientCaller, ClientSession
 from ..profiles.long_results import ResultSource
 from ..profiles.profile import CALL_TOOL, READ_TOOL
 from ..profiles.remembered_approvals import RememberedApprovals
 from ..relay.forwarding import relay
 from ..relay.resources import public_result
-from ..upstream.call import Call, Caller, forwarded_meta, unsupported_reason
+from ..upstream.call import Call, forwarded_meta, unsupported_reason
 from ..upstream.fleet import Fleet
 from ..upstream.listed_tools import max_result_chars
 from ..upstream.server_tasks import TOOL_ANSWER, CreatedTask
@@ -44,7 +44,6 @@ class ToolCall(Call[types.CallToolResult]):
 
     Args:
         fleet: the servers.
-        client: the client's session.
         caller: who asks, and how the client is asked back.
         name: id, `server__tool`, name of a tool shown directly, or a name that is unique.
         arguments: arguments of the tool.
@@ -58,12 +57,12 @@ class ToolCall(Call[types.CallToolResult]):
     """
 
     answer_type = TOOL_ANSWER
+    caller: ClientCaller
 
     def __init__(
         self,
         fleet: Fleet,
-        client: ClientSession,
-        caller: Caller,
+        caller: ClientCaller,
         name: str,
         arguments: object,
         *,
@@ -75,7 +74,7 @@ class ToolCall(Call[types.CallToolResult]):
         self.name = name
         self.verdict: Verdict | None = None
         self._fleet = fleet
-        self._client = client
+        self._client = caller.client
         self._arguments = arguments
         self._meta = meta
         self._via_meta_tool = via_meta_tool
@@ -121,7 +120,7 @@ class ToolCall(Call[types.CallToolResult]):
 
     def request(
         self, answers: types.InputResponses | None, state: str | None
-    ) -> types.ClientRequest:
+    ) -> types.CallToolRequest:
         """The request for the server, with the arguments that were checked.
 
         Raises:
@@ -167,9 +166,10 @@ class ToolCall(Call[types.CallToolResult]):
             PinsError: the approval cannot be remembered.
         """
         is_first_round = params.request_state is None and not params.input_responses
-        if is_first_round and await anyio.to_thread.run_sync(self._is_remembered):
+        rules = await anyio.to_thread.run_sync(self._asking_rules)
+        if is_first_round and await anyio.to_thread.run_sync(self._is_remembered, rules):
             return params
-        question = self._question_to_user()
+        question = self._question_to_user(rules)
         if question is None:
             return None
         if not self.caller.is_modern:
@@ -188,12 +188,12 @@ class ToolCall(Call[types.CallToolResult]):
                 # Otherwise these are answers to a server, which may have the same key.
                 answer = (params.input_responses or {}).get(QUESTION_KEY)
         if _accepts(answer, _REMEMBER):
-            await anyio.to_thread.run_sync(self._remember)
+            await anyio.to_thread.run_sync(self._remember, rules)
         return approved
 
-    def _is_remembered(self) -> bool:
-        """Whether the user has approved all such calls."""
-        tool, rules = self._asking_rules()
+    def _is_remembered(self, rules: Sequence[Rule]) -> bool:
+        """Whether the user has approved all calls that these rules ask for."""
+        tool = None if self.verdict is None else self.verdict.tool
         name = self._client.profile.name
         return (
             tool is not None
@@ -201,13 +201,13 @@ class ToolCall(Call[types.CallToolResult]):
             and self._remembered.covers(name, tool, rules)
         )
 
-    def _remember(self) -> None:
-        """Remember the approval for all such calls, if that is possible.
+    def _remember(self, rules: Sequence[Rule]) -> None:
+        """Remember the approval for all calls that these rules ask for, if that is possible.
 
         Raises:
             PinsError: the file cannot be read or written.
         """
-        tool, rules = self._asking_rules()
+        tool = None if self.verdict is None else self.verdict.tool
         if (
             tool is not None
             and self._remembered is not None
@@ -215,13 +215,13 @@ class ToolCall(Call[types.CallToolResult]):
         ):
             self._remembered.remember(self._client.profile.name, tool, rules)
 
-    def _asking_rules(self) -> tuple[Tool | None, list[Rule]]:
-        """The tool, and the rules for which a person has to approve the call."""
+    def _asking_rules(self) -> Sequence[Rule]:
+        """The rules for which a person has to approve the call."""
         verdict = self.verdict
         if verdict is None or verdict.tool is None or self._is_by_interface:
-            return None, []
+            return ()
         admission = self._client.view().admission
-        return verdict.tool, admission.call_rules(verdict.tool.id, verdict.arguments)
+        return admission.call_rules(verdict.tool.id, verdict.arguments)
 
     async def for_client(self, result: types.InputRequiredResult) -> types.InputRequiredResult:
         """A server's questions. The approval of the call holds for the repeated request, too."""
@@ -238,8 +238,12 @@ class ToolCall(Call[types.CallToolResult]):
         profile = self._client.profile.fingerprint
         return f"{profile} {self.verdict.tool.fingerprint} {self.subject}"
 
-    def _question_to_user(self) -> types.ElicitRequest | None:
-        """The question to the client's user; None if the client cannot be asked."""
+    def _question_to_user(self, rules: Sequence[Rule]) -> types.ElicitRequest | None:
+        """The question to the client's user; None if the client cannot be asked.
+
+        Args:
+            rules: the rules for which a person has to approve the call.
+        """
         verdict = self.verdict
         if verdict is None or verdict.tool is None or self._is_by_interface:
             return None
@@ -248,7 +252,7 @@ class ToolCall(Call[types.CallToolResult]):
             return None
         message = f"The agent wants to call {verdict.tool.id} with {arguments}. Accept to allow it."
         fields: dict[str, Any] = {}
-        if self._remembered is not None and self._remembered.can_remember(self._asking_rules()[1]):
+        if self._remembered is not None and self._remembered.can_remember(rules):
             title = f"Do not ask again for {self._remembered.days:g} days"
             fields[_REMEMBER] = {"type": "boolean", "title": title, "default": False}
         params = types.ElicitRequestFormParams(
@@ -301,7 +305,6 @@ def _accepts(answer: object, field: str | None = None) -> bool:
 
 async def answer_call(
     fleet: Fleet,
-    client: ClientSession,
     call: ToolCall,
     params: types.CallToolRequestParams,
     call_recorder: CallRecorder,
@@ -310,7 +313,6 @@ async def answer_call(
 
     Args:
         fleet: the servers.
-        client: the client's session.
         call: the client's call.
         params: parameters of the client's request, with its answers and state.
         call_recorder: records the check and the result for the operator.
@@ -320,6 +322,7 @@ async def answer_call(
         TaskRunsError: it made a task that still runs, and the client takes none.
         ShortlistError: the call may not be made like this.
     """
+    client = call.caller.client
     if (server := named_unready_server(fleet, client, call.name)) is not None:
         # Waits for a start. If it fails, the error says so.
         await fleet.upstream(server).connect()

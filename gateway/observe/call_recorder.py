@@ -55,9 +55,11 @@ class SearchOutcome:
 
 
 class CallRecorder:
-    """Collects the check, the result and the times of one call, until `end`.
+    """Collects the answer to one request, and the check, the result and the times of a call.
 
     Attributes:
+        answer: the answer to the client; an error until there is one. None if the client is asked
+            first. Then its next request, with the answers, is recorded.
         verdict: result of the check; None before the check, and for requests that are not calls.
         result: the answer of the server.
         check_ms: milliseconds that the check took.
@@ -67,6 +69,7 @@ class CallRecorder:
     """
 
     def __init__(self) -> None:
+        self.answer: types.CallToolResult | None = types.CallToolResult(content=[], is_error=True)
         self.verdict: Verdict | None = None
         self.result: types.CallToolResult | None = None
         self.check_ms = 0.0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic, perf_counter
 from typing import Any
@@ -16,7 +16,6 @@ from typing import Any
 import mcp.types as types
 
 from ...catalog import Catalog
-from ...gating.verdict import Verdict
 from ...session import EventSink, Recorder
 from ...session.event import (
     CallEvent,
@@ -28,7 +27,7 @@ from ...session.event import (
     SearchEvent,
 )
 from ...view import View
-from ..profiles.client_sessions import MAX_SESSIONS
+from ..profiles.client_sessions import MAX_SESSIONS, ClientCaller
 from ..profiles.profile import GET_TOOL_DETAILS, SEARCH_TOOLS
 from .call_recorder import CallRecorder, SearchOutcome
 from .definition_tokens import DefinitionTokens, answer_tokens, json_chars, shown_tokens
@@ -53,19 +52,13 @@ class Requester:
     has_lasting_session: bool
 
     @classmethod
-    def of_request(cls, request: Any, session_id: str, profile_name: str) -> Requester:
-        """The sender of a request.
-
-        Args:
-            request: the HTTP request; None over stdin/stdout.
-            session_id: id of its session.
-            profile_name: name of the client's profile.
-        """
-        has_lasting_session = request is None or bool(request.headers.get("mcp-session-id"))
+    def of(cls, caller: ClientCaller) -> Requester:
+        """The sender of a client's request."""
+        request, client = caller.context.request, caller.client
         return cls(
-            session_id=session_id,
-            profile_name=profile_name,
-            has_lasting_session=has_lasting_session,
+            session_id=client.session.id,
+            profile_name=client.profile.name,
+            has_lasting_session=request is None or bool(request.headers.get("mcp-session-id")),
         )
 
 
@@ -84,21 +77,7 @@ class ProfileOffer:
     profile_ids: Sequence[str] | None
 
 
-@dataclass(slots=True)
-class AnsweredRequest:
-    """A request that is being answered.
-
-    Args:
-        answer: None if the client is asked first. Then its next request, with the answers, is
-            recorded.
-    """
-
-    answer: types.CallToolResult | None = field(
-        default_factory=lambda: types.CallToolResult(content=[], is_error=True)
-    )
-
-
-#: Session, turn and time of an event, by the names of its fields.
+#: Session, turn, time and client of an event, by the names of its fields.
 EventOrigin = dict[str, Any]
 
 
@@ -165,15 +144,13 @@ class Observer:
         """
         if self._recorder is None:
             return
-        name, conversation = self._conversation(requester)
+        _, conversation = self._conversation(requester)
         if conversation.is_listed:
             return
         conversation.is_listed = True
-        origin = _origin_now(name, conversation)
         permitted = [tool.id for tool in view.tools()]
-        self._record_later(
-            self._record_counted_list, offer, permitted, tools, origin, requester.profile_name
-        )
+        origin = self._origin(requester)
+        self._record_later(self._record_counted_list, offer, permitted, tools, origin)
 
     def lacks_catalog(self, requester: Requester, catalog: Catalog) -> bool:
         """Whether a catalog version is not recorded yet for the sender's profile."""
@@ -188,62 +165,45 @@ class Observer:
             requester: sender of a request in this version.
             offer: the tools of its profile.
         """
-        self._record_later(
-            self._record_counted_catalog, offer, self._origin(requester), requester.profile_name
-        )
+        self._record_later(self._record_counted_catalog, offer, self._origin(requester))
 
     @contextmanager
     def recorded_request(
         self, requester: Requester, params: types.CallToolRequestParams, call_recorder: CallRecorder
-    ) -> Iterator[AnsweredRequest]:
+    ) -> Iterator[None]:
         """Record a search, a request for definitions or a call, after its answer.
 
         Args:
             requester: sender of the request.
             params: parameters of the request.
-            call_recorder: check, result and times of the call, if the request is one.
-
-        Yields:
-            The request; assign its answer.
+            call_recorder: collects the answer, and the check, result and times of a call.
         """
-        request, start = AnsweredRequest(), perf_counter()
+        start = perf_counter()
         try:
-            yield request
+            yield
         finally:
             call_recorder.end()
-            if self._recorder is not None and request.answer is not None:
+            if self._recorder is not None and call_recorder.answer is not None:
                 ms = (perf_counter() - start) * 1e3
-                self._record_request(
-                    self._recorder, requester, params, request.answer, call_recorder, ms
-                )
+                self._record_request(self._recorder, requester, params, call_recorder, ms)
 
     def _record_request(
         self,
         record: Recorder,
         requester: Requester,
         params: types.CallToolRequestParams,
-        answer: types.CallToolResult,
         call_recorder: CallRecorder,
         ms: float,
     ) -> None:
-        client, verdict, search = (
-            requester.profile_name,
-            call_recorder.verdict,
-            call_recorder.search,
-        )
-        if verdict is not None:
-            origin = self._origin(requester)
-            self._record_later(self._record_call, record, origin, client, call_recorder, verdict)
+        if call_recorder.verdict is not None:
+            self._record_later(self._record_call, record, self._origin(requester), call_recorder)
         elif params.name == SEARCH_TOOLS:
-            name, conversation = self._conversation(requester)
-            conversation.searches += 1
-            origin, arguments = _origin_now(name, conversation), params.arguments or {}
-            self._record_later(
-                self._record_search, record, origin, client, arguments, answer, search, ms
-            )
+            self._conversation(requester)[1].searches += 1
+            origin, arguments = self._origin(requester), params.arguments or {}
+            self._record_later(self._record_search, record, origin, arguments, call_recorder, ms)
         elif params.name == GET_TOOL_DETAILS:
             origin = self._origin(requester)
-            self._record_later(self._record_details, record, origin, client, answer, ms)
+            self._record_later(self._record_details, record, origin, call_recorder.answer, ms)
 
     def record(self, event: Event) -> None:
         """Record an event after those before it."""
@@ -254,18 +214,16 @@ class Observer:
         self,
         record: Recorder,
         origin: EventOrigin,
-        client: str,
         arguments: Mapping[str, Any],
-        result: types.CallToolResult,
-        search: SearchOutcome | None,
+        call_recorder: CallRecorder,
         ms: float,
     ) -> None:
+        search, answer = call_recorder.search, call_recorder.answer
         outcome = search or SearchOutcome()
         query, server = _query_text(arguments), arguments.get("server")
         record(
             SearchEvent(
                 **origin,
-                client=client,
                 query=record.hashed(query),
                 # A name that is not a server's may be text of the model.
                 server=server if search is not None and isinstance(server, str) else None,
@@ -275,26 +233,20 @@ class Observer:
                 reason=outcome.reason,
                 starting=outcome.starting,
                 quarantined=outcome.quarantined,
-                tokens=answer_tokens(result),
+                tokens=0 if answer is None else answer_tokens(answer),
                 ms=ms,
                 content={"query": query} if self._has_queries else None,
             )
         )
 
     def _record_details(
-        self,
-        record: Recorder,
-        origin: EventOrigin,
-        client: str,
-        result: types.CallToolResult,
-        ms: float,
+        self, record: Recorder, origin: EventOrigin, result: types.CallToolResult, ms: float
     ) -> None:
         rows = (result.structured_content or {}).get("tools", ())
         errors = [row.get("error") for row in rows]
         record(
             DetailsEvent(
                 **origin,
-                client=client,
                 found=tuple(row["name"] for row in rows if "error" not in row),
                 denied=errors.count("denied"),
                 unknown=errors.count("unknown"),
@@ -304,14 +256,11 @@ class Observer:
         )
 
     def _record_call(
-        self,
-        record: Recorder,
-        origin: EventOrigin,
-        client: str,
-        call_recorder: CallRecorder,
-        verdict: Verdict,
+        self, record: Recorder, origin: EventOrigin, call_recorder: CallRecorder
     ) -> None:
-        tool, result = verdict.tool, call_recorder.result
+        verdict, result = call_recorder.verdict, call_recorder.result
+        assert verdict is not None
+        tool = verdict.tool
         texts = None
         if self._content and result is not None:
             result_json = result.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -322,7 +271,6 @@ class Observer:
                 ms=call_recorder.check_ms,
                 content=self._content,
                 texts=texts,
-                client=client,
                 server="" if tool is None else tool.server or "",
                 outcome=call_recorder.outcome,
                 ok=call_recorder.outcome == "ok",
@@ -350,13 +298,17 @@ class Observer:
         return name, conversation
 
     def _origin(self, requester: Requester) -> EventOrigin:
-        name, conversation = self._conversation(requester)
-        return _origin_now(name, conversation)
+        """The origin of an event that may be recorded later: another thread counts tokens first."""
+        session, conversation = self._conversation(requester)
+        return {
+            "session": session,
+            "turn": conversation.searches,
+            "at": datetime.now(UTC),
+            "client": requester.profile_name,
+        }
 
-    def _record_counted_catalog(
-        self, offer: ProfileOffer, origin: EventOrigin, client: str
-    ) -> None:
-        fingerprint = offer.catalog.fingerprint
+    def _record_counted_catalog(self, offer: ProfileOffer, origin: EventOrigin) -> None:
+        fingerprint, client = offer.catalog.fingerprint, origin["client"]
         if self._recorder is None or self._recorded_catalogs.get(client) == fingerprint:
             return
         self._recorded_catalogs[client] = fingerprint
@@ -371,7 +323,6 @@ class Observer:
         self._recorder(
             CatalogEvent(
                 **origin,
-                client=client,
                 catalog=fingerprint,
                 tools=tools,
                 profile_tools=allowed,
@@ -384,16 +335,14 @@ class Observer:
         permitted: list[str],
         tools: Sequence[types.Tool],
         origin: EventOrigin,
-        client: str,
     ) -> None:
         if self._recorder is None:
             return
-        self._record_counted_catalog(offer, origin, client)
+        self._record_counted_catalog(offer, origin)
         counts = self._definition_tokens.count(offer.catalog)
         self._recorder(
             ListEvent(
                 **origin,
-                client=client,
                 shown=len(tools),
                 tokens=shown_tokens(tools),
                 permitted=len(permitted),
@@ -401,11 +350,6 @@ class Observer:
                 catalog=offer.catalog.fingerprint,
             )
         )
-
-
-def _origin_now(session: str, conversation: _Conversation) -> EventOrigin:
-    """The origin of an event that may be recorded later: another thread counts tokens first."""
-    return {"session": session, "turn": conversation.searches, "at": datetime.now(UTC)}
 
 
 def _query_text(arguments: Mapping[str, Any]) -> str:

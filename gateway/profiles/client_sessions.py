@@ -20,8 +20,10 @@ from ...gating import Votes
 from ...gating.verdict import Verdict
 from ...loaders.levels import Level
 from ...session import Session
+from ...session.hosting import accept, note_read
 from ...session.session_data import SessionData
 from ...view import View
+from ..upstream.call import Caller, RequestContext
 from ..upstream.fleet import Fleet
 from .approval_states import ApprovalStates
 from .long_results import ResultMemory, ResultSource, SessionResults, SharedResults
@@ -88,7 +90,6 @@ class ClientSession:
         session: the conversation: calls, state and what was shown.
         stored_results: the client's long results.
         tool_listing: how the client sees the tools; None before its first request for them.
-        votes: votes of the servers about the last search, valid until the next one.
         log_level: the level that the client asked for; None if it asked for none.
         log_listener: connection for log messages that belong to no request.
         shared_record: the conversation as other replicas of the gateway see it; None if only this
@@ -103,7 +104,6 @@ class ClientSession:
     session: Session
     stored_results: SessionResults
     tool_listing: ToolListing | None = None
-    votes: Votes = field(default_factory=Votes)
     log_level: types.LoggingLevel | None = None
     log_listener: ServerSession | None = None
     shared_record: SharedRecord | None = None
@@ -124,11 +124,13 @@ class ClientSession:
 
     def view(self) -> View:
         """The tools that the model may use now."""
-        return self.session.view(self.votes)
+        return self.session.view()
 
     def app_view(self) -> View:
         """The tools that a user interface in the client may call now."""
-        return self.profile_views.view(self.session.state, votes=self.votes, with_app_tools=True)
+        return self.profile_views.view(
+            self.session.state, votes=self.session.votes, with_app_tools=True
+        )
 
     def check(
         self,
@@ -148,25 +150,19 @@ class ClientSession:
             approved: whether a person has approved this call.
             require: raises the error of a permitted tool that may not be called like this.
         """
-        return self._change(self._check, name, arguments, by_script, approved, require)
 
-    def _check(
-        self,
-        name: str,
-        arguments: object,
-        by_script: bool,
-        approved: bool,
-        require: Callable[[Tool], None] | None,
-    ) -> Verdict:
-        view = self.view()
-        verdict = view.check(self.tool_id(name, view), arguments, approved=approved)
-        if require is not None and verdict.tool is not None:
-            require(verdict.tool)
-        return self.session._accept(verdict, view, votes=self.votes, by_script=by_script)
+        def decide() -> Verdict:
+            view = self.view()
+            verdict = view.check(self.tool_id(name, view), arguments, approved=approved)
+            if require is not None and verdict.tool is not None:
+                require(verdict.tool)
+            return accept(self.session, verdict, view, by_script=by_script)
+
+        return self._change(decide)
 
     def recheck(self, verdict: Verdict) -> Verdict:
         """The verdict on a call that passed `check`, after a wait."""
-        return self.session.recheck(verdict, votes=self.votes)
+        return self.session.recheck(verdict)
 
     def tool_id(self, name: str, view: View) -> str:
         """The id of the tool with a name of the client. An unknown name is returned unchanged."""
@@ -175,19 +171,17 @@ class ClientSession:
     def note_read(self, levels: Iterable[tuple[Tool, Level]]) -> None:
         """Note how much the model has read of these tools, for all replicas."""
         levels = list(levels)
-        if levels:
-            self._change(self._note_read, levels)
 
-    def _note_read(self, levels: list[tuple[Tool, Level]]) -> None:
-        for tool, level in levels:
-            self.session._note_read([tool], level)
+        def note() -> None:
+            for tool, level in levels:
+                note_read(self.session, [tool], level)
+
+        if levels:
+            self._change(note)
 
     def record_call(self, tool_id: str, *, ok: bool | None) -> None:
         """Record the outcome of a call that passed `check`; None for an unknown one."""
-        self._change(self._record_call, tool_id, ok)
-
-    def _record_call(self, tool_id: str, ok: bool | None) -> None:
-        self.session.record_call(tool_id, ok=ok)
+        self._change(lambda: self.session.record_call(tool_id, ok=ok))
 
     async def run_step(self, step: Callable[[], Result]) -> Result:
         """Run a step of this session: in a thread where it waits for the state of all replicas."""
@@ -198,38 +192,39 @@ class ClientSession:
         return result  # noqa: RET504 - the type checker does not know that nothing is swallowed
 
     def use_votes(self, votes: Votes) -> None:
-        """Take over the votes of a search."""
-        if votes != self.votes:
-            self._change(setattr, self, "votes", votes)
+        """Take over the votes of a search. They hold until the next one."""
+        if votes != (self.session.votes or Votes()):
+            self._change(lambda: setattr(self.session, "votes", votes))
 
     def use_listing(self, listing: ToolListing) -> None:
         """Show the client the tools like this from now on."""
-        self._change(setattr, self, "tool_listing", listing)
+        self._change(lambda: setattr(self, "tool_listing", listing))
 
     def read_record(self) -> None:
         """Take over what other replicas have changed."""
         if self.shared_record is not None:
             self._apply_record(self.shared_record.read())
 
-    def _change(self, step: Callable[..., Result], *arguments: object) -> Result:
+    def _change(self, step: Callable[[], Result]) -> Result:
         """Run a step that changes the session; the replicas of the gateway run one at a time."""
         if self.shared_record is None:
-            return step(*arguments)
+            return step()
         results: list[Result] = []
 
         def changed(text: str | None) -> str:
             # Whatever this replica has: the record is what happened.
             self.change_count = -1
             self._apply_record(text)
-            results.append(step(*arguments))
+            results.append(step())
             self.change_count += 1
+            votes = self.session.votes or Votes()
             return json.dumps(
                 {
                     "changes": self.change_count,
                     "session": self.session.save(),
                     "listing": self.tool_listing
                     and self.tool_listing.model_dump(mode="json", exclude_unset=True),
-                    "votes": [dict(self.votes.excluded), self.votes.claimed],
+                    "votes": [dict(votes.excluded), votes.claimed],
                 }
             )
 
@@ -246,7 +241,7 @@ class ClientSession:
                 self.session = self.make_session(
                     self.profile_views, SessionData(id=self.session.id)
                 )
-                self.tool_listing, self.votes, self.change_count = None, Votes(), 0
+                self.tool_listing, self.change_count = None, 0
             return
         saved = json.loads(text)
         if saved["changes"] <= self.change_count:
@@ -256,7 +251,7 @@ class ClientSession:
         listing = saved["listing"]
         self.tool_listing = listing and ToolListing.model_validate(listing)
         excluded, claimed = saved["votes"]
-        self.votes = Votes(excluded, tuple(claimed))
+        self.session.votes = Votes(excluded, tuple(claimed))
         self.change_count = saved["changes"]
 
     def permits_server(self, name: str) -> bool:
@@ -282,6 +277,20 @@ class ClientSession:
             source.profile_fingerprint == self.profile.fingerprint
             and refusal.kind in TEMPORARY_REFUSALS
         )
+
+
+class ClientCaller(Caller):
+    """The sender of a request, with its whole session.
+
+    Args:
+        context: context of the request.
+        client: its session.
+    """
+
+    client: ClientSession
+
+    def __init__(self, context: RequestContext, client: ClientSession) -> None:
+        super().__init__(context, client)
 
 
 class ClientSessions:

@@ -256,11 +256,6 @@ class ProfileViews:
         return self.engine.catalog
 
     @property
-    def provider_tools(self) -> tuple[Mapping[str, Any], ...]:
-        """None: a client's model has the tools of its own provider from the client."""
-        return ()
-
-    @property
     def tiers(self) -> tuple[str, ...]:
         """Names of the tiers that a search may use."""
         return self.engine.tiers

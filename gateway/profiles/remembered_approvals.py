@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ...catalog import Tool
-from ...catalog.text_file import OWNER_ONLY_MODE, read_text_file, replace_text_file
+from ...catalog.text_file import OWNER_ONLY_MODE, locked, read_text_file, replace_text_file
 from ...errors import PinsError
 from ...gating.rules import Rule
-from ...trust.pins import locked
 
 #: Most approvals in a file. The oldest ones end first.
 _MAX_APPROVALS = 1_000
@@ -133,7 +132,7 @@ class RememberedApprovals:
     def _change(
         self, change: Callable[[list[RememberedApproval]], list[RememberedApproval]]
     ) -> None:
-        with locked(self.path):
+        with locked(self.path, error=PinsError):
             before = self.read()
             after = change(before)
             if after != before:

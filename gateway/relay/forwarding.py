@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from functools import partial, wraps
+from functools import partial
 from hashlib import sha256
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import anyio
 import mcp.types as types
 from mcp import MCPError
+from mcp.server.lowlevel import Server
+from pydantic import BaseModel
 
 from ...errors import RequestError, ShortlistError
+from ..profiles.client_sessions import ClientCaller
 from ..upstream.call import (
     Answer,
     Call,
@@ -35,40 +38,57 @@ from .tasks import ServerTask, TaskRequests
 
 _LOG = logging.getLogger("shortlist.gateway")
 
-P = TypeVar("P")
-Reply = TypeVar("Reply")
+Params = TypeVar("Params", bound=BaseModel)
 
 
-def with_safe_errors(
-    handler: Callable[[RequestContext, P], Awaitable[Reply]],
-) -> Callable[[RequestContext, P], Awaitable[Reply]]:
-    """A handler whose errors are safe for clients to read.
+class RequestHandlers:
+    """Adds handlers of clients' requests to the MCP server. Their errors are safe to read.
 
     An error from a server keeps its code and data. The text of an unexpected exception is only
     logged.
 
     Args:
-        handler: handler of a request.
+        server: the gateway's MCP server.
+        caller_of: returns the sender of a request.
     """
 
-    @wraps(handler)
-    async def answer(context: RequestContext, params: P) -> Reply:
-        try:
-            return await handler(context, params)
-        except MCPError:
-            raise
-        except ServerError as error:
-            raise MCPError(error.code, str(error), error.data) from error
-        except UpstreamError as error:
-            raise MCPError(types.INTERNAL_ERROR, str(error)) from error
-        except ShortlistError as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from error
-        except Exception as error:
-            _LOG.exception("a request failed: %s", context.method)
-            message = "the gateway failed on this request; its log says why"
-            raise MCPError(types.INTERNAL_ERROR, message) from error
+    def __init__(
+        self, server: Server[Any], caller_of: Callable[[RequestContext], ClientCaller]
+    ) -> None:
+        self.server = server
+        self._caller_of = caller_of
 
-    return answer
+    def add(
+        self,
+        method: str,
+        params_type: type[Params],
+        handler: Callable[[ClientCaller, Params], Awaitable[Any]],
+    ) -> None:
+        """Add the handler of a method.
+
+        Args:
+            method: the method.
+            params_type: type of its parameters.
+            handler: called with the sender of a request and the parameters.
+        """
+
+        async def answer(context: RequestContext, params: Params) -> Any:
+            try:
+                return await handler(self._caller_of(context), params)
+            except MCPError:
+                raise
+            except ServerError as error:
+                raise MCPError(error.code, str(error), error.data) from error
+            except UpstreamError as error:
+                raise MCPError(types.INTERNAL_ERROR, str(error)) from error
+            except ShortlistError as error:
+                raise MCPError(types.INVALID_PARAMS, str(error)) from error
+            except Exception as error:
+                _LOG.exception("a request failed: %s", method)
+                message = "the gateway failed on this request; its log says why"
+                raise MCPError(types.INTERNAL_ERROR, message) from error
+
+        self.server.add_request_handler(method, params_type, answer)
 
 
 #: Most questions of a server during one request.

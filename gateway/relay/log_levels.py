@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import anyio
 import mcp.types as types
-from mcp.server.lowlevel import Server
 
-from ..profiles.client_sessions import ClientSession, ClientSessions, permitted_servers
-from ..upstream.call import LOG_LEVELS, RequestContext
+from ..profiles.client_sessions import ClientCaller, ClientSessions, permitted_servers
+from ..upstream.call import LOG_LEVELS
 from ..upstream.fleet import Fleet
-from .forwarding import with_safe_errors
+from .forwarding import RequestHandlers
 
 
 class LogLevels:
@@ -22,31 +18,21 @@ class LogLevels:
 
     Args:
         fleet: the servers.
-        client_of: returns the session of a request.
+        handlers: gets the handler.
         sessions: sessions of all clients.
-        server: the gateway's MCP server; the handler is added to it.
     """
 
-    def __init__(
-        self,
-        fleet: Fleet,
-        client_of: Callable[[RequestContext], ClientSession],
-        sessions: ClientSessions,
-        server: Server[Any],
-    ) -> None:
+    def __init__(self, fleet: Fleet, handlers: RequestHandlers, sessions: ClientSessions) -> None:
         self._fleet = fleet
-        self._client_of = client_of
         self._sessions = sessions
-        server.add_request_handler(
-            "logging/setLevel", types.SetLevelRequestParams, with_safe_errors(self._set_level)
-        )
+        handlers.add("logging/setLevel", types.SetLevelRequestParams, self._set_level)
         fleet.message_handlers.on_log = self._send
 
     async def _set_level(
-        self, context: RequestContext, params: types.SetLevelRequestParams
+        self, caller: ClientCaller, params: types.SetLevelRequestParams
     ) -> types.EmptyResult:
-        client = self._client_of(context)
-        client.log_level, client.log_listener = params.level, context.session
+        client = caller.client
+        client.log_level, client.log_listener = params.level, caller.context.session
         for name in permitted_servers(self._fleet, client):
             await self._fleet.upstreams[name].lower_log_level(params.level)
         return types.EmptyResult()

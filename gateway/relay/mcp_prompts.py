@@ -12,21 +12,22 @@ from urllib.parse import quote
 
 import anyio
 import mcp.types as types
-from mcp.server.lowlevel import Server
 from pydantic import TypeAdapter
 
 from ...errors import RequestError
 from ...loaders.providers import provider_name
-from ..profiles.client_sessions import ClientSession, permitted_servers
+from ..profiles.client_sessions import ClientCaller, ClientSession, permitted_servers
 from ..profiles.long_results import ResultSource
-from ..upstream.call import Call, Caller, RequestContext, forwarded_meta
+from ..upstream.call import CheckedRequest, forwarded_meta
 from ..upstream.fleet import Fleet
 from ..upstream.server_lists import ResourcesAndPrompts
-from .forwarding import relay, with_safe_errors
+from .forwarding import RequestHandlers, relay
 from .resources import Resources, public_meta, with_public_links
 
 #: Most characters of a prompt's name. Clients add a prefix.
 _MAX_NAME_CHARS = 60
+_PROMPT_ANSWER: TypeAdapter[Any] = TypeAdapter(types.GetPromptResult | types.InputRequiredResult)
+_COMPLETION_ANSWER: TypeAdapter[Any] = TypeAdapter(types.CompleteResult)
 
 
 def public_name(server: str, prompt: str) -> str:
@@ -50,53 +51,55 @@ class Prompts:
 
     Args:
         fleet: the servers.
-        client_of: returns the session of a request.
-        server: the gateway's MCP server; the handlers are added to it.
+        handlers: gets the handlers.
     """
 
-    def __init__(
-        self,
-        fleet: Fleet,
-        client_of: Callable[[RequestContext], ClientSession],
-        server: Server[Any],
-    ) -> None:
+    def __init__(self, fleet: Fleet, handlers: RequestHandlers) -> None:
         self._fleet = fleet
-        self._client_of = client_of
-        server.add_request_handler(
-            "prompts/list", types.PaginatedRequestParams, with_safe_errors(self._list)
-        )
-        server.add_request_handler(
-            "prompts/get", types.GetPromptRequestParams, with_safe_errors(self.get)
-        )
+        handlers.add("prompts/list", types.PaginatedRequestParams, self._list)
+        handlers.add("prompts/get", types.GetPromptRequestParams, self.get)
 
     async def _list(
         self,
-        context: RequestContext,
+        caller: ClientCaller,
         params: types.PaginatedRequestParams,  # noqa: ARG002
     ) -> types.ListPromptsResult:
         by_name = {
             name: prompt.model_copy(update={"name": name, "meta": public_meta(server, prompt.meta)})
             for name, server, prompt in self._prompts(
-                self._client_of(context), self._fleet.listed_tools.safe_resources_and_prompts
+                caller.client, self._fleet.listed_tools.safe_resources_and_prompts
             )
         }
         return types.ListPromptsResult(prompts=list(by_name.values()))
 
     async def get(
-        self, context: RequestContext, params: types.GetPromptRequestParams
+        self, caller: ClientCaller, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
         """A prompt from its server, within the client's limits.
 
         Args:
-            context: context of the client's request.
+            caller: the client's request.
             params: name from the list of prompts, and its arguments.
+
+        Raises:
+            RequestError: no permitted server has such a prompt.
         """
-        client = self._client_of(context)
-        call = _PromptCall(self, client, Caller(context, client), params)
-        result = await relay(self._fleet, call, params)
+        client = caller.client
+        server, prompt = self.locate_prompt(client, params.name)
+        request = types.GetPromptRequest(
+            params=types.GetPromptRequestParams(
+                name=prompt.name,
+                arguments=params.arguments,
+                _meta=forwarded_meta(params.meta, caller),
+            )
+        )
+        check = partial(self.require_prompt, client, params.name, server, prompt)
+        result = await relay(
+            self._fleet, CheckedRequest(caller, server, request, check, _PROMPT_ANSWER), params
+        )
         if isinstance(result, types.InputRequiredResult):
             return result
-        return await anyio.to_thread.run_sync(_within_limits, result, call.server, client)
+        return await anyio.to_thread.run_sync(_within_limits, result, server, client)
 
     def locate_prompt(self, client: ClientSession, name: str) -> tuple[str, types.Prompt]:
         """The server of a prompt, and the server's definition of it.
@@ -143,53 +146,6 @@ class Prompts:
                 yield public_name(server, prompt.name), server, prompt
 
 
-class _PromptCall(Call[types.GetPromptResult]):
-    """A client's request for a prompt.
-
-    Args:
-        prompts: finds its server.
-        client: the client's session.
-        caller: who asks, and how the client is asked back.
-        params: parameters of the request.
-
-    Raises:
-        RequestError: no permitted server has such a prompt.
-    """
-
-    answer_type = TypeAdapter(types.GetPromptResult | types.InputRequiredResult)
-
-    def __init__(
-        self,
-        prompts: Prompts,
-        client: ClientSession,
-        caller: Caller,
-        params: types.GetPromptRequestParams,
-    ) -> None:
-        server, self._prompt = prompts.locate_prompt(client, params.name)
-        super().__init__(caller, server)
-        self.operation = f"prompt {self._prompt.name}"
-        self.subject = f"{self.operation} {sorted((params.arguments or {}).items())}"
-        self.reads_only = True
-        self._prompts = prompts
-        self._client = client
-        self._params = params
-
-    def check_before_sending(self) -> None:
-        self._prompts.require_prompt(self._client, self._params.name, self.server, self._prompt)
-
-    def request(
-        self, answers: types.InputResponses | None, state: str | None
-    ) -> types.ClientRequest:
-        params = types.GetPromptRequestParams(
-            name=self._prompt.name,
-            arguments=self._params.arguments,
-            input_responses=answers,
-            request_state=state,
-            _meta=forwarded_meta(self._params.meta, self.caller),
-        )
-        return types.GetPromptRequest(params=params)
-
-
 def _within_limits(
     result: types.GetPromptResult, server: str, client: ClientSession
 ) -> types.GetPromptResult:
@@ -225,35 +181,23 @@ class Completions:
 
     Args:
         fleet: the servers.
-        client_of: returns the session of a request.
+        handlers: gets the handler.
         resources: finds the server of a template.
         prompts: finds the server of a prompt.
-        server: the gateway's MCP server; the handler is added to it.
     """
 
     def __init__(
-        self,
-        fleet: Fleet,
-        client_of: Callable[[RequestContext], ClientSession],
-        resources: Resources,
-        prompts: Prompts,
-        server: Server[Any],
+        self, fleet: Fleet, handlers: RequestHandlers, resources: Resources, prompts: Prompts
     ) -> None:
         self._fleet = fleet
-        self._client_of = client_of
         self._resources = resources
         self._prompts = prompts
-        server.add_request_handler(
-            "completion/complete", types.CompleteRequestParams, with_safe_errors(self._complete)
-        )
+        handlers.add("completion/complete", types.CompleteRequestParams, self._complete)
 
     async def _complete(
-        self, context: RequestContext, params: types.CompleteRequestParams
+        self, caller: ClientCaller, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        client = self._client_of(context)
-        call = _CompletionCall(
-            self._resources, self._prompts, client, Caller(context, client), params
-        )
+        call = self._request(caller, params)
         server_client = await self._fleet.upstreams[call.server].connect()
         if server_client.server_capabilities.completions is None:
             return types.CompleteResult(completion=types.Completion(values=[]))
@@ -265,54 +209,26 @@ class Completions:
         )
         return types.CompleteResult(completion=completion)
 
+    def _request(
+        self, caller: ClientCaller, params: types.CompleteRequestParams
+    ) -> CheckedRequest[types.CompleteResult]:
+        """The request for the server of a prompt or a template.
 
-class _CompletionCall(Call[types.CompleteResult]):
-    """A client's request for completions of an argument.
-
-    Args:
-        resources: finds the server of a template.
-        prompts: finds the server of a prompt.
-        client: the client's session.
-        caller: who asks, and how the client is asked back.
-        params: parameters of the request.
-
-    Raises:
-        RequestError: no permitted server has such a prompt or resource.
-    """
-
-    answer_type = TypeAdapter(types.CompleteResult)
-
-    def __init__(
-        self,
-        resources: Resources,
-        prompts: Prompts,
-        client: ClientSession,
-        caller: Caller,
-        params: types.CompleteRequestParams,
-    ) -> None:
-        self._reference: types.PromptReference | types.ResourceTemplateReference
-        self._require: Callable[[], None]
+        Raises:
+            RequestError: no permitted server has such a prompt or resource.
+        """
+        client = caller.client
+        reference: types.PromptReference | types.ResourceTemplateReference
+        check: Callable[[], None]
         if isinstance(params.ref, types.PromptReference):
             name = params.ref.name
-            server, prompt = prompts.locate_prompt(client, name)
-            self._reference = types.PromptReference(name=prompt.name)
-            self._require = partial(prompts.require_prompt, client, name, server, prompt)
+            server, prompt = self._prompts.locate_prompt(client, name)
+            reference = types.PromptReference(name=prompt.name)
+            check = partial(self._prompts.require_prompt, client, name, server, prompt)
         else:
-            server, uri = resources.locate_resource(client, params.ref.uri)
-            self._reference = types.ResourceTemplateReference(uri=uri)
-            self._require = partial(resources.require_server, client, server, params.ref.uri)
-        super().__init__(caller, server)
-        self.operation, self.reads_only = "complete", True
-        self._params = params
-
-    def check_before_sending(self) -> None:
-        self._require()
-
-    def request(
-        self,
-        answers: types.InputResponses | None,  # noqa: ARG002 - no server asks before it completes
-        state: str | None,  # noqa: ARG002
-    ) -> types.ClientRequest:
-        meta = forwarded_meta(self._params.meta, self.caller)
-        params = self._params.model_copy(update={"ref": self._reference, "meta": meta})
-        return types.CompleteRequest(params=params)
+            server, uri = self._resources.locate_resource(client, params.ref.uri)
+            reference = types.ResourceTemplateReference(uri=uri)
+            check = partial(self._resources.require_server, client, server, params.ref.uri)
+        changes = {"ref": reference, "meta": forwarded_meta(params.meta, caller)}
+        request = types.CompleteRequest(params=params.model_copy(update=changes))
+        return CheckedRequest(caller, server, request, check, _COMPLETION_ANSWER)

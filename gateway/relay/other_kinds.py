@@ -27,8 +27,7 @@ from ...gating.condition import Mask
 from ...gating.verdict import Verdict
 from ...retrieval.catalog_index import Index
 from ...view import View
-from ..profiles.client_sessions import ClientSession, permitted_servers
-from ..upstream.call import RequestContext
+from ..profiles.client_sessions import ClientCaller, ClientSession, permitted_servers
 from ..upstream.fleet import Fleet
 from ..upstream.server_lists import ResourcesAndPrompts
 from ..upstream.skills import SKILL_SCHEME, Skill, skill_name, skill_tool
@@ -171,7 +170,7 @@ class OtherKinds:
 
     async def use(
         self,
-        context: RequestContext,
+        caller: ClientCaller,
         name: str,
         entry: Entry,
         verdict: Verdict,
@@ -180,7 +179,7 @@ class OtherKinds:
         """Get a prompt, or read a resource or a file of a skill, as the result of a tool.
 
         Args:
-            context: context of the client's request.
+            caller: the client's request.
             name: name that the model gave.
             entry: what it names.
             verdict: the verdict that permits it, with its arguments.
@@ -199,7 +198,7 @@ class OtherKinds:
         if isinstance(definition, types.Prompt):
             prompt_name = public_name(entry.server, definition.name)
             prompt = await self._prompts.get(
-                context,
+                caller,
                 types.GetPromptRequestParams(
                     name=prompt_name, arguments=dict(verdict.arguments) or None, **rounds
                 ),
@@ -214,7 +213,7 @@ class OtherKinds:
         elif (skill := self._version.skill_files.get((entry.server, uri))) is not None:
             raise RequestError(f"name: it is a file of the skill {skill.tool.id}; call that")
         resource = await self._resources.read(
-            context,
+            caller,
             types.ReadResourceRequestParams(uri=public_uri(entry.server, uri), **rounds),
             digest,
         )

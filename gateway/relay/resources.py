@@ -10,26 +10,29 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
 import anyio
 import mcp.types as types
-from mcp.server.lowlevel import Server
 from mcp.shared.uri_template import UriTemplate
 from pydantic import TypeAdapter
 
 from ...errors import RequestError
-from ..profiles.client_sessions import ClientSession, permitted_servers
+from ..profiles.client_sessions import ClientCaller, ClientSession, permitted_servers
 from ..profiles.long_results import ResultSource
-from ..upstream.call import Call, Caller, RequestContext, forwarded_meta
+from ..upstream.call import CheckedRequest, forwarded_meta
 from ..upstream.fleet import Fleet
 from ..upstream.server_lists import ResourcesAndPrompts
 from ..upstream.skills import file_digest
-from .forwarding import relay, with_safe_errors
+from .forwarding import RequestHandlers, relay
 
 _SCHEME, _UI_SCHEME = "shortlist://", "ui://"
+_READ_ANSWER: TypeAdapter[Any] = TypeAdapter(types.ReadResourceResult | types.InputRequiredResult)
+
+Entry = TypeVar("Entry", types.Resource, types.ResourceTemplate)
 
 
 def public_uri(server: str, uri: str) -> str:
@@ -138,115 +141,96 @@ class Resources:
 
     Args:
         fleet: the servers.
-        client_of: returns the session of a request.
-        server: the gateway's MCP server; the handlers are added to it.
+        handlers: gets the handlers.
     """
 
-    def __init__(
-        self,
-        fleet: Fleet,
-        client_of: Callable[[RequestContext], ClientSession],
-        server: Server[Any],
-    ) -> None:
+    def __init__(self, fleet: Fleet, handlers: RequestHandlers) -> None:
         self._fleet = fleet
-        self._client_of = client_of
         paged = types.PaginatedRequestParams
-        server.add_request_handler("resources/list", paged, with_safe_errors(self._list))
-        server.add_request_handler(
-            "resources/templates/list", paged, with_safe_errors(self._templates)
-        )
-        server.add_request_handler(
-            "resources/read", types.ReadResourceRequestParams, with_safe_errors(self.read)
-        )
+        handlers.add("resources/list", paged, self._list)
+        handlers.add("resources/templates/list", paged, self._templates)
+        handlers.add("resources/read", types.ReadResourceRequestParams, self.read)
 
     async def _list(
         self,
-        context: RequestContext,
+        caller: ClientCaller,
         params: types.PaginatedRequestParams,  # noqa: ARG002
     ) -> types.ListResourcesResult:
         return types.ListResourcesResult(
             resources=[
-                resource.model_copy(
-                    update={
-                        "uri": public_uri(server, resource.uri),
-                        "meta": public_meta(server, resource.meta),
-                    }
-                )
-                for server, lists in self._permitted_lists(context)
+                _public_entry(server, resource, "uri")
+                for server, lists in self._permitted_lists(caller)
                 for resource in lists.resources
             ]
         )
 
     async def _templates(
         self,
-        context: RequestContext,
+        caller: ClientCaller,
         params: types.PaginatedRequestParams,  # noqa: ARG002
     ) -> types.ListResourceTemplatesResult:
         return types.ListResourceTemplatesResult(
             resource_templates=[
-                template.model_copy(
-                    update={
-                        "uri_template": public_uri(server, template.uri_template),
-                        "meta": public_meta(server, template.meta),
-                    }
-                )
-                for server, lists in self._permitted_lists(context)
+                _public_entry(server, template, "uri_template")
+                for server, lists in self._permitted_lists(caller)
                 for template in lists.templates
             ]
         )
 
-    def _permitted_lists(
-        self, context: RequestContext
-    ) -> Iterator[tuple[str, ResourcesAndPrompts]]:
+    def _permitted_lists(self, caller: ClientCaller) -> Iterator[tuple[str, ResourcesAndPrompts]]:
         lists = self._fleet.listed_tools.safe_resources_and_prompts
-        for server in permitted_servers(self._fleet, self._client_of(context)):
+        for server in permitted_servers(self._fleet, caller.client):
             if server in lists:
                 yield server, lists[server]
 
     async def read(
         self,
-        context: RequestContext,
+        caller: ClientCaller,
         params: types.ReadResourceRequestParams,
         digest: str | None = None,
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         """The content of a resource from its server, within the client's limits.
 
         Args:
-            context: context of the client's request.
+            caller: the client's request.
             params: address as clients see it.
             digest: digest that the content must have; any when None.
 
         Raises:
-            RequestError: the content has another digest.
+            RequestError: no permitted server has the resource, or the content has another digest.
         """
-        client = self._client_of(context)
-        call = _ResourceCall(self, client, Caller(context, client), params)
-        result = await relay(self._fleet, call, params)
+        client = caller.client
+        server, uri = self.locate_resource(client, params.uri)
+        request = types.ReadResourceRequest(
+            params=types.ReadResourceRequestParams(
+                uri=uri, _meta=forwarded_meta(params.meta, caller)
+            )
+        )
+        check = partial(self.require_server, client, server, params.uri)
+        result = await relay(
+            self._fleet, CheckedRequest(caller, server, request, check, _READ_ANSWER), params
+        )
         if isinstance(result, types.InputRequiredResult):
             return result
         if digest is not None and [_digest_of(part) for part in result.contents] != [digest]:
             raise RequestError(
-                f"name: the content of {call.uri!r:.200} is not the one that was accepted; the "
+                f"name: the content of {uri!r:.200} is not the one that was accepted; the "
                 "operator approves a changed skill (shortlist trust diff)"
             )
         contents = [
             part.model_copy(
                 update={
-                    "uri": params.uri
-                    if part.uri == call.uri
-                    else public_uri(call.server, part.uri),
-                    "meta": public_meta(call.server, part.meta),
+                    "uri": params.uri if part.uri == uri else public_uri(server, part.uri),
+                    "meta": public_meta(server, part.meta),
                 }
             )
             for part in result.contents
         ]
         public = result.model_copy(
-            update={"contents": contents, "meta": public_meta(call.server, result.meta)}
+            update={"contents": contents, "meta": public_meta(server, result.meta)}
         )
         profile = client.profile
-        source = ResultSource(
-            tool_ids=(), profile_fingerprint=profile.fingerprint, server=call.server
-        )
+        source = ResultSource(tool_ids=(), profile_fingerprint=profile.fingerprint, server=server)
         shortened: types.ReadResourceResult = await anyio.to_thread.run_sync(
             client.stored_results.shorten_read, public, source, profile.result_limits()
         )
@@ -296,52 +280,14 @@ class Resources:
         )
 
 
-class _ResourceCall(Call[types.ReadResourceResult]):
-    """A client's request to read a resource.
-
-    Args:
-        resources: finds its server.
-        client: the client's session.
-        caller: who asks, and how the client is asked back.
-        params: parameters of the request.
-
-    Attributes:
-        uri: the server's address of the resource.
-
-    Raises:
-        RequestError: no permitted server has the resource, or several have it.
-    """
-
-    answer_type = TypeAdapter(types.ReadResourceResult | types.InputRequiredResult)
-
-    def __init__(
-        self,
-        resources: Resources,
-        client: ClientSession,
-        caller: Caller,
-        params: types.ReadResourceRequestParams,
-    ) -> None:
-        server, self.uri = resources.locate_resource(client, params.uri)
-        super().__init__(caller, server)
-        self.operation, self.subject = "read", f"read {self.uri}"
-        self.reads_only = True
-        self._resources = resources
-        self._client = client
-        self._params = params
-
-    def check_before_sending(self) -> None:
-        self._resources.require_server(self._client, self.server, self._params.uri)
-
-    def request(
-        self, answers: types.InputResponses | None, state: str | None
-    ) -> types.ClientRequest:
-        params = types.ReadResourceRequestParams(
-            uri=self.uri,
-            input_responses=answers,
-            request_state=state,
-            _meta=forwarded_meta(self._params.meta, self.caller),
-        )
-        return types.ReadResourceRequest(params=params)
+def _public_entry(server: str, entry: Entry, address_field: str) -> Entry:
+    """A server's resource or template with its address and `_meta` as clients see them."""
+    return entry.model_copy(
+        update={
+            address_field: public_uri(server, getattr(entry, address_field)),
+            "meta": public_meta(server, entry.meta),
+        }
+    )
 
 
 def _digest_of(part: types.TextResourceContents | types.BlobResourceContents) -> str:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import anyio
 import mcp
 import mcp.types as types
 from mcp import Client, MCPError
 from mcp.client.subscriptions import Subscription, SubscriptionLost
-from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from ...errors import RequestError, ShortlistError
-from ..profiles.client_sessions import ClientSession, permitted_servers
-from ..upstream.call import RequestContext, TimeLimit
+from ..profiles.client_sessions import ClientCaller, ClientSession, permitted_servers
+from ..upstream.call import TimeLimit
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import Upstream, UpstreamError
-from .forwarding import with_safe_errors
+from .forwarding import RequestHandlers
 from .resources import Resources, public_uri, server_and_uri
 
 _LOG = logging.getLogger("shortlist.gateway")
@@ -78,38 +75,20 @@ class Subscriptions:
 
     Args:
         fleet: the servers.
-        client_of: returns the session of a request.
+        handlers: gets the handlers.
         resources: finds the server of a resource.
-        server: the gateway's MCP server; the handlers are added to it.
     """
 
-    def __init__(
-        self,
-        fleet: Fleet,
-        client_of: Callable[[RequestContext], ClientSession],
-        resources: Resources,
-        server: Server[Any],
-    ) -> None:
+    def __init__(self, fleet: Fleet, handlers: RequestHandlers, resources: Resources) -> None:
         self._fleet = fleet
-        self._client_of = client_of
         self._resources = resources
         self._bus = InMemorySubscriptionBus()
         self._stream = ListenHandler(self._bus)
         self._subscriptions: dict[_ServerAndUri, _ServerSubscription] = {}
         self._subscribers: dict[_ServerAndUri, list[_Subscriber]] = {}
-        server.add_request_handler(
-            "resources/subscribe", types.SubscribeRequestParams, with_safe_errors(self._subscribe)
-        )
-        server.add_request_handler(
-            "resources/unsubscribe",
-            types.UnsubscribeRequestParams,
-            with_safe_errors(self._unsubscribe),
-        )
-        server.add_request_handler(
-            "subscriptions/listen",
-            types.SubscriptionsListenRequestParams,
-            with_safe_errors(self._listen),
-        )
+        handlers.add("resources/subscribe", types.SubscribeRequestParams, self._subscribe)
+        handlers.add("resources/unsubscribe", types.UnsubscribeRequestParams, self._unsubscribe)
+        handlers.add("subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen)
         fleet.message_handlers.on_resource_update = self._notify_subscribers
 
     def drop(self, client: ClientSession) -> None:
@@ -124,13 +103,13 @@ class Subscriptions:
                 self._end_subscription(resource, subscriber)
 
     async def _subscribe(
-        self, context: RequestContext, params: types.SubscribeRequestParams
+        self, caller: ClientCaller, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
-        client = self._client_of(context)
+        client = caller.client
         resource = self._resources.locate_resource(client, params.uri)
         subscribers = self._subscribers.setdefault(resource, [])
         if not any(subscriber.client is client for subscriber in subscribers):
-            subscriber = _Subscriber(client, context.session, params.uri)
+            subscriber = _Subscriber(client, caller.context.session, params.uri)
             subscribers.append(subscriber)
             try:
                 await self._acquire(resource, client)
@@ -140,9 +119,9 @@ class Subscriptions:
         return types.EmptyResult()
 
     async def _unsubscribe(
-        self, context: RequestContext, params: types.UnsubscribeRequestParams
+        self, caller: ClientCaller, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        client = self._client_of(context)
+        client = caller.client
         resource = self._resources.locate_resource(client, params.uri)
         for subscriber in self._subscribers.get(resource, ()):
             if subscriber.client is client:
@@ -151,10 +130,10 @@ class Subscriptions:
         return types.EmptyResult()
 
     async def _listen(
-        self, context: RequestContext, params: types.SubscriptionsListenRequestParams
+        self, caller: ClientCaller, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """A stream of changes of the resources that the client may read."""
-        client = self._client_of(context)
+        client = caller.client
         permitted = permitted_servers(self._fleet, client)
         uris, resources = [], []
         for uri in params.notifications.resource_subscriptions or ():
@@ -172,7 +151,7 @@ class Subscriptions:
                 acquired.append(resource)
             honoured = types.SubscriptionFilter(resource_subscriptions=uris)
             return await self._stream(
-                context, params.model_copy(update={"notifications": honoured})
+                caller.context, params.model_copy(update={"notifications": honoured})
             )
         finally:
             for resource in acquired:

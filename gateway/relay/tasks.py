@@ -20,12 +20,19 @@ from typing import TYPE_CHECKING, cast
 
 import anyio
 import mcp.types as types
+from pydantic import TypeAdapter
 
-from ...catalog.text_file import replace_file
+from ...catalog.text_file import locked, replace_file
 from ...errors import ConfigError, RequestError
-from ...trust.pins import locked
 from ..connections.user_folders import state_folder
-from ..upstream.call import Answer, Caller, ClientAnswer, ServerQuestion, unsupported_reason
+from ..upstream.call import (
+    Answer,
+    Caller,
+    CheckedRequest,
+    ClientAnswer,
+    ServerQuestion,
+    unsupported_reason,
+)
 from ..upstream.fleet import Fleet
 from ..upstream.safe_texts import safe_message
 from ..upstream.server_connection import ServerError, UpstreamError
@@ -33,8 +40,8 @@ from ..upstream.server_messages import with_server_name
 from ..upstream.server_tasks import (
     TASKS_EXTENSION,
     Task,
-    TaskCall,
     TaskParams,
+    TaskRequest,
     UpdateTaskParams,
 )
 
@@ -127,7 +134,7 @@ def read_task_key(shared: SharedTexts | None) -> str:
     """The secret of the ids of tasks, made at the first start: of all replicas, or of this user.
 
     Raises:
-        PinsError, ConfigError: the file cannot be read or written.
+        ConfigError: the file cannot be read or written.
         StoreError: the shared state cannot be reached.
     """
     if shared is not None:
@@ -135,7 +142,7 @@ def read_task_key(shared: SharedTexts | None) -> str:
         return shared.read("task_key", "") or ""
     path = state_folder() / "task.key"
     try:
-        with locked(path):
+        with locked(path, error=ConfigError):
             if not path.exists():
                 replace_file(path, [token_hex(32).encode()])
         key = path.read_text(encoding="ascii", errors="replace")
@@ -250,7 +257,14 @@ class TaskRequests:
         return answer
 
     async def _send(self, method: str, params: TaskParams, answer: type[Answer]) -> Answer:
-        call = TaskCall(self._caller, self.task.server, method, params, self._check, answer)
+        call: CheckedRequest[Answer] = CheckedRequest(
+            self._caller,
+            self.task.server,
+            TaskRequest(method=method, params=params),
+            self._check,
+            TypeAdapter(answer),
+            reads_only=method == "tasks/get",
+        )
         return cast("Answer", await self._fleet.send(call))
 
     def state_for_client(self, state: Task, task_id: str) -> Task:

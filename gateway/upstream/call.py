@@ -1,13 +1,14 @@
 """A client's call of a server: who asks, what is asked, and when it ends.
 
 Every request that a server gets for a client is a `Call`: of a tool, a resource, a prompt, a
-completion or a vote. `ServerMessages.send_call` checks it once more and sends it.
+completion, a task or a vote. `ServerMessages.send_call` checks it once more and sends it.
 """
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
 from types import TracebackType
@@ -217,13 +218,61 @@ class Call(ABC, Generic[Answer]):
     @abstractmethod
     def request(
         self, answers: types.InputResponses | None, state: str | None
-    ) -> types.ClientRequest:
+    ) -> types.Request[Any, Any]:
         """The request for the server. It is called directly after `check_before_sending`.
 
         Args:
             answers: the client's answers to the questions in the server's last result.
             state: the server's state from that result.
         """
+
+
+class CheckedRequest(Call[Answer]):
+    """A request for anything but a call of a tool: the same request each time it is sent.
+
+    Of a resource, a prompt, a completion, a task or a vote.
+
+    Args:
+        caller: who asks, and how the client is asked back.
+        server: name of the server.
+        request: the request for the server, without the client's answers.
+        check: raises an error if the client may not have the answer any more.
+        answer_type: reads the server's answer.
+        reads_only: whether it changes nothing.
+    """
+
+    def __init__(
+        self,
+        caller: Caller,
+        server: str,
+        request: types.Request[Any, Any],
+        check: Callable[[], None],
+        answer_type: TypeAdapter[Any],
+        *,
+        reads_only: bool = True,
+    ) -> None:
+        super().__init__(caller, server)
+        self.answer_type = answer_type
+        self.operation = request.method
+        arguments = request.params.model_dump(mode="json", exclude={"meta"})
+        self.subject = f"{self.operation} {json.dumps(arguments, sort_keys=True)}"
+        self.reads_only = reads_only
+        self._request = request
+        self._check = check
+
+    def check_before_sending(self) -> None:
+        """Check again that the client may have the answer."""
+        self._check()
+
+    def request(
+        self, answers: types.InputResponses | None, state: str | None
+    ) -> types.Request[Any, Any]:
+        """The request for the server, with the client's answers if there are any."""
+        if answers is None and state is None:
+            return self._request
+        changes = {"input_responses": answers, "request_state": state}
+        params = self._request.params.model_copy(update=changes)
+        return self._request.model_copy(update={"params": params})
 
 
 def unsupported_reason(

@@ -9,7 +9,6 @@ client.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from secrets import token_hex
 
 import anyio
@@ -30,13 +29,6 @@ _ANSWER_TIMEOUT_S = 300.0
 _MAX_WAITING_CALLS, _RESERVED_PLACES = 1_000, 100
 #: Key of the only question in an answer.
 _ANSWER_KEY = "question"
-
-
-@dataclass(frozen=True, slots=True)
-class ClientQuestion:
-    """A question to the client."""
-
-    question: ServerQuestion
 
 
 class PendingCall:
@@ -95,8 +87,8 @@ class PendingCall:
         self._outcome_or_question = anyio.Event()
         self._answer_arrived.set()
 
-    async def next_outcome(self) -> BaseModel | ClientQuestion:
-        """The outcome, or a question that the client has to answer first.
+    async def next_outcome(self) -> BaseModel:
+        """The outcome, or the question that the client has to answer first.
 
         Raises:
             Exception: the error of the request.
@@ -111,9 +103,12 @@ class PendingCall:
             raise self._outcome
         if self._outcome is not None:
             return self._outcome
-        if self.question is not None:
-            return ClientQuestion(self.question)
-        raise RequestError("the request was stopped before its server answered; try again")
+        if self.question is None:
+            raise RequestError("the request was stopped before its server answered; try again")
+        return types.InputRequiredResult(
+            input_requests={_ANSWER_KEY: self.question},
+            request_state=_PENDING_PREFIX + self.question_token,
+        )
 
 
 class PendingCalls:
@@ -179,23 +174,18 @@ class PendingCalls:
 
     async def _wait_for_outcome(self, call: PendingCall) -> BaseModel:
         outcome = await call.next_outcome()
-        if not isinstance(outcome, ClientQuestion):
+        if call.question is None:
             return outcome
-        for token in [
-            token
-            for token, waiting_call in self._waiting_calls.items()
-            if waiting_call.question is None
-        ]:
-            del self._waiting_calls[token]
-        profiles = {
-            id(waiting_call.caller.client.profile) for waiting_call in self._waiting_calls.values()
+        self._waiting_calls = {
+            token: waiting
+            for token, waiting in self._waiting_calls.items()
+            if waiting.question is not None
         }
-        reserved = _RESERVED_PLACES if id(call.caller.client.profile) in profiles else 0
+        profiles = [waiting.caller.client.profile for waiting in self._waiting_calls.values()]
+        is_known = any(profile is call.caller.client.profile for profile in profiles)
+        reserved = _RESERVED_PLACES if is_known else 0
         if len(self._waiting_calls) >= _MAX_WAITING_CALLS - reserved:
             call.cancel_scope.cancel()
             raise RequestError("too many requests wait for answers; try again later")
         self._waiting_calls[call.question_token] = call
-        return types.InputRequiredResult(
-            input_requests={_ANSWER_KEY: outcome.question},
-            request_state=_PENDING_PREFIX + call.question_token,
-        )
+        return outcome

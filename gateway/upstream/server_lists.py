@@ -9,7 +9,7 @@ the SDK sees the page, and reported as a problem.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
@@ -30,7 +30,7 @@ from ..connections.openapi_server import PROBLEMS_META_KEY
 from .skills import SKILLS_EXTENSION, Skill, checked_skill, read_skills_page, with_text
 
 #: Most pages, and most entries, of one list; further ones are not read.
-_MAX_PAGES_OF_OTHER_LISTS, _MAX_ENTRIES = 200, 10_000
+_MAX_PAGES, _MAX_ENTRIES = 200, 10_000
 #: Time limit in seconds for one list, so that a slow list does not delay a server with known tools.
 _LIST_TIMEOUT_S = 10.0
 
@@ -46,6 +46,9 @@ _MAX_SKILLS = 100
 
 Entry = TypeVar("Entry", bound=BaseModel)
 Kept = TypeVar("Kept", bound=BaseModel)
+Page = TypeVar("Page", bound=types.PaginatedResult)
+#: Reads the page with a cursor, and gives it with its entries; None for the first page.
+ReadPage = Callable[[str | None], Awaitable[tuple[Page, list[Entry]]]]
 ResourceOrPrompt = TypeVar("ResourceOrPrompt", types.Resource, types.ResourceTemplate, types.Prompt)
 
 
@@ -65,41 +68,6 @@ class ResourcesAndPrompts:
     prompts: tuple[types.Prompt, ...] = ()
     skills: tuple[Skill, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """JSON form."""
-        lists: dict[str, Sequence[BaseModel]] = {
-            "resources": self.resources,
-            "templates": self.templates,
-            "prompts": self.prompts,
-            "skills": self.skills,
-        }
-        return {
-            name: [
-                entry.model_dump(mode="json", by_alias=True, exclude_none=True) for entry in entries
-            ]
-            for name, entries in lists.items()
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> ResourcesAndPrompts:
-        """ResourcesAndPrompts from the result of `to_json`.
-
-        Raises:
-            ValueError: it is not a result of `to_json`.
-            KeyError: a list is missing.
-        """
-        return cls(
-            resources=tuple(
-                types.Resource.model_validate(entry) for entry in document["resources"]
-            ),
-            templates=tuple(
-                types.ResourceTemplate.model_validate(entry) for entry in document["templates"]
-            ),
-            prompts=tuple(types.Prompt.model_validate(entry) for entry in document["prompts"]),
-            # Absent in lists that an earlier version saved.
-            skills=tuple(Skill.model_validate(entry) for entry in document.get("skills", ())),
-        )
-
 
 #: The lists of a server with tools only.
 NO_RESOURCES_OR_PROMPTS = ResourcesAndPrompts()
@@ -114,31 +82,21 @@ async def read_resources_and_prompts(client: Client, problems: list[str]) -> Res
     """
     capabilities = client.server_capabilities
 
-    async def resources(cursor: str | None) -> tuple[types.PaginatedResult, list[types.Resource]]:
-        page = await client.list_resources(cursor=cursor, cache_mode="bypass")
-        return page, page.resources
+    async def read(is_declared: object, kind: str, list_page: Any, field: str) -> tuple[Any, ...]:
+        async def read_page(cursor: str | None) -> tuple[types.PaginatedResult, list[Any]]:
+            page = await list_page(cursor=cursor, cache_mode="bypass")
+            return page, getattr(page, field)
 
-    async def templates(
-        cursor: str | None,
-    ) -> tuple[types.PaginatedResult, list[types.ResourceTemplate]]:
-        page = await client.list_resource_templates(cursor=cursor, cache_mode="bypass")
-        return page, page.resource_templates
+        if not is_declared:
+            return ()
+        return await _read_list(kind, read_page, problems, _bounded_entry)
 
-    async def prompts(cursor: str | None) -> tuple[types.PaginatedResult, list[types.Prompt]]:
-        page = await client.list_prompts(cursor=cursor, cache_mode="bypass")
-        return page, page.prompts
-
-    has_resources, has_prompts = capabilities.resources, capabilities.prompts
+    resources, prompts = capabilities.resources, capabilities.prompts
+    templates = client.list_resource_templates
     return ResourcesAndPrompts(
-        resources=await _read_pages("resources", resources, problems, _bounded_entry)
-        if has_resources
-        else (),
-        templates=await _read_pages("resource templates", templates, problems, _bounded_entry)
-        if has_resources
-        else (),
-        prompts=await _read_pages("prompts", prompts, problems, _bounded_entry)
-        if has_prompts
-        else (),
+        resources=await read(resources, "resources", client.list_resources, "resources"),
+        templates=await read(resources, "resource templates", templates, "resource_templates"),
+        prompts=await read(prompts, "prompts", client.list_prompts, "prompts"),
         skills=await _read_skills(client, problems),
     )
 
@@ -147,7 +105,7 @@ async def _read_skills(client: Client, problems: list[str]) -> tuple[Skill, ...]
     """The skills of a server with their texts; empty if it does not declare the extension."""
     if SKILLS_EXTENSION not in (client.server_capabilities.extensions or {}):
         return ()
-    listed = await _read_pages("skills", partial(read_skills_page, client), problems, checked_skill)
+    listed = await _read_list("skills", partial(read_skills_page, client), problems, checked_skill)
     if len(listed) > _MAX_SKILLS:
         problems.append(f"it lists more than {_MAX_SKILLS} skills; the rest is left out")
     skills: list[Skill] = []
@@ -162,28 +120,18 @@ async def _read_skills(client: Client, problems: list[str]) -> tuple[Skill, ...]
     return tuple(skills)
 
 
-async def _read_pages(
+async def _read_list(
     kind: str,
-    read_page: Callable[[str | None], Awaitable[tuple[types.PaginatedResult, list[Entry]]]],
+    read_page: ReadPage[types.PaginatedResult, Entry],
     problems: list[str],
     bounded: Callable[[Entry, list[str]], Kept | None],
 ) -> tuple[Kept, ...]:
+    """A list besides that of tools. It is empty if the server does not know the method."""
     entries: list[Entry] = []
-    budget = _ByteBudget(_MAX_OTHER_LIST_BYTES)
-    cursors_read: set[str | None] = set()
-    cursor: str | None = None
     try:
         with anyio.fail_after(_LIST_TIMEOUT_S):
-            for _ in range(_MAX_PAGES_OF_OTHER_LISTS):
-                page, page_entries = await read_page(cursor)
-                entries += budget.fitting(page, page_entries)
-                cursor = page.next_cursor
-                if budget.is_exceeded:
-                    problems.append(budget.problem(kind))
-                    break
-                if not cursor or cursor in cursors_read or len(entries) >= _MAX_ENTRIES:
-                    break
-                cursors_read.add(cursor)
+            async for _, page_entries in _pages(kind, read_page, _MAX_OTHER_LIST_BYTES, problems):
+                entries += page_entries
     except (MCPError, ValidationError, TimeoutError) as error:
         if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
             # Many servers declare resources but have no templates.
@@ -192,14 +140,53 @@ async def _read_pages(
             "it takes too long" if isinstance(error, TimeoutError) else error_in_one_line(error)
         )
         problems.append(f"its list of {kind} is not read to its end: {reason}")
-    if len(entries) > _MAX_ENTRIES:
-        problems.append(f"it lists more than {_MAX_ENTRIES:,} {kind}; the rest is left out")
     entry_problems: list[str] = []
-    bounded_entries = [bounded(entry, entry_problems) for entry in entries[:_MAX_ENTRIES]]
+    bounded_entries = [bounded(entry, entry_problems) for entry in entries]
     problems += entry_problems[:_MAX_PROBLEMS]
     if (more := len(entry_problems) - _MAX_PROBLEMS) > 0:
         problems.append(f"its list of {kind} has {more:,} more such problems")
     return tuple(entry for entry in bounded_entries if entry is not None)
+
+
+async def _pages(
+    kind: str, read_page: ReadPage[Page, Entry], max_bytes: int, problems: list[str]
+) -> AsyncIterator[tuple[Page, list[Entry]]]:
+    """The pages of a list, up to the limits on pages, entries and bytes.
+
+    Args:
+        kind: what is listed.
+        read_page: reads a page.
+        max_bytes: most bytes of all pages.
+        problems: gets a line if the list is not read to its end.
+
+    Yields:
+        A page, and its entries within the limits.
+    """
+    budget, entry_count = _ByteBudget(max_bytes), 0
+    cursor: str | None = None
+    cursors_read: set[str] = set()
+    for number in range(1, _MAX_PAGES + 1):
+        page, page_entries = await read_page(cursor)
+        entries = budget.fitting(page, page_entries)
+        yield page, entries[: _MAX_ENTRIES - entry_count]
+        entry_count += len(entries)
+        cursor = page.next_cursor
+        if budget.is_exceeded:
+            problems.append(budget.problem(kind))
+        elif entry_count > _MAX_ENTRIES or (cursor and entry_count == _MAX_ENTRIES):
+            problems.append(f"it lists more than {_MAX_ENTRIES:,} {kind}; the rest is left out")
+        elif cursor in cursors_read:
+            problems.append(
+                f"its list of {kind} has no end: page {number} leads to one that was read"
+            )
+        elif cursor and number == _MAX_PAGES:
+            problems.append(
+                f"its list of {kind} has more than {_MAX_PAGES} pages; the rest is left out"
+            )
+        elif cursor:
+            cursors_read.add(cursor)
+            continue
+        return
 
 
 class _ByteBudget:
@@ -379,8 +366,6 @@ class ToolPages:
         return True
 
 
-#: Most pages of a list, and most tools of a server; further ones are not read.
-_MAX_TOOL_PAGES, _MAX_TOOLS = 200, 10_000
 #: Most characters of a description; the rest is cut.
 _MAX_DESCRIPTION_CHARS = 20_000
 
@@ -422,48 +407,22 @@ async def read_listing(client: Client, pages: ToolPages) -> Listing:
 async def _read_tools(client: Client, pages: ToolPages) -> Listing:
     tools: list[types.Tool] = []
     problems: list[str] = []
-    valid_seconds: list[float] = []
-    cursor: str | None = None
-    cursors_read: set[str] = set()
-    budget = _ByteBudget(_MAX_TOOL_LIST_BYTES)
+    valid_seconds = [float("inf")]
     pages.problems = []
     instructions = _cut(
         client.instructions or "", _MAX_DESCRIPTION_CHARS, "the text of its instructions", problems
     )
-    if client.server_capabilities.tools is None:
-        return Listing(
-            tools=(),
-            instructions=instructions,
-            version=_server_version(client),
-            problems=tuple(problems),
-        )
-    for number in range(1, _MAX_TOOL_PAGES + 1):
-        page = await _read_tool_page(client, cursor, pages)
-        page_tools = budget.fitting(page, page.tools)
-        for tool in page_tools:
-            _shorten_description(tool, problems)
-        tools += page_tools
-        if pages.pages_name_problems:
-            problems += (page.meta or {}).get(PROBLEMS_META_KEY, ())
-        valid_seconds.append(page.ttl_ms / 1e3)
-        cursor = page.next_cursor
-        if budget.is_exceeded:
-            problems.append(budget.problem("tools"))
-            break
-        if not cursor:
-            break
-        if cursor in cursors_read:
-            problems.append(f"its list has no end: page {number} leads to one that was read")
-            break
-        if len(tools) >= _MAX_TOOLS:
-            break
-        if number == _MAX_TOOL_PAGES:
-            problems.append(f"its list has more than {_MAX_TOOL_PAGES} pages; the rest is left out")
-        cursors_read.add(cursor)
-    if (cursor and len(tools) >= _MAX_TOOLS) or len(tools) > _MAX_TOOLS:
-        problems.append(f"it lists more than {_MAX_TOOLS:,} tools; the rest is left out")
+    if client.server_capabilities.tools is not None:
+        read_page = partial(_read_tool_page, client, pages)
+        async for page, page_tools in _pages("tools", read_page, _MAX_TOOL_LIST_BYTES, problems):
+            for tool in page_tools:
+                _shorten_description(tool, problems)
+            tools += page_tools
+            if pages.pages_name_problems:
+                problems += (page.meta or {}).get(PROBLEMS_META_KEY, ())
+            valid_seconds.append(page.ttl_ms / 1e3)
     return Listing(
-        tools=tuple(tools[:_MAX_TOOLS]),
+        tools=tuple(tools),
         instructions=instructions,
         version=_server_version(client),
         valid_s=min(valid_seconds),
@@ -483,15 +442,16 @@ def _shorten_description(tool: types.Tool, problems: list[str]) -> None:
 
 
 async def _read_tool_page(
-    client: Client, cursor: str | None, pages: ToolPages
-) -> types.ListToolsResult:
+    client: Client, pages: ToolPages, cursor: str | None
+) -> tuple[types.ListToolsResult, list[types.Tool]]:
     try:
-        return await client.list_tools(cursor=cursor, cache_mode="bypass")
+        page = await client.list_tools(cursor=cursor, cache_mode="bypass")
     except ValidationError:
         if pages.removes_malformed:
             raise
         pages.removes_malformed = True
-        return await client.list_tools(cursor=cursor, cache_mode="bypass")
+        page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+    return page, page.tools
 
 
 _LOG = logging.getLogger("shortlist.gateway")

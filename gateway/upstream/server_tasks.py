@@ -6,13 +6,10 @@ The extension `io.modelcontextprotocol/tasks` of the protocol 2026-07-28. The SD
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 import mcp.types as types
 from pydantic import Field, SerializeAsAny, TypeAdapter
-
-from .call import Answer, Call, Caller
 
 #: Key of the extension in the capabilities of a server and a client.
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
@@ -65,48 +62,9 @@ class UpdateTaskParams(TaskParams):
     input_responses: types.InputResponses
 
 
-class _TaskRequest(types.Request[TaskParams, str]):
+class TaskRequest(types.Request[TaskParams, str]):
+    """A request about a task: `tasks/get`, `tasks/update` or `tasks/cancel`."""
+
     method: str
     params: SerializeAsAny[TaskParams]
     name_param = "taskId"
-
-
-class TaskCall(Call[Answer]):
-    """A client's request about a task: `tasks/get`, `tasks/update` or `tasks/cancel`.
-
-    Args:
-        caller: who asks.
-        server: name of the server.
-        method: the method.
-        params: its parameters, with the server's id.
-        check: raises ShortlistError if the client may not have the task any more.
-        answer: type of the server's answer.
-    """
-
-    def __init__(
-        self,
-        caller: Caller,
-        server: str,
-        method: str,
-        params: TaskParams,
-        check: Callable[[], None],
-        answer: type[Answer],
-    ) -> None:
-        super().__init__(caller, server)
-        self.answer_type = TypeAdapter(answer)
-        self.operation = method
-        self.subject = f"{method} {params.task_id}"
-        self.reads_only = method == "tasks/get"
-        self._method, self._params, self._check = method, params, check
-
-    def check_before_sending(self) -> None:
-        """Check again that the client may have the task."""
-        self._check()
-
-    def request(
-        self,
-        answers: types.InputResponses | None,  # noqa: ARG002
-        state: str | None,  # noqa: ARG002
-    ) -> Any:
-        """The request for the server."""
-        return _TaskRequest(method=self._method, params=self._params)

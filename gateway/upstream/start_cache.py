@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import mcp.types as types
+from pydantic import TypeAdapter
 
 from ...catalog import Catalog, Tool
 from ...catalog.text_file import replace_file
@@ -20,12 +20,13 @@ from ...engine import Engine
 from ...errors import StoreError
 from ..connections.server_spec import ServerSpec
 from ..connections.user_folders import cache_folder, own_folder
-from .server_lists import Listing, ResourcesAndPrompts
+from .server_lists import Listing
 
 if TYPE_CHECKING:
     from .shared_state import SharedTexts
 
-_FILE_FORMAT = 3
+_FILE_FORMAT = 4
+_LISTING = TypeAdapter(Listing)
 _MAX_LISTING_CHARS = 64_000_000
 
 
@@ -54,14 +55,7 @@ class ListingCache:
             document = json.loads(text)
             if document["format"] != _FILE_FORMAT:
                 return None
-            tools = tuple(types.Tool.model_validate(tool) for tool in document["tools"])
-            return Listing(
-                tools=tools,
-                instructions=str(document["instructions"]),
-                version=str(document["version"]),
-                problems=tuple(map(str, document["problems"])),
-                resources_and_prompts=ResourcesAndPrompts.from_json(document["offers"]),
-            )
+            return _LISTING.validate_python(document["listing"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -85,19 +79,10 @@ class ListingCache:
             OSError: the file cannot be written.
             StoreError: the shared state cannot be written.
         """
-        tools = [
-            tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listing.tools
-        ]
-        document = {
-            "format": _FILE_FORMAT,
-            "server": spec.name,
-            "version": listing.version,
-            "instructions": listing.instructions,
-            "problems": listing.problems,
-            "tools": tools,
-            "offers": listing.resources_and_prompts.to_json(),
-        }
-        text = json.dumps(document)
+        saved = _LISTING.dump_python(
+            listing, mode="json", by_alias=True, exclude_none=True, exclude={"valid_s"}
+        )
+        text = json.dumps({"format": _FILE_FORMAT, "server": spec.name, "listing": saved})
         if len(text) > _MAX_LISTING_CHARS:
             return
         if self._shared is not None:

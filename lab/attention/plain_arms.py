@@ -52,7 +52,7 @@ def curated(
     uses = Counter(
         tool_id for script in scripts[::2] for turn in script.turns for tool_id in turn.needed
     )
-    return sorted(catalog, key=lambda tool: (-uses[tool.id], catalog.ordinal(tool.id)))[:count]
+    return sorted(catalog, key=lambda tool: -uses[tool.id])[:count]
 
 
 class Retrieval(Stateless):

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from ...session import Session
     from ...session import Turn as Answer
 
+#: Levels at which the model has read the arguments of a tool, so that it may call it.
+CALL_LEVELS = frozenset({"arguments", "signature", "full"})
+
 
 class TwoPhase:
     """Phase 1 in the prefix, phase 2 after it, and one constant tool that calls any other.
@@ -83,16 +86,16 @@ class _Running:
         """The texts about tools that a caller would send in this turn."""
         answer = self._session.turn(turn.user)
         self._add(answer)
-        self._callable = answer.callable
-        levels = {tool_id: self._session.level(tool_id) for tool_id in answer.callable}
+        levels = {tool.id: self._session.level(tool.id) for tool in self._arm.engine.catalog}
+        self._callable = frozenset(one for one, level in levels.items() if level in CALL_LEVELS)
         system = self._session.system
         return ShownTools(
             (*map(_definition, self._session.tools), *([system] if system else [])),
             tuple(self._batches),
             (),
-            answer.callable,
+            self._callable,
             frozenset(one for one, level in levels.items() if level in ("full", "signature")),
-            self._arm.visible | answer.callable | frozenset(answer.active),
+            self._arm.visible | self._callable | frozenset(answer.active),
         )
 
     def done(self, turn: TaskTurn) -> None:

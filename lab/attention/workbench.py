@@ -9,7 +9,7 @@ from typing import Any
 from ...catalog import Catalog
 from ...gating import Gate
 from ...models import Encoder, TokenCounter
-from ...trust import Trust
+from ...trust import Trust, quarantined
 from .arm import Arm, text_of
 from .plain_arms import RETRIEVED_TOOLS, Discovery, Retrieval, Standing, curated, definition
 from .remembering import Encoders, RememberingEngine
@@ -115,7 +115,8 @@ class Workbench:
 
     def trusted(self, settings: Settings) -> TwoPhase:
         """The same, without the tools that the scan quarantines."""
-        self.engine.quarantine(Trust().quarantined(self.catalog))
+        flags = quarantined(Trust().flags(self.catalog))
+        self.engine.quarantine({id_: flag.sentence for id_, flag in flags.items()})
         return self.two_phase(settings)
 
     def gated(self, gate: Gate) -> Workbench:

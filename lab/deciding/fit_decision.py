@@ -30,6 +30,7 @@ from ...decision.decider import BUNDLED_FILE, WORDING
 from ...decision.measurements import HITS_MEASURED
 from ...engine import Engine
 from ...indexing.builder import Builder
+from ...indexing.configured_tiers import strategies
 from ...models import load_encoder
 from ...models.loading import static_encoder
 from ...retrieval.query import Ranking
@@ -183,7 +184,7 @@ def bundle(
     builder = Builder(Config(trust=TrustConfig(scan=False), index=IndexConfig(example_queries=())))
     tiers = {
         name: tier
-        for name, tier in builder.strategies().items()
+        for name, tier in strategies(builder.config).items()
         if (only is None or name in only) and builder.config.tiers[name].reranker is None
     }
     static = static_encoder()

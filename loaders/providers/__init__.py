@@ -57,6 +57,8 @@ def provider_and_way(name: str, way: str | None) -> tuple[Provider, Way]:
 def read_reply(reply: object) -> Reply:
     """A reply from a provider's object, a dict, or the list of output items of OpenAI's responses.
 
+    The order of the providers does not matter: the form of a reply tells whose it is.
+
     Raises:
         RequestError: it is nothing of the kind.
     """

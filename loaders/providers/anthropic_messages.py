@@ -109,7 +109,7 @@ class Anthropic(Provider):
         return request
 
     def read_reply(self, value: object) -> Reply | None:
-        """A message of the assistant with a list of content blocks."""
+        """A message of the assistant: `content` is a list of blocks, with the calls among them."""
         if not isinstance(value, Mapping) or value.get("role") != "assistant":
             return None
         content = value.get("content")

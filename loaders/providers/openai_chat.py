@@ -52,7 +52,10 @@ class OpenAI(Provider):
         return {"messages": [*first, *messages]} | ({"tools": list(tools)} if tools else {})
 
     def read_reply(self, value: object) -> Reply | None:
-        """A completion with choices, or a message of the assistant."""
+        """A completion with `choices`, or its message: `content` is a text, or it has `tool_calls`.
+
+        A message with a list of content blocks and without `tool_calls` is Anthropic's.
+        """
         if not isinstance(value, Mapping):
             return None
         if isinstance(choices := value.get("choices"), list):
@@ -61,7 +64,10 @@ class OpenAI(Provider):
             if not isinstance(message, Mapping):
                 raise RequestError("reply: its `choices` have no message")
             return self._reply(message)
-        return self._reply(value) if value.get("role") == "assistant" else None
+        is_message = value.get("role") == "assistant" and (
+            "tool_calls" in value or not isinstance(value.get("content"), list)
+        )
+        return self._reply(value) if is_message else None
 
     def _reply(self, message: Mapping[str, Any]) -> Reply:
         calls, rows = [], []

@@ -117,7 +117,9 @@ class Provider(ABC):
 
     @abstractmethod
     def read_reply(self, value: object) -> Reply | None:
-        """The model's reply in a value of JSON; None if it is no reply of this provider.
+        """The model's reply in a value of JSON; None if it does not have this provider's form.
+
+        No value has the forms of two providers. (`Text` has no replies of its own.)
 
         Raises:
             RequestError: it is one, but damaged.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from time import perf_counter
 
 from ...errors import MissingExtraError, ModelError, RequestError
-from ...sections import AUTO_TIER, BUILT_IN_TIERS, RERANK_TIER, RERANKER_MISSING
+from ...settings import AUTO_TIER, BUILT_IN_TIERS, RERANK_TIER, RERANKER_MISSING
 from ..query import Ranking
 from .query_run import BudgetExceeded, QueryRun, StageBusy, Strategy
 from .time_estimate import TimeEstimate

@@ -1,4 +1,4 @@
-"""Catalog: order, collisions, versions and differences, against a plain dict."""
+"""Catalog: order, collisions and versions, against a plain dict."""
 
 from __future__ import annotations
 
@@ -51,9 +51,6 @@ def test_tools_are_found_by_position_id_and_name() -> None:
     assert catalog.named("read") == (0, 2)
     assert catalog.named("nothing") == ()
     assert catalog.servers == ("fs", "db")
-    assert catalog.ordinals(["now", "fs/read"]).tolist() == [3, 0]
-    assert catalog.ordinals([]).tolist() == []
-    assert catalog.ordinals([]).dtype.kind == "i"
     with pytest.raises(IndexError):
         catalog[4]
 
@@ -65,10 +62,10 @@ def test_an_unknown_id_names_the_nearest(tools: int) -> None:
         catalog.get("web/read")
     assert caught.value.nearest == ("fs/read", "db/read")
     with pytest.raises(UnknownToolError) as caught:
-        catalog.ordinals(["now", "fs/writ"])
+        catalog.remove(["now", "fs/writ"])
     assert caught.value.nearest[0] == "fs/write"
     with pytest.raises(UnknownToolError, match=r"\['now'\]"):
-        catalog.ordinal(["now"])  # type: ignore[arg-type]
+        catalog.get(["now"])  # type: ignore[arg-type]
     with pytest.raises(UnknownToolError) as caught:
         catalog.get("x" * 100_000)
     assert len(str(caught.value)) < 2000
@@ -141,17 +138,6 @@ def test_removal_of_something_unknown_is_refused() -> None:
         small().remove(["fs/read", "fs/red"])
 
 
-def test_a_difference_names_what_changed() -> None:
-    old = small()
-    new = old.remove(["now"]).replace_server(
-        "db", [Tool("read", "db", "changed"), Tool("drop", "db")]
-    )
-    diff = old.diff(new)
-    assert (diff.added, diff.removed, diff.changed) == (("db/drop",), ("now",), ("db/read",))
-    assert diff
-    assert not old.diff(small())
-
-
 @given(st.lists(TOOLS, max_size=12), st.lists(TOOLS, max_size=8))
 def test_building_and_adding_agree_with_a_plain_dict(first: list[Tool], second: list[Tool]) -> None:
     model: dict[str, Tool] = {}
@@ -169,7 +155,6 @@ def test_building_and_adding_agree_with_a_plain_dict(first: list[Tool], second: 
         k: t.fingerprint for k, t in model.items()
     }
     assert [tool.id for tool in catalog] == list(model)
-    assert [catalog.ordinal(tool_id) for tool_id in model] == list(range(len(model)))
     assert sum(c.identical for c in catalog.collisions) == dropped
     assert sum(not c.identical for c in catalog.collisions) == renamed
     stepwise = Catalog(first).add(second)
@@ -188,26 +173,7 @@ def test_removal_keeps_the_rest_in_order(tools: list[Tool], data: st.DataObject)
     gone = data.draw(st.lists(st.sampled_from(ids), unique=True)) if ids else []
     rest = catalog.remove(gone)
     assert [tool.id for tool in rest] == [tool_id for tool_id in ids if tool_id not in gone]
-    assert catalog.diff(rest).removed == tuple(tool_id for tool_id in ids if tool_id in gone)
     assert (rest.fingerprint == catalog.fingerprint) == (not gone)
-
-
-@given(st.lists(TOOLS, max_size=12), st.lists(TOOLS, max_size=12))
-def test_a_difference_turns_one_version_into_the_other(old: list[Tool], new: list[Tool]) -> None:
-    before, after = Catalog(old), Catalog(new)
-    diff = before.diff(after)
-    state = {tool.id: tool.fingerprint for tool in before}
-    for tool_id in diff.removed:
-        del state[tool_id]
-    for tool_id in diff.added:
-        assert tool_id not in state
-    for tool_id in diff.changed:
-        assert state[tool_id] != after.get(tool_id).fingerprint
-    state.update(
-        {tool_id: after.get(tool_id).fingerprint for tool_id in (*diff.added, *diff.changed)}
-    )
-    assert state == {tool.id: tool.fingerprint for tool in after}
-    assert bool(diff) == ({t.id: t for t in before} != {t.id: t for t in after})
 
 
 @given(st.lists(TOOLS, min_size=2, max_size=6, unique_by=lambda t: t.id), st.randoms())

@@ -11,9 +11,8 @@ import pytest
 from shortlist import Engine, Gate, Rule, Tool
 from shortlist.catalog import Catalog, Rejected, read_tools
 from shortlist.catalog.readers import READERS
-from shortlist.catalog.readers.xlam import to_schema
 from shortlist.errors import CatalogError, ToolError
-from shortlist.gating.condition_kinds import Scope
+from shortlist.gating.condition import Scope
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 MCP = {"name": "forecast", "title": "Forecast", "description": "Weather", "inputSchema": SCHEMA}
@@ -21,14 +20,6 @@ FLAT = {"type": "function", "name": "forecast", "description": "Weather", "param
 BARE = {"name": "forecast", "description": "Weather", "parameters": SCHEMA}
 ANTHROPIC = {"name": "forecast", "description": "Weather", "input_schema": SCHEMA}
 ROW = {"id": "w1", "server": "web", **ANTHROPIC}
-XLAM = {
-    "id": 0,
-    "query": "Will it rain?",
-    "answers": "[]",
-    "tools": json.dumps(
-        [{**BARE, "parameters": {"city": {"type": "str", "description": "Where"}}}]
-    ),
-}
 
 
 @pytest.mark.parametrize(
@@ -59,8 +50,6 @@ XLAM = {
         (ANTHROPIC, "anthropic", "forecast"),
         ({"model": "m", "messages": [], "tools": [ANTHROPIC]}, "anthropic", "forecast"),
         ([ROW], "jsonl", "web/forecast"),
-        ([XLAM], "xlam", "forecast"),
-        (XLAM, "xlam", "forecast"),
     ],
 )
 def test_each_shape_is_recognised_and_read(source: Any, form: str, tool_id: str) -> None:
@@ -82,7 +71,7 @@ def test_an_mcp_definition_is_read_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", [{"server": "web", "tools": [MCP]}, {"web": [MCP]}, [FLAT], [ANTHROPIC], XLAM, MCP]
+    "source", [{"server": "web", "tools": [MCP]}, {"web": [MCP]}, [FLAT], [ANTHROPIC], MCP]
 )
 def test_the_server_asked_for_wins(source: Any) -> None:
     assert read_tools(source, server="mine").tools[0].id == "mine/forecast"
@@ -139,52 +128,6 @@ def test_a_name_with_a_slash_never_takes_the_id_of_a_servers_tool(first: bool) -
 def test_nothing_is_no_tools() -> None:
     assert read_tools([]).tools == ()
     assert read_tools({"tools": []}).tools == ()
-
-
-def test_functions_repeated_in_xlam_rows_are_read_once() -> None:
-    other = json.dumps([{**BARE, "parameters": {}}])
-    read = read_tools([XLAM, XLAM, XLAM | {"tools": other}]).tools
-    assert [len(tool.parameters) for tool in read] == [1, 0]
-
-
-@pytest.mark.parametrize(
-    ("annotation", "schema", "optional"),
-    [
-        ("str", {"type": "string"}, False),
-        ("int, optional", {"type": "integer"}, True),
-        ("str, optional, default 'London'", {"type": "string"}, True),
-        (
-            "List[Union[int, float]]",
-            {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "number"}]}},
-            False,
-        ),
-        (
-            "List[Tuple[float, float]]",
-            {"type": "array", "items": {"type": "array", "items": {"type": "number"}}},
-            False,
-        ),
-        ("Dict[str, Any]", {"type": "object"}, False),
-        ("Callable[[float], float]", {"type": "string"}, False),
-        ("set", {"type": "array", "uniqueItems": True}, False),
-        ("Optional[int]", {"type": "integer"}, True),
-        (
-            "typing.List[str] | None",
-            {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]},
-            False,
-        ),
-        ("Any", {}, False),
-        ("", {}, False),
-        ("]][,", {}, False),
-    ],
-)
-def test_python_annotations_become_json_schema(
-    annotation: str, schema: dict[str, Any], optional: bool
-) -> None:
-    assert to_schema(annotation) == (schema, optional)
-
-
-def test_a_deep_annotation_ends() -> None:
-    assert to_schema("List[" * 5000)[0]["type"] == "array"
 
 
 def test_files_may_have_marks_blank_lines_and_foreign_line_ends(tmp_path: Path) -> None:
@@ -263,17 +206,6 @@ def test_bad_definitions_are_named_and_the_good_ones_kept(tmp_path: Path) -> Non
         ([ANTHROPIC, {"name": "x"}], "[1]", "input_schema"),
         ([ANTHROPIC, {"type": "bash_20250124", "name": "bash"}], "[1]", "type"),
         ([ROW, ROW | {"name": None}], "[1]", "name"),
-        ([XLAM, XLAM | {"tools": "[{"}], "[1].tools", "tools"),
-        ([XLAM, XLAM | {"tools": "{}"}], "[1].tools", "tools"),
-        ([XLAM, 4], "[1].tools", "tools"),
-        ([XLAM, XLAM | {"tools": [4]}], "[1].tools[0]", "definition"),
-        ([XLAM, XLAM | {"tools": ["[]"]}], "[1].tools[0]", "definition"),
-        ([XLAM, XLAM | {"tools": [{"name": "x", "parameters": 4}]}], "[1].tools[0]", "parameters"),
-        (
-            [XLAM, XLAM | {"tools": [{"name": "x", "parameters": {"y": 4}}]}],
-            "[1].tools[0]",
-            "parameters.y",
-        ),
     ],
 )
 def test_a_bad_definition_is_placed_by_index_and_field(source: Any, where: str, field: str) -> None:
@@ -342,7 +274,7 @@ def test_a_format_insisted_on_refuses_what_it_is_not(form: str) -> None:
 
 
 def test_an_unknown_format_lists_the_known_ones() -> None:
-    with pytest.raises(CatalogError, match="unknown format 'csv': use auto, openapi, xlam"):
+    with pytest.raises(CatalogError, match="unknown format 'csv': use auto, openapi, jsonl"):
         read_tools([], format="csv")
 
 

@@ -66,19 +66,3 @@ def test_poisoned_definitions_are_read_and_stripped_of_what_is_hidden(shared_dat
     assert len(Catalog(result.tools)) == 392 - sum(
         c.identical for c in Catalog(result.tools).collisions
     )
-
-
-def test_the_functions_of_a_thousand_xlam_rows(shared_data: Path) -> None:
-    path = shared_data / "eval" / "xlam" / "xlam_first_1000.jsonl"
-    result = read_tools(path)
-    assert (result.format, result.rejected) == ("xlam", ())
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
-    functions = [function for row in rows for function in json.loads(row["tools"])]
-    distinct = {json.dumps(function, sort_keys=True): function for function in functions}
-    assert len(result.tools) == len(distinct) == 1_555
-    for tool, function in zip(result.tools, distinct.values(), strict=True):
-        assert tool.name == function["name"]
-        assert set(tool.input_schema["properties"]) == set(function["parameters"])
-    catalog = Catalog(result.tools)
-    assert len({tool.name for tool in catalog}) == 1_440
-    assert len(catalog) == 1_555 - sum(c.identical for c in catalog.collisions)

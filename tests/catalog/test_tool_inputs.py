@@ -283,7 +283,7 @@ def test_provider_tools_are_rendered_first_as_they_are(name: str, way: Any, tmp_
         session.turn("do it")
         assert session.tools[:3] == session.request([])["tools"][:3] == PROVIDER_TOOLS
     engine.replace_server("s", [Tool("tool", "s")])
-    assert engine.provider_tools == tuple(PROVIDER_TOOLS)
+    assert engine.catalog.provider_tools == tuple(PROVIDER_TOOLS)
     engine.replace([Tool("tool", "s")])
     session = engine.session(name, tools=way)
     session.turn("do it")

@@ -12,7 +12,7 @@ from time import monotonic
 import pytest
 
 from shortlist import Tool
-from shortlist.cli.gateway.configured_servers import gateway_catalog
+from shortlist.cli.gateway.configured_servers import read_gateway_files
 from shortlist.errors import install_command
 from shortlist.gateway.upstream.first_use import FirstUsePins
 from shortlist.tests.gateway.warm_python import warm
@@ -200,8 +200,8 @@ def test_search_says_that_the_gateway_finds_no_tool_to_fit(run, mcp_json):
     ("options", "message"),
     [
         ((), "give one of --index FOLDER, --tools FILE and --config FILE"),
-        (("--config", "mcp.json", "--index", "x"), "--config: goes without --index"),
-        (("--index", "x", "--profile", "p"), "--settings, --profile: go with --config"),
+        (("--config", "mcp.json", "--index", "x"), "give one of --index FOLDER"),
+        (("--index", "x", "--profile", "p"), "--profile: goes with --config"),
     ],
 )
 def test_a_search_has_one_source(run, options, message):
@@ -266,7 +266,7 @@ def test_stats_reads_the_events_that_the_settings_name(run, mcp_json, tmp_path):
     assert 'set "events": "events.jsonl"' in run("stats", "--config", path, code=1).stderr
     path = mcp_json({"sums": SUMS}, events="events.jsonl")
     assert "events.jsonl: cannot be read" in run("stats", "--config", path, code=1).stderr
-    assert "give either EVENTS or --config" in run("stats", code=2).stderr
+    assert "give one of EVENTS and --config" in run("stats", code=2).stderr
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -307,7 +307,8 @@ def test_a_changed_definition_is_shown_as_trust_diff_shows_it_and_approved_from_
         json.dumps({"mcpServers": {"shortlist": {"command": "shortlist", "args": words}}})
     )
     assert run_json("doctor", "--config", path)["changed"] == []
-    listed, pins = gateway_catalog(path)
+    files = read_gateway_files(path, None)
+    listed, pins = files.fleet({"tiers": ["lexical"]}).engine.catalog, files.pins
     schema = listed.get("sums/add_numbers").input_schema
     earlier = Tool("add_numbers", "sums", "Adds two small numbers.", schema)
     FirstUsePins(pins).pin([earlier, *(tool for tool in listed if tool.id != earlier.id)])
@@ -459,8 +460,8 @@ def test_a_set_up_without_any_tool_is_an_error_that_says_why(run, mcp_json):
 
 
 def test_the_tax_is_of_a_file_of_tools_or_of_a_configuration(run, mcp_json, servers):
-    assert "give TOOLS or --config FILE" in run("tax", code=2).output
-    assert "give TOOLS or" in run("tax", servers, "--config", mcp_json({}), code=2).output
+    assert "give one of TOOLS and --config FILE" in run("tax", code=2).output
+    assert "give one of TOOLS and" in run("tax", servers, "--config", mcp_json({}), code=2).output
     assert "--config" in run("tax", servers, "--settings", servers, code=2).output
     for option in (("-k", 3), ("--encoding", "o200k_base")):
         text = run("tax", "--config", mcp_json({}), *option, code=2).output

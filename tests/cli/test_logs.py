@@ -75,7 +75,7 @@ def test_a_log_that_is_not_there_is_named_with_those_that_are(run, log):
 
 def test_what_a_server_writes_does_not_steer_the_terminal(run, log):
     log("evil", "\x1b]0;title\x07\x1b[2Jgone", "fine: ü\tä")
-    assert run("logs", "evil").stdout == "\\x1b]0;title\\x07\\x1b[2Jgone\nfine: ü\tä\n"
+    assert run("logs", "evil").stdout == "\\u001b]0;title\\u0007\\u001b[2Jgone\nfine: ü\tä\n"
 
 
 def test_following_goes_on_when_the_log_begins_anew(log):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import subprocess
 import sys
+import time
 from contextlib import suppress
 
 import psutil
@@ -112,8 +114,8 @@ def test_a_command_and_an_async_function(caplog):
     command = shlex.join([sys.executable, "-c", program])
     assert ran("await extract('t', int)", command).value > 100
     said = ran("await extract('t', int)", "echo no model >&2; exit 3").error.message
-    assert said.endswith("the command exited with 3")
-    assert "no model" in caplog.text
+    assert said.endswith("the model failed (OSError)")
+    assert "the command exited with 3: no model" in caplog.text
 
     async def model(prompt):
         return json.dumps(7)
@@ -149,15 +151,16 @@ def test_cancelling_ends_the_command(tmp_path):
 
 
 def test_cancelling_while_the_command_starts_ends_it(monkeypatch):
-    start, processes = asyncio.create_subprocess_shell, []
+    processes = []
 
-    async def start_slowly(*arguments, **options):
-        process = await start(*arguments, **options)
-        processes.append(psutil.Process(process.pid))
-        await asyncio.sleep(0.2)
-        return process
+    class SlowPopen(subprocess.Popen):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            if options.get("shell"):
+                processes.append(psutil.Process(self.pid))
+                time.sleep(0.2)
 
-    monkeypatch.setattr(asyncio, "create_subprocess_shell", start_slowly)
+    monkeypatch.setattr(subprocess, "Popen", SlowPopen)
 
     async def main():
         running = asyncio.ensure_future(

@@ -81,7 +81,7 @@ CALLS = [
     lambda: session.check("github__create_issue", {}),
     lambda: session.result("github/create_issue", "done"),
     lambda: session.answered("done"),
-    lambda: session.refresh(),
+    lambda: session.active,
     lambda: session.save(),
     lambda: session.view(),
 ]

@@ -114,7 +114,6 @@ class PublicMethods(RuleBasedStateMachine):
         way=either(None, "list", "call_tool"),
         state=STATE,
         allowed=ALLOWED,
-        schemas=either(None),
         name=either(None, "n"),
         given=SETTINGS,
     )
@@ -124,7 +123,6 @@ class PublicMethods(RuleBasedStateMachine):
         way: Any,
         state: Any,
         allowed: Any,
-        schemas: Any,
         name: Any,
         given: Any,
     ) -> None:
@@ -135,7 +133,6 @@ class PublicMethods(RuleBasedStateMachine):
                 tools=way,
                 state=state,
                 allowed=allowed,
-                schemas=schemas,
                 session_id=name,
                 **given,
             )
@@ -145,7 +142,8 @@ class PublicMethods(RuleBasedStateMachine):
     @rule(messages=MESSAGES, votes=VOTES)
     def turn(self, messages: Any, votes: Any) -> None:
         """What the user says."""
-        turn = self._try(lambda: self.session.turn(messages, votes=votes))
+        self._try(lambda: setattr(self.session, "votes", votes))
+        turn = self._try(lambda: self.session.turn(messages))
         if turn is not None:
             assert all(self.session.level(one) is None or one for one in turn.ids)
             json.dumps(turn.appended if hasattr(turn, "appended") else [], default=str)
@@ -169,7 +167,7 @@ class PublicMethods(RuleBasedStateMachine):
         self._try(lambda: setattr(self.session, "allowed", allowed))
         if self._try(self.session.view) is None:
             self.session.allowed = before
-        self._try(self.session.refresh)
+        self._try(lambda: self.session.tools)
 
     @rule(key=st.sampled_from([None, "version", "active", "prompt", "messages", "state", "passed",
                                "allowed", "settings", "turn", "called", "provider", "id"]),
@@ -219,17 +217,14 @@ class PublicMethods(RuleBasedStateMachine):
         self._try(lambda: Config.read(folder))
         self._try(lambda: read_tools(folder, strict=False))
 
-    @rule(one=IDENTITY, many=either(st.lists(IDENTITY, max_size=3)), index=either(0, 5, slice(2)))
-    def ask_catalog(self, one: Any, many: Any, index: Any) -> None:
+    @rule(one=IDENTITY, index=either(0, 5, slice(2)))
+    def ask_catalog(self, one: Any, index: Any) -> None:
         """What a catalog says."""
         self._try(lambda: self.catalog.get(one))
-        self._try(lambda: self.catalog.ordinal(one))
-        self._try(lambda: self.catalog.ordinals(many))
         self._try(lambda: self.catalog.named(one))
         self._try(lambda: self.catalog[index])
         self._try(lambda: one in self.catalog)
         self._try(lambda: self.catalog == one)
-        self._try(lambda: self.catalog.diff(one))
 
     @rule(tools=DEFINITIONS, many=either(st.lists(IDENTITY, max_size=3)), server=SERVER)
     def change_catalog(self, tools: Any, many: Any, server: Any) -> None:
@@ -243,7 +238,6 @@ class PublicMethods(RuleBasedStateMachine):
             made = self._try(call)
             if made is not None:
                 assert len(made.fingerprint) == 32
-                self.catalog.diff(made)
 
     @rule(
         document=DOCUMENT,

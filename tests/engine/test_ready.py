@@ -254,9 +254,9 @@ def test_versions_change_nothing_but_stages(other: HeldEncoder) -> None:
     engine.wait(60)
     assert engine._version.index is not first
     assert engine.catalog is first.catalog
-    assert engine._gatekeeper.compiled_gate(
+    assert engine._gatekeeper.catalog_gate(
         engine._version.index
-    ) is engine._gatekeeper.compiled_gate(first)
+    ) is engine._gatekeeper.catalog_gate(first)
     assert first.dense is None
     assert view.search("create an issue").pending == 200
 

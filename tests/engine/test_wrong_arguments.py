@@ -43,7 +43,6 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "no tools": (lambda _: Engine.from_tools(3), "tools: a list"),  # type: ignore[arg-type]
     "provider of a list": (lambda e: e.session([]), "provider"),
     "id of a set": (lambda e: e.session(session_id={1}), "session_id"),
-    "schemas of a number": (lambda e: e.session(schemas=3, provider="text"), "schemas"),
     "events in a null": (lambda e: e.session(events="\0"), "cannot be opened"),
     "answer of a number": (lambda e: e.session().answered(3), "text"),
     "allowed of a number": (lambda e: setattr(e.session(), "allowed", 3), "allowed"),
@@ -56,7 +55,6 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "catalog by name": (lambda e: e.catalog["x"], "position"),
     "catalog without a list": (lambda e: e.catalog.add(3), "tools: a list"),
     "removal of a text": (lambda e: e.catalog.remove("x"), "ids: a list"),
-    "definitions of a number": (lambda e: e.catalog.definitions(3), "ids: a list"),
     "title of a list": (lambda _: Tool("x", title=[]), "title: must be text"),  # type: ignore[arg-type]
     "limited to a text": (lambda e: e.view().limited_to("s/do_1"), "tools: a list of ids, not str"),
     "limited to a number": (lambda e: e.view().limited_to(7), "tools: a list of ids"),

@@ -41,11 +41,11 @@ class OverlapEngine:
         if query == "refuse me":
             raise RequestError("query: refused")
         words = set(query.casefold().split())
-        pool = set(self.catalog.ordinals(allowed)) if allowed is not None else None
+        pool = None if allowed is None else set(allowed)
         scored = [
             (-len(words & set(tool.name.split("_"))), tool.id)
-            for ordinal, tool in enumerate(self.catalog)
-            if pool is None or ordinal in pool
+            for tool in self.catalog
+            if pool is None or tool.id in pool
         ]
         ids = [tool_id for score, tool_id in sorted(scored) if score < 0]
         ran = self.ran.get(tier, tier)

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shortlist.errors import EvaluationError, MissingExtraError
+from shortlist.errors import EvaluationError, MissingExtraError, ToolError
 from shortlist.evals import xlam_protocol as xlam
 from shortlist.evals import xlam_rows
 from shortlist.evals.dataset import RowProblem
+from shortlist.evals.xlam_functions import to_schema, tool_of_function
 from shortlist.evals.xlam_rows import XlamRow, stream_rows
 
 
@@ -265,3 +266,50 @@ def test_the_table_sets_published_beside_measured(tmp_path: Path, overlap_engine
     assert [cells[0] for cells in xlam.table(reranked).rows][4:] == ["lexical", "rerank", "queries"]
     assert "not run" not in xlam.table(reranked).rows[5]
     assert shown["queries"][-2:] == (60, 40)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "schema", "optional"),
+    [
+        ("str", {"type": "string"}, False),
+        ("int, optional", {"type": "integer"}, True),
+        ("str, optional, default 'London'", {"type": "string"}, True),
+        (
+            "List[Union[int, float]]",
+            {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "number"}]}},
+            False,
+        ),
+        (
+            "List[Tuple[float, float]]",
+            {"type": "array", "items": {"type": "array", "items": {"type": "number"}}},
+            False,
+        ),
+        ("Dict[str, Any]", {"type": "object"}, False),
+        ("Callable[[float], float]", {"type": "string"}, False),
+        ("set", {"type": "array", "uniqueItems": True}, False),
+        ("Optional[int]", {"type": "integer"}, True),
+        (
+            "typing.List[str] | None",
+            {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]},
+            False,
+        ),
+        ("Any", {}, False),
+        ("", {}, False),
+        ("]][,", {}, False),
+    ],
+)
+def test_python_annotations_become_json_schema(
+    annotation: str, schema: dict[str, Any], optional: bool
+) -> None:
+    assert to_schema(annotation) == (schema, optional)
+
+
+def test_a_deep_annotation_ends() -> None:
+    assert to_schema("List[" * 5000)[0]["type"] == "array"
+
+
+@pytest.mark.parametrize(("parameters", "field"), [(4, "parameters"), ({"y": 4}, "parameters.y")])
+def test_a_function_that_is_none_names_the_field(parameters: Any, field: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        tool_of_function({"name": "x", "parameters": parameters})
+    assert caught.value.field == field

@@ -90,12 +90,24 @@ class Handler(BaseHTTPRequestHandler):
         status=200,
         raw=None,
         objects=0,
+        links=0,
+        icons=0,
     ):
         body = json.dumps({"jsonrpc": "2.0", "id": number, "result": text("y" * size)}).encode()
         if objects:
             rows = ",".join(["{}"] * objects)
             result = f'{{"content": [], "structuredContent": {{"rows": [{rows}]}}}}'
             body = f'{{"jsonrpc": "2.0", "id": {number}, "result": {result}}}'.encode()
+        if links:
+            icon = {"src": "https://x"}
+            link = {
+                "type": "resource_link",
+                "uri": "memo://x",
+                "name": "x",
+                "icons": [icon] * icons,
+            }
+            result = {"content": [link] * links}
+            body = json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode()
         if raw is not None:
             body = raw.replace("NUMBER", str(number)).encode().replace(b"HALF", b"\xf0\x9f")
         if events == "comments":

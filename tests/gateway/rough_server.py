@@ -165,6 +165,10 @@ def call(number: int, name: str, arguments: dict, token: object) -> dict | None:
             result = f'{{"content": [], "structuredContent": {{"rows": [{rows}]}}}}'
             sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {number}, "result": {result}}}\n')
         return None
+    if name == "big" and "links" in arguments:
+        icons = [{"src": "https://x"}] * arguments.get("icons", 0)
+        link = {"type": "resource_link", "uri": "memo://x", "name": "x", "icons": icons}
+        return {"content": [link] * arguments["links"]}
     if name == "big":
         return text("y" * arguments["bytes"])
     if name == "promises":

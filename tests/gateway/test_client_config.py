@@ -288,7 +288,7 @@ def test_one_bad_server_never_takes_the_others_down(write):
     )
     assert [server.name for server in config.servers] == ["good"]
     assert config.problems == (
-        "mcpServers.text: must be a table of settings",
+        "mcpServers.text: must be a table of settings, not text",
         "mcpServers.empty: has neither `command` nor `url`; add one of them",
         "mcpServers.args.args: must be a list of texts, not text",
         "mcpServers.item.args.0: must be a text, not a list",

@@ -142,7 +142,7 @@ async def test_stubs_are_of_the_tools_that_were_looked_up(tmp_path, monkeypatch)
         views = iter([permitted])
         # The tool is removed between its look-up and its stub.
         monkeypatch.setattr(
-            ClientSession, "view", lambda self: next(views, None) or self.session.view(self.votes)
+            ClientSession, "view", lambda self: next(views, None) or self.session.view()
         )
         asked = {"names": ["shop/get-one"], "detail": "signature"}
         result = await client.call_tool("get_tool_details", asked)

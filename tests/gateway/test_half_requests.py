@@ -151,6 +151,20 @@ def test_a_slow_request_ends(tmp_path, rest, own):
         assert "Traceback" not in log.read_text()
 
 
+@pytest.mark.parametrize("version", ["2025-06-18", "2026-07-28"])
+def test_a_client_that_leaves_in_its_request_is_counted_and_no_traceback(tmp_path, version):
+    head = HEAD + b"Accept: application/json, text/event-stream\r\nMcp-Method: tools/list\r\n"
+    head += f"MCP-Protocol-Version: {version}\r\nContent-Length: 100\r\n\r\n".encode()
+    with gateway(tmp_path) as (port, _, log):
+        for _ in range(20):
+            with ExitStack() as stack:
+                opened(stack, port).sendall(head + b'{"a":')
+                time.sleep(0.05)
+        time.sleep(0.5)
+        assert "Traceback" not in log.read_text()
+        assert len(log.read_text().splitlines()) <= 2
+
+
 def test_a_long_answer_and_a_slow_client_are_no_slow_request(tmp_path):
     entry = rough_entry(tmp_path, "one")
     with gateway(tmp_path, request_s=1.0, one=entry) as (port, _, _):

@@ -101,7 +101,7 @@ def test_a_client_is_told_that_its_message_has_too_many_values(machine):
     client.initialize()
     client.process.stdin.write(CALL + b"[" + b"0," * (OBJECTS // 9) + b"0]}}\n")
     client.process.stdin.flush()
-    assert "more than 1,000,000 values" in client.message()["error"]["message"]
+    assert "more than 300,000 values" in client.message()["error"]["message"]
 
 
 @pytest.mark.no_cover

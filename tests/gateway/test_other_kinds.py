@@ -158,10 +158,17 @@ def searched_form(row):
 
 
 @pytest.mark.long
-def test_requests_written_from_names_find_it_in_the_first_five():
-    """At least 36 of 43 (43 when it was written, 42 of them first), over 15 servers."""
+@pytest.mark.parametrize(
+    ("name", "count", "at_least"),
+    [
+        ("kinds", 43, 36),  # 15 servers: 43 when it was written, 42 of them first
+        # Ten other servers: 35, and 32 of them first, measured once. Nothing was chosen on it.
+        ("kinds_stranger", 40, 34),
+    ],
+)
+def test_requests_written_from_names_find_it_in_the_first_five(name, count, at_least):
     kind_and_name, tools = {}, {}
-    for row in json.loads((QUERIES / "kinds_definitions.json").read_text()):
+    for row in json.loads((QUERIES / f"{name}_definitions.json").read_text()):
         kind, tool = searched_form(row)
         kind_and_name[row["id"]] = (kind, tool.id)
         tools.setdefault(kind, {})[tool.id] = tool
@@ -170,15 +177,15 @@ def test_requests_written_from_names_find_it_in_the_first_five():
     for sibling in views.values():
         sibling.wait()
     views = {kind: sibling.view() for kind, sibling in views.items()}
-    hits, requests = [], (QUERIES / "kinds_requests.jsonl").read_text().splitlines()
+    hits, requests = [], (QUERIES / f"{name}_requests.jsonl").read_text().splitlines()
     for request in map(json.loads, requests):
         wanted = [kind_and_name[row_id] for row_id in request.get("tools") or [request["tool"]]]
         found = find_entries(views, [request["query"]], None, None).hits_by_kind
         kind = wanted[0][0]
         ranks = [hit.rank for hit in found[kind] if (kind, hit.id) in wanted]
         hits.append(min(ranks, default=0))
-    assert len(hits) == 43
-    assert sum(0 < rank <= 5 for rank in hits) >= 36
+    assert len(hits) == count
+    assert sum(0 < rank <= 5 for rank in hits) >= at_least
 
 
 @cache

@@ -367,6 +367,8 @@ async def test_a_hidden_tool_that_came_later_is_not_called_as_read_only(tmp_path
         ("claude-code", None, True),
         ("Visual Studio Code - Insiders", None, True),
         ("gemini-cli-mcp-client-shortlist", None, True),
+        ("copilot-cli", None, True),
+        ("Q DEV CLI", None, True),
         ("mcp", None, False),
         ("claude-code", False, False),
         ("mcp", True, True),

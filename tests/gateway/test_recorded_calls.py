@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import anyio
 import mcp.types as types
 import pytest
 from mcp import ClientSession
 
-from shortlist.gateway.profiles.profile import Profile
+from shortlist.gateway.clients.client_config import ClientConfig
+from shortlist.gateway.profiles.profile import ClientProfiles, Profile
 from shortlist.gateway.upstream import server_connection
 from shortlist.gateway.upstream.server_connection import ServerState, Upstream, UpstreamError
 from shortlist.gating import Gate, Rule, after, not_
 from shortlist.inspector.event_history import EventHistory
 from shortlist.inspector.search_answers import search_tiers
 from shortlist.inspector.server_states import ServerStates
-from shortlist.inspector.subject import Subject
+from shortlist.inspector.subject import GatewaySubject
 from shortlist.session import Session
 
 from .fake_servers import READ, WRITE, FakeServer, gateway_of, text_of, tool
+
+CONFIG = ClientConfig(Path("mcp.json"))
 
 
 @pytest.fixture
@@ -152,11 +156,13 @@ async def test_a_server_that_hangs_gets_no_other_call(tmp_path, monkeypatch):
     async with gateway_of(tmp_path, server, **limits) as (client, made):
         assert "did not answer" in await called(client, "files/read")
         engine = made.fleet.engine
-        page = Subject(engine, "page", EventHistory(), fleet=made.fleet, serves_clients=True)
+        page = GatewaySubject(
+            made.fleet, CONFIG, ClientProfiles(Profile()), EventHistory(), serves_clients=True
+        )
         found = search_tiers(page, engine.view(), "read", ["lexical"])["gateway"]
         assert "files/read(text?: str): read [server: hangs]" in found["text"]
         row = page.server_states().rows()["files"]
-        assert (row["state"], row["actions"]) == ("hangs", ["stop"])
+        assert (row["state"], row["actions"]) == ("hangs", ["stop", "disable"])
         assert row["repair"].startswith("It did not answer the last call: stop it")
         server.hangs = False
         with monkeypatch.context() as patched:
@@ -180,7 +186,7 @@ async def test_a_server_that_ended_is_not_called_unavailable(tmp_path):
         assert found.structured_content["notes"] == ["Ended, and a call starts it again: files."]
         servers = await client.call_tool("list_servers", {})
         assert "its connection ended; a call starts it again" in text_of(servers)
-        states = ServerStates(None, made.fleet, EventHistory(), serves_clients=True)
+        states = ServerStates(CONFIG, made.fleet, EventHistory(), serves_clients=True)
         row = states.rows()["files"]
         assert (row["state"], row["problems"]) == ("ended", ["the connection ended"])
         assert row["repair"].startswith("The next call starts it again.")

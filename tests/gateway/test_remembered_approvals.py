@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import mcp.types as types
 import pytest
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 from shortlist import Gate, Rule, Tool
 from shortlist.cli.app import app
+from shortlist.codemode import Grant
 from shortlist.errors import PinsError
 from shortlist.gateway.profiles import remembered_approvals
 from shortlist.gateway.profiles.profile import Profile
@@ -64,9 +66,19 @@ class Bank:
         assert len(self.server.calls) == calls + 1
         return len(user.questions) > before
 
-    def use_profile(self, name: str, *rules: Rule) -> None:
+    async def script_asked(self, user: User) -> bool:
+        """Whether a call in a script of a new client asks the user. It is made in any case."""
+        before, calls = len(user.questions), len(self.server.calls)
+        options = {"mode": self._mode, "elicitation_callback": user.answer}
+        async with Client(self.made.server, **options) as client:
+            answer = await client.call_tool("run_code", {"code": "await bank.pay(amount=1)"})
+        assert answer.structured_content["error"] is None, answer
+        assert len(self.server.calls) == calls + 1
+        return len(user.questions) > before
+
+    def use_profile(self, name: str, *rules: Rule, **more: Any) -> None:
         """Give all clients this profile."""
-        profile = Profile(name, pass_through=0.0, rules=Gate(list(rules)))
+        profile = Profile(name, pass_through=0.0, rules=Gate(list(rules)), **more)
         self.made.sessions.replace_profiles(profile, {})
 
 
@@ -113,6 +125,22 @@ async def test_a_rule_about_arguments_always_asks(bank):
     assert await bank.asked(user, amount=120)
     assert await bank.asked(user, amount=120)
     assert user.offers == [True, False, False]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_script_asks_no_more_than_a_call_unless_a_grant_asks(bank):
+    user = User()
+    bank.use_profile("a", ASKS, has_run_code=True)
+    assert await bank.script_asked(user)
+    assert user.offers == [False]
+    assert await bank.asked(user)
+    assert not await bank.script_asked(user)
+    for grant in (Grant("bank/*", "ask"), Grant("bank/*", count=5)):
+        bank.use_profile("a", ASKS, has_run_code=True, grants=(grant,))
+        assert await bank.script_asked(user)
+    bank.use_profile("b", ASKS, has_run_code=True)
+    assert await bank.script_asked(user)
+    await bank.made.aclose()
 
 
 async def test_a_file_that_cannot_be_read_approves_nothing(bank, tmp_path):

@@ -8,9 +8,10 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import anyio
@@ -28,10 +29,13 @@ from shortlist.trust import Pins, Trust, change_pins
 
 from .fake_servers import text_of
 from .real.gateway_process import Served, Setup, over_http
+from .talking import http_client
+from .test_tasks import TakesTasks, asked, created
 
 pytest.importorskip("psycopg", reason="PostgreSQL: psycopg is not installed")
 pytestmark = pytest.mark.anyio
 SERVER = str(Path(__file__).parent / "scripted_server.py")
+TASKS_SERVER = str(Path(__file__).parent / "tasks_server.py")
 PROTOCOL = "2026-07-28"
 CLIENTS = 20
 LONG = "".join(f"line {number}\n" for number in range(8_000))
@@ -75,7 +79,14 @@ class Replicas:
         answers["write_report"] = answered(LONG)
         self.script.write_text(json.dumps({"tools": tools, "answers": answers}))
 
-    def start(self, name: str, *, is_killed: bool = False, **settings: Any) -> Served:
+    def start(
+        self,
+        name: str,
+        *,
+        is_killed: bool = False,
+        servers: Mapping[str, Any] = MappingProxyType({}),
+        **settings: Any,
+    ) -> Served:
         """A replica that has nothing but the configuration."""
         entry = {"command": sys.executable, "args": [SERVER, str(self.script)]}
         index = {"backend": "postgres", "dsn": "${REPLICAS_DSN}", "tenant": "desk"}
@@ -89,7 +100,7 @@ class Replicas:
             },
             **settings,
         }
-        setup = Setup.write(self.folder / name, {"desk": entry}, own)
+        setup = Setup.write(self.folder / name, {"desk": entry, **servers}, own)
         os.environ["REPLICAS_DSN"] = self._dsn
         served = self._stack.enter_context(over_http(setup, is_killed=is_killed))
         served.settle(60)
@@ -254,6 +265,41 @@ async def test_a_conversation_and_its_results_belong_to_the_token(replicas: Repl
         stored = str(connection.execute("SELECT * FROM shortlist.texts").fetchall())
     assert "ada-token" not in stored
     assert name[1] not in stored
+
+
+async def test_each_replica_knows_a_task_also_when_the_one_that_made_it_is_killed(
+    replicas: Replicas, tmp_path: Path
+) -> None:
+    jobs = tmp_path / "jobs"
+    jobs.mkdir()
+    servers = {"jobs": {"command": sys.executable, "args": [TASKS_SERVER, str(jobs)]}}
+    first = replicas.start("first", is_killed=True, servers=servers, timeouts={"jobs/*": 0.5})
+    second = replicas.start("second", servers=servers)
+    takes_tasks: dict[str, Any] = {"mode": PROTOCOL, "extensions": [TakesTasks()]}
+    call = {"name": "jobs/build", "arguments": {"target": "docs"}}
+    async with http_client(first.address, "ada-token", **takes_tasks) as ada:
+        done, cancelled = [(await created(ada, call)).task_id for _ in range(2)]
+        assert (await asked(ada, "tasks/get", done)).status == "working"
+    # A client without tasks waits until the time limit.
+    waiting = await Conversation([first.address], "").call("call_tool", **call)
+    running = re.search(r'read_result \{"id": "([\w-]+)"\}', text_of(waiting))
+    assert running is not None, text_of(waiting)
+    os.kill(first.pid, signal.SIGKILL)
+    async with (
+        http_client(second.address, "ada-token", **takes_tasks) as ada,
+        http_client(second.address, "bob-token", **takes_tasks) as bob,
+    ):
+        assert (await asked(ada, "tasks/get", done)).status == "working"
+        await asked(ada, "tasks/cancel", cancelled)
+        assert (await asked(ada, "tasks/get", cancelled)).status == "cancelled"
+        (jobs / "done").touch()
+        final = await asked(ada, "tasks/get", done)
+        assert final.status == "completed"
+        assert text_of(final.result) == "built docs"
+        with pytest.raises(MCPError, match="no task"):
+            await asked(bob, "tasks/get", done)
+    result = await Conversation([second.address], "").call("read_result", id=running[1])
+    assert text_of(result) == "built docs"
 
 
 @pytest.mark.long

@@ -105,8 +105,8 @@ class _Request(types.Request[TaskParams, str]):
 CALL = {"name": "jobs/build", "arguments": {}}
 
 
-async def created(client: Client) -> CreatedTask:
-    result = await client.session.call_tool("call_tool", CALL, allow_claimed=True)
+async def created(client: Client, call: dict[str, Any] = CALL) -> CreatedTask:
+    result = await client.session.call_tool("call_tool", call, allow_claimed=True)
     assert isinstance(result, CreatedTask), result
     return result
 

@@ -9,8 +9,7 @@ import pytest
 from shortlist import Engine, Gate, Rule, Session, Tool
 from shortlist.errors import ConfigError, RequestError
 from shortlist.gating import argument, requires_scope
-from shortlist.gating.declaration import read_gate
-from shortlist.gating.rules import Provides
+from shortlist.gating.rules import Provides, read_gate
 from shortlist.inspector.search_answers import explain_tool
 from shortlist.inspector.subject import Subject
 

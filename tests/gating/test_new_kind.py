@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +16,9 @@ from shortlist.gating.condition import (
     NO,
     YES,
     ConditionInput,
-    ConditionReader,
     Truth,
-    register,
 )
-from shortlist.gating.declaration import read_gate
+from shortlist.gating.rules import read_gate
 
 from .conftest import small_catalog
 
@@ -36,7 +33,7 @@ class Calls(Condition):
     least: int
 
     @classmethod
-    def parse(cls, value: Any, read: ConditionReader) -> Condition:
+    def parse(cls, value: Any, depth: int) -> Condition:
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ConfigError(f"calls: a number of calls, at least 1, not {value!r:.80}")
         return cls(value)
@@ -54,10 +51,8 @@ class Calls(Condition):
 
 
 @pytest.fixture(autouse=True)
-def registered() -> Iterator[None]:
-    register(Calls)
-    yield
-    del CONDITION_KINDS["calls"]
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CONDITION_KINDS, "calls", Calls)
 
 
 def declared(needs: Any) -> dict[str, Any]:
@@ -104,15 +99,3 @@ def test_errors_name_it() -> None:
         read_gate(declared({"calls": 0}))
     with pytest.raises(ConfigError, match=r"use one of: scope, .*, not, calls"):
         read_gate(declared({"call": 1}))
-
-
-def test_a_key_is_taken_once_and_a_refusal_is_of_a_known_kind() -> None:
-    with pytest.raises(TypeError, match="'calls' is taken"):
-        register(Calls)
-
-    class Odd(Calls):
-        key = "odd"
-        refusal = "because"
-
-    with pytest.raises(TypeError, match="'because' unknown"):
-        register(Odd)

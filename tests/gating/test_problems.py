@@ -28,18 +28,16 @@ SCOPE = requires_scope("s")
 
 class TestProblems:
     @pytest.mark.parametrize(
-        ("rules", "kind", "severity", "reason"),
+        ("rules", "kind", "reason"),
         [
             (
                 [Rule(SCOPE, tools="nowhere/*", name="r")],
                 "concerns_nothing",
-                "warning",
                 "concerns no tool",
             ),
             (
                 [Rule(after("nowhere/*"), tools="web/*", name="r")],
                 "after_nothing",
-                "warning",
                 "needs a call of 'nowhere/*', but no matching tool is there",
             ),
             (
@@ -52,7 +50,6 @@ class TestProblems:
                     Rule(after("nowhere"), tools="web/*", name="q"),
                 ],
                 "after_nothing",
-                "warning",
                 "needs a call of 'nowhere', but no matching tool is there",
             ),
         ],
@@ -61,14 +58,13 @@ class TestProblems:
         self,
         rules: list[Rule],
         kind: str,
-        severity: str,
         reason: str,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
         with caplog.at_level(logging.WARNING, "shortlist"):
             engine = make_engine(*rules)
         [problem] = engine.problems
-        assert (problem.kind, problem.severity, problem.rule) == (kind, severity, "r")
+        assert (problem.kind, problem.rule) == (kind, "r")
         assert reason in problem.reason
         assert problem.to_dict()["reason"] == problem.reason
         assert [record.getMessage() for record in caplog.records] == [f"gate: {problem}"]

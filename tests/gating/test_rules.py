@@ -27,8 +27,8 @@ from shortlist.gating import (
     predicate,
     requires_scope,
 )
-from shortlist.gating.declaration import read_gate
 from shortlist.gating.matcher import HINT_DEFAULTS, Matcher, with_default_hints
+from shortlist.gating.rules import read_gate
 
 from .conftest import make_engine, small_catalog
 
@@ -192,7 +192,7 @@ class TestDeclared:
             (3, "^gate: a table, not int"),
             ({"rule": []}, "^gate: rule: unknown setting; use one of: scopes, rules"),
             ({"scopes": "a"}, "^gate: scopes: "),
-            ({"rules": [3]}, r"^gate: rules\.0: "),
+            ({"rules": [3]}, r"^gate\.rules\.0: a table, not int"),
             (
                 {"rules": [{"tool": "x"}]},
                 r"^gate\.rules\.0: tool: unknown setting; .*: name, tools",

@@ -52,4 +52,4 @@ def test_the_langchain_page_runs(tools, calls, tmp_path, monkeypatch):
     model.script = [say("Hello.")]
     create_agent(model, middleware=[names["middleware"]]).invoke({"messages": [("user", "hi")]})
     assert "search_code" in model.offered[-1]
-    assert [event.kind for event in read_events("decisions.jsonl")] == ["turn", "prompt"]
+    assert [event.kind for event in read_events("decisions.jsonl")] == ["turn"]

@@ -13,7 +13,6 @@ import shortlist
 from shortlist import Config
 from shortlist.loaders import Level
 from shortlist.loaders.providers import PROVIDERS
-from shortlist.loaders.schemas import CACHED_DEFINITIONS, LOAD_TIMEOUT_S
 
 DOCS = Path(shortlist.__file__).parent / "docs"
 LOADING = (DOCS / "loading.md").read_text(encoding="utf-8")
@@ -28,7 +27,7 @@ def first_columns(heading: str) -> list[str]:
 def test_the_examples_on_loading_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", LOADING, re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 4
     names: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, "loading.md", "exec"), names)
@@ -52,8 +51,3 @@ def test_every_level_is_on_the_page() -> None:
 def test_the_configuration_is_read() -> None:
     (declared,) = re.findall(r"```toml\n(.*?)```", LOADING, re.DOTALL)
     assert Config(**tomllib.loads(declared)).session.list_tokens == 1_500
-
-
-def test_the_limits_of_a_source_are_those_of_the_code() -> None:
-    assert f"a time limit of {LOAD_TIMEOUT_S:g} seconds" in LOADING
-    assert f"keeps {CACHED_DEFINITIONS:,} definitions" in LOADING

@@ -100,7 +100,12 @@ class World:
             self.messages += turn.messages
         assert self.quarantined == quarantined_before
         request = self.session.request(self.messages)
-        self.check(request, turn.callable, head_is_new=turn.shown.head_is_new)
+        callable_ids = frozenset(
+            tool.id
+            for tool in self.session.view().catalog
+            if self.session.level(tool.id) in ("arguments", "signature", "full")
+        )
+        self.check(request, callable_ids, head_is_new=turn.shown.head_is_new)
         self.messages.append({"role": "assistant", "content": "Done."})
         self.before = self.session.request(self.messages)
 

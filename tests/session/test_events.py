@@ -16,7 +16,7 @@ from shortlist import Tool
 from shortlist.decision import Decider, Decision
 from shortlist.errors import RequestError
 from shortlist.gating import Rule, State, after, requires_scope
-from shortlist.session.event import MAX_CANDIDATES, CallEvent, Event, PromptEvent, TurnEvent
+from shortlist.session.event import MAX_CANDIDATES, CallEvent, Event, TurnEvent
 from shortlist.session.recorder import Recorder
 
 from .conftest import make_engine, some_tools
@@ -162,7 +162,7 @@ def test_how_a_prompt_shows_a_turn_is_an_event(engine):
     )
     turn = session.turn("list my messages")
     event = events[-1]
-    assert isinstance(event, PromptEvent)
+    assert isinstance(event, TurnEvent)
     assert event.turn_id == "s1/1"
     assert {event.levels[tool_id] for tool_id in turn.ids} <= {"full", "signature"}
     assert event.head_tokens == turn.shown.head_tokens > 0

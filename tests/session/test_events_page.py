@@ -23,11 +23,11 @@ def test_the_page_runs_and_names_every_field(engine, tmp_path, monkeypatch):
     recorder = names["recorder"]
     assert recorder.failures == (0, 0)
     rows = list(read_events("decisions.jsonl"))
-    assert [row.kind for row in rows] == ["turn", "prompt", "call"]
+    assert [row.kind for row in rows] == ["turn", "call"]
     assert rows[0].turn_id == "42/1"
     assert rows[-1].status in ("promoted", "passed")
-    recorder.prompt(names["session"].id, 1, names["turn"].shown)
-    assert [*read_events("decisions.jsonl")][-1].kind == "prompt"
+    recorder.turn(names["session"].id, 2, names["turn"])
+    assert [*read_events("decisions.jsonl")][-1].turn == 2
 
 
 def test_the_page_names_every_field_of_every_event():

@@ -114,7 +114,7 @@ def test_a_tool_with_the_name_of_the_search_is_refused(way: Any) -> None:
     engine = Engine.from_tools([*TOOLS, of_a_server], tiers=["lexical"])
     session = engine.session(way[0], tools=way[1])
     session.turn("search the tools of the workshop")
-    assert session.read_search("search_tools", {"query": "send a mail"}) == "send a mail"
+    assert session._read_search("search_tools", {"query": "send a mail"}) == "send a mail"
     assert session.check("workshop__search_tools", {}).called_name == "workshop/search_tools"
     engine.replace([*TOOLS, own])
     with pytest.raises(RequestError, match="the id 'search_tools'"):

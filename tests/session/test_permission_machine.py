@@ -221,7 +221,7 @@ class Permissions(RuleBasedStateMachine):
             *turn.ids,
             *turn.active,
             *(hit.id for hit in turn.results.ranked),
-            *turn.callable,
+            *filter(self.session.level, self.tools),
         ):
             assert self.permitted(tool_id), tool_id
         self.absent(json.dumps(turn.append), names=False)

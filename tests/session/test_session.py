@@ -46,10 +46,10 @@ def test_turns_append_and_earlier_tools_stay(engine: Engine) -> None:
     session = engine.session(k=3)
     first = session.turn("list mail messages")
     second = session.turn("share a song from the playlist")
-    assert first.active == first.added == first.ids
-    assert second.active == first.active + second.added
+    assert first.active == first.ids
+    assert second.active[:3] == first.active
     third = session.turn("list mail messages")
-    assert third.active == second.active + third.added
+    assert third.active[: len(second.active)] == second.active
     assert len(set(third.active)) == len(third.active)
 
 
@@ -82,7 +82,6 @@ def test_one_thousand_random_turns_only_append_and_never_leak(
         gone = {one.tool_id for one in turn.left}
         kept = tuple(tool_id for tool_id in active if tool_id not in gone)
         assert turn.active[: len(kept)] == kept
-        assert turn.active == kept + turn.added
         view = session.view()
         offered = {*turn.active, *turn.ids, *(hit.id for hit in turn.results.ranked)}
         assert all(view.permits(tool_id) for tool_id in offered)
@@ -158,7 +157,6 @@ def test_a_result_is_searched_with_and_counts_as_a_call(engine: Engine) -> None:
     assert session.state.called == ()
     turn = session.result("mail/list_message", "Two reminders for an event are attached.")
     assert session.state.called == ("mail/list_message",)
-    assert (turn.called, turn.ok) == ("mail/list_message", True)
     found = [hit.tool.server for hit in turn.results.ranked]
     before = [hit.tool.server for hit in first.results.ranked]
     assert found.index("calendar") < before.index("calendar")
@@ -292,7 +290,8 @@ def test_a_turn_without_words_is_refused(engine: Engine) -> None:
     for messages in ("", "  ", [], [{"role": "assistant", "content": "hi"}]):
         with pytest.raises(RequestError, match="messages"):
             session.turn(messages)
-    assert session.turn("list mail").number == 1
+    session.turn("list mail")
+    assert session.save()["turn"] == 1
 
 
 def test_threads_share_a_session(engine: Engine) -> None:
@@ -312,7 +311,7 @@ def test_threads_share_a_session(engine: Engine) -> None:
         orders = [active for seen in pool.map(act, range(4)) for active in seen]
     final = session.active
     assert all(final[: len(active)] == active for active in orders)
-    assert session.turn("list mail").number == 61
+    assert session.save()["turn"] == 60
     assert engine.catalog.fingerprint == before
 
 
@@ -332,8 +331,10 @@ def _deciding(engine: Engine, decider: _Decider) -> Engine:
 
 
 def test_a_turn_has_the_probability_of_its_decision(engine: Engine) -> None:
-    turn = _deciding(engine, _Decider()).session(k=10).turn("list the mail messages")
-    assert (len(turn.hits), turn.fits) == (10, 0.25)
+    events: list[Any] = []
+    session = _deciding(engine, _Decider()).session(k=10, events=events.append)
+    turn = session.turn("list the mail messages")
+    assert (len(turn.hits), events[0].fits) == (10, 0.25)
     assert turn.results.merged_selection.dropped == ()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from shortlist import Catalog, Tool
+from shortlist import Catalog, Tool, trust
 from shortlist.catalog import read_tools
 from shortlist.lab.scan_figures import scanned_sets
 from shortlist.trust import Trust, scan
@@ -19,7 +19,7 @@ TRAINING = ("mcp", "mcp_crawl", "metatool", "sealtools", "stabletoolbench", "too
 
 
 def quarantined(tools) -> list[str]:
-    return list(Trust().quarantined(Catalog(tools)))
+    return list(trust.quarantined(Trust().flags(Catalog(tools))))
 
 
 def test_none_of_the_tools_of_twelve_real_servers(shared_data):

@@ -45,7 +45,7 @@ def tool(name: str, description: str) -> dict[str, object]:
 
 
 def tools() -> list[dict[str, object]]:
-    names = ["say", "half_text", "half_meta", "long_error", "links", "long_meta"]
+    names = ["say", "half_text", "half_meta", "long_error", "links", "texts", "long_meta"]
     names += ["notify", "noise", "relist", "bomb", "hang", "who"]
     listed = [tool(name, f"{name} of {NAME}") for name in names]
     if KIND == "half":
@@ -117,6 +117,9 @@ def call(name: str, text: str) -> dict[str, object] | None:
     if name == "links":
         link = {"type": "resource_link", "uri": "memo://x", "name": "x", "description": "d" * 50}
         return {"content": [{"type": "text", "text": said}, *[link] * 20_000]}
+    if name == "texts":
+        texts = [{"type": "text", "text": text} for text in [said] + [""] * 90_000]
+        return {"content": texts}
     if name == "notify":
         notify(300)
     if name == "noise":

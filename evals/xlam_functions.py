@@ -1,88 +1,27 @@
-"""Rows of xlam function-calling data: the functions of a query, and their Python types."""
+"""Functions of xlam rows as tools: their parameters have Python types."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
-from ...errors import CatalogError, ToolError
-from ...untrusted.json_bytes import read_json
-from ..schema import canonical_bytes
-from ..text_cleaning import CleaningNotes
-from ..tool import Tool
-from .reader import (
-    Document,
-    Entry,
-    checked_object,
-    first_object,
-    object_fields,
-    refuse_other_schema_keys,
-)
+from ..catalog import Tool
+from ..catalog.schema import checked_object
+from ..errors import ToolError
 
 
-class XlamReader:
-    """Rows `{"query", "tools", ...}` with `tools` as JSON text.
+def tool_of_function(function: Mapping[str, Any]) -> Tool:
+    """The tool of a function. Parameters are required unless they are optional or have a default.
 
-    A repeated function is read once.
+    Args:
+        function: its `name`, `description` and `parameters`, as published.
+
+    Raises:
+        ToolError: it is no such function.
     """
-
-    name = "xlam"
-
-    def recognises(self, value: Any) -> bool:
-        """A row, or a list of rows, with a query and tools."""
-        row = value if isinstance(value, dict) else first_object(value)
-        return "query" in row and isinstance(row.get("tools"), str | list)
-
-    def entries(self, document: Document) -> Iterator[Entry]:
-        """Each distinct function, at the row that offers it first."""
-        rows = [document.value] if isinstance(document.value, dict) else document.value
-        if not isinstance(rows, list):
-            raise CatalogError("holds no xlam rows: expected lines of a file or a list")
-        contents: set[bytes] = set()
-        for index, row in enumerate(rows):
-            place = document.place(index)
-            functions = _functions(row)
-            if isinstance(functions, ToolError):
-                yield Entry(f"{place}.tools", functions, document.server_or_default())
-                continue
-            for position, function in enumerate(functions):
-                where = f"{place}.tools[{position}]"
-                try:
-                    content = canonical_bytes(function, "function", CleaningNotes())
-                except ToolError:  # reading it as a tool will say what is wrong
-                    content = where.encode()
-                if content not in contents:
-                    contents.add(content)
-                    yield Entry(where, function, document.server_or_default())
-
-    def tool(self, entry: Entry) -> Tool:
-        """The tool of a function.
-
-        Parameters are required unless they are optional or have a default.
-        """
-        if isinstance(entry.value, ToolError):
-            raise entry.value
-        function = object_fields(entry)
-        refuse_other_schema_keys(function, "parameters")
-        row = {key: function[key] for key in ("name", "description") if key in function}
-        schema = _schema(function.get("parameters"))
-        return Tool.from_dict(row | {"server": entry.server, "input_schema": schema})
-
-
-def _functions(row: Any) -> list[Any] | ToolError:
-    """The functions of a row, or its problem. Other rows are not affected."""
-    if not isinstance(row, dict) or "tools" not in row:
-        return ToolError(field="tools", reason="is missing: a row must be an object with tools")
-    tools = row["tools"]
-    if isinstance(tools, str):
-        try:
-            tools = read_json(tools)
-        except ValueError as error:
-            return ToolError(field="tools", reason=f"is not JSON: {error}")
-    if not isinstance(tools, list):
-        return ToolError(field="tools", reason="must be a list, or the JSON text of one")
-    return tools
+    row = {key: function[key] for key in ("name", "description") if key in function}
+    return Tool.from_dict(row | {"input_schema": _schema(function.get("parameters"))})
 
 
 def _schema(parameters: Any) -> dict[str, Any]:
