@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Unpack
 
@@ -57,6 +56,16 @@ MAX_CONFIG_BYTES = 1 << 22
 """Bytes of a configuration file, 4 MiB."""
 
 
+_PATH_SETTINGS = (
+    ("abstention",),
+    ("index", "example_queries"),
+    ("trust", "pins"),
+    ("session", "summaries"),
+    ("session", "events"),
+)
+"""Settings that are paths."""
+_MODEL_DEPTH = len(("tiers", "NAME", "reranker"))
+"""Levels of tables around the name of a model."""
 _NAMES_FOR_PATHS = ("library", "bundled", "off")
 """Values of settings for paths that are no paths."""
 
@@ -608,56 +617,31 @@ def resolve_paths(settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         {'abstention': 'bundled', 'trust': {'pins': '/tools/pins.json'}}
     """
 
-    def changed(table: Any, **resolvers: Callable[[Any], Any]) -> Any:
-        """A table with some values resolved."""
-        if not isinstance(table, Mapping):
-            return table
-        return {key: resolvers.get(key, _unchanged)(value) for key, value in table.items()}
+    def from_folder(path: str) -> str:
+        return str(folder / Path(path).expanduser())
 
-    def path(value: Any) -> Any:
-        if not isinstance(value, str) or value in _NAMES_FOR_PATHS:
-            return value
-        return str(_from(folder, value))
+    def model(kind: str, spec: str) -> str:
+        name = registry.resolve(kind, spec).settings.get("model", "")
+        if not name or name in bundled_names():
+            return spec
+        is_path = name.startswith(".") or Path(from_folder(name)).is_dir()
+        return spec.removesuffix(name) + from_folder(name) if is_path else spec
 
-    def paths(value: Any) -> Any:
-        return list(map(path, value)) if isinstance(value, list) else value
-
-    def model(value: Any, kind: str) -> Any:
-        if isinstance(value, Mapping):
-            return changed(value, name=partial(model, kind=kind), model=partial(model, kind=kind))
+    def resolved(value: Any, place: tuple[Any, ...]) -> Any:
+        if isinstance(value, Mapping) and len(place) <= _MODEL_DEPTH:
+            return {key: resolved(inner, (*place, key)) for key, inner in value.items()}
+        if isinstance(value, list) and place == ("index", "example_queries"):
+            return [resolved(inner, place) for inner in value]
         if not isinstance(value, str):
             return value
-        name = registry.resolve(kind, value).settings.get("model", "")
-        if not name or name in bundled_names():
-            return value
-        is_path = name.startswith(".") or _from(folder, name).is_dir()
-        return value.removesuffix(name) + str(_from(folder, name)) if is_path else value
+        if place in _PATH_SETTINGS:
+            return value if value in _NAMES_FOR_PATHS else from_folder(value)
+        of_tier = place[2:] if place[0] == "tiers" else ()
+        kind, *key = of_tier if of_tier[:1] == ("reranker",) else place
+        is_model = kind in registry.MODEL_KINDS and key in ([], ["name"], ["model"])
+        return model(kind, value) if is_model else value
 
-    def tiers(value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            return value
-        return {name: changed(tier, reranker=reranker) for name, tier in value.items()}
-
-    reranker = partial(model, kind="reranker")
-    resolved: dict[str, Any] = changed(
-        settings,
-        encoder=partial(model, kind="encoder"),
-        reranker=reranker,
-        tiers=tiers,
-        index=partial(changed, example_queries=paths),
-        trust=partial(changed, pins=path),
-        abstention=path,
-        session=partial(changed, summaries=path, events=path),
-    )
-    return resolved
-
-
-def _from(folder: Path, path: str) -> Path:
-    return folder / Path(path).expanduser()
-
-
-def _unchanged(value: Any) -> Any:
-    return value
+    return {name: resolved(value, (name,)) for name, value in settings.items()}
 
 
 def _check_objects(saved: Mapping[str, Any]) -> None:

@@ -37,48 +37,26 @@ def resolve_collisions(tool_list: Sequence[Tool]) -> tuple[dict[str, Tool], tupl
         return unique, ()
     owned = {tool.id for tool in tool_list if tool.server is not None}
     is_late = [tool.server is None and tool.id in owned for tool in tool_list]
-    assignment, assigned_ids = _IdAssignment(), {}
+    unique = {}
+    id_of_place: dict[int, str] = {}
+    collisions: list[Collision] = []
+    # Of each id that was claimed again: fingerprint to the id it got, and the next suffix.
+    # Many definitions with one id take linear time.
+    claims: dict[str, tuple[dict[str, str], Iterator[int]]] = {}
     for place in sorted(range(len(tool_list)), key=is_late.__getitem__):
-        if (tool_id := assignment.add(tool_list[place])) is not None:
-            assigned_ids[place] = tool_id
-    unique = {
-        assigned_ids[place]: assignment.unique[assigned_ids[place]]
-        for place in sorted(assigned_ids)
-    }
-    return unique, tuple(assignment.collisions)
-
-
-class _IdAssignment:
-    """Assigns ids to tools, one after the other.
-
-    Attributes:
-        unique: id to its tool.
-        collisions: definitions whose id was already used, in order.
-    """
-
-    def __init__(self) -> None:
-        self.unique: dict[str, Tool] = {}
-        self.collisions: list[Collision] = []
-        # Of each id that was claimed again: fingerprint to the id it got, and the next suffix.
-        # Many definitions with one id take linear time.
-        self._claims: dict[str, tuple[dict[str, str], Iterator[int]]] = {}
-
-    def add(self, tool: Tool) -> str | None:
-        """The id given to the tool; None if it is equal to an earlier one."""
-        first = self.unique.get(tool.id)
-        if first is None:
-            self.unique[tool.id] = tool
-            return tool.id
-        ids, suffixes = self._claims.setdefault(tool.id, ({first.fingerprint: first.id}, count(2)))
+        tool = tool_list[place]
+        if (first := unique.get(tool.id)) is None:
+            unique[tool.id], id_of_place[place] = tool, tool.id
+            continue
+        ids, suffixes = claims.setdefault(tool.id, ({first.fingerprint: first.id}, count(2)))
         while tool.fingerprint not in ids:
             candidate = f"{tool.id}~{next(suffixes)}"
-            if (existing := self.unique.get(candidate)) is not None:
+            if (existing := unique.get(candidate)) is not None:
                 ids.setdefault(existing.fingerprint, candidate)
-                continue
-            self.unique[candidate] = tool.with_id(candidate)
-            ids[tool.fingerprint] = candidate
-            self.collisions.append(Collision(tool.id, candidate, identical=False))
-            return candidate
-        assigned_id = ids[tool.fingerprint]
-        self.collisions.append(Collision(tool.id, assigned_id, identical=True))
-        return None
+            else:
+                unique[candidate] = tool.with_id(candidate)
+                ids[tool.fingerprint] = id_of_place[place] = candidate
+        is_dropped = place not in id_of_place
+        collisions.append(Collision(tool.id, ids[tool.fingerprint], identical=is_dropped))
+    ids_in_order = [id_of_place[place] for place in sorted(id_of_place)]
+    return {tool_id: unique[tool_id] for tool_id in ids_in_order}, tuple(collisions)

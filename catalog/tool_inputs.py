@@ -76,10 +76,12 @@ def tools_of_inputs(tools: Tools, server: str | None = None) -> ReadInputs:
         raise CatalogError(
             "tools: a client answers in its event loop; use: await Catalog.from_client(client)"
         )
-    if isinstance(tools, Mapping):
-        _check_dictionary(tools, server)
-    if isinstance(tools, Mapping) and server is None and _is_by_server(tools):
-        for name, inner in tools.items():
+    if isinstance(tools, Mapping) and (servers := _servers_in(tools)):
+        if server is not None:
+            raise CatalogError(
+                f"tools: a list of the tools of {server!r:.80}, not a dictionary of servers"
+            )
+        for name, inner in servers.items():
             _add_each(given, inner if _is_list(inner) else [inner], name, f"{name:.80}")
     elif isinstance(tools, Mapping) or is_pydantic_model(tools):
         _add(given, tools, server, "")
@@ -91,25 +93,22 @@ def tools_of_inputs(tools: Tools, server: str | None = None) -> ReadInputs:
     return given
 
 
-def _check_dictionary(tools: Mapping[Any, Any], server: str | None) -> None:
-    """Refuse a dictionary that is neither a definition nor a document, with what it should be.
+def _servers_in(tools: Mapping[Any, Any]) -> Mapping[str, Any]:
+    """Servers and their tools, if it is a dictionary of them; empty for a definition or document.
 
     Raises:
-        CatalogError: its values are not lists of tools, or `server` is given and it has servers.
+        CatalogError: it is neither; says what a dictionary should be.
     """
-    is_by_server = _is_by_server(tools)
-    if server is not None and is_by_server:
-        raise CatalogError(
-            f"tools: a list of the tools of {server!r:.80}, not a dictionary of servers"
-        )
-    if is_by_server or not tools or not _DOCUMENT_KEYS.isdisjoint(tools) or "mcpServers" in tools:
-        return
+    if not _DOCUMENT_KEYS.isdisjoint(tools) or "mcpServers" in tools:
+        return {}
     for name, inner in tools.items():
-        if not isinstance(name, str) or not (_is_list(inner) or is_pydantic_model(inner)):
+        has_tools = _is_list(inner) or is_pydantic_model(inner) or _is_listing(inner)
+        if not isinstance(name, str) or not has_tools:
             raise CatalogError(
                 "tools: a dictionary has names of servers, each with a list of its tools, as in "
                 f'{{"billing": [refund]}}; here {name!r:.80} has {_kind(inner)}'
             )
+    return tools
 
 
 def _is_list(value: object) -> bool:
@@ -117,19 +116,6 @@ def _is_list(value: object) -> bool:
         isinstance(value, Iterable)
         and not isinstance(value, Mapping | str | bytes)
         and not is_pydantic_model(value)
-    )
-
-
-def _is_by_server(tools: Mapping[Any, Any]) -> bool:
-    """Whether it maps servers to their tools, and is neither a definition nor a document."""
-    return (
-        bool(tools)
-        and _DOCUMENT_KEYS.isdisjoint(tools)
-        and all(
-            isinstance(name, str)
-            and (_is_list(inner) or is_pydantic_model(inner) or _is_listing(inner))
-            for name, inner in tools.items()
-        )
     )
 
 

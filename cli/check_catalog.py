@@ -19,14 +19,7 @@ _HEAVIEST_TOOLS_SHOWN = 10
 def check_catalog(
     catalog: Catalog, read_results: Sequence[ReadResult], flags: Mapping[str, Flag]
 ) -> Iterator[Check]:
-    """The checks of a catalog, in order.
-
-    Args:
-        catalog: the tools.
-        read_results: what the files held, if the catalog was read from files, with what was
-            rejected.
-        flags: tool id to the findings of the scan.
-    """
+    """The checks of a catalog, in order."""
     tools = tuple(catalog)
     ids_by_name: dict[str, list[str]] = {}
     for tool in tools:

@@ -83,11 +83,7 @@ def note(text: str) -> None:
 
 
 def visible(text: str) -> str:
-    """A text without control characters: they are written out as `text_cleaning.written_out` does.
-
-    Args:
-        text: a message, which may quote a server or a file.
-    """
+    """A text whose control characters are written out, as `text_cleaning.written_out` does."""
     if text.isascii() and all(line.isprintable() for line in text.splitlines()):
         return text  # the usual case; the import takes 100 ms
     from ..catalog.text_cleaning import written_out

@@ -236,11 +236,6 @@ def _with_note(show_progress: Progress, index: Path, command: str) -> Progress:
 def chosen_tiers(engine: Engine, names: Sequence[str] | None, *further_names: str) -> list[str]:
     """The tiers asked for, or all.
 
-    Args:
-        engine: has the tiers.
-        names: names of tiers.
-        further_names: further names that may be asked for.
-
     Raises:
         BadParameter: there is no such tier.
     """

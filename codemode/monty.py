@@ -135,7 +135,7 @@ class _ScriptProcess(asyncio.SubprocessProtocol):
             "folder": str(_PACKAGE_FOLDER),
             "path": sys.path,
         }
-        transport, protocol = await asyncio.get_running_loop().subprocess_exec(
+        _, protocol = await asyncio.get_running_loop().subprocess_exec(
             cls,
             *(sys.executable, "-I", "-c", _START_CODE, json.dumps(place)),
             stdin=asyncio.subprocess.PIPE,
@@ -144,8 +144,11 @@ class _ScriptProcess(asyncio.SubprocessProtocol):
             env={name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ},
             start_new_session=True,
         )
-        protocol._transport = transport
         return protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The process has started; it may end before `start` returns."""
+        self._transport = cast("asyncio.SubprocessTransport", transport)
 
     @property
     def has_ended(self) -> bool:

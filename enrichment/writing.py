@@ -16,7 +16,7 @@ from ..language_model import LanguageModel, ModelUnusable, UnusableAnswer, ask_e
 from ..models import Encoder
 from ..untrusted import MAX_ANSWER_CHARS
 from ..untrusted.json_bytes import read_json
-from .example_file import QUERIES_KEY, ExampleQueryRow, is_hostile
+from .example_file import MAX_QUERIES, QUERIES_KEY, ExampleQueryRow, is_hostile
 
 #: Tools of one prompt, and tokens that a model writes for one, as a rule.
 TOOLS_A_PROMPT, ANSWER_TOKENS_A_TOOL = 4, 190
@@ -24,6 +24,8 @@ TOOLS_A_PROMPT, ANSWER_TOKENS_A_TOOL = 4, 190
 _MAX_TRIES = 2
 _QUERIES_A_TOOL = 4
 _MAX_DESCRIPTION_CHARS, _MAX_PARAMETERS = 2_000, 20
+#: Objects of an answer for each tool, and queries in one, that are read. Each query is scanned.
+_MAX_OBJECTS_A_TOOL, _MAX_WRITTEN = 4, 4 * MAX_QUERIES
 
 _PROMPT = """\
 Below are definitions of tools that an assistant can call. For each write, as JSON:
@@ -81,7 +83,7 @@ def rows_of_answer(tools: Sequence[Tool], answer: str) -> list[ExampleQueryRow]:
         UnusableAnswer: there is no usable row for any of the tools.
     """
     rows: dict[str, ExampleQueryRow] = {}
-    for written in _objects(answer):
+    for written in _objects(answer)[: _MAX_OBJECTS_A_TOOL * len(tools)]:
         number = written.get("number")
         if not isinstance(number, int) or not 1 <= number <= len(tools):
             continue
@@ -113,7 +115,7 @@ def rows_of_answer(tools: Sequence[Tool], answer: str) -> list[ExampleQueryRow]:
 def _usable_queries(tool: Tool, written: object) -> tuple[str, ...]:
     """The queries of an answer that a row takes. A bad one costs only itself."""
     usable = []
-    for query in written if isinstance(written, list) else ():
+    for query in written[:_MAX_WRITTEN] if isinstance(written, list) else ():
         try:
             row = ExampleQueryRow.model_validate({"tool": tool.id, QUERIES_KEY: (query,)})
         except ValidationError:

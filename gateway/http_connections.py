@@ -11,6 +11,7 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 import h11
@@ -26,6 +27,8 @@ LISTEN_BACKLOG = 32
 _MAX_CONNECTION_LIMIT, _MIN_CONNECTION_LIMIT = 4_000, 16
 #: Seconds between two log lines about closed connections.
 _REPORT_INTERVAL_S = 60.0
+#: Errors of requests in that time that are logged with their traceback.
+_MAX_ERRORS_A_REPORT = 5
 #: States of h11 in which the last byte of a request has arrived.
 _REQUEST_ARRIVED_STATES = (h11.DONE, h11.MUST_CLOSE, h11.CLOSED)
 #: Beginnings of the lines that uvicorn logs for each bad request, and what asyncio reports for each
@@ -69,6 +72,7 @@ class ClientConnections(logging.Filter):
         self._waiting: dict[ClientConnection, None] = {}
         self._unreported_count = 0
         self._next_report: asyncio.TimerHandle | None = None
+        self._error_count, self._errors_end = 0, 0.0
 
     def connection(self, **arguments: Any) -> ClientConnection:
         """A new connection; for uvicorn.
@@ -129,13 +133,25 @@ class ClientConnections(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a line of uvicorn's log is written. Bad requests are counted instead.
 
-        So is a client that leaves in the middle of its request: that has a traceback of 3 kB.
+        So is a client that leaves in the middle of its request, and after some errors in a minute
+        each further one: a client can cause any number, with a traceback of 3 kB each.
         """
-        has_left = record.exc_info is not None and isinstance(record.exc_info[1], ClientDisconnect)
-        if not has_left and not record.getMessage().startswith(_COUNTED_LOG_LINES):
-            return True
-        self._count_refused()
-        return False
+        if record.exc_info is None:
+            is_written = not record.getMessage().startswith(_COUNTED_LOG_LINES)
+        else:
+            is_written = not isinstance(record.exc_info[1], ClientDisconnect)
+            is_written = is_written and self._may_write_error()
+        if not is_written:
+            self._count_refused()
+        return is_written
+
+    def _may_write_error(self) -> bool:
+        """Whether one more traceback may be written in this minute."""
+        now = monotonic()
+        if now >= self._errors_end:
+            self._errors_end, self._error_count = now + _REPORT_INTERVAL_S, 0
+        self._error_count += 1
+        return self._error_count <= _MAX_ERRORS_A_REPORT
 
     def _count_refused(self) -> None:
         self._unreported_count += 1

@@ -10,7 +10,7 @@ import errno
 import socket
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, cast
@@ -86,8 +86,7 @@ async def serve_http(
 ) -> None:
     """Serve clients over streamable HTTP at `/mcp` until cancelled.
 
-    `/healthz` shows anyone the number of servers in each state. `/metrics` needs its own token; see
-    `MetricsRoute`.
+    `/healthz` shows anyone the number of servers in each state. `/metrics` needs its own token.
 
     Args:
         gateway: the gateway to serve.
@@ -109,7 +108,7 @@ async def serve_http(
     routes: list[BaseRoute] = [Route("/healthz", health)]
     if metrics is not None:
         is_open = not tokens and host in LOOPBACK_HOSTS
-        routes.append(Route("/metrics", MetricsRoute(metrics, metrics_token, is_open=is_open)))
+        routes.append(Route("/metrics", _metrics_answer(metrics, metrics_token, is_open=is_open)))
     if page is not None:
         routes.append(Mount(PAGE_PATH, page))
     app = gateway.server.streamable_http_app(
@@ -118,8 +117,8 @@ async def serve_http(
         # `listen` compares hosts and origins, for all paths; the SDK compares texts.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    reporting = SessionEnd(RepairedBodies(app), gateway.sessions.end)
-    guarded = BearerTokens(reporting, tokens or {}, frozenset({"/healthz", "/metrics"}))
+    requests = McpRequests(app, gateway.sessions.end)
+    guarded = BearerTokens(requests, tokens or {}, frozenset({"/healthz", "/metrics"}))
     async with anyio.create_task_group() as group:
         await group.start(gateway.fleet.run)
         await listen(guarded, host, port, on_start, has_lifespan=True)
@@ -187,8 +186,10 @@ class PortReportingServer(uvicorn.Server):
             self._on_start(self.servers[0].sockets[0].getsockname()[1])
 
 
-class MetricsRoute:
-    """ASGI application that serves the metrics to requests with the right token.
+def _metrics_answer(
+    metrics: Metrics, token: str | None, *, is_open: bool
+) -> Callable[[Request], Awaitable[Response]]:
+    """Answers with the metrics, or with 401 and what to do.
 
     Args:
         metrics: the metrics to show.
@@ -196,30 +197,18 @@ class MetricsRoute:
         is_open: whether requests are answered without a token; `LocalRequests` has checked them.
     """
 
-    def __init__(self, metrics: Metrics, token: str | None, *, is_open: bool) -> None:
-        self._metrics = metrics
-        self._token = token
-        self._is_open = is_open
+    async def answer(request: Request) -> Response:
+        sent_token = _bearer_token(request.scope).encode()
+        if is_open if token is None else compare_digest(sent_token, token.encode()):
+            text = await anyio.to_thread.run_sync(metrics.text)
+            return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+        return PlainTextResponse(
+            "needs the bearer token of the setting shortlist.metrics_token\n",
+            status_code=401,
+            headers={"www-authenticate": "Bearer"},
+        )
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer with the metrics, or with 401 and what to do."""
-        request = Request(scope)
-        answer: Response
-        if self._permits(request):
-            text = await anyio.to_thread.run_sync(self._metrics.text)
-            answer = Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
-        else:
-            answer = PlainTextResponse(
-                "needs the bearer token of the setting shortlist.metrics_token\n",
-                status_code=401,
-                headers={"www-authenticate": "Bearer"},
-            )
-        await answer(scope, receive, send)
-
-    def _permits(self, request: Request) -> bool:
-        if self._token is not None:
-            return compare_digest(_bearer_token(request.scope).encode(), self._token.encode())
-        return self._is_open
+    return answer
 
 
 class BearerTokens:
@@ -255,9 +244,8 @@ class BearerTokens:
             if compare_digest(profile_token.encode(), token.encode())
         ]
         if not matching:
-            challenge = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]
-            await send({"type": "http.response.start", "status": 401, "headers": challenge})
-            await send({"type": "http.response.body", "body": b""})
+            refusal = Response(status_code=401, headers={"www-authenticate": "Bearer"})
+            await refusal(scope, receive, send)
             return
         user = AuthenticatedUser(AccessToken(token=token, client_id=matching[0], scopes=[]))
         # A conversation in a database belongs to the token too, without the token being in it.
@@ -273,19 +261,27 @@ def _bearer_token(scope: Any) -> str:
     return authorization[7:] if is_bearer else ""
 
 
-class RepairedBodies:
-    """ASGI middleware that repairs the JSON of requests; see `JsonRepair`.
+class McpRequests:
+    """ASGI middleware of the MCP server: repairs the JSON of requests, and reports ended sessions.
 
     Args:
         app: the ASGI application of the MCP server.
+        on_end: called after each accepted `DELETE` with the profile's name (None for the default)
+            and the MCP session's id.
     """
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: Any, on_end: Callable[[str | None, str], None]) -> None:
         self._app = app
+        self._on_end = on_end
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass a request on with a repaired body."""
-        repair = JsonRepair()
+        """Pass a request on with a repaired body, and check the answer to a `DELETE`."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        repair, session_id = JsonRepair(), b""
+        if scope["method"] == "DELETE":
+            session_id = dict(scope["headers"]).get(b"mcp-session-id", b"")
 
         async def receive_repaired() -> Any:
             message = await receive()
@@ -296,30 +292,9 @@ class RepairedBodies:
                 body += repair.end()
             return {**message, "body": body}
 
-        await self._app(scope, receive_repaired if scope["type"] == "http" else receive, send)
-
-
-class SessionEnd:
-    """ASGI middleware that reports each accepted `DELETE` of an MCP session.
-
-    Args:
-        app: the ASGI application of the MCP server.
-        on_end: called with the profile's name (None for the default) and the MCP session's id.
-    """
-
-    def __init__(self, app: Any, on_end: Callable[[str | None, str], None]) -> None:
-        self._app = app
-        self._on_end = on_end
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass a request on, and check the answer to a `DELETE`."""
-        session_id = b""
-        if scope["type"] == "http" and scope["method"] == "DELETE":
-            session_id = dict(scope["headers"]).get(b"mcp-session-id", b"")
-
         async def report(message: Any) -> None:
             if session_id and message["type"] == "http.response.start" and message["status"] < 300:
                 self._on_end(scope.get("shortlist.profile"), session_id.decode("latin-1"))
             await send(message)
 
-        await self._app(scope, receive, report if session_id else send)
+        await self._app(scope, receive_repaired, report)

@@ -17,12 +17,9 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from .. import __version__
-from ..catalog import Catalog
 from ..catalog.arguments import ArgumentCheck, problems_sentence
 from ..errors import ShortlistError
-from ..session import Session
 from ..session.event import ServerEvent
-from ..session.session_data import SessionData
 from .client_protocol import serve_connection
 from .meta_tools import meta_tool_answers as answers
 from .meta_tools.client_search import collect_votes
@@ -35,9 +32,9 @@ from .meta_tools.run_code import CodeMode
 from .meta_tools.search_answer import queries_of
 from .meta_tools.shown_tools import shown_tools
 from .meta_tools.task_requests import Tasks
-from .meta_tools.tool_calls import ToolCall, answer_call, error_result, refusal_text
+from .meta_tools.tool_calls import ToolCall, error_result, make_call, refusal_text
 from .observe.call_recorder import CallRecorder
-from .observe.observer import Observer, ProfileOffer, Requester
+from .observe.observer import Observer
 from .profiles.client_sessions import (
     ClientCaller,
     ClientSession,
@@ -53,9 +50,8 @@ from .profiles.profile import (
     RUN_CODE,
     SEARCH_TOOLS,
     Profile,
-    ProfileViews,
 )
-from .relay.forwarding import RequestHandlers
+from .relay.client_requests import RequestHandlers
 from .relay.log_levels import LogLevels
 from .relay.mcp_prompts import Completions, Prompts
 from .relay.other_kinds import OtherKinds
@@ -69,8 +65,8 @@ from .upstream.server_connection import ServerError, ServerState, Upstream, Upst
 from .upstream.server_tasks import CreatedTask
 
 if TYPE_CHECKING:
+    from ..retrieval.postgres.stored_texts import StoredTexts
     from .profiles.remembered_approvals import RememberedApprovals
-    from .upstream.shared_state import SharedTexts
 
 _LOG = logging.getLogger("shortlist.gateway")
 _USAGE_SENTENCE = (
@@ -104,7 +100,7 @@ class Gateway:
         profile: Profile | None = None,
         profiles: Mapping[str, Profile] | None = None,
         observer: Observer | None = None,
-        shared: SharedTexts | None = None,
+        shared: StoredTexts | None = None,
         remembered: RememberedApprovals | None = None,
         task_key: str | None = None,
     ) -> None:
@@ -114,7 +110,6 @@ class Gateway:
         fleet.on_state = self._state_changed
         self.sessions = ClientSessions(
             fleet=fleet,
-            make_session=self._make_session,
             default=profile or Profile(),
             profiles=profiles,
             shared=shared,
@@ -158,11 +153,6 @@ class Gateway:
         if "code_mode" in self.__dict__:
             await self.code_mode.aclose()
 
-    def _make_session(self, views: ProfileViews, data: SessionData | None = None) -> Session:
-        """A session with the permissions of a profile; a new one without data."""
-        settings = views.config.session.changed({"must_offer": False})
-        return Session(views, settings, data)
-
     def _caller(self, context: RequestContext) -> ClientCaller:
         """The sender of a request, with its session."""
         caller = ClientCaller(context, self.sessions.session_of(context.request))
@@ -200,36 +190,21 @@ class Gateway:
         tools = await anyio.to_thread.run_sync(
             shown_tools, self.fleet, client, capabilities, info.client_info.name if info else ""
         )
-        requester = Requester.of(caller)
-        view = client.view()
-        offer = self._profile_offer(client, view.catalog)
-        self.observer.record_list(requester, view, tools, offer)
+        self.observer.record_list(caller, client.view(), tools)
         return types.ListToolsResult(tools=tools)
 
     async def _call_tool(
         self, context: RequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         caller, call_recorder = self._caller(context), CallRecorder()
-        requester = Requester.of(caller)
-        with self.observer.recorded_request(requester, params, call_recorder):
-            answer = await self._answer_safely(caller, params, call_recorder)
+        with self.observer.recorded_request(caller, params, call_recorder):
+            answer = await self._answer_or_error(caller, params, call_recorder)
             call_recorder.answer = answer if isinstance(answer, types.CallToolResult) else None
-        catalog = self.fleet.engine.catalog
-        if params.name == SEARCH_TOOLS and self.observer.lacks_catalog(requester, catalog):
-            # Servers that started after the client's first list have tools too.
-            self.observer.record_catalog(requester, self._profile_offer(caller.client, catalog))
+        if params.name == SEARCH_TOOLS:
+            self.observer.record_catalog(caller, self.fleet.engine.catalog)
         return answer
 
-    def _profile_offer(self, client: ClientSession, catalog: Catalog) -> ProfileOffer:
-        """The tools of a client's profile in a version."""
-        quarantined = frozenset(self.fleet.engine.quarantined)
-        return ProfileOffer(
-            catalog=catalog,
-            quarantined_ids=quarantined,
-            profile_ids=client.profile.allowed_ids(catalog),
-        )
-
-    async def _answer_safely(
+    async def _answer_or_error(
         self,
         caller: ClientCaller,
         params: types.CallToolRequestParams,
@@ -238,7 +213,7 @@ class Gateway:
         """The answer to a call. Errors become answers too."""
         try:
             await self.fleet.follow_changes()
-            return await self._answer_call(caller, params, call_recorder)
+            return await self._answer_by_name(caller, params, call_recorder)
         except TaskRunsError as error:
             return self.tasks.running(caller, error.task)
         except (ShortlistError, UpstreamError) as error:
@@ -253,7 +228,7 @@ class Gateway:
             call_recorder.record_failure()
             return error_result("the gateway failed on this call; its log says why")
 
-    async def _answer_call(
+    async def _answer_by_name(
         self,
         caller: ClientCaller,
         params: types.CallToolRequestParams,
@@ -262,7 +237,7 @@ class Gateway:
         name, client, arguments = params.name, caller.client, dict(params.arguments or {})
         if name not in RESERVED_NAMES:
             call = self._tool_call(caller, params, name, arguments)
-            return await self._call_or_task(call, params, call_recorder)
+            return await self._result_or_task(call, params, call_recorder)
         values, problems = _ARGUMENT_CHECKS[name].read(arguments)
         if problems:
             names = ", ".join(_META_TOOL_SCHEMAS[name]["properties"])
@@ -278,7 +253,7 @@ class Gateway:
             call = self._tool_call(
                 caller, params, tool_name, arguments.get("arguments"), via_meta_tool=name
             )
-            return await self._call_or_task(call, params, call_recorder)
+            return await self._result_or_task(call, params, call_recorder)
         if name == READ_RESULT and self.tasks.is_id(arguments["id"]):
             return await self.tasks.read(caller, arguments["id"])
         if name == READ_RESULT:
@@ -325,12 +300,12 @@ class Gateway:
             remembered=self._remembered,
         )
 
-    async def _call_or_task(
+    async def _result_or_task(
         self, call: ToolCall, params: types.CallToolRequestParams, call_recorder: CallRecorder
     ) -> types.CallToolResult | types.InputRequiredResult:
         """The result of a call, or the task that its client takes for it."""
         call.takes_task = takes_tasks(call.caller)
-        answer = await answer_call(self.fleet, call, params, call_recorder)
+        answer = await make_call(self.fleet, call, params, call_recorder)
         if not isinstance(answer, CreatedTask):
             return answer
         task = ServerTask(call.server, call.operation, answer.task_id)
@@ -384,7 +359,7 @@ class Gateway:
         tool, claimed_arguments = claim
         call = self._tool_call(caller, params, tool.id, claimed_arguments)
         try:
-            result = await answer_call(self.fleet, call, params, CallRecorder())
+            result = await make_call(self.fleet, call, params, CallRecorder())
         except TaskRunsError as error:
             result = self.tasks.running(caller, error.task)
         if not isinstance(result, types.CallToolResult):

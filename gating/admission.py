@@ -483,7 +483,7 @@ class Allowed:
                     rows_of_ids.append(row)
                 elif not isinstance(entry, str):
                     raise RequestError(f"allowed: an id or a glob, not {entry!r:.80}")
-                elif is_wild(entry) and len(matched := gate.granted(entry)):
+                elif is_wild(entry) and len(matched := gate.matcher.granted(entry)):
                     mask[matched] = True
                 else:
                     unmatched.append(entry)

@@ -76,6 +76,7 @@ class CatalogGate:
 
     Attributes:
         rows: tool id to row.
+        matcher: finds the rows of patterns and annotations.
         demands: the rules whose condition some tools have to satisfy, in the gate's order. The
             selectors match these tools exactly or folded.
         call_rules: the rules about single calls, likewise.
@@ -94,10 +95,10 @@ class CatalogGate:
         # A condition to the rows that need not satisfy it.
         self._unconcerned_rows: dict[Condition, Mask] = {}
         self._unlocking_rows: dict[Condition, Rows | None] = {}
-        self._matcher = Matcher(tools)
+        self.matcher = Matcher(tools)
         problems = [problem for rule in gate.rules for problem in self._add(rule)]
         self.problems = (*problems, *self._missing_call_problems())
-        self._matcher.free_tables()
+        self.matcher.free_tables()
 
     def evaluate(self, state: State) -> GateEvaluation:
         """The gate's conditions in a state."""
@@ -114,23 +115,11 @@ class CatalogGate:
             permitted = passing if permitted is None else permitted & passing
         return permitted
 
-    def rows_matching(self, pattern: Pattern, *, folded: bool = False) -> Mask:
-        """Rows a pattern matches, shape (n,); see `Matcher.rows_matching`."""
-        return self._matcher.rows_matching(pattern, folded=folded)
-
-    def annotated(self, name: str, value: Scalar) -> Mask:
-        """Rows whose annotation has this value, shape (n,)."""
-        return self._matcher.annotated(name, value)
-
-    def granted(self, glob: str) -> Rows:
-        """Rows that a glob of a request matches exactly; none if it is no pattern."""
-        return self._matcher.granted(glob)
-
     def rows_unlocking(self, condition: Condition) -> Rows | None:
         """Rows whose call makes a simple condition hold, by id; None if no call does."""
         if condition not in self._unlocking_rows:
             if isinstance(condition, After):
-                mask: Mask | None = self.rows_matching(condition.pattern)
+                mask: Mask | None = self.matcher.rows_matching(condition.pattern)
             else:
                 provided = condition.provided_by()
                 mask = None if provided is None else self.providers.get(provided)
@@ -176,7 +165,7 @@ class CatalogGate:
         ]
 
     def _add(self, rule: Rule) -> Iterator[RuleProblem]:
-        rows = self._matcher.rows_of_rule(rule, folded=True)
+        rows = self.matcher.rows_of_rule(rule, folded=True)
         stops_calls = rule.condition is not None or rule.concerns_single_calls
         if stops_calls and not rows.any():
             yield RuleProblem("concerns_nothing", rule.described(), _NO_TOOL)
@@ -187,12 +176,12 @@ class CatalogGate:
             for part in simple_conditions(rule.condition):
                 if isinstance(part, After):
                     # Cached now: the matcher's tables are freed after the last rule.
-                    self.rows_matching(part.pattern, folded=True)
+                    self.matcher.rows_matching(part.pattern, folded=True)
         elif stops_calls:
             self.call_rules.append(RuleRows(rule, rows))
         if rule.provides is None:
             return
-        providing = self._matcher.rows_of_rule(rule)
+        providing = self.matcher.rows_of_rule(rule)
         if not providing.any() and (rows.any() or not stops_calls):
             yield RuleProblem("concerns_nothing", rule.described(), _NO_PROVIDER)
         for kind in FIELDS_OF_PROVIDES:
@@ -213,7 +202,9 @@ class CatalogGate:
     def _missing_calls(self, condition: Condition) -> tuple[Pattern, ...]:
         """Patterns of required calls that no tool matches; empty if it can hold without them."""
         if isinstance(condition, After):
-            return () if self.rows_matching(condition.pattern).any() else (condition.pattern,)
+            return (
+                () if self.matcher.rows_matching(condition.pattern).any() else (condition.pattern,)
+            )
         parts = [self._missing_calls(part) for part in condition.composed_of()]
         if isinstance(condition, AllOf) or (isinstance(condition, AnyOf) and all(parts)):
             return tuple(pattern for patterns in parts for pattern in patterns)
@@ -263,18 +254,12 @@ class GateEvaluation:
         )
         if not self.state.called and not perhaps_called:
             return NO
-        rows, removed_ids = self._called_tools
-        if bool(self.gate.rows_matching(pattern)[rows].any()) or any(
-            map(pattern.matches_id, removed_ids)
-        ):
+        if self._is_called(pattern, folded=False):
             return YES
         if perhaps_called:
             self.uncertain[pattern] = perhaps_called
             return UNKNOWN
-        is_called_folded = bool(self.gate.rows_matching(pattern, folded=True)[rows].any()) or any(
-            pattern.matches_id(tool_id, folded=True) for tool_id in removed_ids
-        )
-        return UNKNOWN if is_called_folded else NO
+        return UNKNOWN if self._is_called(pattern, folded=True) else NO
 
     def reached(self, milestone: str) -> Truth:
         """Whether a milestone was reached; unknown if a call with an unknown outcome reaches it."""
@@ -294,7 +279,14 @@ class GateEvaluation:
 
     def annotated(self, name: str, value: Scalar) -> Mask:
         """Rows whose annotation has this value, shape (n,)."""
-        return self.gate.annotated(name, value)
+        return self.gate.matcher.annotated(name, value)
+
+    def _is_called(self, pattern: Pattern, *, folded: bool) -> bool:
+        rows, removed_ids = self._called_tools
+        mask = self.gate.matcher.rows_matching(pattern, folded=folded)
+        return bool(mask[rows].any()) or any(
+            pattern.matches_id(tool_id, folded=folded) for tool_id in removed_ids
+        )
 
     @cached_property
     def _called_tools(self) -> tuple[Rows, tuple[str, ...]]:

@@ -101,18 +101,6 @@ class Rule:
         Rule(for tools bank/pay, approval)
     """
 
-    __slots__ = (
-        "annotations",
-        "approval",
-        "condition",
-        "deny",
-        "name",
-        "provides",
-        "server",
-        "tools",
-        "when",
-    )
-
     def __init__(
         self,
         condition: Condition | None = None,
@@ -242,18 +230,15 @@ class Rule:
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Rule) and self._values() == other._values()
+        return isinstance(other, Rule) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
-        return hash(self._values())
+        return hash(tuple(vars(self).values()))
 
     def __repr__(self) -> str:
         if self.concerns_single_calls:
             return f"Rule({self.described()}, {'approval' if self.approval else 'deny'})"
         return f"Rule({self.described()}, {self.condition!r})"
-
-    def _values(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, slot) for slot in Rule.__slots__)
 
 
 def _patterns(field: str, globs: str | Iterable[str] | None) -> tuple[Pattern, ...] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -115,14 +115,8 @@ class State:
         return replace(self, facts={**self.facts, **facts})
 
     def __repr__(self) -> str:
-        given = {
-            "scopes": sorted(self.scopes),
-            "called": list(self.called),
-            "milestones": sorted(self.milestones),
-            "facts": dict(self.facts),
-            "unknown": list(self.unknown),
-        }
-        return f"State({', '.join(f'{name}={value!r}' for name, value in given.items() if value)})"
+        given = (f"{name}={value!r}" for name, value in self.to_dict().items() if value)
+        return f"State({', '.join(given)})"
 
     def continuing(self, before: State) -> Self:
         """A copy with the calls and milestones of an earlier state added.
@@ -160,7 +154,7 @@ class State:
         """
         if not isinstance(values, Mapping):
             raise RequestError(f"state: a mapping, not {type(values).__name__}")
-        permitted = ("scopes", "called", "milestones", "facts", "unknown")
+        permitted = [field.name for field in fields(cls)]
         if unknown := [str(key) for key in values if key not in permitted]:
             raise RequestError(
                 f"state: no {', '.join(unknown)[:80]}; use one of: {', '.join(permitted)}"

@@ -49,11 +49,7 @@ class CatalogFacts:
 
 
 class CatalogAnswers:
-    """Answers about the present catalog of a subject. Thread-safe.
-
-    Args:
-        subject: what the page shows.
-    """
+    """Answers about the present catalog of a subject. Thread-safe."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject

@@ -34,12 +34,7 @@ _MAX_TURNS = 60
 
 
 def timeline_answer(history: EventHistory, start: int) -> dict[str, Any]:
-    """Lines of the timeline.
-
-    Args:
-        history: the events.
-        start: number of the first event.
-    """
+    """Lines of the timeline."""
     events = history.events_from(start, MAX_EVENTS_PER_ANSWER)
     return {
         "end": history.next_number,
@@ -92,24 +87,21 @@ def steps_answer(history: EventHistory, session: str) -> list[dict[str, Any]]:
     """The last searches of a conversation: what each offered, and the calls that followed.
 
     A call belongs to the last search that offered its tool, otherwise to the last search.
-
-    Args:
-        history: the events.
-        session: the conversation.
     """
     steps: list[dict[str, Any]] = []
+    step_offering: dict[str, dict[str, Any]] = {}
     for event in history.sessions().get(session, ()):
         match event:
             case SearchEvent() | TurnEvent(called=None):
                 ids = list(_offered_ids(event))
                 steps.append({"query": _query_in_one_line(event), "offered": ids, "calls": []})
+                step_offering |= dict.fromkeys(ids, steps[-1])
             case CallEvent():
                 if not steps:
                     steps.append({"query": None, "offered": [], "calls": []})
                 title, detail, tone = _call_title_detail_and_tone(event)
                 call = {"tool": event.tool, "tone": tone}
-                offering = [step for step in steps if event.tool in step["offered"]]
-                step = offering[-1] if offering else steps[-1]
+                step = step_offering.get(event.tool or "", steps[-1])
                 step["calls"].append(call | {"text": f"{title.partition(' ')[0]}: {detail}"})
     return steps[-_MAX_STEPS:]
 

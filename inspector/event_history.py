@@ -84,12 +84,7 @@ class EventHistory:
         return self._damaged_count
 
     def events_from(self, number: int, count: int) -> list[tuple[int, Event]]:
-        """Events with this number or a higher one, with their numbers, oldest first.
-
-        Args:
-            number: number of the first event.
-            count: most events.
-        """
+        """Events with this number or a higher one, with their numbers, oldest first."""
         with self._lock:
             start = max(0, number - self._dropped_count)
             events = list(islice(self._events, start, start + count))

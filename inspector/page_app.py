@@ -64,12 +64,7 @@ Answer = Callable[[Request], Awaitable[Any]]
 
 
 def page_app(subject: Subject, token: str) -> RequestGuard:
-    """The page about a subject, for `listen`.
-
-    Args:
-        subject: what the page shows.
-        token: bearer token of the operator.
-    """
+    """The page about a subject, for `listen`."""
     routes = [
         Route(f"/{path}", _file_route(name, kind)) for path, (name, kind) in _PAGE_FILES.items()
     ]

@@ -43,12 +43,6 @@ NO_STATES = {"states_from": "", "note": "", "config_problem": "", "commands": []
 class ServerStates:
     """The servers at one moment. Reads files and asks gateways: not for an event loop.
 
-    Args:
-        config: the configuration with the servers.
-        fleet: the servers.
-        history: recorded events.
-        serves_clients: whether the fleet serves clients in this process.
-
     Attributes:
         source: `here`, `gateway` (in the background), `events`, or "" if nothing is known.
         can_start: whether servers can be started and stopped from the page.

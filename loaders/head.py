@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict
 
 from ..catalog import Catalog, Tool
 from ..catalog.schema import canonical_json
@@ -26,8 +26,7 @@ LOADED_HEADING = "Tools loaded:\n"
 """First line of a text with definitions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(BaseModel):
     """What precedes the conversation in every request.
 
     Args:
@@ -41,6 +40,8 @@ class Head:
         pool_tokens: tokens of the pool; 0 where it has all definitions.
         tokens: tokens of everything but the operator's text.
     """
+
+    model_config = ConfigDict(frozen=True)
 
     system: str
     own_tools: tuple[Function, ...]
@@ -64,39 +65,6 @@ class Head:
         else:
             wrong = abs(permitted_count - self.tool_count)
         return wrong > max(_MIN_CHANGED, _MAX_CHANGED_SHARE * self.tool_count)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {
-            "system": self.system,
-            "own_tools": list(self.own_tools),
-            "resident": list(self.resident),
-            "levels": {tool_id: int(level) for tool_id, level in self.levels.items()},
-            "fingerprints": dict(self.fingerprints),
-            "tool_count": self.tool_count,
-            "shows_whole_catalog": self.shows_whole_catalog,
-            "pool_tokens": self.pool_tokens,
-            "tokens": self.tokens,
-        }
-
-    @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """A head from its JSON form.
-
-        Raises:
-            AttributeError, KeyError, TypeError, ValueError: it is damaged.
-        """
-        return cls(
-            system=str(saved["system"]),
-            own_tools=tuple(map(dict, saved["own_tools"])),
-            resident=tuple(map(dict, saved["resident"])),
-            levels={str(tool_id): Level(level) for tool_id, level in saved["levels"].items()},
-            fingerprints={str(name): str(text) for name, text in saved["fingerprints"].items()},
-            tool_count=int(saved["tool_count"]),
-            shows_whole_catalog=bool(saved["shows_whole_catalog"]),
-            pool_tokens=int(saved["pool_tokens"]),
-            tokens=int(saved["tokens"]),
-        )
 
 
 @lru_cache(64)

@@ -14,7 +14,6 @@ import numpy as np
 
 from ..catalog import Tool
 from ..config import SessionConfig
-from ..errors import RequestError
 from ..gating.admission import Admission
 from .definitions import choose_definitions
 from .head import Head, write_head
@@ -55,10 +54,6 @@ class Departure:
     tool_id: str
     kind: str
     reason: str
-
-    def to_dict(self) -> dict[str, str]:
-        """JSON form."""
-        return {"tool": self.tool_id, "kind": self.kind, "reason": self.reason}
 
 
 class Changes(NamedTuple):
@@ -302,14 +297,10 @@ class ReadRecord:
         Args:
             messages: the conversation. Texts with quarantined definitions are taken out of it.
             first_tools: what the list of tools begins with.
-
-        Raises:
-            RequestError: there was no step yet.
         """
         writer, head = self._writer, self.head
         assert writer is not None
-        if head is None:
-            raise RequestError("request: no tools yet; call session.turn(...) first")
+        assert head is not None
         name_of = writer.provider.name_of
         messages = writer.texts.cleaned(messages, set(map(name_of, writer.declared.quarantined)))
         functions = [*map(dict, first_tools), *self.functions]
@@ -327,7 +318,7 @@ class ReadRecord:
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
         return {
-            "head": None if self.head is None else self.head.to_dict(),
+            "head": None if self.head is None else self.head.model_dump(mode="json"),
             "offered": list(self._offered),
             "called_servers": list(self._called_servers),
             "line_tokens": self._line_tokens,
@@ -347,7 +338,7 @@ class ReadRecord:
             AttributeError, KeyError, TypeError, ValueError: it is damaged.
         """
         self._summaries = shared_summaries(admission.index.summaries, self._settings.summaries)
-        self.head = None if saved["head"] is None else Head.from_dict(saved["head"])
+        self.head = None if saved["head"] is None else Head.model_validate(saved["head"])
         self.read.load(saved)
         self._offered.update(dict.fromkeys(map(str, saved["offered"])))
         self._called_servers = list(map(str, saved["called_servers"]))

@@ -197,7 +197,7 @@ class Session:
 
     @property
     def system(self) -> str | None:
-        """The system prompt as it is now; None before the first turn and without a provider."""
+        """The system prompt as it is now; None without a provider."""
         head = self._present_record().head
         return None if head is None else head.system
 
@@ -520,8 +520,8 @@ class Session:
             quarantined definition is left out, too, or has a fixed sentence in its place.
 
         Raises:
-            RequestError: the session has no provider, or had no turn; `messages` is no list; or a
-                reply waits for a person's decision.
+            RequestError: the session has no provider, `messages` is no list, or a reply waits for a
+                person's decision.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -906,8 +906,7 @@ class Session:
     def _present_record(self) -> ReadRecord:
         """The record, as the present permissions, catalog and quarantine are."""
         with self._lock:
-            if self._record.head is not None or self._provider is None:
-                self._follow(self.view())
+            self._follow(self.view())
             return self._record
 
     def _follow(self, view: View) -> None:

@@ -41,7 +41,8 @@ ALLOWED = {
         gateway/attach/attached_client.py gateway/connections/masking.py gateway/http_server.py
         gateway/stdio_streams.py inspector/page_app.py
         trust/plain_form.py gateway/connections/openapi_server.py codemode/diagnostics.py
-        codemode/extract.py language_model.py gateway/meta_tools/client_search.py
+        codemode/code_runner.py
+        language_model.py gateway/meta_tools/client_search.py
         cli/gateway/auth.py""",
     "messages of the same program, or what it signed": """
         codemode/script_process.py gateway/relay/tasks.py""",

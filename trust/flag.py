@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -49,7 +49,7 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        return {"code": self.code, "level": self.level, "where": self.where, "text": self.text}
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 from ..catalog import Catalog, Tool
 from .flag import Finding
 from .pins import Pins
 from .plain_form import plain_form, without_disguises
-from .scan import scanned_texts, sentences_with
+from .scan import Text, scanned_texts, sentences_with
 from .scan_rules import CONCEPTS, LOOK_RULES, SECRET_VALUE_RULE
 
 LOOK_CODES: Final[Mapping[str, str]] = {
@@ -34,49 +35,61 @@ def needs_look(catalog: Catalog, pins: Pins | None = None) -> dict[str, tuple[Fi
     A definition that somebody approved is left out.
 
     Args:
-        catalog: the tools; about 0.2 ms each.
+        catalog: the tools; about 0.3 ms each, the first time.
         pins: the accepted definitions, with their ages; None if there are none.
     """
     pins = pins or Pins()
-    servers_by_name: dict[str, set[str]] = {}
     first_ages = pins.first_ages()
-    for tool in catalog:
-        if _TOOL_NAME.fullmatch(tool.name):
-            servers_by_name.setdefault(tool.name, set()).add(tool.server or "")
+    findings_by_id = _findings_by_id(catalog)
     looks: dict[str, tuple[Finding, ...]] = {}
     for tool in catalog:
         if pins.approves(tool):
             continue
-        findings = [
-            *_named_tools(tool, servers_by_name),
-            *_telling_sentences(tool),
-            *_newness(tool, pins, first_ages),
-        ]
+        findings = [*findings_by_id.get(tool.id, ()), *_newness(tool, pins, first_ages)]
         if findings:
             first = {finding.code: finding for finding in reversed(findings)}
             looks[tool.id] = tuple(first[code] for code in LOOK_CODES if code in first)
     return looks
 
 
-def _named_tools(tool: Tool, servers_by_name: Mapping[str, set[str]]) -> Iterator[Finding]:
+# The page asks again and again about one catalog, which never changes.
+@lru_cache(maxsize=2)
+def _findings_by_id(catalog: Catalog) -> Mapping[str, tuple[Finding, ...]]:
+    """Tool id to what its texts name, of the tools that name something."""
+    servers_by_name: dict[str, set[str]] = {}
+    for tool in catalog:
+        if _TOOL_NAME.fullmatch(tool.name):
+            servers_by_name.setdefault(tool.name, set()).add(tool.server or "")
+    findings: dict[str, tuple[Finding, ...]] = {}
+    for tool in catalog:
+        texts = scanned_texts(tool)
+        named = _named_tools(tool.server or "", texts, servers_by_name)
+        if of_tool := (*named, *_telling_sentences(texts)):
+            findings[tool.id] = of_tool
+    return findings
+
+
+def _named_tools(
+    server: str, texts: list[Text], servers_by_name: Mapping[str, set[str]]
+) -> Iterator[Finding]:
     """Tools of other servers that the texts for models name."""
-    for field in scanned_texts(tool):
+    for field in texts:
         if field.is_name:
             continue
         for name in _TOOL_NAME.findall(field.text):
             servers = servers_by_name.get(name)
-            if servers and (tool.server or "") not in servers:
+            if servers and server not in servers:
                 yield Finding("names_other_tool", "look", field.where, name)
 
 
-def _telling_sentences(tool: Tool) -> list[Finding]:
+def _telling_sentences(texts: list[Text]) -> list[Finding]:
     """What the texts say, besides the names of the server and of arguments.
 
     An argument `password` is what it takes to sign in, and so is what its description says of it.
     """
     texts = [
         text
-        for text in scanned_texts(tool)
+        for text in texts
         if text.where == "name" or not (text.is_name or text.where.endswith(".required"))
     ]
     secret = CONCEPTS["secret_value"].expression

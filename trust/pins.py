@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,10 +27,6 @@ MAX_SERVER_PINS = 10_000
 """Most pins of a server that are made without an approval, as many as its list may have tools."""
 MAX_SERVER_PIN_BYTES = 8_000_000
 """Most bytes of their definitions as JSON. The longest real list of tools found has 0.6 MB."""
-
-#: Name in a folder of pins of a file from an earlier version that cannot be read. It had the pins
-#: of all servers.
-_EARLIER_FILE_NAME = "earlier pins.json"
 
 FULL: Final = "full"
 DAMAGED: Final = "damaged"
@@ -230,12 +225,7 @@ class Pins:
     def _closed_code(self, server: str) -> str:
         if server in self._closed:
             return self._closed[server]
-        if not self.unreadable:
-            return ""
-        lost = _EARLIER_FILE_NAME in self.unreadable and all(
-            pin.server != server for pin in self._pins.values()
-        )
-        return DAMAGED if lost or _file_name(server) in self.unreadable else ""
+        return DAMAGED if self.unreadable and _file_name(server) in self.unreadable else ""
 
     def __len__(self) -> int:
         return len(self._pins)
@@ -326,21 +316,6 @@ class Pins:
                 closed[server] = FULL
         return self._with(accepted, closed)
 
-    def within_limits(self) -> Pins:
-        """A copy without the pins beyond the limits of each server; approved and older ones stay.
-
-        The new tools of these servers wait for an approval.
-        """
-        kept: dict[str, Pin] = {}
-        closed = dict(self._closed)
-        for server, pins in self.by_server().items():
-            by_trust = sorted(pins._pins.items(), key=lambda row: (not row[1].approved, row[1].age))
-            fitting = _within_limits((), dict(by_trust))
-            kept |= fitting
-            if len(fitting) < len(by_trust):
-                closed[server] = FULL
-        return Pins(kept, closed=closed, unreadable=self.unreadable)
-
     def merged(self, copy: Pins, *, since: Pins) -> Pins:
         """These pins with the pins that somebody added or replaced in a copy of them.
 
@@ -421,37 +396,16 @@ def change_pins(path: str | Path, change: Callable[[Pins], Pins]) -> Pins:
 
 
 def make_pins_folder(path: str | Path) -> None:
-    """Make a folder of pins. A file of that name from an earlier version is taken over, once.
-
-    Each server gets a file. The limits of each server hold: approved and older pins come first,
-    and the tools of the others wait for an approval. If the file cannot be read, it is kept in the
-    folder, and all tools of servers without pins wait.
-
-    Args:
-        path: the folder.
+    """Make a folder of pins, with a file for each server. A folder or file that exists stays.
 
     Raises:
-        PinsError: it cannot be written, or another process holds it for too long.
+        PinsError: it cannot be written.
     """
-    path = Path(path)
-    before = path.with_name(f"{path.name}.before")
-    if path.is_dir() and not before.exists():
-        return
-    with locked(path, error=PinsError):
-        if not path.exists() and before.exists():  # an interrupted attempt
-            before.replace(path)
-        if not path.is_dir():
-            folder = path.with_name(f"{path.name}.partial")
-            shutil.rmtree(folder, ignore_errors=True)
-            make_private_folder(folder)
-            try:
-                Pins.read(path, missing_ok=True).within_limits().save(folder)
-            except PinsError:
-                path.replace(folder / _EARLIER_FILE_NAME)
-            if path.exists():
-                path.replace(before)
-            folder.replace(path)
-        before.unlink(missing_ok=True)
+    try:
+        if not Path(path).exists():
+            make_private_folder(Path(path))
+    except OSError as error:
+        raise PinsError(f"{path}: cannot be written: {error}") from error
 
 
 def pins_stamp(path: str | Path) -> tuple[tuple[str, int], ...]:

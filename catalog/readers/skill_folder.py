@@ -85,7 +85,9 @@ class SkillReader:
 
     def tool(self, entry: Entry) -> Tool:
         """The skill as a tool. Its text is an annotation: scanned and pinned, but not searched."""
-        text = str(entry.value[SKILL_FILE])
+        text = entry.value[SKILL_FILE]
+        if not isinstance(text, str):
+            raise ToolError(field=SKILL_FILE, reason="must be a text")
         front_matter = _FRONT_MATTER.match(text)
         try:
             matter = parse_yaml(front_matter[1]) if front_matter else None
@@ -95,8 +97,10 @@ class SkillReader:
             reason = "must begin with a line ---, then name and description in YAML, then ---"
             raise ToolError(field="front matter", reason=reason)
         listed = matter.get("allowed-tools") or ""
-        names = listed if isinstance(listed, list) else [str(listed)]
-        tools = [found for name in names for found in _TOOL_NAME.findall(str(name))]
+        names = listed if isinstance(listed, list) else [listed]
+        tools = [
+            found for name in names if isinstance(name, str) for found in _TOOL_NAME.findall(name)
+        ]
         skill = {"text": text[front_matter.end() :].strip(), "tools": tools}
         return Tool.from_dict(
             {

@@ -19,9 +19,6 @@ def attach_at_once(arguments: Sequence[str]) -> bool:
     """Run `shortlist serve` as an attached client. Returns whether it did.
 
     If it did not, the command line runs with `sys.argv`, and also shows the errors.
-
-    Args:
-        arguments: arguments of the `shortlist` command.
     """
     options = _options_of(arguments, ("serve",), _SERVE_OPTIONS)
     if options is None or "--config" not in options or sys.platform == "win32":
@@ -46,11 +43,6 @@ def attach_at_once(arguments: Sequence[str]) -> bool:
 
 def run_attached(config: Path, settings: Path | None, profile: str) -> None:
     """Pass the messages of this client to the shared gateway, until stdin ends.
-
-    Args:
-        config: file with the servers.
-        settings: file of settings.
-        profile: profile of the client.
 
     Raises:
         AttachError: the gateway cannot be reached or started. Nothing was read from stdin.
@@ -84,11 +76,7 @@ def note_own_gateway(config: Path, settings: Path | None, error: Exception) -> N
 
 
 def answer_prompt_at_once(arguments: Sequence[str]) -> bool:
-    """Run `shortlist hook prompt`. Returns whether it did; otherwise the command line runs.
-
-    Args:
-        arguments: arguments of the `shortlist` command.
-    """
+    """Run `shortlist hook prompt`. Returns whether it did; otherwise the command line runs."""
     options = _options_of(arguments, ("hook", "prompt"), ("--config", "--profile"))
     if options is None or sys.platform == "win32":
         return False

@@ -179,10 +179,6 @@ def note_unlisted_servers(fleet: Fleet, config: Path) -> None:
 def listed_engine(files: GatewayFiles, **engine: Any) -> tuple[Engine, Fleet]:
     """The engine of a gateway over the tools that its servers listed last, and the servers.
 
-    Args:
-        files: the gateway's files.
-        engine: settings of the engine that differ from the gateway's.
-
     Raises:
         ConfigError: no server has listed a tool yet.
     """

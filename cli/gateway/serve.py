@@ -127,7 +127,6 @@ def _serve_here(
     from ...gateway.profiles.profile import ClientProfiles
     from ...gateway.profiles.remembered_approvals import RememberedApprovals
     from ...gateway.relay.tasks import read_task_key
-    from ...gateway.upstream.shared_state import shared_state
     from ...gateway.upstream.start_cache import ListingCache
     from ...session import EventSink, JsonLines
 
@@ -155,7 +154,7 @@ def _serve_here(
     files = GatewayFiles(client_config, settings, gateway_settings)
     if files.events is not None:
         sinks.append(JsonLines(files.events, max_bytes=_MAX_EVENT_BYTES))
-    shared = shared_state(gateway_settings.engine)
+    shared = gateway_settings.shared_texts()
     fleet = Fleet(
         client_config.servers,
         listing_cache=ListingCache.default(shared),

@@ -66,10 +66,6 @@ class Identity:
         The entries of the servers are not part of it, because a running gateway follows their
         changes. The settings of the gateway are.
 
-        Args:
-            config: file with the servers.
-            settings: file of settings.
-
         Raises:
             ConfigError: a file cannot be read, or the keyring cannot.
         """

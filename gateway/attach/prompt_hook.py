@@ -23,10 +23,6 @@ def run_prompt_hook(config: Path, profile: str) -> None:
     """Answer the `UserPromptSubmit` hook of Claude Code whose input is on stdin.
 
     It never fails and starts nothing: without a running gateway there is no answer.
-
-    Args:
-        config: the gateway's file with the servers.
-        profile: the profile whose tools are found.
     """
     text = sys.stdin.buffer.read(_MAX_INPUT_BYTES)
     try:

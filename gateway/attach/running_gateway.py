@@ -66,10 +66,6 @@ class Attachment:
 def attach(identity: Identity, profile: str) -> Attachment:
     """Connect to the gateway of a configuration. Starts it if it does not run.
 
-    Args:
-        identity: the gateway.
-        profile: profile of the client.
-
     Raises:
         AttachError: it cannot be reached or started.
         ConfigError: it has no such profile.
@@ -195,12 +191,7 @@ def _take_lock(path: Path) -> int | None:
 
 
 def record_running(lock: int, config: Path) -> None:
-    """Write this process into the lock that it got from the process that started it.
-
-    Args:
-        lock: descriptor of the lock.
-        config: the gateway's file with the servers.
-    """
+    """Write this process into the lock that it got from the process that started it."""
     os.set_inheritable(lock, False)
     os.pwrite(lock, json.dumps({"pid": os.getpid(), "config": str(config)}).encode(), 0)
 
@@ -227,11 +218,7 @@ def running_gateways(config: Path | None = None) -> Iterator[RunningGateway]:
 
 
 def stop(gateway: RunningGateway) -> None:
-    """End a background gateway and its servers, and wait until it has ended.
-
-    Args:
-        gateway: the gateway.
-    """
+    """End a background gateway and its servers, and wait until it has ended."""
     lock = gateway.log.with_suffix(".lock")
     deadline = time.monotonic() + _STOP_TIMEOUT_S
     try:

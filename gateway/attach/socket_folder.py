@@ -53,10 +53,6 @@ def socket_folder() -> Path:
 def socket_path(folder: Path, key: str) -> Path:
     """The socket of a gateway.
 
-    Args:
-        folder: the folder of the sockets.
-        key: key of the gateway's identity.
-
     Raises:
         AttachError: the path is too long for a socket.
     """
@@ -68,9 +64,6 @@ def socket_path(folder: Path, key: str) -> Path:
 
 def connect(path: Path) -> socket.socket:
     """A connection to the gateway at a socket.
-
-    Args:
-        path: the socket.
 
     Raises:
         AttachError: the process at the socket belongs to another user.

@@ -15,7 +15,7 @@ from ..connections.server_spec import ServerSpec
 from .config_file import MAX_FILE_BYTES, ConfigFile
 from .config_references import References, with_standard_references
 from .known_clients import CLIENTS, GATEWAY_NAME
-from .server_entry import EntryProblem, expanded_spec, misspelled_keys, read_entry
+from .server_entry import EntryProblem, expanded_spec, key_problems, read_entry
 
 #: Paths of keys to a table of servers. The first match is used. `mcp` is last: it may hold
 #: `mcp.servers`, and other clients have settings there.
@@ -25,8 +25,6 @@ _TABLE_KEYS = sorted(
 )
 #: Keys of a file without servers that an error names.
 _MAX_KEYS_SHOWN = 5
-#: Keys of an entry that clients use and the gateway does not.
-_UNSUPPORTED = ("headersHelper", "auth", "authProviderType")
 
 
 @dataclass(frozen=True)
@@ -158,13 +156,7 @@ def client_config_of(
             if _is_switched_off(name, file.values):
                 spec = spec.model_copy(update={"disabled": True})
             problems += [
-                f"{where}.{key}: not supported; the server is reached without it"
-                for key in _UNSUPPORTED
-                if entry.get(key) not in (None, "oauth")
-            ]
-            problems += [
-                f"{where}.{printable_key(key)}: no such key, so it is not read; write `{nearest}`"
-                for key, nearest in misspelled_keys(entry)
+                f"{where}.{printable_key(key)}: {problem}" for key, problem in key_problems(entry)
             ]
             servers.append(spec if references is None else expanded_spec(spec, references))
         except EntryProblem as error:
@@ -193,11 +185,6 @@ def disable_server(path: Path, name: str, *, disabled: bool) -> None:
     """Disable or enable a server in a configuration file. The rest of the file stays as it is.
 
     The file is backed up first if comments of the entry would be lost.
-
-    Args:
-        path: the file.
-        name: the server.
-        disabled: whether the gateway leaves it out.
 
     Raises:
         ConfigError: the file cannot be read or edited, has no such server, or has a list of

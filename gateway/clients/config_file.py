@@ -505,13 +505,7 @@ def _drop_tables(
     keys: tuple[str, ...],
     names: Collection[str],
 ) -> None:
-    """Remove tables from the content of a TOML document or table; the comments after them stay.
-
-    Args:
-        body: the content, which is changed.
-        keys: path of keys to the tables.
-        names: names of the tables to remove.
-    """
+    """Remove tables from the content of a TOML document or table; the comments after them stay."""
     from tomlkit.items import InlineTable, Table, Whitespace
 
     for index, (key, item) in enumerate(body):

@@ -167,11 +167,6 @@ def plan_undo(client: Client, path: Path, home: Path) -> InstallPlan:
     entry is removed and the missing servers are added again. Its hooks are removed. The gateway's
     file does not change; the notes say whether something still needs it.
 
-    Args:
-        client: the client.
-        path: its configuration file.
-        home: home directory of the user.
-
     Raises:
         ConfigError: there is no backup, or a file cannot be read or edited.
     """

@@ -64,11 +64,7 @@ class Client:
         return next((path for path in paths if path.is_file()), paths[0])
 
     def gateway_entry(self, config: Path) -> dict[str, Any]:
-        """The entry that starts the gateway, in the form of this client.
-
-        Args:
-            config: the gateway's configuration file.
-        """
+        """The entry that starts the gateway, in the form of this client."""
         command, args = gateway_command(), ["serve", "--config", str(config)]
         if self.joins_command:
             return {"command": [command, *args], **self.entry_keys}

@@ -6,9 +6,11 @@ four that run packages, and the caller shows the entry to a person before it is 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from time import monotonic
 from typing import Annotated, Any
 from urllib.parse import quote, urlsplit
 
@@ -116,11 +118,14 @@ def find_registered(registry: str, name: str) -> RegisteredServer:
 
 
 def _get(url: str) -> Mapping[str, Any]:
+    end = monotonic() + _PATIENCE_S
     try:
         with httpx2.stream("GET", url, timeout=_PATIENCE_S) as response:
             body = b""
             for chunk in response.iter_bytes():
                 body += chunk
+                if monotonic() > end:
+                    raise ConfigError(f"{url}: no whole answer within {_PATIENCE_S:g} s")
                 if len(body) > _MAX_BYTES:
                     raise ConfigError(f"{url}: the answer is larger than {_MAX_BYTES:,} bytes")
     except httpx2.HTTPError as error:
@@ -152,7 +157,8 @@ def entry_of(server: RegisteredServer) -> RegistryEntry:
     has to give become references such as `${API_KEY}`.
 
     Raises:
-        ConfigError: the gateway can neither start nor reach it.
+        ConfigError: the gateway can neither start nor reach it, or it would read a variable, a file
+            or a secret of this machine that nobody is asked for.
 
     Example:
         >>> from shortlist.gateway.clients.registry_entry import RegisteredServer, entry_of
@@ -179,8 +185,21 @@ def entry_of(server: RegisteredServer) -> RegistryEntry:
         )
     if server.description:
         entry["description"] = server.description[:200]
+    _check_references(server.name, entry, references.names)
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", server.name.rpartition("/")[2]).strip("-") or "server"
     return RegistryEntry(name, entry, tuple(references.names))
+
+
+def _check_references(name: str, entry: Mapping[str, Any], variables: Iterable[str]) -> None:
+    """Refuse references of the registry's own, such as `${file:~/.ssh/id_rsa}` in a header."""
+    text = json.dumps(entry, ensure_ascii=False)
+    for variable in variables:
+        text = text.replace(f"${{{variable}}}", "")
+    if (start := text.find("${")) >= 0:
+        raise ConfigError(
+            f"{name}: its entry would read {text[start : start + 80]!r} of this machine; do not "
+            "use it, or write the entry yourself"
+        )
 
 
 def _entries(server: RegisteredServer, references: _References) -> Iterator[dict[str, Any]]:

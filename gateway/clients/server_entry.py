@@ -139,6 +139,7 @@ _Table = Annotated[dict[_Text, _Text], _must_be(Mapping, "a table of texts")]
 _Secrets = Annotated[dict[_Text, _Secret], _must_be(Mapping, "a table of texts")]
 _Switch = Annotated[bool, _must_be(bool, "true or false")]
 _Limit = Annotated[float, BeforeValidator(_limit)]
+_Milliseconds = Annotated[_Limit, AfterValidator(lambda value: value / 1e3)]
 _Variable = Annotated[
     _Text,
     BeforeValidator(lambda value: value.get("name") if isinstance(value, Mapping) else value),
@@ -216,14 +217,15 @@ class _Entry(_Settings):
         float | None,
         BeforeValidator(lambda value: None if isinstance(value, Mapping) else _limit(value)),
     ] = None
-    # Time limits with units; opencode 2 has a table of them.
-    start_ms: _Limit | None = _written(AliasPath("timeout", "startup"), "startup_timeout_ms")
+    # Time limits in seconds, by the unit in the file; opencode 2 has a table of them.
+    start_ms: _Milliseconds | None = _written(AliasPath("timeout", "startup"), "startup_timeout_ms")
     start_s: _Limit | None = _written("start_timeout_s", "startup_timeout_sec")
-    call_ms: _Limit | None = _written(AliasPath("timeout", "execution"))
+    call_ms: _Milliseconds | None = _written(AliasPath("timeout", "execution"))
     call_s: _Limit | None = _written("timeout_s", "tool_timeout_sec")
 
 
-#: Keys of entries that are read, and keys of clients that have no meaning here.
+#: Keys of entries that are read; keys that clients use and the gateway does not; and keys of
+#: clients that have no meaning here.
 _READ_KEYS = frozenset(
     key
     for name, field in _Entry.model_fields.items()
@@ -234,11 +236,12 @@ _READ_KEYS = frozenset(
     )
     if isinstance(key, str)
 )
+_UNSUPPORTED = ("headersHelper", "auth", "authProviderType")
 _OTHER_KEYS = frozenset(
     "source settings name version scope trust required alwaysLoad deferTools codemode gallery "
-    "autoApprove alwaysAllow transportType headersHelper auth authProviderType extension "
-    "extensionName experimental_environment oauth_resource watchPaths remote dev sandbox".split()
-)
+    "autoApprove alwaysAllow transportType extension extensionName experimental_environment "
+    "oauth_resource watchPaths remote dev sandbox".split()
+).union(_UNSUPPORTED)
 
 
 def read_entry(name: str, entry: Any, folder: Path, *, is_opencode: bool = False) -> ServerSpec:
@@ -326,7 +329,7 @@ def _transport_of(read: _Entry, entry: Mapping[str, Any]) -> str:
 
 def _time_limits(read: _Entry, entry: Mapping[str, Any], *, is_opencode: bool) -> dict[str, float]:
     """Fields of `ServerSpec`. A key with a unit counts before `timeout`."""
-    start, call = read.start_ms and read.start_ms / 1e3, read.call_ms and read.call_ms / 1e3
+    start, call = read.start_ms, read.call_ms
     if (timeout := read.timeout) is not None:
         if is_opencode:  # for listing the tools
             start = timeout / 1e3
@@ -338,11 +341,14 @@ def _time_limits(read: _Entry, entry: Mapping[str, Any], *, is_opencode: bool) -
     return {field: limit for field, limit in limits.items() if limit is not None}
 
 
-def misspelled_keys(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each key that no client has but that is like one of an entry, and that one."""
+def key_problems(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Keys that are not read although somebody may expect it, and why."""
+    for key in _UNSUPPORTED:
+        if entry.get(key) not in (None, "oauth"):
+            yield key, "not supported; the server is reached without it"
     for key in map(str, entry.keys() - _READ_KEYS - _OTHER_KEYS):
         if nearest := get_close_matches(key[:80], sorted(_READ_KEYS), 1, 0.75):
-            yield key, nearest[0]
+            yield key, f"no such key, so it is not read; write `{nearest[0]}`"
 
 
 def mcp_servers_entry(spec: ServerSpec) -> dict[str, Any]:
@@ -403,6 +409,7 @@ def expanded_spec(spec: ServerSpec, references: References) -> ServerSpec:
     ):
         for name in names:
             fields[name] = _expanded(fields[name], "oauth" if name == "login" else name, expand)
+    fields["login"]["scopes"] = " ".join(fields["login"]["scopes"]).split()
     env_file = fields.pop("env_file")
     if env_file is not None:
         fields["env"] = _expanded(env_file, "env_file", references.env_file) | fields["env"]

@@ -147,7 +147,10 @@ class OpenApiServer:
         self._mask = mask
         self._http = http
         self._log = log
-        self._document = _DocumentTools(spec)
+        #: Time and size of the document when it was read, and its tools and problems.
+        self._document_version: tuple[int, int] | None = None
+        self._tools: list[Tool] = []
+        self._problems: list[str] = []
         self._operations: dict[str, Operation] = {}
         self.server: Server[Any] = Server(
             spec.name, on_list_tools=self._list_tools, on_call_tool=self._call_tool
@@ -159,15 +162,32 @@ class OpenApiServer:
         params: types.PaginatedRequestParams | None,  # noqa: ARG002
     ) -> types.ListToolsResult:
         try:
-            tools, problems = await anyio.to_thread.run_sync(self._document.read)
+            await anyio.to_thread.run_sync(self._read_changed_document)
         except CatalogError as error:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
-        self._operations = {tool.name: tool.operation for tool in tools if tool.operation}
+        self._operations = {tool.name: tool.operation for tool in self._tools if tool.operation}
         return types.ListToolsResult(
-            tools=[_mcp_tool(tool) for tool in tools],
+            tools=[_mcp_tool(tool) for tool in self._tools],
             ttl_ms=_LIST_VALID_MS,
-            _meta={PROBLEMS_META_KEY: list(problems)},
+            _meta={PROBLEMS_META_KEY: list(self._problems)},
         )
+
+    def _read_changed_document(self) -> None:
+        """Read the document if the file has changed.
+
+        Raises:
+            CatalogError: the file cannot be read, or is no OpenAPI document.
+        """
+        path = Path(self._spec.openapi or "")
+        try:
+            state = path.stat()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise CatalogError(f"{path}: cannot be read: {reason}") from error
+        version = (state.st_mtime_ns, state.st_size)
+        if version != self._document_version:
+            self._tools, self._problems = _read_document(path, self._spec)
+            self._document_version = version
 
     async def _call_tool(
         self,
@@ -276,35 +296,8 @@ class OpenApiServer:
         return MCPError(types.INTERNAL_ERROR, f"{text}; {effect}")
 
 
-class _DocumentTools:
-    """The tools of a document, read again when the file changes."""
-
-    def __init__(self, spec: ServerSpec) -> None:
-        self._spec = spec
-        self._version: tuple[int, int] | None = None
-        self._tools: list[Tool] = []
-        self._problems: list[str] = []
-
-    def read(self) -> tuple[list[Tool], list[str]]:
-        """The tools, and a line for each operation that is left out.
-
-        Raises:
-            CatalogError: the file cannot be read, or is no OpenAPI document.
-        """
-        path = Path(self._spec.openapi or "")
-        try:
-            state = path.stat()
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise CatalogError(f"{path}: cannot be read: {reason}") from error
-        version = (state.st_mtime_ns, state.st_size)
-        if version != self._version:
-            self._tools, self._problems = _read_document(path, self._spec)
-            self._version = version
-        return self._tools, self._problems
-
-
 def _read_document(path: Path, spec: ServerSpec) -> tuple[list[Tool], list[str]]:
+    """The tools of a document, and a line for each operation that is left out."""
     read = read_tools(path, format="openapi", server=spec.name, strict=False)
     problems = [f"{path.name}: {row.where}: {row.field}: {row.reason}" for row in read.rejected]
     problems += [note.removeprefix(f"{path}: ") for note in read.notes]

@@ -111,10 +111,6 @@ class _CleanedReader(WrappedStream):
         """The context of the last message; None over stdio."""
         return getattr(self._stream, "last_context", None)
 
-    async def receive(self) -> Any:
-        """The next message."""
-        return await self._cleaned(await self._stream.receive())
-
     def __aiter__(self) -> Self:
         return self
 

@@ -451,8 +451,8 @@ def permitted_instructions(fleet: Fleet, view: View) -> dict[str, str]:
     """Server to its cleaned instructions, for each permitted server."""
     servers = {tool.server for tool in view.tools()}
     texts = {
-        name: safe_instructions(name, text)
-        for name, text in fleet.listed_tools.instructions.items()
+        name: safe_instructions(name, listed.instructions)
+        for name, listed in fleet.listed_tools.servers.items()
     }
     return {name: text for name, text in texts.items() if text and name in servers}
 

@@ -20,7 +20,7 @@ _MAX_CHARS = 4_000
 _BUDGET_MS = 60.0
 #: Least probability that a tool fits. Nobody asked for these lines: rather none than wrong ones.
 _MIN_FITS = 0.85
-_HEADING = "Tools of the MCP server shortlist that may help; `call_tool` calls them:"
+_HEADING = "MCP tools which may help, in the servers' words; `call_tool` calls them:"
 
 
 def prompt_tools(views: ProfileViews, message: str) -> str:

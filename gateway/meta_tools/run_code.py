@@ -22,11 +22,11 @@ from ...errors import RequestError, ShortlistError, ToolCallError
 from ...gating.verdict import CallRefusedError, Verdict
 from ...view import View
 from ..observe.call_recorder import CallRecorder
-from ..observe.observer import Observer, Requester
+from ..observe.observer import Observer
 from ..profiles.client_sessions import ClientCaller, ClientSession
 from ..profiles.long_results import ResultSource
 from ..profiles.remembered_approvals import RememberedApprovals
-from ..relay.forwarding import send_answering_questions, state_for_server
+from ..relay.forwarding import send_in_rounds, state_for_server
 from ..relay.resources import public_result
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import UpstreamError
@@ -218,7 +218,6 @@ class _ScriptCalls:
         self._observer = observer
         self._client = caller.client
         self._caller = caller
-        self._requester = Requester.of(caller)
         #: Verdicts of calls that passed, by the arguments object, which the script's broker sends.
         self._passed: dict[int, Verdict] = {}
 
@@ -267,7 +266,7 @@ class _ScriptCalls:
         with self._recorded(verdict) as call_recorder:
             try:
                 result = await self._fleet.start_by_call(tool)
-                result = result or await send_answering_questions(self._fleet, call)
+                result = result or await send_in_rounds(self._fleet, call)
             except CallRefusedError:
                 raise
             except (UpstreamError, ShortlistError) as error:
@@ -299,7 +298,7 @@ class _ScriptCalls:
         call_recorder.record_check(verdict)
         name = verdict.called_name if verdict.tool is None else verdict.tool.id
         params = types.CallToolRequestParams(name=name, arguments=dict(verdict.arguments))
-        with self._observer.recorded_request(self._requester, params, call_recorder):
+        with self._observer.recorded_request(self._caller, params, call_recorder):
             try:
                 yield call_recorder
             except CallRefusedError as error:

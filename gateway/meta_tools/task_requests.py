@@ -11,7 +11,8 @@ from mcp import MCPError
 from ...errors import RequestError
 from ..profiles.client_sessions import ClientCaller
 from ..profiles.long_results import ResultSource
-from ..relay.forwarding import RequestHandlers
+from ..relay.client_requests import RequestHandlers
+from ..relay.resources import result_for_client
 from ..relay.tasks import ServerTask, TaskIds, TaskRequests, takes_tasks
 from ..upstream.fleet import Fleet
 from ..upstream.server_tasks import (
@@ -21,7 +22,6 @@ from ..upstream.server_tasks import (
     TaskParams,
     UpdateTaskParams,
 )
-from .tool_calls import result_for_client
 
 #: Code of the error for a client that does not declare tasks.
 _MISSING_CAPABILITY = -32021

@@ -18,15 +18,13 @@ from ...gating.rules import Rule
 from ...gating.verdict import CallRefusedError, Verdict
 from ..observe.call_recorder import CallRecorder
 from ..profiles.approval_states import QUESTION_KEY
-from ..profiles.client_sessions import ClientCaller, ClientSession
-from ..profiles.long_results import ResultSource
+from ..profiles.client_sessions import ClientCaller
 from ..profiles.profile import CALL_TOOL, READ_TOOL
 from ..profiles.remembered_approvals import RememberedApprovals
 from ..relay.forwarding import relay
-from ..relay.resources import public_result
+from ..relay.resources import result_for_client
 from ..upstream.call import Call, forwarded_meta, unsupported_reason
 from ..upstream.fleet import Fleet
-from ..upstream.listed_tools import max_result_chars
 from ..upstream.server_tasks import TOOL_ANSWER, CreatedTask
 from ..upstream.shown_questions import MAX_QUESTION_CHARS
 from .meta_tool_answers import named_unready_server
@@ -90,9 +88,11 @@ class ToolCall(Call[types.CallToolResult]):
         Raises:
             RequestError: this meta-tool may not call the tool.
         """
-        self.use_verdict(self._app_tool_verdict() or self._model_verdict(approved))
-        assert self.verdict is not None
-        return self.verdict
+        verdict = self._app_tool_verdict() or self._client.check(
+            self.name, self._arguments, approved=approved, require=self._require_meta_tool
+        )
+        self.use_verdict(verdict)
+        return verdict
 
     def use_verdict(self, verdict: Verdict) -> None:
         """Take over a decision about the call. It is checked again before each sending."""
@@ -262,12 +262,6 @@ class ToolCall(Call[types.CallToolResult]):
         capabilities = self.caller.context.session.client_capabilities
         return None if unsupported_reason(question, capabilities) else question
 
-    def _model_verdict(self, approved: bool) -> Verdict:
-        """The verdict on a call of a tool that the model may see. The session waits for its end."""
-        return self._client.check(
-            self.name, self._arguments, approved=approved, require=self._require_meta_tool
-        )
-
     def _app_tool_verdict(self) -> Verdict | None:
         """The verdict on a call of a tool for user interfaces alone; None for any other call."""
         if self._via_meta_tool is not None or not self._fleet.listed_tools.app_only_ids:
@@ -303,7 +297,7 @@ def _accepts(answer: object, field: str | None = None) -> bool:
     return field is None or (answer.content or {}).get(field) is True
 
 
-async def answer_call(
+async def make_call(
     fleet: Fleet,
     call: ToolCall,
     params: types.CallToolRequestParams,
@@ -362,16 +356,6 @@ async def answer_call(
         return result
     shown = partial(result_for_client, fleet, client, call.server, call.operation, result)
     return await client.run_step(shown)
-
-
-def result_for_client(
-    fleet: Fleet, client: ClientSession, server: str, tool_id: str, result: types.CallToolResult
-) -> types.CallToolResult:
-    """The server's result with addresses for the client. A long one is stored."""
-    profile = client.profile
-    limits = profile.result_limits(max_result_chars(fleet.listed_tools.meta(tool_id)))
-    source = ResultSource(tool_ids=(tool_id,), profile_fingerprint=profile.fingerprint)
-    return client.stored_results.shorten(public_result(server, result), source, limits)
 
 
 def refusal_text(verdict: Verdict, name: str) -> str:

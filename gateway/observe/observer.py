@@ -27,7 +27,7 @@ from ...session.event import (
     SearchEvent,
 )
 from ...view import View
-from ..profiles.client_sessions import MAX_SESSIONS, ClientCaller
+from ..profiles.client_sessions import MAX_SESSIONS, ClientCaller, ClientSession
 from ..profiles.profile import GET_TOOL_DETAILS, SEARCH_TOOLS
 from .call_recorder import CallRecorder, SearchOutcome
 from .definition_tokens import DefinitionTokens, answer_tokens, json_chars, shown_tokens
@@ -38,32 +38,7 @@ _CONVERSATION_PAUSE_S = 1_800.0
 
 
 @dataclass(frozen=True, slots=True)
-class Requester:
-    """Who sent a request.
-
-    Args:
-        session_id: id of its session.
-        profile_name: name of the client's profile.
-        has_lasting_session: whether later requests can belong to the same session.
-    """
-
-    session_id: str
-    profile_name: str
-    has_lasting_session: bool
-
-    @classmethod
-    def of(cls, caller: ClientCaller) -> Requester:
-        """The sender of a client's request."""
-        request, client = caller.context.request, caller.client
-        return cls(
-            session_id=client.session.id,
-            profile_name=client.profile.name,
-            has_lasting_session=request is None or bool(request.headers.get("mcp-session-id")),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileOffer:
+class _ProfileOffer:
     """The tools of one profile in one catalog version.
 
     Args:
@@ -75,6 +50,15 @@ class ProfileOffer:
     catalog: Catalog
     quarantined_ids: frozenset[str]
     profile_ids: Sequence[str] | None
+
+    @classmethod
+    def of(cls, client: ClientSession, catalog: Catalog) -> _ProfileOffer:
+        """The tools of a client's profile in a version."""
+        return cls(
+            catalog=catalog,
+            quarantined_ids=frozenset(client.profile_views.engine.quarantined),
+            profile_ids=client.profile.allowed_ids(catalog),
+        )
 
 
 #: Session, turn, time and client of an event, by the names of its fields.
@@ -127,54 +111,47 @@ class Observer:
         recording = self._recording.submit(copy_context().run, record, *arguments)
         recording.add_done_callback(_log_failure)
 
-    def record_list(
-        self,
-        requester: Requester,
-        view: View,
-        tools: Sequence[types.Tool],
-        offer: ProfileOffer,
-    ) -> None:
+    def record_list(self, caller: ClientCaller, view: View, tools: Sequence[types.Tool]) -> None:
         """Record the tools that a client sees, once for each conversation.
 
         Args:
-            requester: sender of the request.
+            caller: the client's request.
             view: the tools that the client may use.
             tools: the tools that the client got.
-            offer: the tools of its profile.
         """
         if self._recorder is None:
             return
-        _, conversation = self._conversation(requester)
+        _, conversation = self._conversation(caller)
         if conversation.is_listed:
             return
         conversation.is_listed = True
         permitted = [tool.id for tool in view.tools()]
-        origin = self._origin(requester)
+        offer = _ProfileOffer.of(caller.client, view.catalog)
+        origin = self._origin(caller)
         self._record_later(self._record_counted_list, offer, permitted, tools, origin)
 
-    def lacks_catalog(self, requester: Requester, catalog: Catalog) -> bool:
-        """Whether a catalog version is not recorded yet for the sender's profile."""
-        if self._recorder is None:
-            return False
-        return self._recorded_catalogs.get(requester.profile_name) != catalog.fingerprint
+    def record_catalog(self, caller: ClientCaller, catalog: Catalog) -> None:
+        """Record the tools of a client's profile in a catalog version, once for each version.
 
-    def record_catalog(self, requester: Requester, offer: ProfileOffer) -> None:
-        """Record the tools of a catalog version for the profile of a sender.
+        Servers that started after the client's first list have tools too.
 
         Args:
-            requester: sender of a request in this version.
-            offer: the tools of its profile.
+            caller: a client's request in this version.
+            catalog: the version.
         """
-        self._record_later(self._record_counted_catalog, offer, self._origin(requester))
+        recorded = self._recorded_catalogs.get(caller.client.profile.name)
+        if self._recorder is not None and recorded != catalog.fingerprint:
+            offer = _ProfileOffer.of(caller.client, catalog)
+            self._record_later(self._record_counted_catalog, offer, self._origin(caller))
 
     @contextmanager
     def recorded_request(
-        self, requester: Requester, params: types.CallToolRequestParams, call_recorder: CallRecorder
+        self, caller: ClientCaller, params: types.CallToolRequestParams, call_recorder: CallRecorder
     ) -> Iterator[None]:
         """Record a search, a request for definitions or a call, after its answer.
 
         Args:
-            requester: sender of the request.
+            caller: the client's request.
             params: parameters of the request.
             call_recorder: collects the answer, and the check, result and times of a call.
         """
@@ -185,24 +162,24 @@ class Observer:
             call_recorder.end()
             if self._recorder is not None and call_recorder.answer is not None:
                 ms = (perf_counter() - start) * 1e3
-                self._record_request(self._recorder, requester, params, call_recorder, ms)
+                self._record_request(self._recorder, caller, params, call_recorder, ms)
 
     def _record_request(
         self,
         record: Recorder,
-        requester: Requester,
+        caller: ClientCaller,
         params: types.CallToolRequestParams,
         call_recorder: CallRecorder,
         ms: float,
     ) -> None:
         if call_recorder.verdict is not None:
-            self._record_later(self._record_call, record, self._origin(requester), call_recorder)
+            self._record_later(self._record_call, record, self._origin(caller), call_recorder)
         elif params.name == SEARCH_TOOLS:
-            self._conversation(requester)[1].searches += 1
-            origin, arguments = self._origin(requester), params.arguments or {}
+            self._conversation(caller)[1].searches += 1
+            origin, arguments = self._origin(caller), params.arguments or {}
             self._record_later(self._record_search, record, origin, arguments, call_recorder, ms)
         elif params.name == GET_TOOL_DETAILS:
-            origin = self._origin(requester)
+            origin = self._origin(caller)
             self._record_later(self._record_details, record, origin, call_recorder.answer, ms)
 
     def record(self, event: Event) -> None:
@@ -281,33 +258,33 @@ class Observer:
             )
         )
 
-    def _conversation(self, requester: Requester) -> tuple[str, _Conversation]:
+    def _conversation(self, caller: ClientCaller) -> tuple[str, _Conversation]:
         """The conversation of a request, and its name."""
-        name = requester.session_id
-        if not requester.has_lasting_session:
+        request, profile = caller.context.request, caller.client.profile.name
+        name = caller.client.id
+        if request is not None and not request.headers.get("mcp-session-id"):
+            # No later request can belong to this session.
             now = monotonic()
-            last_name, last_request = self._sessionless.get(
-                requester.profile_name, ("", -_CONVERSATION_PAUSE_S)
-            )
+            last_name, last_request = self._sessionless.get(profile, ("", -_CONVERSATION_PAUSE_S))
             name = last_name if now - last_request < _CONVERSATION_PAUSE_S else name
-            self._sessionless[requester.profile_name] = name, now
+            self._sessionless[profile] = name, now
         conversation = self._conversations.setdefault(name, _Conversation())
         self._conversations.move_to_end(name)
         if len(self._conversations) > MAX_SESSIONS:
             self._conversations.popitem(last=False)
         return name, conversation
 
-    def _origin(self, requester: Requester) -> EventOrigin:
+    def _origin(self, caller: ClientCaller) -> EventOrigin:
         """The origin of an event that may be recorded later: another thread counts tokens first."""
-        session, conversation = self._conversation(requester)
+        session, conversation = self._conversation(caller)
         return {
             "session": session,
             "turn": conversation.searches,
             "at": datetime.now(UTC),
-            "client": requester.profile_name,
+            "client": caller.client.profile.name,
         }
 
-    def _record_counted_catalog(self, offer: ProfileOffer, origin: EventOrigin) -> None:
+    def _record_counted_catalog(self, offer: _ProfileOffer, origin: EventOrigin) -> None:
         fingerprint, client = offer.catalog.fingerprint, origin["client"]
         if self._recorder is None or self._recorded_catalogs.get(client) == fingerprint:
             return
@@ -331,7 +308,7 @@ class Observer:
 
     def _record_counted_list(
         self,
-        offer: ProfileOffer,
+        offer: _ProfileOffer,
         permitted: list[str],
         tools: Sequence[types.Tool],
         origin: EventOrigin,

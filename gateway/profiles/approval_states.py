@@ -18,7 +18,7 @@ import mcp.types as types
 from ...errors import RequestError
 
 if TYPE_CHECKING:
-    from ..upstream.shared_state import SharedTexts
+    from ...retrieval.postgres.stored_texts import StoredTexts
 
 _STATE_PREFIX = "approval:"
 #: Key of the question in the answer.
@@ -37,7 +37,7 @@ class ApprovalStates:
         owner: names the client in these texts.
     """
 
-    def __init__(self, shared: SharedTexts | None = None, owner: str = "") -> None:
+    def __init__(self, shared: StoredTexts | None = None, owner: str = "") -> None:
         self._shared = shared
         self._owner = owner
         #: Key to the text of the call, and the seconds of the clock when it ends.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,7 +30,7 @@ from .long_results import ResultMemory, ResultSource, SessionResults, SharedResu
 from .profile import PROFILE_WITHOUT_TOOLS, Profile, ProfileViews
 
 if TYPE_CHECKING:
-    from ..upstream.shared_state import SharedTexts
+    from ...retrieval.postgres.stored_texts import StoredTexts
 
 Result = TypeVar("Result")
 
@@ -69,7 +69,7 @@ class SharedRecord:
             continues a conversation with what is in the database.
     """
 
-    state: SharedTexts
+    state: StoredTexts
     key: str
 
     def read(self) -> str | None:
@@ -95,7 +95,6 @@ class ClientSession:
         shared_record: the conversation as other replicas of the gateway see it; None if only this
             one has it.
         change_count: number of changes of the record that the session has seen.
-        make_session: makes a session from saved data; needed with a record.
         is_shared: whether the record or the results are in the database of all replicas.
         approvals: states of requests about which the client's user is asked.
     """
@@ -108,7 +107,6 @@ class ClientSession:
     log_listener: ServerSession | None = None
     shared_record: SharedRecord | None = None
     change_count: int = 0
-    make_session: Callable[[ProfileViews, SessionData], Session] | None = None
     is_shared: bool = False
     approvals: ApprovalStates = field(default_factory=ApprovalStates)
 
@@ -234,20 +232,17 @@ class ClientSession:
 
     def _apply_record(self, text: str | None) -> None:
         """Take over a record, unless the session has seen a newer one."""
-        assert self.make_session is not None
         if text is None:
             if self.change_count:
                 # It has ended, or never began.
-                self.session = self.make_session(
-                    self.profile_views, SessionData(id=self.session.id)
-                )
+                self.session = _new_session(self.profile_views, SessionData(id=self.session.id))
                 self.tool_listing, self.change_count = None, 0
             return
         saved = json.loads(text)
         if saved["changes"] <= self.change_count:
             return
         data, _ = SessionData.from_dict(saved["session"])
-        self.session = self.make_session(self.profile_views, data)
+        self.session = _new_session(self.profile_views, data)
         listing = saved["listing"]
         self.tool_listing = listing and ToolListing.model_validate(listing)
         excluded, claimed = saved["votes"]
@@ -306,7 +301,6 @@ class ClientSessions:
 
     Args:
         fleet: the servers.
-        make_session: function that makes a session with the views of a profile.
         default: profile of a request without a token.
         profiles: name to profile. The bearer token of a request selects the name.
         shared: state that all replicas share; None if there is only this one.
@@ -318,22 +312,17 @@ class ClientSessions:
     def __init__(
         self,
         fleet: Fleet,
-        make_session: Callable[[ProfileViews, SessionData | None], Session],
         default: Profile,
         profiles: Mapping[str, Profile] | None = None,
-        shared: SharedTexts | None = None,
+        shared: StoredTexts | None = None,
     ) -> None:
         self._fleet = fleet
-        self._make_session = make_session
         self._views: dict[str | None, ProfileViews] = {}
         self._clients: OrderedDict[tuple[str | None, str], ClientSession] = OrderedDict()
         self._result_memory = ResultMemory()
         self._shared = shared
-        #: For requests without a session.
-        self._results_by_profile: dict[str | None, SessionResults] = {}
-        self._approvals_by_profile: defaultdict[str | None, ApprovalStates] = defaultdict(
-            ApprovalStates
-        )
+        #: Profile to the results and approvals of its requests without a session.
+        self._stores_by_profile: dict[str | None, tuple[SessionResults, ApprovalStates]] = {}
         self.on_end: Callable[[ClientSession], None] | None = None
         self.replace_profiles(default, profiles or {})
 
@@ -369,20 +358,31 @@ class ClientSessions:
             request: the HTTP request; None on stdin and stdout.
         """
         name = None if request is None else request.scope.get("shortlist.profile")
-        mcp_session_id = "" if request is None else request.headers.get(_SESSION_HEADER, "")
-        if self._shared is not None and _is_stateless(request):
-            return self._shared_session(self._shared, request, name, mcp_session_id)
-        if request is not None and not mcp_session_id:
-            results = self._results_by_profile.get(name)
-            if results is None:
-                results = self._results_by_profile[name] = SessionResults(self._result_memory)
-            new = self._new_client_session(name, results)
-            new.approvals = self._approvals_by_profile[name]
-            return new
-        client = self._clients.get((name, mcp_session_id))
+        conversation = "" if request is None else request.headers.get(_SESSION_HEADER, "")
+        shared = self._shared if _is_stateless(request) else None
+        owner = "" if shared is None else request.scope.get("shortlist.owner", "")
+        if request is not None and not conversation:
+            if shared is not None:
+                return self._new_client(name, *_shared_stores(shared, owner), is_shared=True)
+            stores = self._stores_by_profile.get(name)
+            if stores is None:
+                stores = SessionResults(self._result_memory), ApprovalStates()
+                self._stores_by_profile[name] = stores
+            return self._new_client(name, *stores)
+        key = conversation
+        if shared is not None:
+            text = f"{owner} {conversation}".encode("utf-8", "replace")
+            key = hashlib.sha256(text).hexdigest()
+        client = self._clients.get((name, key))
         if client is None:
-            client = self._new_client_session(name, SessionResults(self._result_memory))
-        self._keep_in_use((name, mcp_session_id), client)
+            if shared is None:
+                stores = SessionResults(self._result_memory), ApprovalStates()
+                client = self._new_client(name, *stores)
+            else:
+                client = self._new_client(name, *_shared_stores(shared, key), is_shared=True)
+                client.session = _new_session(client.profile_views, SessionData(id=key[:32]))
+                client.shared_record = SharedRecord(shared, key)
+        self._keep_in_use((name, key), client)
         return client
 
     async def read_shared(self, request: Any) -> None:
@@ -397,32 +397,6 @@ class ClientSessions:
             and request.headers.get(_SESSION_HEADER)
         ):
             await anyio.to_thread.run_sync(self.session_of(request).read_record)
-
-    def _shared_session(
-        self, shared: SharedTexts, request: Any, name: str | None, conversation: str
-    ) -> ClientSession:
-        """The session of a request of the stateless protocol, as all replicas have it."""
-        owner = request.scope.get("shortlist.owner", "")
-        if not conversation:
-            new = self._new_client_session(name, SessionResults(SharedResults(shared), owner))
-            new.is_shared, new.approvals = True, ApprovalStates(shared, owner)
-            return new
-        key = hashlib.sha256(f"{owner} {conversation}".encode("utf-8", "replace")).hexdigest()
-        client = self._clients.get((name, key))
-        if client is None:
-            views, results = self._views[name], SessionResults(SharedResults(shared), key)
-            session = self._make_session(views, SessionData(id=key[:32]))
-            client = ClientSession(
-                views,
-                session,
-                results,
-                shared_record=SharedRecord(shared, key),
-                make_session=self._make_session,
-                is_shared=True,
-                approvals=ApprovalStates(shared, key),
-            )
-        self._keep_in_use((name, key), client)
-        return client
 
     def _keep_in_use(self, key: tuple[str | None, str], client: ClientSession) -> None:
         """Keep a session in use; the least recently used one is deleted if there are too many."""
@@ -439,11 +413,6 @@ class ClientSessions:
         """Number of sessions."""
         return len(self._clients)
 
-    @property
-    def stored_chars(self) -> int:
-        """Number of characters of all stored results."""
-        return self._result_memory.chars
-
     def end(self, name: str | None, mcp_session_id: str) -> None:
         """Delete a session and its results.
 
@@ -459,9 +428,28 @@ class ClientSessions:
         if self.on_end is not None:
             self.on_end(client)
 
-    def _new_client_session(self, name: str | None, results: SessionResults) -> ClientSession:
+    def _new_client(
+        self,
+        name: str | None,
+        results: SessionResults,
+        approvals: ApprovalStates,
+        *,
+        is_shared: bool = False,
+    ) -> ClientSession:
         views = self._views[name]
-        return ClientSession(views, self._make_session(views, None), results)
+        return ClientSession(
+            views, _new_session(views), results, is_shared=is_shared, approvals=approvals
+        )
+
+
+def _new_session(views: ProfileViews, data: SessionData | None = None) -> Session:
+    """A session with the permissions of a profile; a new one without data."""
+    return Session(views, views.config.session.changed({"must_offer": False}), data)
+
+
+def _shared_stores(shared: StoredTexts, owner: str) -> tuple[SessionResults, ApprovalStates]:
+    """The results and approvals of an owner, as all replicas have them."""
+    return SessionResults(SharedResults(shared), owner), ApprovalStates(shared, owner)
 
 
 def _is_stateless(request: Any) -> bool:

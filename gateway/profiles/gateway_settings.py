@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator
 
@@ -17,6 +17,9 @@ from ...settings import Glob, Section, validation_text
 from ..clients.client_config import ClientConfig
 from ..clients.config_file import ConfigFile
 from ..clients.config_references import References
+
+if TYPE_CHECKING:
+    from ...retrieval.postgres.stored_texts import StoredTexts
 
 #: Profile of clients that send no token.
 DEFAULT_PROFILE = "default"
@@ -228,6 +231,24 @@ class GatewaySettings(Section):
     def engine_config(self) -> Config:
         """Configuration of the search engine."""
         return Config(**self.engine)
+
+    def shared_texts(self) -> StoredTexts | None:
+        """What all replicas of the gateway keep in the database of the catalog.
+
+        None if no other engine shares the catalog. Then sessions and long results are in memory,
+        and pins and lists of servers in files of the user.
+
+        Raises:
+            ConfigError: a variable of the connection string is not set.
+            MissingExtraError: psycopg or pgvector is not installed.
+        """
+        index = self.engine_config().index
+        if not index.is_shared or index.dsn is None:
+            return None
+        from ...retrieval.postgres.database import Database
+        from ...retrieval.postgres.stored_texts import StoredTexts
+
+        return StoredTexts(Database(index.dsn, index.tenant))
 
     @property
     def pins(self) -> Path | None:

@@ -22,7 +22,7 @@ from ...errors import RequestError
 from ...loaders.counting import bundled_counter
 
 if TYPE_CHECKING:
-    from ..upstream.shared_state import SharedTexts
+    from ...retrieval.postgres.stored_texts import StoredTexts
 
 #: Seconds after which a stored result is deleted.
 STORED_SECONDS = 3_600.0
@@ -35,8 +35,10 @@ _PART_CHARS_PER_TOKEN, _BEGINNING_SHARE = 2, 0.4
 _MAX_PLACES, _LINES_AROUND, _CHARS_AROUND = 20, 2, 300
 #: A text with more characters for each token of its limit is not counted: it is too long.
 _MAX_CHARS_PER_TOKEN = 16
-#: Most images and sounds of one result, and most characters of the name of their type.
-_MAX_MEDIA, _MAX_MEDIA_TYPE_CHARS = 100, 100
+#: Most images and sounds of one result, and most characters of a media type and of an address.
+_MAX_MEDIA, _MAX_MEDIA_TYPE_CHARS, _MAX_URI_CHARS = 100, 100, 4_096
+#: The type of every result that is no question; a server may write any text there.
+_COMPLETE = "complete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,7 @@ class SharedResults(ResultStore):
         state: texts that all replicas share.
     """
 
-    def __init__(self, state: SharedTexts) -> None:
+    def __init__(self, state: StoredTexts) -> None:
         self._state = state
 
     def add(self, owner: object, result: StoredResult) -> str:
@@ -276,9 +278,11 @@ class SessionResults:
             source: the called tool, or the server of a prompt.
             limits: limits of the result.
         """
-        content = _limit_media(result.content, limits.media_bytes)
+        content = _with_short_addresses(_limit_media(result.content, limits.media_bytes))
         if content is not result.content:
             result = result.model_copy(update={"content": content})
+        if result.result_type != _COMPLETE:
+            result = result.model_copy(update={"result_type": _COMPLETE})
         result = _without_long_meta(result, limits)
         text = _text_of(result.content)
         structured = ""
@@ -312,6 +316,10 @@ class SessionResults:
             source: the resource's server.
             limits: limits of the result. Its binary content has the limit of images.
         """
+        contents = [
+            part.model_copy(update={"uri": part.uri[:_MAX_URI_CHARS]}) for part in result.contents
+        ]
+        result = result.model_copy(update={"contents": contents, "result_type": _COMPLETE})
         texts: list[types.TextResourceContents] = []
         blobs: list[types.TextResourceContents | types.BlobResourceContents] = []
         used = 0
@@ -492,6 +500,27 @@ def _limit_media(content: list[types.ContentBlock], max_bytes: int) -> list[type
     if dropped:
         kept.append(types.TextContent(type="text", text=_left_out_media(dropped, max_bytes)))
     return kept if dropped else content
+
+
+def _with_short_addresses(content: list[types.ContentBlock]) -> list[types.ContentBlock]:
+    """The content without media types and addresses that are longer than any real one."""
+    shortened = [_with_short_address(part) for part in content]
+    is_same = all(part is old for part, old in zip(shortened, content, strict=True))
+    return content if is_same else shortened
+
+
+def _with_short_address(part: types.ContentBlock) -> types.ContentBlock:
+    if not isinstance(part, types.EmbeddedResource):
+        return part
+    resource = part.resource
+    changes: dict[str, Any] = {}
+    if len(resource.uri) > _MAX_URI_CHARS:
+        changes["uri"] = resource.uri[:_MAX_URI_CHARS]
+    if not _has_short_type(part):
+        changes["mime_type"] = None
+    if not changes:
+        return part
+    return part.model_copy(update={"resource": resource.model_copy(update=changes)})
 
 
 def _left_out_media(count: int, max_bytes: int) -> str:

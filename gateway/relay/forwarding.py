@@ -8,88 +8,20 @@ older protocol, a question is a request of its own, while the server works.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable, Callable
 from functools import partial
 from hashlib import sha256
-from typing import Any, TypeVar, cast
+from typing import cast
 
 import anyio
 import mcp.types as types
-from mcp import MCPError
-from mcp.server.lowlevel import Server
-from pydantic import BaseModel
 
-from ...errors import RequestError, ShortlistError
-from ..profiles.client_sessions import ClientCaller
-from ..upstream.call import (
-    Answer,
-    Call,
-    ClientAnswer,
-    RequestContext,
-    ServerQuestion,
-    unsupported_reason,
-)
+from ...errors import RequestError
+from ..upstream.call import Answer, Call
 from ..upstream.fleet import Fleet
-from ..upstream.server_connection import ServerError, UpstreamError
-from ..upstream.server_messages import with_server_name
+from ..upstream.server_connection import UpstreamError
 from ..upstream.server_tasks import CreatedTask
+from .client_requests import ask_client, questions_for_client
 from .tasks import ServerTask, TaskRequests
-
-_LOG = logging.getLogger("shortlist.gateway")
-
-Params = TypeVar("Params", bound=BaseModel)
-
-
-class RequestHandlers:
-    """Adds handlers of clients' requests to the MCP server. Their errors are safe to read.
-
-    An error from a server keeps its code and data. The text of an unexpected exception is only
-    logged.
-
-    Args:
-        server: the gateway's MCP server.
-        caller_of: returns the sender of a request.
-    """
-
-    def __init__(
-        self, server: Server[Any], caller_of: Callable[[RequestContext], ClientCaller]
-    ) -> None:
-        self.server = server
-        self._caller_of = caller_of
-
-    def add(
-        self,
-        method: str,
-        params_type: type[Params],
-        handler: Callable[[ClientCaller, Params], Awaitable[Any]],
-    ) -> None:
-        """Add the handler of a method.
-
-        Args:
-            method: the method.
-            params_type: type of its parameters.
-            handler: called with the sender of a request and the parameters.
-        """
-
-        async def answer(context: RequestContext, params: Params) -> Any:
-            try:
-                return await handler(self._caller_of(context), params)
-            except MCPError:
-                raise
-            except ServerError as error:
-                raise MCPError(error.code, str(error), error.data) from error
-            except UpstreamError as error:
-                raise MCPError(types.INTERNAL_ERROR, str(error)) from error
-            except ShortlistError as error:
-                raise MCPError(types.INVALID_PARAMS, str(error)) from error
-            except Exception as error:
-                _LOG.exception("a request failed: %s", method)
-                message = "the gateway failed on this request; its log says why"
-                raise MCPError(types.INTERNAL_ERROR, message) from error
-
-        self.server.add_request_handler(method, params_type, answer)
-
 
 #: Most questions of a server during one request.
 _MAX_ROUNDS = 20
@@ -115,7 +47,7 @@ async def relay(
         ShortlistError: the call may not be sent any more.
     """
     if not call.caller.is_modern:
-        return await send_answering_questions(fleet, call)
+        return await send_in_rounds(fleet, call)
     subject = f"{call.server} {call.subject}"
     send = partial(_send_round, fleet, call, params, subject)
     outcome = await fleet.pending_calls.answer(fleet.background, call.caller, subject, params, send)
@@ -130,17 +62,10 @@ async def _send_round(
     The state in the result begins with a prefix that only this request has.
     """
     state = state_for_server(params, subject)
-    result = await _send(fleet, call, params.input_responses, state)
+    result = await _send_and_wait(fleet, call, params.input_responses, state)
     if not isinstance(result, types.InputRequiredResult):
         return result
-    questions = {
-        key: with_server_name(question, call.server)
-        for key, question in (result.input_requests or {}).items()
-    }
-    capabilities = call.caller.context.session.client_capabilities
-    for question in questions.values():
-        if problem := unsupported_reason(question, capabilities):
-            raise UpstreamError(f"server {call.server!r}: {problem}")
+    questions = questions_for_client(call.caller, call.server, result.input_requests)
     prefix = _state_prefix(subject)
     return types.InputRequiredResult(
         input_requests=questions or None,
@@ -176,7 +101,7 @@ def _state_prefix(subject: str) -> str:
     return f"{_SERVER_STATE_PREFIX}{sha256(subject.encode(errors='replace')).hexdigest()[:32]}:"
 
 
-async def send_answering_questions(fleet: Fleet, call: Call[Answer]) -> Answer:
+async def send_in_rounds(fleet: Fleet, call: Call[Answer]) -> Answer:
     """All rounds with a client that answers questions during its request.
 
     Args:
@@ -190,12 +115,12 @@ async def send_answering_questions(fleet: Fleet, call: Call[Answer]) -> Answer:
     answers: types.InputResponses | None = None
     state: str | None = None
     for _ in range(_MAX_ROUNDS):
-        result = await _send(fleet, call, answers, state)
+        result = await _send_and_wait(fleet, call, answers, state)
         if not isinstance(result, types.InputRequiredResult):
             return result
         if result.input_requests:
             answers = {
-                key: await _ask_client(call, question)
+                key: await ask_client(call.caller, call.server, question)
                 for key, question in result.input_requests.items()
             }
         else:
@@ -205,7 +130,7 @@ async def send_answering_questions(fleet: Fleet, call: Call[Answer]) -> Answer:
     raise UpstreamError(f"server {call.server!r} asked {_MAX_ROUNDS} times and gave no result")
 
 
-async def _send(
+async def _send_and_wait(
     fleet: Fleet, call: Call[Answer], answers: types.InputResponses | None, state: str | None
 ) -> Answer | types.InputRequiredResult:
     """The server's answer; of a task, its result, unless the client takes tasks."""
@@ -215,10 +140,3 @@ async def _send(
     task = ServerTask(call.server, call.operation, answer.task_id)
     requests = TaskRequests(fleet, call.caller, task, call.check_before_sending)
     return cast("Answer", await requests.result(is_new=True))
-
-
-async def _ask_client(call: Call[Answer], question: ServerQuestion) -> ClientAnswer:
-    answer = await call.caller.ask(with_server_name(question, call.server))
-    if isinstance(answer, types.ErrorData):
-        raise UpstreamError(f"server {call.server!r}: {answer.message}")
-    return answer

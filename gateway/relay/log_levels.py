@@ -8,7 +8,7 @@ import mcp.types as types
 from ..profiles.client_sessions import ClientCaller, ClientSessions, permitted_servers
 from ..upstream.call import LOG_LEVELS
 from ..upstream.fleet import Fleet
-from .forwarding import RequestHandlers
+from .client_requests import RequestHandlers
 
 
 class LogLevels:

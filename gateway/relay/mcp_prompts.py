@@ -5,7 +5,7 @@ And completions of arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -20,8 +20,9 @@ from ..profiles.client_sessions import ClientCaller, ClientSession, permitted_se
 from ..profiles.long_results import ResultSource
 from ..upstream.call import CheckedRequest, forwarded_meta
 from ..upstream.fleet import Fleet
-from ..upstream.server_lists import ResourcesAndPrompts
-from .forwarding import RequestHandlers, relay
+from ..upstream.listed_tools import ListedServer
+from .client_requests import RequestHandlers
+from .forwarding import relay
 from .resources import Resources, public_meta, with_public_links
 
 #: Most characters of a prompt's name. Clients add a prefix.
@@ -66,9 +67,7 @@ class Prompts:
     ) -> types.ListPromptsResult:
         by_name = {
             name: prompt.model_copy(update={"name": name, "meta": public_meta(server, prompt.meta)})
-            for name, server, prompt in self._prompts(
-                caller.client, self._fleet.listed_tools.safe_resources_and_prompts
-            )
+            for name, server, prompt in self._prompts(caller.client, _safe_prompts)
         }
         return types.ListPromptsResult(prompts=list(by_name.values()))
 
@@ -111,9 +110,7 @@ class Prompts:
         Raises:
             RequestError: no permitted server has such a prompt.
         """
-        for prompt_name, server, prompt in self._prompts(
-            client, self._fleet.listed_tools.resources_and_prompts
-        ):
+        for prompt_name, server, prompt in self._prompts(client, _all_prompts):
             if prompt_name == name:
                 return server, prompt
         raise RequestError(f"name: no prompt {name!r:.200}; prompts/list lists all prompts")
@@ -139,11 +136,20 @@ class Prompts:
             )
 
     def _prompts(
-        self, client: ClientSession, lists_by_server: Mapping[str, ResourcesAndPrompts]
+        self, client: ClientSession, prompts_of: Callable[[ListedServer], Sequence[types.Prompt]]
     ) -> Iterator[tuple[str, str, types.Prompt]]:
-        for server in permitted_servers(self._fleet, client):
-            for prompt in lists_by_server[server].prompts if server in lists_by_server else ():
-                yield public_name(server, prompt.name), server, prompt
+        servers = self._fleet.listed_tools.servers
+        for name in permitted_servers(self._fleet, client):
+            for prompt in prompts_of(servers[name]) if name in servers else ():
+                yield public_name(name, prompt.name), name, prompt
+
+
+def _safe_prompts(listed: ListedServer) -> Sequence[types.Prompt]:
+    return listed.safe_lists.prompts
+
+
+def _all_prompts(listed: ListedServer) -> Sequence[types.Prompt]:
+    return listed.lists.prompts
 
 
 def _within_limits(

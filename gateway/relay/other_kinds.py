@@ -224,7 +224,8 @@ class OtherKinds:
     def _present_version(self) -> _Version:
         """The version of what the servers list now. A changed list is indexed first."""
         with self._lock:
-            lists = dict(self._fleet.listed_tools.safe_resources_and_prompts)
+            servers = self._fleet.listed_tools.servers
+            lists = {name: listed.safe_lists for name, listed in servers.items()}
             version = self._version
             if lists.keys() != version.lists.keys() or any(
                 lists[server] is not version.lists[server] for server in lists

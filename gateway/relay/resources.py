@@ -25,11 +25,15 @@ from ..profiles.client_sessions import ClientCaller, ClientSession, permitted_se
 from ..profiles.long_results import ResultSource
 from ..upstream.call import CheckedRequest, forwarded_meta
 from ..upstream.fleet import Fleet
+from ..upstream.listed_tools import max_result_chars
 from ..upstream.server_lists import ResourcesAndPrompts
 from ..upstream.skills import file_digest
-from .forwarding import RequestHandlers, relay
+from .client_requests import RequestHandlers
+from .forwarding import relay
 
 _SCHEME, _UI_SCHEME = "shortlist://", "ui://"
+#: Most characters of an address that a client reads: that of a server, and the gateway's before it.
+_MAX_URI_CHARS = 8_192
 _READ_ANSWER: TypeAdapter[Any] = TypeAdapter(types.ReadResourceResult | types.InputRequiredResult)
 
 Entry = TypeVar("Entry", types.Resource, types.ResourceTemplate)
@@ -109,6 +113,16 @@ def public_result(server: str, result: types.CallToolResult) -> types.CallToolRe
     return result.model_copy(update={"content": content, "meta": public_meta(server, result.meta)})
 
 
+def result_for_client(
+    fleet: Fleet, client: ClientSession, server: str, tool_id: str, result: types.CallToolResult
+) -> types.CallToolResult:
+    """The server's result of a call with addresses for the client. A long one is stored."""
+    profile = client.profile
+    limits = profile.result_limits(max_result_chars(fleet.listed_tools.meta(tool_id)))
+    source = ResultSource(tool_ids=(tool_id,), profile_fingerprint=profile.fingerprint)
+    return client.stored_results.shorten(public_result(server, result), source, limits)
+
+
 def with_public_links(server: str, content: list[types.ContentBlock]) -> list[types.ContentBlock]:
     """Content of a result, with its links to resources as addresses for the client.
 
@@ -178,10 +192,10 @@ class Resources:
         )
 
     def _permitted_lists(self, caller: ClientCaller) -> Iterator[tuple[str, ResourcesAndPrompts]]:
-        lists = self._fleet.listed_tools.safe_resources_and_prompts
-        for server in permitted_servers(self._fleet, caller.client):
-            if server in lists:
-                yield server, lists[server]
+        servers = self._fleet.listed_tools.servers
+        for name in permitted_servers(self._fleet, caller.client):
+            if name in servers:
+                yield name, servers[name].safe_lists
 
     async def read(
         self,
@@ -247,6 +261,8 @@ class Resources:
             RequestError: no permitted server has the resource, or several have it.
         """
         permitted = permitted_servers(self._fleet, client)
+        if len(uri) > _MAX_URI_CHARS:  # subscriptions keep 10,000 of them
+            raise _no_resource(uri)
         server_resource = server_and_uri(uri)
         if server_resource is not None and server_resource[0] in permitted:
             return server_resource
@@ -273,10 +289,10 @@ class Resources:
             raise _no_resource(uri)
 
     def _server_has(self, server: str, uri: str) -> bool:
-        lists = self._fleet.listed_tools.resources_and_prompts.get(server)
-        return lists is not None and (
-            any(resource.uri == uri for resource in lists.resources)
-            or _matches_any(lists.templates, uri)
+        listed = self._fleet.listed_tools.servers.get(server)
+        return listed is not None and (
+            any(resource.uri == uri for resource in listed.lists.resources)
+            or _matches_any(listed.lists.templates, uri)
         )
 
 

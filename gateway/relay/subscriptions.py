@@ -20,7 +20,7 @@ from ..profiles.client_sessions import ClientCaller, ClientSession, permitted_se
 from ..upstream.call import TimeLimit
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import Upstream, UpstreamError
-from .forwarding import RequestHandlers
+from .client_requests import RequestHandlers
 from .resources import Resources, public_uri, server_and_uri
 
 _LOG = logging.getLogger("shortlist.gateway")
@@ -38,16 +38,17 @@ _UNSUBSCRIBE_TIMEOUT_S = 2.0
 
 @dataclass(eq=False, slots=True)
 class _Subscriber:
-    """A subscription of a client of the older protocol.
+    """A subscription of a client.
 
     Args:
         client: the client's session.
-        session: its MCP session, which gets the notifications.
+        session: the MCP session that gets the notifications; None for a client of the newer
+            protocol, which gets them over the stream of its request.
         client_uri: the address that the client gave.
     """
 
     client: ClientSession
-    session: ServerSession
+    session: ServerSession | None
     client_uri: str
 
 
@@ -57,13 +58,13 @@ class _ServerSubscription:
 
     Args:
         cancel_scope: ends it.
-        clients: the client of each subscription.
+        subscribers: the subscriptions of clients.
         first_try_ended: set when the server accepted it, or when it failed.
         problem: why the server refused it; None if it did not.
     """
 
     cancel_scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    clients: list[ClientSession] = field(default_factory=list)
+    subscribers: list[_Subscriber] = field(default_factory=list)
     first_try_ended: anyio.Event = field(default_factory=anyio.Event)
     problem: Exception | None = None
 
@@ -85,7 +86,6 @@ class Subscriptions:
         self._bus = InMemorySubscriptionBus()
         self._stream = ListenHandler(self._bus)
         self._subscriptions: dict[_ServerAndUri, _ServerSubscription] = {}
-        self._subscribers: dict[_ServerAndUri, list[_Subscriber]] = {}
         handlers.add("resources/subscribe", types.SubscribeRequestParams, self._subscribe)
         handlers.add("resources/unsubscribe", types.UnsubscribeRequestParams, self._unsubscribe)
         handlers.add("subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen)
@@ -97,37 +97,36 @@ class Subscriptions:
         Args:
             client: the ended session.
         """
-        for resource, subscribers in list(self._subscribers.items()):
-            ended = [subscriber for subscriber in subscribers if subscriber.client is client]
-            for subscriber in ended:
-                self._end_subscription(resource, subscriber)
+        for resource in list(self._subscriptions):
+            self._unsubscribe_client(resource, client)
 
     async def _subscribe(
         self, caller: ClientCaller, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
-        client = caller.client
-        resource = self._resources.locate_resource(client, params.uri)
-        subscribers = self._subscribers.setdefault(resource, [])
-        if not any(subscriber.client is client for subscriber in subscribers):
-            subscriber = _Subscriber(client, caller.context.session, params.uri)
-            subscribers.append(subscriber)
-            try:
-                await self._acquire(resource, client)
-            except BaseException:
-                self._remove_subscriber(resource, subscriber)
-                raise
+        resource = self._resources.locate_resource(caller.client, params.uri)
+        if self._subscriber(resource, caller.client) is None:
+            subscriber = _Subscriber(caller.client, caller.context.session, params.uri)
+            await self._acquire(resource, subscriber)
         return types.EmptyResult()
 
     async def _unsubscribe(
         self, caller: ClientCaller, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        client = caller.client
-        resource = self._resources.locate_resource(client, params.uri)
-        for subscriber in self._subscribers.get(resource, ()):
-            if subscriber.client is client:
-                self._end_subscription(resource, subscriber)
-                break
+        resource = self._resources.locate_resource(caller.client, params.uri)
+        self._unsubscribe_client(resource, caller.client)
         return types.EmptyResult()
+
+    def _unsubscribe_client(self, resource: _ServerAndUri, client: ClientSession) -> None:
+        if (subscriber := self._subscriber(resource, client)) is not None:
+            self._release(resource, subscriber)
+
+    def _subscriber(self, resource: _ServerAndUri, client: ClientSession) -> _Subscriber | None:
+        """The subscription of a client of the older protocol; None if it has none."""
+        subscription = self._subscriptions.get(resource)
+        for subscriber in () if subscription is None else subscription.subscribers:
+            if subscriber.client is client and subscriber.session is not None:
+                return subscriber
+        return None
 
     async def _listen(
         self, caller: ClientCaller, params: types.SubscriptionsListenRequestParams
@@ -135,68 +134,50 @@ class Subscriptions:
         """A stream of changes of the resources that the client may read."""
         client = caller.client
         permitted = permitted_servers(self._fleet, client)
-        uris, resources = [], []
-        for uri in params.notifications.resource_subscriptions or ():
-            resource = server_and_uri(uri)
-            if resource is None:
-                continue
-            server, _ = resource
-            if server in permitted:
-                uris.append(uri)
-                resources.append(resource)
-        acquired = []
+        acquired: list[tuple[_ServerAndUri, _Subscriber]] = []
         try:
-            for resource in resources:
-                await self._acquire(resource, client)
-                acquired.append(resource)
+            for uri in params.notifications.resource_subscriptions or ():
+                resource = server_and_uri(uri)
+                if resource is not None and resource[0] in permitted:
+                    subscriber = _Subscriber(client, None, uri)
+                    await self._acquire(resource, subscriber)
+                    acquired.append((resource, subscriber))
+            uris = [subscriber.client_uri for _, subscriber in acquired]
             honoured = types.SubscriptionFilter(resource_subscriptions=uris)
             return await self._stream(
                 caller.context, params.model_copy(update={"notifications": honoured})
             )
         finally:
-            for resource in acquired:
-                self._release(resource, client)
+            for resource, subscriber in acquired:
+                self._release(resource, subscriber)
 
     async def _notify_subscribers(self, server: str, uri: str) -> None:
         """Notify the subscribed clients that a resource has changed."""
         await self._bus.publish(ResourceUpdated(uri=public_uri(server, uri)))
-        for resource, subscribers in list(self._subscribers.items()):
+        for resource, subscription in list(self._subscriptions.items()):
             # The changed resource may be a part of another one, such as a file in a folder.
             subscribed_server, subscribed_uri = resource
             folder = subscribed_uri.rstrip("/") + "/"
             if subscribed_server != server or not f"{uri}/".startswith(folder):
                 continue
-            for subscriber in list(subscribers):
+            for subscriber in list(subscription.subscribers):
                 if server in permitted_servers(self._fleet, subscriber.client):
                     same = uri == subscribed_uri
                     uri_for_client = subscriber.client_uri if same else public_uri(server, uri)
                     await self._notify(resource, subscriber, uri_for_client)
 
     async def _notify(self, resource: _ServerAndUri, subscriber: _Subscriber, uri: str) -> None:
+        if subscriber.session is None:
+            return
         params = types.ResourceUpdatedNotificationParams(uri=uri)
         try:
             await subscriber.session.send_notification(
                 types.ResourceUpdatedNotification(params=params)
             )
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-            self._end_subscription(resource, subscriber)
+            self._release(resource, subscriber)
 
-    def _end_subscription(self, resource: _ServerAndUri, subscriber: _Subscriber) -> None:
-        """End a client's subscription, if there is one."""
-        if self._remove_subscriber(resource, subscriber):
-            self._release(resource, subscriber.client)
-
-    def _remove_subscriber(self, resource: _ServerAndUri, subscriber: _Subscriber) -> bool:
-        """Remove a subscription. Returns whether it existed."""
-        subscribers = self._subscribers.get(resource, [])
-        if subscriber not in subscribers:
-            return False
-        subscribers.remove(subscriber)
-        if not subscribers:
-            del self._subscribers[resource]
-        return True
-
-    async def _acquire(self, resource: _ServerAndUri, client: ClientSession) -> None:
+    async def _acquire(self, resource: _ServerAndUri, subscriber: _Subscriber) -> None:
         """Add a subscription to a resource. The first one subscribes at the server.
 
         Raises:
@@ -212,28 +193,25 @@ class Subscriptions:
                 )
             subscription = self._subscriptions[resource] = _ServerSubscription()
             self._fleet.background.start_soon(self._keep_subscribed, resource, subscription)
-        subscription.clients.append(client)
+        subscription.subscribers.append(subscriber)
         try:
             await subscription.first_try_ended.wait()
         except BaseException:
-            self._release(resource, client, subscription)
+            self._release(resource, subscriber)
             raise
         if subscription.problem is not None:
-            self._release(resource, client, subscription)
+            self._release(resource, subscriber)
             raise subscription.problem
 
-    def _release(
-        self,
-        resource: _ServerAndUri,
-        client: ClientSession,
-        subscription: _ServerSubscription | None = None,
-    ) -> None:
-        subscription = subscription or self._subscriptions[resource]
-        subscription.clients.remove(client)
-        if not subscription.clients:
+    def _release(self, resource: _ServerAndUri, subscriber: _Subscriber) -> None:
+        """End a client's subscription, if it has not ended. The last one ends at the server."""
+        subscription = self._subscriptions.get(resource)
+        if subscription is None or subscriber not in subscription.subscribers:
+            return
+        subscription.subscribers.remove(subscriber)
+        if not subscription.subscribers:
             subscription.cancel_scope.cancel()
-            if self._subscriptions.get(resource) is subscription:
-                del self._subscriptions[resource]
+            del self._subscriptions[resource]
 
     async def _keep_subscribed(
         self, resource: _ServerAndUri, subscription: _ServerSubscription
@@ -278,7 +256,7 @@ class Subscriptions:
         if capability is None or not capability.subscribe:
             raise UpstreamError(f"server {server!r} does not support subscriptions to resources")
         # The permissions may have changed while the server started.
-        if not any(member.permits_server(server) for member in subscription.clients):
+        if not any(row.client.permits_server(server) for row in subscription.subscribers):
             raise RequestError(f"uri: no resource {public_uri(server, uri)!r:.200}")
         if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
             try:

@@ -29,14 +29,10 @@ from ..upstream.call import (
     Answer,
     Caller,
     CheckedRequest,
-    ClientAnswer,
-    ServerQuestion,
-    unsupported_reason,
 )
 from ..upstream.fleet import Fleet
 from ..upstream.safe_texts import safe_message
 from ..upstream.server_connection import ServerError, UpstreamError
-from ..upstream.server_messages import with_server_name
 from ..upstream.server_tasks import (
     TASKS_EXTENSION,
     Task,
@@ -44,9 +40,10 @@ from ..upstream.server_tasks import (
     TaskRequest,
     UpdateTaskParams,
 )
+from .client_requests import ask_client, questions_for_client
 
 if TYPE_CHECKING:
-    from ..upstream.shared_state import SharedTexts
+    from ...retrieval.postgres.stored_texts import StoredTexts
 
 _ID_PREFIX = "task_"
 _SIGNATURE_BYTES = 16
@@ -130,7 +127,7 @@ class TaskIds:
         return hmac.digest(self._key, signed, hashlib.sha256)[:_SIGNATURE_BYTES]
 
 
-def read_task_key(shared: SharedTexts | None) -> str:
+def read_task_key(shared: StoredTexts | None) -> str:
     """The secret of the ids of tasks, made at the first start: of all replicas, or of this user.
 
     Raises:
@@ -242,19 +239,18 @@ class TaskRequests:
                 if len(answered) > _MAX_QUESTIONS:
                     raise UpstreamError(f"server {server!r} asked {_MAX_QUESTIONS} times in a task")
                 asked_at = anyio.current_time()
-                await self.update({key: await self._ask(row) for key, row in questions.items()})
+                await self.update(
+                    {
+                        key: await ask_client(self._caller, server, row)
+                        for key, row in questions.items()
+                    }
+                )
                 deadline += anyio.current_time() - asked_at
             pause = (state.poll_interval_ms or _USUAL_POLL_S * 1e3) / 1e3
             pause = min(max(pause, _MIN_POLL_S), _MAX_POLL_S)
             if anyio.current_time() + pause > deadline:
                 raise TaskRunsError(self.task)
             await anyio.sleep(pause)
-
-    async def _ask(self, question: ServerQuestion) -> ClientAnswer:
-        answer = await self._caller.ask(with_server_name(question, self.task.server))
-        if isinstance(answer, types.ErrorData):
-            raise UpstreamError(f"server {self.task.server!r}: {answer.message}")
-        return answer
 
     async def _send(self, method: str, params: TaskParams, answer: type[Answer]) -> Answer:
         call: CheckedRequest[Answer] = CheckedRequest(
@@ -278,14 +274,7 @@ class TaskRequests:
             UpstreamError: the client cannot be asked a question of the task.
         """
         server, message = self.task.server, state.status_message
-        questions = {
-            key: with_server_name(question, server)
-            for key, question in (state.input_requests or {}).items()
-        }
-        capabilities = self._caller.context.session.client_capabilities
-        for question in questions.values():
-            if problem := unsupported_reason(question, capabilities):
-                raise UpstreamError(f"server {server!r}: {problem}")
+        questions = questions_for_client(self._caller, server, state.input_requests)
         error = None
         if state.error is not None:
             safe = ServerError(server, state.error)

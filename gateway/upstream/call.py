@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
 from math import inf
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar, get_args
@@ -23,10 +24,9 @@ from mcp.types import LOG_LEVEL_META_KEY
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from .shown_questions import unreadable_reason
+from .shown_questions import ServerQuestion, unreadable_reason
 
 RequestContext = ServerRequestContext[Any, Any]
-ServerQuestion = types.CreateMessageRequest | types.ListRootsRequest | types.ElicitRequest
 ClientAnswer = (
     types.CreateMessageResult
     | types.CreateMessageResultWithTools
@@ -132,39 +132,32 @@ class Caller:
                 return
             level = _DEFAULT_LOG_LEVEL
         if LOG_LEVELS.index(params.level) >= LOG_LEVELS.index(level):
-            await self._send(types.LoggingMessageNotification(params=params))
+            notification = types.LoggingMessageNotification(params=params)
+            await self._send(
+                partial(
+                    self.context.session.send_notification,
+                    notification,
+                    related_request_id=self.context.request_id,
+                )
+            )
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Pass progress on, if the client asked for it."""
-        if self._is_queue_full:
-            return
-        async with self._send_lock:
-            try:
-                await self.context.session.report_progress(progress, total, message)
-            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-                return
+        await self._send(partial(self.context.session.report_progress, progress, total, message))
 
     async def wait_until_sent(self) -> None:
         """Wait until all messages so far are sent."""
         async with self._send_lock:
             return
 
-    @property
-    def _is_queue_full(self) -> bool:
-        """Whether the server sends faster than the client reads."""
-        return self._send_lock.statistics().tasks_waiting >= _MAX_QUEUED_MESSAGES
-
-    async def _send(self, notification: types.ServerNotification) -> None:
-        if self._is_queue_full:
+    async def _send(self, send: Callable[[], Awaitable[None]]) -> None:
+        """Send a message in order; drop it if the server sends faster than the client reads."""
+        if self._send_lock.statistics().tasks_waiting >= _MAX_QUEUED_MESSAGES:
             return
-        async with self._send_lock:
-            try:
-                await self.context.session.send_notification(
-                    notification, related_request_id=self.context.request_id
-                )
-            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-                # The client is gone, and nobody can get its messages.
-                return
+        # A client that is gone gets no messages.
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            async with self._send_lock:
+                await send()
 
 
 Answer = TypeVar("Answer", bound=BaseModel)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,19 +15,17 @@ from ...trust.pins import DAMAGED
 from ..connections.user_folders import state_folder
 
 if TYPE_CHECKING:
-    from .shared_state import SharedTexts
+    from ...retrieval.postgres.stored_texts import StoredTexts
 
 #: Kind of the pins that the replicas share; the key is a server.
 _SHARED_KIND = "pins"
-#: Key of earlier versions, for the pins of all servers.
-_EARLIER_SHARED_KEY = ""
 _LOG = logging.getLogger("shortlist.gateway")
 
 
 def default_pins(config: Path) -> Path:
     """The folder of pins of a client's configuration, in the user's state folder.
 
-    It is named as the file with all pins that earlier versions wrote.
+    Earlier versions wrote a file of that name, which is used as it is.
 
     Args:
         config: the configuration. Each configuration has its own pins, because different servers
@@ -66,8 +63,7 @@ class FirstUsePins:
     the folder of any replica holds for all.
 
     Args:
-        path: path of the folder, which is created if it does not exist. A file of that name with
-            the pins of all servers, from an earlier version, is taken over.
+        path: path of the folder, which is created if it does not exist.
         shared: state that all replicas of the gateway share; None if there is only this one.
 
     Raises:
@@ -75,18 +71,16 @@ class FirstUsePins:
         StoreError: the shared state cannot be read.
     """
 
-    def __init__(self, path: Path, shared: SharedTexts | None = None) -> None:
+    def __init__(self, path: Path, shared: StoredTexts | None = None) -> None:
         self.path = path
         self._shared = shared
         self._last_stamp: tuple[object, str] = ((), "")
         self._last_pins = Pins()
         self._logged_files: frozenset[str] = frozenset()
         make_pins_folder(path)
-        if shared is not None:
-            _split_shared_pins(shared)
-            if shared.stamp(_SHARED_KIND):
-                # What an earlier start left in the folder may be older than what the others have.
-                self._last_pins = Pins.read(path)
+        if shared is not None and shared.stamp(_SHARED_KIND):
+            # What an earlier start left in the folder may be older than what the others have.
+            self._last_pins = Pins.read(path)
         self.pin(())
         # Servers start in any order. What they list first in one run of the gateway has one age.
         self._age_at_start = self._last_pins.next_age
@@ -156,7 +150,7 @@ class FirstUsePins:
         return changed
 
     def _with_shared(
-        self, texts: SharedTexts, pins: Pins, tools: list[Tool], age: int | None
+        self, texts: StoredTexts, pins: Pins, tools: list[Tool], age: int | None
     ) -> Pins:
         """The pins with those of all replicas, and with new tools; the others get them too."""
         before = self._last_pins.by_server()
@@ -189,7 +183,7 @@ class FirstUsePins:
         return pins_stamp(self.path), shared
 
 
-def _read_shared(texts: SharedTexts) -> Pins:
+def _read_shared(texts: StoredTexts) -> Pins:
     """The pins that all replicas share."""
     shared = Pins()
     for server, text in texts.read_all(_SHARED_KIND).items():
@@ -204,18 +198,3 @@ def _server_pins(server: str, text: str) -> Pins:
     except PinsError as error:
         _LOG.warning("the tools of a server wait for approval: %s", error)
         return Pins(closed={server: DAMAGED})
-
-
-def _split_shared_pins(texts: SharedTexts) -> None:
-    """Take over the shared pins of an earlier version, which are one text for all servers."""
-    text = texts.read(_SHARED_KIND, _EARLIER_SHARED_KEY)
-    if text is None:
-        return
-    pins = Pins.from_text(text, "the shared pins").within_limits()
-    for server, server_pins in pins.by_server().items():
-        texts.change(_SHARED_KIND, server, partial(_present_or, server_pins.to_text()))
-    texts.change(_SHARED_KIND, _EARLIER_SHARED_KEY, lambda _: None)
-
-
-def _present_or(taken_over: str, present: str | None) -> str:
-    return present or taken_over

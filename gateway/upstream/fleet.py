@@ -266,7 +266,8 @@ class Fleet:
                     f"wrote {upstream.stray_line_count} lines to stdout that are no messages, such "
                     f"as {line!r:.120}; they were skipped; it should log to stderr"
                 )
-            problems[name] += self.listed_tools.problems.get(name, ())
+            if (listed := self.listed_tools.servers.get(name)) is not None:
+                problems[name] += listed.problems
         for tool in self.engine.catalog:
             if tool.server in problems and tool.id != (plain_id := f"{tool.server}/{tool.name}"):
                 problems[tool.server].append(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import mcp.types as types
@@ -56,31 +57,47 @@ def max_result_chars(meta: Mapping[str, Any]) -> int | None:
 _MAX_META_CHARS = 20_000
 
 
+@dataclass(frozen=True, slots=True)
+class ListedServer:
+    """What one server lists besides the definitions of its tools.
+
+    Args:
+        instructions: its instructions.
+        lists: its resources and prompts.
+        safe_lists: the same as clients see them in lists, without hostile texts.
+        problems: problems of its lists and of single tools.
+        tool_names: name of a tool in the catalog to the server's name of it.
+        metas: tool id to the tool's `_meta`.
+        has_voting_tool: whether it has the tool `_tool_gating`.
+    """
+
+    instructions: str
+    lists: ResourcesAndPrompts
+    safe_lists: ResourcesAndPrompts
+    problems: tuple[str, ...]
+    tool_names: Mapping[str, str]
+    metas: Mapping[str, Mapping[str, Any]]
+    has_voting_tool: bool
+
+
 class ListedTools:
     """The tools that servers list, with information that is not in the catalog.
 
     Attributes:
-        instructions: server to its instructions.
-        resources_and_prompts: server to its resources and prompts.
-        safe_resources_and_prompts: the same as clients see them in lists, without hostile texts.
-        problems: server to the problems of single tools.
+        servers: server to what it lists. It is replaced with each change, because other threads
+            read it.
         app_only_ids: ids of the tools that are for user interfaces alone.
-        voting_servers: names of the servers with the tool `_tool_gating`.
     """
 
     def __init__(self) -> None:
-        self.instructions: dict[str, str] = {}
-        self.resources_and_prompts: dict[str, ResourcesAndPrompts] = {}
-        self.safe_resources_and_prompts: dict[str, ResourcesAndPrompts] = {}
-        self.problems: dict[str, list[str]] = {}
+        self.servers: Mapping[str, ListedServer] = {}
         self.app_only_ids: frozenset[str] = frozenset()
-        self.voting_servers: frozenset[str] = frozenset()
-        #: Server and tool to the server's name of the tool.
-        self._names: dict[tuple[str, str], str] = {}
-        #: Server to tool id to the tool's `_meta`; and tool id to `_meta`, for all servers
-        #: together.
-        self._meta_by_server: dict[str, dict[str, dict[str, Any]]] = {}
-        self._meta_by_tool_id: dict[str, dict[str, Any]] = {}
+        self._metas: Mapping[str, Mapping[str, Any]] = {}
+
+    @property
+    def voting_servers(self) -> frozenset[str]:
+        """Names of the servers with the tool `_tool_gating`."""
+        return frozenset(name for name, listed in self.servers.items() if listed.has_voting_tool)
 
     def use_listing(self, spec: ServerSpec, listing: Listing) -> list[Tool]:
         """The tools of a listing. Unreadable tools are left out and become problems.
@@ -90,12 +107,10 @@ class ListedTools:
             listing: the present list, which replaces the earlier one.
         """
         server = spec.name
-        self.instructions[server] = listing.instructions
-        self.resources_and_prompts[server] = listing.resources_and_prompts
         problems = list(listing.problems)
-        self.safe_resources_and_prompts[server] = safe_resources_and_prompts(
-            server, listing.resources_and_prompts, problems
-        )
+        lists = listing.resources_and_prompts
+        safe_lists = safe_resources_and_prompts(server, lists, problems)
+        tool_names: dict[str, str] = {}
         tools_by_name: dict[str, Tool] = {}
         metas: dict[str, dict[str, Any]] = {}
         for tool in listing.tools:
@@ -114,34 +129,24 @@ class ListedTools:
                 problems.append(f"tool {tool.name!r:.80} is listed twice; the first one counts")
                 continue
             tools_by_name[catalog_tool.name] = catalog_tool
-            self._names[server, catalog_tool.name] = tool.name
+            tool_names[catalog_tool.name] = tool.name
             if has_meta:
                 metas[catalog_tool.id] = dict(tool.meta or {})
-        self.problems[server] = problems
-        has_voting_tool = any(tool.name == VOTING_TOOL for tool in listing.tools)
-        self.voting_servers = (
-            self.voting_servers | {server} if has_voting_tool else self.voting_servers - {server}
+        listed = ListedServer(
+            instructions=listing.instructions,
+            lists=lists,
+            safe_lists=safe_lists,
+            problems=tuple(problems),
+            tool_names=tool_names,
+            metas=metas,
+            has_voting_tool=any(tool.name == VOTING_TOOL for tool in listing.tools),
         )
-        self._set_meta_by_server({**self._meta_by_server, server: metas})
+        self._set_servers({**self.servers, server: listed})
         return list(tools_by_name.values())
 
     def forget(self, server: str) -> None:
         """Remove the list of a server."""
-        self.instructions.pop(server, None)
-        self.resources_and_prompts.pop(server, None)
-        self.safe_resources_and_prompts.pop(server, None)
-        self.problems.pop(server, None)
-        self.voting_servers -= {server}
-        self._names = {
-            key: listed_name for key, listed_name in self._names.items() if key[0] != server
-        }
-        self._set_meta_by_server(
-            {
-                other_server: metas
-                for other_server, metas in self._meta_by_server.items()
-                if other_server != server
-            }
-        )
+        self._set_servers({name: row for name, row in self.servers.items() if name != server})
 
     def skill_tools(self, server: str | None = None) -> list[Tool]:
         """The skills in the form in which they are searched, scanned and pinned.
@@ -150,8 +155,8 @@ class ListedTools:
             server: name of the only server that is wanted; all servers when None.
         """
         tools: dict[str, Tool] = {}
-        for name, lists in self.safe_resources_and_prompts.items():
-            for skill in lists.skills if server in (None, name) else ():
+        for name, listed in self.servers.items():
+            for skill in listed.safe_lists.skills if server in (None, name) else ():
                 with suppress(ToolError):
                     tool = skill_tool(name, skill)
                     tools.setdefault(tool.id, tool)
@@ -159,21 +164,20 @@ class ListedTools:
 
     def name_at_server(self, tool: Tool) -> str | None:
         """The server's name of a tool; None if the server does not list it."""
-        return self._names.get((tool.server or "", tool.name))
+        listed = self.servers.get(tool.server or "")
+        return None if listed is None else listed.tool_names.get(tool.name)
 
     def meta(self, tool_id: str) -> Mapping[str, Any]:
         """The `_meta` of a tool; empty if there is none."""
-        return self._meta_by_tool_id.get(tool_id, {})
+        return self._metas.get(tool_id, {})
 
-    def _set_meta_by_server(self, metas: dict[str, dict[str, dict[str, Any]]]) -> None:
-        self._meta_by_server = metas
-        self._meta_by_tool_id = {
-            tool_id: meta
-            for server_metas in metas.values()
-            for tool_id, meta in server_metas.items()
+    def _set_servers(self, servers: Mapping[str, ListedServer]) -> None:
+        self.servers = servers
+        self._metas = {
+            tool_id: meta for listed in servers.values() for tool_id, meta in listed.metas.items()
         }
         self.app_only_ids = frozenset(
-            tool_id for tool_id, meta in self._meta_by_tool_id.items() if is_app_only(meta)
+            tool_id for tool_id, meta in self._metas.items() if is_app_only(meta)
         )
 
 

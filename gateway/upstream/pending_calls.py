@@ -17,7 +17,8 @@ from anyio.abc import TaskGroup
 from pydantic import BaseModel
 
 from ...errors import RequestError
-from .call import Caller, ClientAnswer, ServerQuestion
+from .call import Caller, ClientAnswer
+from .shown_questions import ServerQuestion
 
 #: Prefix of the state of a request that waits here.
 _PENDING_PREFIX = "held:"

@@ -377,7 +377,6 @@ class Listing:
     Args:
         tools: the server's definitions.
         instructions: the server's instructions.
-        version: name and version of the server, as `name version`.
         valid_s: seconds for which the list of tools is valid, by the server; 0 if unknown.
         problems: problems of its lists, one line each.
         resources_and_prompts: its other lists.
@@ -385,7 +384,6 @@ class Listing:
 
     tools: tuple[types.Tool, ...]
     instructions: str = ""
-    version: str = ""
     valid_s: float = 0.0
     problems: tuple[str, ...] = ()
     resources_and_prompts: ResourcesAndPrompts = NO_RESOURCES_OR_PROMPTS
@@ -424,15 +422,9 @@ async def _read_tools(client: Client, pages: ToolPages) -> Listing:
     return Listing(
         tools=tuple(tools),
         instructions=instructions,
-        version=_server_version(client),
         valid_s=min(valid_seconds),
         problems=(*problems, *pages.problems),
     )
-
-
-def _server_version(client: Client) -> str:
-    info = client.server_info
-    return f"{info.name:.{NAME_LIMIT}} {info.version:.{NAME_LIMIT}}" if info else ""
 
 
 def _shorten_description(tool: types.Tool, problems: list[str]) -> None:

@@ -28,10 +28,10 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from ..connections.connection_errors import error_in_one_line, is_end_message
 from ..connections.transport import WrappedStream
-from .call import LOG_LEVELS, Answer, Call, Caller, ClientAnswer, ServerQuestion, TimeLimit
+from .call import LOG_LEVELS, Answer, Call, Caller, ClientAnswer, TimeLimit
 from .safe_texts import safe_message
 from .server_lists import ToolPages
-from .shown_questions import named_question, written_out_prompt
+from .shown_questions import ServerQuestion, shown_question
 
 #: Most messages of a server that are handled at once, and most if a further one is a question.
 _MAX_HANDLED_MESSAGES, _MAX_HANDLED_IF_QUESTION = 1_000, 100
@@ -380,7 +380,7 @@ class ServerMessages:
             return types.ErrorData(code=types.INVALID_REQUEST, message=message)
         async with self._place_for_message(_MAX_HANDLED_IF_QUESTION) as has_place:
             if has_place:
-                return await caller.ask(with_server_name(question, self._server))
+                return await caller.ask(shown_question(question, self._server))
         message = "the gateway cannot ask: too many messages of the server wait"
         return types.ErrorData(code=types.INVALID_REQUEST, message=message)
 
@@ -407,30 +407,13 @@ class ServerMessages:
                     await self._handlers.on_log(self._server, params, client_id)
 
 
-def with_server_name(question: ServerQuestion, server: str) -> ServerQuestion:
-    """The question as a person may see it.
-
-    An elicitation begins with the server's name. Invisible characters are written out, also in
-    texts for the client's model, which a person may be asked to approve.
-
-    Args:
-        question: the server's question.
-        server: name of the server.
-    """
-    if isinstance(question, types.ElicitRequest):
-        return types.ElicitRequest(params=named_question(question.params, server))
-    if isinstance(question, types.CreateMessageRequest):
-        return types.CreateMessageRequest(params=written_out_prompt(question.params))
-    return question
-
-
 @asynccontextmanager
 async def watched_streams(
     transport: AbstractAsyncContextManager[Any],
     pages: ToolPages,
     causes: QuestionCauses,
     on_end: Callable[[], None],
-) -> AsyncIterator[tuple[_Reader, _Writer]]:
+) -> AsyncIterator[tuple[Any, Any]]:
     """The streams of a transport. All messages pass `pages` and `causes`.
 
     Args:
@@ -474,13 +457,6 @@ class _Reader(_WatchedStream):
         super().__init__(stream, pages, causes)
         self._on_end = on_end
         self.last_context: Context | None = None
-
-    async def receive(self) -> Any:
-        try:
-            return self._record(await self._stream.receive())
-        except (anyio.EndOfStream, anyio.ClosedResourceError):
-            self._on_end()
-            raise
 
     def __aiter__(self) -> Self:
         return self

@@ -35,7 +35,7 @@ class Task(TaskFields):
     result: types.CallToolResult | None = None
     error: types.ErrorData | None = None
     input_requests: types.InputRequests | None = None
-    result_type: str = "complete"
+    result_type: str = Field(default="complete", max_length=_MAX_TIME_CHARS)
 
 
 class CreatedTask(TaskFields):

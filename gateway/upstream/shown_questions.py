@@ -20,13 +20,27 @@ MAX_QUESTION_CHARS = 20_000
 _SHOWN_KEYS = frozenset(("title", "description", "enumNames"))
 
 
-def named_question(params: types.ElicitRequestParams, server: str) -> types.ElicitRequestParams:
-    """The question with its server's name first, and with invisible characters written out.
+ServerQuestion = types.CreateMessageRequest | types.ListRootsRequest | types.ElicitRequest
+
+
+def shown_question(question: ServerQuestion, server: str) -> ServerQuestion:
+    """The question as a person may see it.
+
+    An elicitation begins with the server's name. Invisible characters are written out, also in
+    texts for the client's model, which a person may be asked to approve.
 
     Args:
-        params: the server's question.
+        question: the server's question.
         server: name of the server.
     """
+    if isinstance(question, types.ElicitRequest):
+        return types.ElicitRequest(params=_named_question(question.params, server))
+    if isinstance(question, types.CreateMessageRequest):
+        return types.CreateMessageRequest(params=_written_out_prompt(question.params))
+    return question
+
+
+def _named_question(params: types.ElicitRequestParams, server: str) -> types.ElicitRequestParams:
     changes: dict[str, Any] = {"message": f"[{server}] {written_out(params.message)}"}
     if isinstance(params, types.ElicitRequestFormParams):
         changes["requested_schema"] = _written_out_form(params.requested_schema)
@@ -37,7 +51,7 @@ def unreadable_reason(params: types.ElicitRequestParams) -> str | None:
     """Why a person cannot be shown a question whole; None if it can be shown.
 
     Args:
-        params: the question, after `named_question`.
+        params: the question, after `shown_question`.
     """
     texts = [params.message]
     if isinstance(params, types.ElicitRequestFormParams):
@@ -72,14 +86,10 @@ def with_server_name_in_urls(data: Any, server: str) -> dict[str, Any]:
     }
 
 
-def written_out_prompt(
+def _written_out_prompt(
     params: types.CreateMessageRequestParams,
 ) -> types.CreateMessageRequestParams:
-    """A prompt for the client's model, with invisible characters in its texts written out.
-
-    Args:
-        params: the server's prompt.
-    """
+    """A prompt for the client's model, with invisible characters in its texts written out."""
     system_prompt = params.system_prompt
     return params.model_copy(
         update={
@@ -99,7 +109,7 @@ def _address_questions(data: Any, server: str) -> Iterator[types.ElicitRequestPa
             params = types.ElicitRequestURLParams.model_validate(row)
         except ValidationError:
             continue
-        question = named_question(params, server)
+        question = _named_question(params, server)
         if unreadable_reason(question) is None:
             yield question
 

@@ -23,7 +23,7 @@ from ..connections.user_folders import cache_folder, own_folder
 from .server_lists import Listing
 
 if TYPE_CHECKING:
-    from .shared_state import SharedTexts
+    from ...retrieval.postgres.stored_texts import StoredTexts
 
 _FILE_FORMAT = 4
 _LISTING = TypeAdapter(Listing)
@@ -38,12 +38,12 @@ class ListingCache:
         shared: state that all replicas of the gateway share; None if there is only this one.
     """
 
-    def __init__(self, folder: Path, shared: SharedTexts | None = None) -> None:
+    def __init__(self, folder: Path, shared: StoredTexts | None = None) -> None:
         self.folder = folder
         self._shared = shared
 
     @classmethod
-    def default(cls, shared: SharedTexts | None = None) -> ListingCache:
+    def default(cls, shared: StoredTexts | None = None) -> ListingCache:
         """ListingCache in the user's cache folder, or in the state of all replicas."""
         return cls(cache_folder() / "manifests", shared)
 

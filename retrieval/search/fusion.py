@@ -13,13 +13,10 @@ from ...settings import PartSettings
 from ..query import Ranking, distinct, ties_by_row
 
 # The weight of BM25 by the share of the searched terms that its best row has.
-_LOWEST_WEIGHT, _ADDED_WEIGHT, _COVERED_POWER = 0.008, 0.006, 2
-# Words weigh less where vectors are sure: all of that weight up to the first lead (cosine) of the
-# best vector over the hundredth, the lowest share from the second on, and linearly between.
-_LEAD_PLACE, _UNSURE_LEAD, _SURE_LEAD, _LOWEST_SHARE = 99, 0.3, 0.5, 0.3
-# The best row by words stays at this place or before, from 0, if it has this share of the terms. In
-# requests of many steps it seldom has, and is seldom right.
-_LAST_PLACE_OF_KEPT, _MIN_COVERED_OF_KEPT = 4, 0.5
+_LOWEST_WEIGHT, _ADDED_WEIGHT, _COVERED_POWER = 0.006, 0.009, 4
+# The best row by words stays at this place or before, from 0, if so few terms are searched, or if
+# it has this share of them. In requests of many steps it has fewer, and is seldom right.
+_LAST_PLACE_OF_KEPT, _FEW_TERMS, _MIN_COVERED_OF_KEPT = 4, 5, 0.5
 
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -81,10 +78,10 @@ class LinearFusion:
 
     Args:
         weights: stage name to its weight; 1 when absent. By default one point of BM25 counts as
-            much as 0.008 of cosine, and up to 0.014 if the best row by words has all terms of the
-            query that any row has. If it has half of them, it also stays among the first five.
-            Where the best vector leads clearly, words count less, down to 0.3 of that. These
-            numbers were chosen on development sets of queries for real servers (ADR 33).
+            much as 0.006 of cosine, and up to 0.015 if the best row by words has all terms of the
+            query that any row has. If it has half of these terms, or they are five at most, it also
+            stays among the first five. These numbers were chosen on development sets of queries for
+            real servers (ADR 33).
 
     Attributes:
         reads_coverage: whether it reads `Ranking.best_covers`.
@@ -105,8 +102,7 @@ class LinearFusion:
         lexical = rankings.get("lexical") if self.reads_coverage else None
         covered = 0.0 if lexical is None else lexical.best_covers or 0.0
         if lexical is not None:
-            weight = _LOWEST_WEIGHT + _ADDED_WEIGHT * covered**_COVERED_POWER
-            weights = {"lexical": weight * _share_of_words(rankings.get("dense"))}
+            weights = {"lexical": _LOWEST_WEIGHT + _ADDED_WEIGHT * covered**_COVERED_POWER}
         rows = distinct(np.concatenate([ranking.rows for ranking in rankings.values()]))
         total = np.zeros(len(rows), np.float32)
         for name, ranking in rankings.items():
@@ -120,18 +116,12 @@ class LinearFusion:
                 scores[np.searchsorted(rows, ranking.rows)] = ranking.scores
                 total += np.float32(weights.get(name, 1.0)) * scores
         fused = Ranking.best(rows, total, len(rows))
-        if lexical is None or not len(lexical) or covered < _MIN_COVERED_OF_KEPT:
+        if lexical is None or not len(lexical):
+            return fused
+        has_few_terms = len(lexical.searched_terms or ()) <= _FEW_TERMS
+        if covered < _MIN_COVERED_OF_KEPT and not has_few_terms:
             return fused
         return _with_row_in_place(fused, int(lexical.rows[0]), _LAST_PLACE_OF_KEPT)
-
-
-def _share_of_words(dense: Ranking | None) -> float:
-    """How much of their weight words keep: less, the further the best vector leads."""
-    if dense is None or not len(dense):
-        return 1.0
-    lead = float(dense.scores[0] - dense.scores[min(_LEAD_PLACE, len(dense) - 1)])
-    unsure = (_SURE_LEAD - lead) / (_SURE_LEAD - _UNSURE_LEAD)
-    return min(1.0, max(_LOWEST_SHARE, unsure))
 
 
 def _with_row_in_place(ranking: Ranking, row: int, place: int) -> Ranking:

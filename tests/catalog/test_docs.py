@@ -23,11 +23,15 @@ def anyio_backend():
 
 
 @pytest.mark.anyio
-async def test_its_code_runs(capsys):
+async def test_its_code_runs(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in BLOCKS:
         exec(block, names)
-    assert capsys.readouterr().out == "billing/list_invoices\n"
+    assert capsys.readouterr().out.splitlines() == [
+        "billing/list_invoices",
+        "skills/close-month -> First list the overdue invoices. Then write to the accountant.",
+    ]
     engine = await names["load"]()
     assert [tool.id for tool in engine.catalog] == ["git/show_log"]
 

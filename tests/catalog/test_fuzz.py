@@ -70,14 +70,7 @@ VALID: list[Any] = [
             "tags": ["x"],
         }
     ],
-    [
-        {
-            "query": "q",
-            "tools": json.dumps(
-                [{"name": "t", "parameters": {"a": {"type": "List[int], optional"}}}]
-            ),
-        }
-    ],
+    {"SKILL.md": "---\nname: t\ndescription: d\nallowed-tools: a, b\n---\nText.", "folder": "t"},
     {
         "openapi": "3.0.0",
         "info": {"title": "i"},

@@ -274,7 +274,7 @@ def test_a_format_insisted_on_refuses_what_it_is_not(form: str) -> None:
 
 
 def test_an_unknown_format_lists_the_known_ones() -> None:
-    with pytest.raises(CatalogError, match="unknown format 'csv': use auto, openapi, jsonl"):
+    with pytest.raises(CatalogError, match="format 'csv': use auto, openapi, skills, jsonl"):
         read_tools([], format="csv")
 
 

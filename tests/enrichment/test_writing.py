@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from shortlist import Engine, Tool
 from shortlist.demo import load_catalog
-from shortlist.enrichment import ExampleQueryMatcher, ExampleQueryRow
+from shortlist.enrichment import ExampleQueryMatcher, ExampleQueryRow, writing
+from shortlist.enrichment.example_file import MAX_QUERIES
 from shortlist.enrichment.writing import (
     TOOLS_A_PROMPT,
     prompt_for,
@@ -61,6 +62,15 @@ class TestAnswers:
         queries = ["do it", 7, None, hostile, "do it again"]
         [row] = rows_of_answer(TOOLS[:1], answer(1, requests=queries))
         assert row.queries == ("do it", "do it again")
+
+    def test_an_endless_answer_is_read_to_a_bound(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        scanned: list[str] = []
+        monkeypatch.setattr(writing, "is_hostile", lambda text: bool(scanned.append(text)))
+        queries = [f"do {number}" for number in range(50_000)]
+        [row] = rows_of_answer(TOOLS[:1], answer(1, requests=queries))
+        assert len(row.queries) == MAX_QUERIES
+        rows_of_answer(TOOLS[:1], answer(*[1] * 10_000))
+        assert len(scanned) < 200
 
     @pytest.mark.parametrize("text", ["", "no", "[", "[1]", "]{[", "[{}]", "[" * 100_000])
     def test_an_unusable_answer_is_an_error(self, text: str) -> None:

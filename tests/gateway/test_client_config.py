@@ -246,6 +246,12 @@ def test_how_clients_write_a_login(write, entry, login):
     assert "key-VALUE" not in repr(config.servers[0])
 
 
+def test_one_variable_may_have_several_scopes(write):
+    entry = {"url": "https://x.example/mcp", "oauth": {"scopes": "${SCOPES} read"}}
+    config = read(write({"mcpServers": {"a": entry}}), SCOPES="repo user")
+    assert config.servers[0].login.scopes == ("repo", "user", "read")
+
+
 @pytest.mark.parametrize(
     ("oauth", "problem"),
     [

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 import shortlist
 from shortlist import Catalog, Tool
-from shortlist.catalog.text_file import MAX_FILE_BYTES
 from shortlist.cli.app import app
 from shortlist.errors import MissingExtraError
 from shortlist.gateway.connections.server_log import MAX_LOG_BYTES, log_path
@@ -296,33 +295,6 @@ def test_the_bytes_of_a_servers_definitions_are_bounded(tmp_path, monkeypatch):
     assert list(Pins.read(tmp_path / "pins.json")) == [tool.id for tool in tools[:3]]
 
 
-def test_the_one_file_of_an_earlier_version_is_taken_over_once(tmp_path):
-    path = tmp_path / "pins.json"
-    Pins().pin([READ], age=3).approve([SEND]).save(path)
-    before = Pins.read(path)
-    FirstUsePins(path)
-    assert Pins.read(path) == before
-    assert len(list(path.iterdir())) == 2
-    assert [file.name for file in tmp_path.iterdir() if file.is_file()] == ["pins.json.lock"]
-    # An interrupted attempt is begun again.
-    path.rename(tmp_path / "pins.json.partial")
-    before.save(tmp_path / "pins.json.before")
-    FirstUsePins(path)
-    assert Pins.read(path) == before
-
-
-def test_an_earlier_file_that_cannot_be_read_gives_no_trust_and_ends_no_gateway(tmp_path):
-    path = tmp_path / "pins.json"
-    with path.open("wb") as file:
-        file.truncate(MAX_FILE_BYTES + 1)
-    FirstUsePins(path).pin([READ, SEND])
-    assert set(Trust(pins=path).flags(Catalog([READ, SEND]))) == {READ.id, SEND.id}
-    approve_definitions(path, [SEND])
-    new = Tool("list_mails", "mail", "List mails.")
-    FirstUsePins(path).pin([READ, SEND, new])
-    assert set(Trust(pins=path).flags(Catalog([READ, SEND, new]))) == {READ.id, new.id}
-
-
 def test_a_file_that_another_process_wrote_is_noticed_once(tmp_path):
     path = tmp_path / "pins.json"
     pins = FirstUsePins(path)
@@ -337,7 +309,7 @@ def test_the_page_names_the_quotas_of_the_code():
     page = (Path(shortlist.__file__).parent / "docs" / "gateway-servers.md").read_text("utf-8")
     quotas = re.search(r"- \*\*What a server may name\*\*.*?\n- ", page, re.DOTALL)[0]
     for count, size in (
-        (server_lists._MAX_TOOLS, server_lists._MAX_TOOL_LIST_BYTES),
+        (server_lists._MAX_ENTRIES, server_lists._MAX_TOOL_LIST_BYTES),
         (server_lists._MAX_ENTRIES, server_lists._MAX_OTHER_LIST_BYTES),
         (MAX_SERVER_PINS, MAX_SERVER_PIN_BYTES),
     ):

@@ -227,9 +227,9 @@ async def test_the_results_of_an_http_session_go_with_it(tmp_path):
         async with Client(transport, mode="legacy") as client:
             given = {"name": "one/repeat_text", "arguments": {"text": "word and ", "times": 3_000}}
             assert "read_result" in text_of(await client.call_tool("call_tool", given))
-            assert made.sessions.stored_chars > 0
+            assert made.sessions._result_memory.chars > 0
         with anyio.fail_after(5):
-            while made.sessions.stored_chars:
+            while made.sessions._result_memory.chars:
                 await anyio.sleep(0.02)
         group.cancel_scope.cancel()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import resource
 import socket
 import subprocess
@@ -15,6 +17,7 @@ import httpx2
 import psutil
 import pytest
 
+from shortlist.gateway.http_connections import ClientConnections
 from shortlist.tests.gateway.fleets import HERE
 from shortlist.tests.gateway.test_serve import _HELLO, serving
 
@@ -149,6 +152,16 @@ def test_a_slow_request_ends(tmp_path, rest, own):
         assert not is_open
         time.sleep(0.2)
         assert "Traceback" not in log.read_text()
+
+
+def test_tracebacks_of_requests_have_a_bound():
+    async def fail() -> list[bool]:
+        connections = ClientConnections(10)
+        error = (ValueError, ValueError("x"), None)
+        row = logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "Exception", None, error)
+        return [connections.filter(row) for _ in range(1_000)]
+
+    assert sum(asyncio.run(fail())) == 5
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2026-07-28"])

@@ -66,6 +66,7 @@ def test_the_hook_names_tools_that_fit_and_is_silent_otherwise(machine):
     client.initialize()
     lines = wait_for(lambda: hooked(machine, wish)).splitlines()
     assert 2 <= len(lines) <= 9
+    assert "in the servers' words" in lines[0]
     assert any(line.startswith("- github/create_pull_request(") for line in lines)
     literal_command = hooked(machine, {"prompt": "create a pull request"}).splitlines()
     assert literal_command[1].startswith("- github/create_pull_request(")

@@ -350,13 +350,11 @@ async def test_a_gateway_shows_the_tools_of_its_own_servers(
             assert set(both.catalog.servers) == {"desk", "elsewhere"}
 
 
-def test_the_shared_pins_of_an_earlier_version_are_taken_over(
-    postgres_dsn: str, tmp_path: Path
-) -> None:
+def test_replicas_share_pins_and_a_damaged_text_waits(postgres_dsn: str, tmp_path: Path) -> None:
     texts = StoredTexts(Database(postgres_dsn, "desk"))
     send, read = Tool("send", "mail", "Send."), Tool("read", "files", "Read.")
-    earlier = Pins().pin([read]).approve([send])
-    texts.change("pins", "", lambda _: earlier.to_text())
+    for server, pins in Pins().pin([read]).approve([send]).by_server().items():
+        texts.change("pins", server, lambda _, pins=pins: pins.to_text())
     replicas = [FirstUsePins(tmp_path / name, texts) for name in ("one", "two")]
     assert set(texts.read_all("pins")) == {"mail", "files"}
     replicas[0].pin([Tool("list", "mail", "List."), Tool("send", "mail", "Changed.")])

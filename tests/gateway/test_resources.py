@@ -98,6 +98,8 @@ async def test_errors_of_a_server_keep_their_code(tmp_path):
             assert (caught.value.code, caught.value.data) == (-32602, {"from": "one"})
             with pytest.raises(MCPError, match="no resource 'shortlist://none/"):
                 await client.read_resource("shortlist://none/memo://note/1")
+            with pytest.raises(MCPError, match="uri: no resource 'shortlist://one/memo://note/xx"):
+                await client.read_resource(f"shortlist://one/memo://note/{'x' * 10_000}")
 
 
 async def test_a_profile_that_may_use_nothing_of_a_server_sees_none_of_it(tmp_path):

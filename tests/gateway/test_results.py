@@ -47,6 +47,48 @@ def test_a_result_within_the_limit_is_the_same_object():
     assert shown(SessionResults(ResultMemory()), given) is given
 
 
+HUGE = "x" * 1_000_000
+_RESOURCE = {"uri": "a:b", "text": "x"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"content": [], "resultType": HUGE},
+        {"content": [{"type": "resource", "resource": {**_RESOURCE, "mimeType": HUGE}}]},
+        {"content": [{"type": "resource", "resource": {**_RESOURCE, "uri": HUGE}}]},
+        {
+            "content": [
+                {
+                    "type": "resource",
+                    "resource": {"uri": HUGE, "blob": "AAAA", "mimeType": "image/png"},
+                }
+            ]
+        },
+        {
+            "content": [
+                {"type": "resource", "resource": {"uri": "a:b", "blob": "A", "mimeType": HUGE}}
+            ]
+        },
+        {"content": [{"type": "resource_link", "uri": HUGE, "name": HUGE, "mimeType": HUGE}]},
+    ],
+)
+def test_no_field_of_a_result_is_longer_than_its_limit(fields):
+    given = types.CallToolResult.model_validate(fields)
+    answer = shown(SessionResults(ResultMemory()), given)
+    assert len(answer.model_dump_json()) < 20_000
+
+
+@pytest.mark.parametrize("part", [{"text": "x"}, {"blob": "AAAA"}])
+def test_no_field_of_a_resource_is_longer_than_its_limit(part):
+    fields = {"uri": HUGE, "mimeType": HUGE, **part}
+    given = types.ReadResourceResult.model_validate({"contents": [fields], "resultType": HUGE})
+    limits = ResultLimits(tokens=1_000, media_bytes=1_000)
+    source = ResultSource(("one/tool",), "permission")
+    answer = SessionResults(ResultMemory()).shorten_read(given, source, limits)
+    assert len(answer.model_dump_json()) < 20_000
+
+
 def test_a_long_result_is_read_in_parts():
     results = SessionResults(ResultMemory())
     answer = shown(results, result(LONG))

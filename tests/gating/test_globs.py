@@ -88,7 +88,9 @@ class TestDenying:
     def test_folding_only_adds_to_what_is_denied(self, names: list[str], glob: str) -> None:
         tools = Catalog([Tool(name, "aB") for name in dict.fromkeys(names)]).in_id_order
         compiled = CatalogGate(Gate([Rule(SCOPE, tools=glob)]), tools, Names.of(tools))
-        exact, folded = (compiled.rows_matching(Pattern(glob), folded=one) for one in (False, True))
+        exact, folded = (
+            compiled.matcher.rows_matching(Pattern(glob), folded=one) for one in (False, True)
+        )
         assert not (exact & ~folded).any()
         mask = compiled.permitted_rows(compiled.evaluate(State()))
         assert (~folded).tolist() == ([True] * len(tools) if mask is None else mask.tolist())
@@ -102,7 +104,7 @@ class TestDenying:
         """Without `?` and `[...]`, which stand for single characters of the folded name."""
         forms = [form for name in names for form in (name, name.upper(), name.lower(), fold(name))]
         tools = Catalog([Tool(form, "aB") for form in dict.fromkeys(forms)]).in_id_order
-        folded = CatalogGate(Gate(), tools, Names.of(tools)).rows_matching(
+        folded = CatalogGate(Gate(), tools, Names.of(tools)).matcher.rows_matching(
             Pattern(glob), folded=True
         )
         denied: dict[str, set[bool]] = {}

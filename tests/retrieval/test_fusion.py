@@ -166,10 +166,10 @@ def test_words_weigh_more_where_the_best_row_has_all_terms_of_the_query() -> Non
         covering = replace(lexical, best_covers=share)
         fused[share] = LinearFusion().fuse({"lexical": covering, "dense": dense})
     assert fused[None].rows.tolist() == [7, 5]
-    np.testing.assert_allclose(fused[None].scores, [0.5 + 0.008 * 10, 0.52 + 0.008 * 4], 1e-6)
-    np.testing.assert_allclose(fused[1.0].scores, [0.5 + 0.014 * 10, 0.52 + 0.014 * 4], 1e-6)
-    assert fused[0.4].scores[0] == pytest.approx(0.5 + (0.008 + 0.006 * 0.4**2) * 10)
-    given = LinearFusion({"lexical": 0.008}).fuse({"lexical": covering, "dense": dense})
+    np.testing.assert_allclose(fused[None].scores, [0.5 + 0.006 * 10, 0.52 + 0.006 * 4], 1e-6)
+    np.testing.assert_allclose(fused[1.0].scores, [0.5 + 0.015 * 10, 0.52 + 0.015 * 4], 1e-6)
+    assert fused[0.4].scores[0] == pytest.approx(0.5 + (0.006 + 0.009 * 0.4**4) * 10)
+    given = LinearFusion({"lexical": 0.006}).fuse({"lexical": covering, "dense": dense})
     np.testing.assert_array_equal(given.scores, fused[None].scores)
 
 
@@ -180,24 +180,14 @@ def test_terms_that_no_row_has_do_not_count_as_uncovered() -> None:
         run = QueryRun(Query("file vikunja"), 5, {}, {}, tools=[Tool("file", "disk")])
         words = replace(lexical, searched_terms=searched)
         fused = run.fuse(LinearFusion(), {"lexical": words, "dense": dense})
-        assert fused.scores[0] == pytest.approx(0.5 + (0.008 + 0.006 * share**2) * 10)
+        assert fused.scores[0] == pytest.approx(0.5 + (0.006 + 0.009 * share**4) * 10)
 
 
-def test_words_weigh_less_the_further_the_best_vector_leads() -> None:
-    lexical = Ranking(np.array([1]), np.array([10.0], np.float32), 0.0)
-    shares = []
-    for lead in (0.2, 0.3, 0.4, 0.5, 0.8):
-        dense = Ranking(np.array([0, 1]), np.array([0.9, 0.9 - lead], np.float32))
-        fused = LinearFusion().fuse({"lexical": lexical, "dense": dense})
-        score_of_match = fused.scores[fused.rows == 1].item()
-        shares.append((score_of_match - (0.9 - lead)) / 0.08)
-    assert shares == pytest.approx([1, 1, 0.5, 0.3, 0.3], abs=1e-4)
-
-
-def test_the_best_row_by_words_stays_among_the_first_five_if_it_has_half_of_the_terms() -> None:
+def test_the_best_row_by_words_stays_among_the_first_five_but_for_requests_of_many_steps() -> None:
     dense = Ranking(np.arange(20), np.linspace(0.9, 0.5, 20).astype(np.float32), 0.5)
-    for share, place in ((0.5, 4), (0.4, 18)):
-        lexical = Ranking(np.array([30]), np.array([6.0], np.float32), 0.0, best_covers=share)
+    for term_count, share, place in ((6, 0.5, 4), (5, 0.2, 4), (6, 0.4, 18)):
+        terms = [f"term{number}" for number in range(term_count)]
+        lexical = Ranking(np.array([30]), np.array([6.0], np.float32), 0.0, share, terms)
         fused = LinearFusion().fuse({"lexical": lexical, "dense": dense})
         assert sorted(fused.rows.tolist()) == [*range(20), 30]
         assert (np.diff(fused.scores) <= 0).all()
