@@ -87,7 +87,10 @@ class CatalogAnswers:
                 }
             )
         return {
-            "servers": sorted(servers, key=lambda server: (-server["tokens"], server["name"])),
+            "servers": sorted(
+                servers,
+                key=lambda server: (not server["problems"], -server["tokens"], server["name"]),
+            ),
             **(NO_STATES if states is None else states.to_dict()),
             "tools": len(facts.catalog),
             "tokens": facts.tax.total_tokens,
@@ -248,6 +251,7 @@ class CatalogAnswers:
             else {
                 "pinned": change.pinned,
                 "now": change.now,
+                "advice": change.advice,
                 "parts": [
                     {"part": part.part, "kind": part.kind, "lines": _side_by_side(part.lines())}
                     for part in change.parts

@@ -84,19 +84,25 @@ def _summary(session: str, events: list[Event]) -> dict[str, Any]:
 
 
 def steps_answer(history: EventHistory, session: str) -> list[dict[str, Any]]:
-    """The last searches of a conversation: what each offered, and the calls that followed."""
+    """The last searches of a conversation: what each offered, and the calls that followed.
+
+    A call belongs to the last search that offered its tool, otherwise to the last search.
+    """
     steps: list[dict[str, Any]] = []
+    step_offering: dict[str, dict[str, Any]] = {}
     for event in history.sessions().get(session, ()):
         match event:
             case SearchEvent() | TurnEvent(called=None):
                 ids = list(_offered_ids(event))
-                steps.append({"query": event.query_text, "offered": ids, "calls": []})
+                steps.append({"query": _query_in_one_line(event), "offered": ids, "calls": []})
+                step_offering |= dict.fromkeys(ids, steps[-1])
             case CallEvent():
                 if not steps:
                     steps.append({"query": None, "offered": [], "calls": []})
                 title, detail, tone = _call_title_detail_and_tone(event)
                 call = {"tool": event.tool, "tone": tone}
-                steps[-1]["calls"].append(call | {"text": f"{title.partition(' ')[0]}: {detail}"})
+                step = step_offering.get(event.tool or "", steps[-1])
+                step["calls"].append(call | {"text": f"{title.partition(' ')[0]}: {detail}"})
     return steps[-_MAX_STEPS:]
 
 
@@ -117,6 +123,11 @@ def _missed_queries(searches: Iterable[SearchEvent | TurnEvent]) -> list[dict[st
         }
         for query, count in counts.most_common(_MAX_MISSED_QUERIES)
     ]
+
+
+def _query_in_one_line(search: SearchEvent | TurnEvent) -> str | None:
+    """The query; several of one search are separated by semicolons."""
+    return None if search.query_text is None else search.query_text.replace("\n", "; ")
 
 
 def _offered_ids(search: SearchEvent | TurnEvent) -> Sequence[str]:
@@ -152,7 +163,7 @@ def _title_detail_and_tone(event: Event) -> tuple[str, str, str]:
     match event:
         case SearchEvent() | TurnEvent(called=None):
             offered, outcome = _offered_ids(event), _search_outcome(event)
-            query = event.query_text
+            query = _query_in_one_line(event)
             title = "searched" if query is None else f"searched “{query}”"
             if not offered or outcome == "abstained":
                 return title, event.reason or outcome, "warn"

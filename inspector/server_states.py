@@ -115,7 +115,8 @@ class ServerStates:
         actions = ["disable"]
         if self.can_start:
             actions.insert(0, "stop" if state["state"] in ("started", "hangs") else "start")
-        row = _row(state["state"], problems=state.get("problems", ()), actions=actions)
+        problems = [*state.get("problems", ()), *self._stderr_lines(name, state["state"])]
+        row = _row(state["state"], problems=problems, actions=actions)
         row["state_at"] = state.get("at")
         if state["state"] == "awaiting consent":
             row["repair"] = f"Log in: shortlist auth login {shlex.quote(name)}{self._option}"
@@ -125,6 +126,16 @@ class ServerStates:
             repair = _REPAIRS.get(key or "failed", _REPAIRS["failed"])
             row["repair"] = repair.format(logs=logs)
         return row
+
+    def _stderr_lines(self, name: str, state: str) -> Iterator[str]:
+        """The line of a failed program's log that says what is wrong."""
+        from ..gateway.connections.server_log import LogTail
+
+        for spec in self._config.servers:
+            if spec.name == name and spec.transport == "stdio" and state == "failed":
+                line = LogTail(spec, new_only=False).reason()
+                if line:
+                    yield f"stderr: {line}"
 
     @property
     def _option(self) -> str:

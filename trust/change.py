@@ -14,8 +14,8 @@ from .plain_form import sentences
 _PARTS_SHOWN = 3
 """Maximum number of parts named in the summary of a change."""
 _ORDER_ADVICE = (
-    " (the same words in another order; if its server runs Python and lists a set, "
-    "PYTHONHASHSEED=0 in the env of its entry keeps one order)"
+    "the same words in another order; if its server runs Python and lists a set, "
+    "PYTHONHASHSEED=0 in the env of its entry keeps one order"
 )
 
 
@@ -74,11 +74,12 @@ class DefinitionChange:
         if len(self.parts) > _PARTS_SHOWN:
             summaries.append(f"and {len(self.parts) - _PARTS_SHOWN} more")
         changed = ", ".join(summaries) or "unseen parts"
-        return f"its definition changed since it was pinned: {changed}{self._advice}"
+        advice = f" ({self.advice})" if self.advice else ""
+        return f"its definition changed since it was pinned: {changed}{advice}"
 
     @property
-    def _advice(self) -> str:
-        """What to do about a definition that a server writes in another order at each start."""
+    def advice(self) -> str:
+        """What helps if a server writes a list in another order at each start; otherwise ""."""
         before = _word_counts(part.before for part in self.parts)
         after = _word_counts(part.after for part in self.parts)
         return _ORDER_ADVICE if before and before == after else ""

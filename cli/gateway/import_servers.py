@@ -64,6 +64,7 @@ def _print_servers(servers: tuple[ServerSpec, ...]) -> None:
 
 
 def _write(servers: tuple[ServerSpec, ...], out: Path) -> None:
+    from ...gateway.clients.client_config import read_client_config
     from ...gateway.clients.config_file import ConfigFile
     from ...gateway.clients.server_entry import mcp_servers_entry
 
@@ -73,3 +74,5 @@ def _write(servers: tuple[ServerSpec, ...], out: Path) -> None:
     entries = {server.name: mcp_servers_entry(server) for server in servers}
     file.replace(file.written({"mcpServers": entries}).encode(), backup=False)
     typer.echo(f"{out}: {counted(len(servers), 'server')}")
+    for name, problem in read_client_config(out).unusable_servers.items():
+        note(f"  {name}: {problem}")

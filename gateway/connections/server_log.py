@@ -157,16 +157,17 @@ def _first_of_npm(lines: list[str]) -> str:
 
 
 class LogTail:
-    """The part of a server's log that is written from now on.
+    """The end of a server's log.
 
     Args:
         spec: the server.
+        new_only: whether it is only what is written from now on.
     """
 
-    def __init__(self, spec: ServerSpec) -> None:
+    def __init__(self, spec: ServerSpec, *, new_only: bool = True) -> None:
         self._spec = spec
         self._path = log_path(spec.name)
-        self._start = self._path.stat().st_size if self._path.exists() else 0
+        self._start = self._path.stat().st_size if new_only and self._path.exists() else 0
 
     def reason(self) -> str:
         """The line that says what is wrong, otherwise the last line; "" if there is none.

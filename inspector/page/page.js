@@ -243,6 +243,7 @@ function searchView(main) {
       return;
     }
     filters.querySelector("summary").textContent = filtersText();
+    if (!results.querySelector(".tiers")) replaceContent(results, muted("Searching…"));
     await load(results, async () => {
       const began = performance.now();
       const answer = await request("search", parameters());
@@ -383,7 +384,7 @@ function searchView(main) {
         element("ul", { class: "dots small" }, answer.call_rules.map((text) => element("li", { class: "text", text })))] : null,
       element("h3", { text: "What would bring it up" }),
       element("ul", { class: "dots small" }, answer.advice.map((text) => element("li", { class: "text", text }))),
-      element("div", { class: "row" }, add, answer.can_add ? null : muted("No file for example queries is set.")));
+      element("div", { class: "row" }, add, answer.can_add ? null : muted("No file for example queries is set: restart with --examples FILE.")));
   }
 
   const filtersText = () => `Filters: ${[profile.value || "no profile", scopes.value, allowed.value, options.value || "all tiers"].filter(Boolean).join(", ")}`;
@@ -473,6 +474,7 @@ function serverButtons(server, redraw) {
   function act(action) {
     return async () => {
       for (const button of row.children) button.disabled = true;
+      showStatus(`${verb} ${server.name}…`, "good");
       try {
         const answer = await write("server", { name: server.name, action });
         if (!row.isConnected) return;
@@ -615,7 +617,7 @@ function trustView(main) {
 }
 
 function difference(change) {
-  return element("div", { class: "stack" }, element("h3", { text: `Changed from ${change.pinned.slice(0, 12)} to ${change.now.slice(0, 12)}` }),
+  return element("div", { class: "stack" }, element("h3", { text: `Changed from ${change.pinned.slice(0, 12)} to ${change.now.slice(0, 12)}` }), change.advice ? notice(change.advice, "warn") : null,
     change.parts.map((part) => element("div", {},
       element("p", { class: "muted small mono text", text: `${part.part} (${part.kind})` }),
       element("div", { class: "sides" }, element("div", { class: "title", text: "accepted" }), element("div", { class: "title", text: "now" }),

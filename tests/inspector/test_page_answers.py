@@ -295,6 +295,18 @@ def test_a_conversation_is_drawn_as_offered_called_and_refused(tmp_path: Path) -
     assert steps_answer(history, "none") == []
 
 
+def test_a_call_is_drawn_under_the_search_that_offered_its_tool(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    first = SEARCH | {"content": {"query": "sum up\nsubtract"}}
+    other = SEARCH | {"found": [], "content": {"query": "write a letter"}}
+    path.write_text(_rows("one", first, other, CALL))
+    history = EventHistory(path)
+    history.read_new()
+    steps = steps_answer(history, "one")
+    assert [step["query"] for step in steps] == ["sum up; subtract", "write a letter"]
+    assert [len(step["calls"]) for step in steps] == [1, 0]
+
+
 WRONG = CALL | {"status": "invalid", "outcome": "invalid", "run_ms": None}
 WRONG |= {"problems": [{"path": "/a", "expected": "integer"}]}
 DENIED = CALL | {"status": "denied", "outcome": "denied", "run_ms": None}
