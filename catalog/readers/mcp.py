@@ -8,6 +8,7 @@ from typing import Any
 from ...errors import CatalogError
 from ..tool import Tool
 from .reader import Document, Entry, first_object, object_fields, refuse_other_schema_keys
+from .skill_folder import SKILL_ANNOTATION
 
 _KEYS_OF_FIELD = {
     "input_schema": ("inputSchema", "input_schema"),
@@ -70,6 +71,9 @@ class McpReader:
             row[field] = next((value[key] for key in spellings if value.get(key) is not None), None)
         if "name" in value:
             row["name"] = value["name"]
+        if isinstance(hints := row["annotations"], dict):
+            # A server's tool is no skill, whatever it says.
+            row["annotations"] = {key: hints[key] for key in hints if key != SKILL_ANNOTATION}
         return Tool.from_dict(row | {"server": entry.server})
 
 

@@ -24,7 +24,8 @@ SKILL_SERVER = "skills"
 _MAX_BYTES = 100_000
 """Maximum bytes of a `SKILL.md`. All of it is scanned."""
 _MAX_TOOLS = 20
-_ANNOTATION = "skill"
+SKILL_ANNOTATION = "skill"
+"""The annotation of a tool that holds the text of a skill, and the tools that it names."""
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 #: A name in `allowed-tools`, without the limits on its arguments that may follow: `Bash(git:*)`.
 _TOOL_NAME = re.compile(r"([^\s,()]+)(?:\([^()]*\))?")
@@ -64,7 +65,7 @@ def tools_of_skill(tool: Tool) -> list[str]:
 
 def _skill(tool: Tool) -> dict[str, Any]:
     """The text of a skill and the tools that it names; empty for any other tool."""
-    skill = (tool.annotations or {}).get(_ANNOTATION)
+    skill = (tool.annotations or {}).get(SKILL_ANNOTATION)
     return skill if isinstance(skill, dict) and isinstance(skill.get("text"), str) else {}
 
 
@@ -107,6 +108,6 @@ class SkillReader:
                 "name": matter.get("name") or entry.value.get("folder"),
                 "server": entry.server,
                 "description": matter["description"],
-                "annotations": {"readOnlyHint": True, _ANNOTATION: skill},
+                "annotations": {"readOnlyHint": True, SKILL_ANNOTATION: skill},
             }
         )

@@ -67,8 +67,11 @@ def _bounded_result(result: dict[str, Any]) -> dict[str, Any]:
 
 def _in_one_text(key: str, parts: list[Any]) -> dict[str, Any]:
     """A part in the place of others, with a line for each and one that says so."""
-    heading = f"[{len(parts):,} more parts, one a line, as the server wrote them:]"
-    text = "\n".join([heading, *map(_line_of, parts)])
+    lines = [_line_of(part) for part in parts if not _is_media(part)]
+    media = f"; {len(parts) - len(lines):,} images or sounds are left out"
+    left_out = media if len(lines) < len(parts) else ""
+    heading = f"[{len(parts):,} more parts, one a line, as the server wrote them{left_out}:]"
+    text = "\n".join([heading, *lines])
     if key == "contents":
         first = parts[0] if isinstance(parts[0], dict) else {}
         return {"uri": first.get("uri", ""), "text": text}
@@ -76,8 +79,12 @@ def _in_one_text(key: str, parts: list[Any]) -> dict[str, Any]:
     return {"role": "user", "content": part} if key == "messages" else part
 
 
+def _is_media(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") in ("image", "audio")
+
+
 def _line_of(part: Any) -> str:
-    """The text of a part, or its JSON without images and other binary content."""
+    """The text of a part, or its JSON without binary content."""
     if isinstance(part, dict):
         if part.get("type") == "text" and isinstance(part.get("text"), str):
             return str(part["text"])

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 STORED_SECONDS = 3_600.0
 #: Most characters of all results in memory together, and of one stored result.
 _MAX_STORED_CHARS, _MAX_RESULT_CHARS = 100_000_000, 50_000_000
-#: Characters of a part of a long result, for each token of its limit. A part is one answer of
-#: `read_result`. The answer to the call shows less: mostly the model then calls with a filter.
-_PART_CHARS_PER_TOKEN, _BEGINNING_SHARE = 2, 0.4
+#: Characters of a part of a long result, for each token of its limit. A part is what is shown of it
+#: at once: its beginning in the answer to a call, or one answer of `read_result`.
+_PART_CHARS_PER_TOKEN = 2
 #: Most places that a search in a result shows, and the lines and characters around each.
 _MAX_PLACES, _LINES_AROUND, _CHARS_AROUND = 20, 2, 300
 #: A text with more characters for each token of its limit is not counted: it is too long.
@@ -236,7 +236,7 @@ class ResultLimits:
 
     @property
     def part_chars(self) -> int:
-        """Most characters of one answer of `read_result`."""
+        """Most characters of a long result that are shown at once."""
         part_chars = self.tokens * _PART_CHARS_PER_TOKEN
         return part_chars if self.chars is None else min(part_chars, self.chars)
 
@@ -354,7 +354,7 @@ class SessionResults:
     def _store_rest(self, text: str, source: ResultSource, limits: ResultLimits) -> tuple[str, str]:
         """Store a text. Returns its beginning, and a format of the note on how to read on."""
         # Never the whole text, which may be short if the limit is low.
-        shown_chars = min(int(limits.part_chars * _BEGINNING_SHARE), len(text) // 2)
+        shown_chars = min(limits.part_chars, len(text) // 2)
         result_id = self._store.add(
             self._owner, StoredResult(text=text, source=source, read_chars=shown_chars)
         )

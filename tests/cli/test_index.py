@@ -133,7 +133,7 @@ def test_format_and_config(run, tmp_path):
     assert counts(result.stdout) == (1, 0, 1)
     assert not list(out.glob("v-*/vectors.npy"))
     refused = run("index", tools, "--out", out, "--format", "nonsense", code=2)
-    assert "auto, openapi, jsonl, openai, anthropic, mcp" in refused.stderr
+    assert "auto, openapi, skills, jsonl, openai, anthropic, mcp" in refused.stderr
 
 
 @pytest.mark.parametrize("setting", ["nonsense = 1", "tiers = [", "k = 0"])

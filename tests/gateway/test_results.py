@@ -92,10 +92,10 @@ def test_no_field_of_a_resource_is_longer_than_its_limit(part):
 def test_a_long_result_is_read_in_parts():
     results = SessionResults(ResultMemory())
     answer = shown(results, result(LONG))
-    assert text_of(answer).startswith(LONG[:800])
-    assert not text_of(answer).startswith(LONG[:801])
+    assert text_of(answer).startswith(LONG[:2_000])
+    assert not text_of(answer).startswith(LONG[:2_001])
     name = id_of(answer)
-    whole = LONG[:800]
+    whole = LONG[:2_000]
     while not (part := read(results, name)).endswith("[end of the result]"):
         whole += part.rpartition("\n[")[0]
     assert whole + part.rpartition("\n[")[0] == LONG
@@ -107,7 +107,7 @@ def test_the_answer_says_how_many_requests_the_rest_takes_and_a_range_what_it_ma
     results = SessionResults(ResultMemory())
     text = "".join(f"row {number}\n" for number in range(2_000))
     answer = shown(results, result(text))
-    request_count = -(-(len(text) - 800) // 2_000)
+    request_count = -(-(len(text) - 2_000) // 2_000)
     assert f"the rest takes {request_count} requests" in text_of(answer)
     assert "with a filter" in text_of(answer)
     part = read(results, id_of(answer), 0, 5_000)
@@ -127,7 +127,7 @@ def test_a_text_is_found_in_a_long_result_with_the_lines_around_it():
     assert many.endswith(" are above]")
     assert len(many) < 2_500
     # Where the reading goes on does not change.
-    assert read(results, name).startswith(text[800:900])
+    assert read(results, name).startswith(text[2_000:2_100])
 
 
 def test_an_image_stays_beside_the_beginning():
@@ -303,7 +303,9 @@ async def test_what_is_left_out_can_be_read_or_is_named(long_answers):
         text_of(image)
     )
     images = await client.call_tool("call_tool", {"name": "one/images"})
-    assert "19,900 images or sounds are left out" in text_of(images)
+    assert "899 images or sounds are left out" in text_of(images)
+    assert "[19,001 more parts" in text_of(images)
+    assert "19,001 images or sounds are left out" in text_of(images)
     # What was stored of a server goes with the permission for the server.
     made.sessions.replace_profiles(Profile(pass_through=0.0, servers=("two",)), {})
     assert (await client.call_tool("read_result", {"id": name})).is_error
