@@ -107,7 +107,6 @@ def bounded(**result):
     [
         ("content", LINK, json.dumps(LINK)),
         ("content", TEXT, "a text"),
-        ("content", SOUND, '{"type": "audio", "mimeType": "audio/wav"}'),
         ("contents", {"uri": "memo://x", "blob": "AAAA"}, '{"uri": "memo://x"}'),
         (
             "messages",
@@ -127,6 +126,11 @@ def test_the_first_parts_of_a_result_stay_and_the_others_are_one_text(key, part,
     assert set(text.split("\n")[1:]) == {line}
     model = {"content": types.CallToolResult, "messages": types.GetPromptResult}
     model.get(key, types.ReadResourceResult).model_validate({key: parts})
+
+
+def test_images_and_sounds_beyond_the_first_parts_are_counted():
+    text = bounded(content=[SOUND] * 2_000).result["content"][-1]["text"]
+    assert text == "[1,001 more images or sounds are left out]"
 
 
 def test_other_lists_of_objects_are_refused():
