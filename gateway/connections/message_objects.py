@@ -67,11 +67,13 @@ def _bounded_result(result: dict[str, Any]) -> dict[str, Any]:
 
 def _in_one_text(key: str, parts: list[Any]) -> dict[str, Any]:
     """A part in the place of others, with a line for each and one that says so."""
-    lines = [_line_of(part) for part in parts if not _is_media(part)]
-    media = f"; {len(parts) - len(lines):,} images or sounds are left out"
-    left_out = media if len(lines) < len(parts) else ""
-    heading = f"[{len(parts):,} more parts, one a line, as the server wrote them{left_out}:]"
-    text = "\n".join([heading, *lines])
+    shown = [part for part in parts if not _is_media(part)]
+    lines = list(map(_line_of, shown))
+    if lines:
+        lines.insert(0, f"[{len(shown):,} more parts, one a line, as the server wrote them:]")
+    if media_count := len(parts) - len(shown):
+        lines.append(f"[{media_count:,} more images or sounds are left out]")
+    text = "\n".join(lines)
     if key == "contents":
         first = parts[0] if isinstance(parts[0], dict) else {}
         return {"uri": first.get("uri", ""), "text": text}

@@ -107,7 +107,6 @@ def bounded(**result):
     [
         ("content", LINK, json.dumps(LINK)),
         ("content", TEXT, "a text"),
-        ("content", SOUND, None),
         ("contents", {"uri": "memo://x", "blob": "AAAA"}, '{"uri": "memo://x"}'),
         (
             "messages",
@@ -124,10 +123,14 @@ def test_the_first_parts_of_a_result_stay_and_the_others_are_one_text(key, part,
     assert parts[:-1] == [part] * (MAX_PARTS - 1)
     text = parts[-1].get("content", parts[-1])["text"]
     assert text.split("\n", 1)[0].startswith(f"[{20_000 - MAX_PARTS + 1:,} more parts")
-    assert set(text.split("\n")[1:]) == ({line} if line else set())
-    assert ("images or sounds are left out" in text) == (line is None)
+    assert set(text.split("\n")[1:]) == {line}
     model = {"content": types.CallToolResult, "messages": types.GetPromptResult}
     model.get(key, types.ReadResourceResult).model_validate({key: parts})
+
+
+def test_images_and_sounds_beyond_the_first_parts_are_counted():
+    text = bounded(content=[SOUND] * 2_000).result["content"][-1]["text"]
+    assert text == "[1,001 more images or sounds are left out]"
 
 
 def test_other_lists_of_objects_are_refused():
