@@ -44,6 +44,7 @@ class BareEncoder:
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.add_session_config_entry("session.x64quantprecision", "1")
         providers = ["CPUExecutionProvider"]
         self._session = ort.InferenceSession(str(files.onnx), options, providers=providers)
         # A graph for one text per call has a first axis of one.
