@@ -99,20 +99,33 @@ class CleaningNotes:
     def __init__(self) -> None:
         self._lines: list[str] = []
         self._more = 0
+        self._more_characters: Counter[str] = Counter()
 
-    def add(self, field: str, removed: str) -> None:
-        """Record what was removed from a field.
-
-        Beyond the maximum, only the number is kept.
-        """
+    def add(self, field: str, change: str) -> None:
+        """Record a change of a field. Beyond the maximum, only the number is kept."""
         if len(self._lines) < NOTES_LIMIT:
-            self._lines.append(f"{field}: {removed}")
+            self._lines.append(f"{field}: {change}")
         else:
             self._more += 1
 
+    def add_removed(self, field: str, count: int, kind: str) -> None:
+        """Record removed characters. Beyond the maximum, they are counted over all fields."""
+        if len(self._lines) >= NOTES_LIMIT:
+            self._more_characters[kind] += count
+        self.add(field, _characters(count, kind))
+
     def as_tuple(self) -> tuple[str, ...]:
-        """The notes. A last line counts those beyond the maximum."""
-        return (*self._lines, f"and {self._more} more") if self._more else tuple(self._lines)
+        """The notes. Last lines count the characters, and the notes, beyond the maximum."""
+        rest = [
+            f"other fields: {_characters(count, kind)}"
+            for kind, count in self._more_characters.items()
+        ]
+        more = [f"and {self._more} more"] if self._more else []
+        return (*self._lines, *rest, *more)
+
+
+def _characters(count: int, kind: str) -> str:
+    return f"{count} {kind} character{'s' if count > 1 else ''}"
 
 
 def clean(text: str, field: str, notes: CleaningNotes, limit: int | None = None) -> str:
@@ -204,7 +217,7 @@ def _strip(text: str, field: str, notes: CleaningNotes) -> str:
         text = composed
     for kind in (*_REMOVED_BY_KIND, "flag tag", "combining"):
         if count := counts[kind]:
-            notes.add(field, f"{count} {kind} character{'s' if count > 1 else ''}")
+            notes.add_removed(field, count, kind)
     if recomposed:
         notes.add(field, "normalised to NFC")
     return text

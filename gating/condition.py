@@ -83,6 +83,11 @@ class Condition:
 
         Raises:
             ConfigError: the value is wrong.
+
+        Example:
+            >>> from shortlist.gating import milestone
+            >>> type(milestone("confirmed")).parse("paid", 0).describe()
+            "the milestone 'paid'"
         """
         raise NotImplementedError
 
@@ -91,7 +96,16 @@ class Condition:
         raise NotImplementedError
 
     def evaluate(self, request: ConditionInput) -> Truth:
-        """Whether it holds and whether it fails. An exception means unknown."""
+        """Whether it holds and whether it fails. An exception means unknown.
+
+        Example:
+            >>> from types import SimpleNamespace
+            >>> from shortlist import State
+            >>> from shortlist.gating import requires_scope
+            >>> request = SimpleNamespace(state=State(scopes={"mail:send"}))
+            >>> requires_scope("mail:send").evaluate(request)    # holds, fails
+            (True, False)
+        """
         raise NotImplementedError
 
     def describe(self) -> str:
@@ -105,23 +119,53 @@ class Condition:
         raise NotImplementedError
 
     def describe_negated(self) -> str:
-        """What the opposite of the condition requires, in words that follow "needs"."""
+        """What the opposite of the condition requires, in words that follow "needs".
+
+        Example:
+            >>> from shortlist.gating import requires_scope
+            >>> requires_scope("mail:send").describe_negated()
+            "the scope 'mail:send' not to be granted"
+        """
         return f"the opposite of {self.clause()}"
 
     def clause(self) -> str:
-        """`describe`, in the form used inside another condition."""
+        """`describe`, in the form used inside another condition.
+
+        Example:
+            >>> from shortlist.gating import all_of, milestone, requires_scope
+            >>> all_of(requires_scope("pay"), milestone("confirmed")).clause()
+            "(the scope 'pay' and the milestone 'confirmed')"
+        """
         return self.describe()
 
     def label(self) -> str:
-        """The name of the condition in error reports."""
+        """The name of the condition in error reports.
+
+        Example:
+            >>> from shortlist.gating import requires_scope
+            >>> requires_scope("mail:send").label()
+            'mail:send'
+        """
         return str(self.to_dict()[self.key])
 
     def provided_by(self) -> tuple[str, str] | None:
-        """Kind and name in `Provides` that make the condition hold; None if nothing does."""
+        """Kind and name in `Provides` that make the condition hold; None if nothing does.
+
+        Example:
+            >>> from shortlist.gating import requires_scope
+            >>> requires_scope("mail:send").provided_by()
+            ('scopes', 'mail:send')
+        """
         return None
 
     def composed_of(self) -> tuple[Condition, ...]:
-        """The inner conditions; empty for a simple one."""
+        """The inner conditions; empty for a simple one.
+
+        Example:
+            >>> from shortlist.gating import all_of, milestone, requires_scope
+            >>> len(all_of(requires_scope("pay"), milestone("confirmed")).composed_of())
+            2
+        """
         return ()
 
 

@@ -119,7 +119,8 @@ def _invisible_characters(tool: Tool) -> Iterator[Finding]:
     """Invisible characters that cleaning removed, if they are enough to spell a word."""
     counts: Counter[str] = Counter()
     for note in tool.cleaned:
-        where, _, removed = note.partition(": ")
+        # A server chooses the names in the first part.
+        where, _, removed = note.rpartition(": ")
         if match := _INVISIBLE.match(removed):
             counts[match[2]] += int(match[1])
             if counts[match[2]] > _MAX_INVISIBLE[match[2]]:

@@ -7,6 +7,7 @@ their secrets, go to the configured host only, whatever the document or an answe
 from __future__ import annotations
 
 import base64
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -82,7 +83,10 @@ _DEFAULT_HEADERS = {
 }
 #: Statuses of answers to requests without the right credentials.
 _UNAUTHORIZED = ("401", "403")
-_TEXT_TYPES = ("xml", "yaml", "javascript", "x-www-form-urlencoded", "graphql", "csv")
+#: Media types of text, besides `text/`. Office documents are `application/vnd.openxmlformats-...`.
+_TEXT_TYPE = re.compile(
+    r"[/+](?:x-)?(?:xml|yaml|(?:java|ecma)script|www-form-urlencoded|graphql|csv)\Z"
+)
 
 
 @asynccontextmanager
@@ -480,7 +484,7 @@ def _success_result(
 def _is_text(body: bytes, kind: str) -> bool:
     if kind.startswith(("image/", "audio/")):
         return kind.endswith("xml")
-    if kind.startswith("text/") or any(word in kind for word in _TEXT_TYPES):
+    if kind.startswith("text/") or _TEXT_TYPE.search(kind):
         return True
     return not kind and is_utf8(body)
 

@@ -8,6 +8,7 @@ from ...loaders.levels import Level
 from ...loaders.summaries import shared_summaries
 from ...retrieval import Selection
 from ...session.conversation_search import search_intents
+from ...settings import AUTO_TIER
 from ...view import View
 from ..profiles.profile import ProfileViews
 from .search_answer import near_ids, tool_fields
@@ -52,6 +53,9 @@ def prompt_tools(views: ProfileViews, message: str) -> str:
 
 
 def _clearly_fits(view: View, selection: Selection) -> bool:
+    # A faster tier that ran for want of time is wrong more often.
+    if selection.tier_asked not in (selection.tier, AUTO_TIER):
+        return False
     decision = judge_answer(view.decider, selection, view.admission.permitted_count)
     # Small talk often seems to be a sentence that a tool could keep.
     is_small_talk = decision.basis == "personal"

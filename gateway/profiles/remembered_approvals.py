@@ -92,7 +92,8 @@ class RememberedApprovals:
 
         def added(rows: list[RememberedApproval]) -> list[RememberedApproval]:
             others = [other for other in rows if (other.tool, other.profile) != (tool.id, profile)]
-            return sorted([*others, row], key=lambda row: row.until)[-_MAX_APPROVALS:]
+            # The new one stays, also if `days` was lowered since the others were made.
+            return [*sorted(others, key=lambda row: row.until)[1 - _MAX_APPROVALS :], row]
 
         self._change(added)
 

@@ -97,9 +97,9 @@ def test_a_chain_of_marks_and_joiners_is_quick() -> None:
 def test_notes_are_bounded_and_count_the_rest() -> None:
     notes = CleaningNotes()
     for index in range(NOTES_LIMIT + 5):
-        notes.add(f"tags[{index}]", "1 tag character")
-    assert len(notes.as_tuple()) == NOTES_LIMIT + 1
-    assert notes.as_tuple()[-1] == "and 5 more"
+        notes.add_removed(f"tags[{index}]", 2, "tag")
+    assert len(notes.as_tuple()) == NOTES_LIMIT + 2
+    assert notes.as_tuple()[-2:] == ("other fields: 10 tag characters", "and 5 more")
 
 
 ODD = st.text(

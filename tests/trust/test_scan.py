@@ -160,6 +160,16 @@ class TestDisguises:
         tool = described(CALM, input_schema={"properties": spread})
         assert quarantine(tool) == {"hidden_text"}
 
+    def test_the_name_of_a_field_hides_nothing(self):
+        odd = {"a: b": {"description": "\U000e0041" * 12}}
+        assert quarantine(described(CALM, input_schema={"properties": odd})) == {"hidden_text"}
+
+    def test_text_behind_many_other_cleaned_fields(self):
+        fields = {f"p{number}": {"description": "a\u0308"} for number in range(40)}
+        fields["last"] = {"description": "\U000e0041" * 12}
+        tool = described(CALM, input_schema={"properties": fields})
+        assert quarantine(tool) == {"hidden_text"}
+
 
 @pytest.mark.parametrize(
     ("text", "code"),
