@@ -47,10 +47,10 @@ class RememberedApprovals:
 
     Args:
         path: the file; the first approval creates it.
-        days: how long new approvals hold; 0 for never.
+        days: how long new approvals hold; with 0 none are made.
     """
 
-    def __init__(self, path: Path, days: float = 30) -> None:
+    def __init__(self, path: Path, days: float = 0) -> None:
         self.path = path
         self.days = days
 

@@ -99,7 +99,7 @@ class FirstUsePins:
         self._unlisted_servers = set(servers)
         self.pin(tools, self._age_at_start)
 
-    def pin_first_list(self, server: str, tools: Iterable[Tool]) -> None:
+    def pin_new_tools(self, server: str, tools: Iterable[Tool]) -> None:
         """Pin the tools of a server, with the age of this start if it has not listed any since.
 
         Raises:

@@ -434,7 +434,7 @@ class Fleet:
             return
         if self._pins is not None:
             # As in the catalog: a second tool with the same name gets another id.
-            self._pins.pin_first_list(server, own_catalog)
+            self._pins.pin_new_tools(server, own_catalog)
         # A client that learns of the change must find the tools: at once in a first version,
         # otherwise when the next version is built.
         self.engine.replace_server(server, tools, wait=self.engine.build_progress.done)

@@ -86,7 +86,7 @@ class Bank:
 async def bank(request, tmp_path):
     server = FakeServer("bank", [tool("pay", input_schema=AMOUNT)])
     async with fleet_of(tmp_path, server) as fleet:
-        remembered = RememberedApprovals(tmp_path / "approvals.json")
+        remembered = RememberedApprovals(tmp_path / "approvals.json", days=30)
         bank = Bank(Gateway(fleet, remembered=remembered), server, request.param)
         bank.use_profile("a", ASKS)
         yield bank
@@ -157,7 +157,7 @@ def test_trust_lists_and_revokes_them(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     config = tmp_path / "mcp.json"
     config.write_text('{"mcpServers": {}}')
-    approvals = RememberedApprovals(approvals_file(config))
+    approvals = RememberedApprovals(approvals_file(config), days=30)
     approvals.remember("support", Tool("pay", "bank"), [ASKS])
 
     def run(*words: str) -> tuple[int, str]:
