@@ -46,7 +46,7 @@ def show(*parts: RenderableType) -> None:
         for part in parts:
             out.print(part)
         return
-    out.width = max(_PIPE_COLUMNS, *(_min_columns(out, part) for part in parts))
+    out.width = max([_PIPE_COLUMNS, *(_min_columns(out, part) for part in parts)])
     with out.capture() as printed:
         for part in parts:
             out.print(part)
@@ -84,7 +84,7 @@ def note(text: str) -> None:
 
 def visible(text: str) -> str:
     """A text whose control characters are written out, as `text_cleaning.written_out` does."""
-    if text.isascii() and all(line.isprintable() for line in text.splitlines()):
+    if text.isascii() and all(line.isprintable() for line in text.split("\n")):
         return text  # the usual case; the import takes 100 ms
     from ..catalog.text_cleaning import written_out
 

@@ -54,8 +54,9 @@ class OpenApiReader:
         if not isinstance(value, dict):
             raise CatalogError("is no OpenAPI document: expected an object")
         version = value.get("openapi", value.get("swagger"))
-        is_three = version.startswith("3.") if isinstance(version, str) else version == 3.0
-        if not is_three:
+        if isinstance(version, float):  # unquoted in YAML
+            version = str(version)
+        if not isinstance(version, str) or not version.startswith("3."):
             raise CatalogError(
                 f"openapi: must be 3.x, got {short_value(version)}; convert the document"
             )
@@ -65,7 +66,7 @@ class OpenApiReader:
         info = value.get("info")
         server = document.server_or_default(info.get("title") if isinstance(info, dict) else None)
         budget = ValueBudget(value)
-        is_version_30 = str(version).startswith("3.0")
+        is_version_30 = version.startswith("3.0")
         entries: list[Entry] = []
         for path, item in paths.items():
             if not isinstance(path, str):

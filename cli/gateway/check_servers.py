@@ -42,7 +42,8 @@ class ServerCheck:
 
     Args:
         name: name of the server.
-        status: `fail`, it is not served; `warn`, something of it is not; `off`, disabled.
+        status: `fail`, it is not served; `warn`, it has a problem or a flagged tool; `off`,
+            disabled.
         tools: how many it lists.
         tokens: tokens of their definitions.
         ms: milliseconds of its start, None where it did not start.
@@ -189,13 +190,11 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     flags = {**flags, **trust_of_skills.flags(Catalog(skills))}
     uses_library = LIBRARY in settings_of_engine.index.example_queries
     library_servers = Library().servers(catalog) if uses_library else {}
-    file_problems = [
-        problem
-        for problem in client_config.problems
-        if not any(_problem_of_server(problem, name) for name in client_config.unusable_servers)
-    ]
+    file_problems = _file_problems(client_config)
     unused_ids_by_file: dict[str, tuple[str, ...]] = {}
     unavailable_servers = {report.name for report in reports if not report.available}
+    unavailable_servers |= client_config.unusable_servers.keys()
+    unavailable_servers |= {spec.name for spec in client_config.servers if spec.disabled}
     if not unavailable_servers:  # a rule may concern their tools
         file_problems += _rule_problems(files.settings, settings_of_engine, fleet.engine)
         names = [spec.name for spec in client_config.servers]
@@ -312,10 +311,16 @@ def _server_checks(
         yield ServerCheck(name=name, status="fail", problems=(problem,))
 
 
-def _problem_of_server(problem: str, server: str) -> str:
-    """The part of a problem's text about a server; "" if it is about something else."""
-    _, named, rest = problem.partition(f".{server}")
-    return rest.lstrip(".: ") if named and rest.startswith((".", ":")) else ""
+def _file_problems(config: ClientConfig) -> list[str]:
+    """The problems of a file that are not those of a server that cannot be used."""
+    from ...gateway.clients.client_config import printable_key
+
+    of_servers = {
+        f"{'.'.join(config.table_keys)}.{printable_key(name)}{separator}{problem}"
+        for name, problem in config.unusable_servers.items()
+        for separator in (".", ": ")
+    }
+    return [problem for problem in config.problems if problem not in of_servers]
 
 
 def show_servers(report: ServersReport) -> None:

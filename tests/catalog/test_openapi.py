@@ -247,6 +247,8 @@ def test_a_schema_past_the_budget_is_refused() -> None:
     [
         ({"swagger": "2.0", "paths": {}}, "must be 3.x, got '2.0'"),
         ({"openapi": 3.0, "paths": []}, "paths: must be an object, got list"),
+        ({"openapi": 3.1, "paths": []}, "paths: must be an object, got list"),
+        ({"swagger": 2.0, "paths": {}}, "must be 3.x, got '2.0'"),
         ({"openapi": None}, "must be 3.x, got NoneType"),
     ],
 )

@@ -110,6 +110,24 @@ def test_the_doctor_names_rules_and_globs_that_concern_no_tool(run, mcp_json):
     assert text.count("no tool fits") == text.count("no server fits") == 1
 
 
+def test_the_doctor_leaves_globs_and_rules_for_disabled_servers_alone(run_json, mcp_json):
+    support = {"support": {"tools": ["sums/*", "off/*"]}, "default": {}}
+    servers = {"sums": SUMS, "off": {**SUMS, "disabled": True}}
+    found = run_json("doctor", "--config", mcp_json(servers, profiles=support))
+    assert (found["ok"], found["problems"]) == (True, [])
+
+
+def test_the_doctor_shows_a_problem_that_names_another_server(run_json, mcp_json):
+    servers = {"argz": {"url": 7}, "git": {**SUMS, "argz": []}}
+    found = run_json("doctor", "--config", mcp_json(servers), code=1)
+    (problem,) = found["problems"]
+    assert problem.startswith("mcpServers.git.argz: no such key")
+
+
+def test_the_doctor_of_a_file_without_servers_in_a_pipe(run, mcp_json):
+    assert "no servers; add them" in run("doctor", "--config", mcp_json({})).output
+
+
 def test_the_doctor_names_every_problem_and_waits_for_no_server(run, run_json, mcp_json):
     servers = {
         "sums": SUMS,

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import shortlist
+from shortlist.cli.console import visible
 
 PACKAGE = Path(shortlist.__file__).parent
 COMMAND = "import sys; from shortlist.cli import main; sys.argv[0] = 'shortlist'; main()"
@@ -87,6 +88,10 @@ def test_messages_fit_the_terminal(
     assert part in " ".join(text.split())
     assert "Traceback" not in text
     assert max(map(len, text.splitlines())) <= 80, text
+
+
+def test_a_return_in_a_message_forges_no_line() -> None:
+    assert visible("good\rFAKE\nnext") == "good\\u000dFAKE\nnext"
 
 
 def test_a_wider_terminal_is_used(folder: Path) -> None:
