@@ -132,13 +132,6 @@ def _variables(name: str, address: str) -> dict[str, str]:
         }
     if name == "gemini":
         return {"GOOGLE_GEMINI_BASE_URL": address, "GEMINI_TELEMETRY_ENABLED": "false"}
-    if name == "copilot-cli":
-        return {
-            "COPILOT_PROVIDER_BASE_URL": f"{address}/v1",
-            "COPILOT_PROVIDER_API_KEY": "x",
-            "COPILOT_MODEL": "gpt-5",
-            "COPILOT_OFFLINE": "true",
-        }
     return {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
 
 
@@ -154,7 +147,6 @@ _WORDS = {
     "codex": _codex_words,
     "opencode": lambda _: ["run", "--model", "fake/scripted"],
     "gemini": lambda _: ["--yolo", "--skip-trust", "-m", "gemini-2.5-pro", "-p"],
-    "copilot-cli": lambda _: ["--allow-all-tools", "-p"],
 }
 
 
@@ -209,15 +201,6 @@ _DIRECT = {
         home / ".gemini" / "settings.json",
         {"mcpServers": {name: _common(entry) for name, entry in entries.items()}},
     ),
-    "copilot-cli": lambda home, entries: _write_json(
-        home / ".copilot" / "mcp-config.json",
-        {
-            "mcpServers": {
-                name: {"type": "local", **_common(entry), "tools": ["*"], "deferTools": "never"}
-                for name, entry in entries.items()
-            }
-        },
-    ),
 }
 
 AGENTS = (
@@ -225,5 +208,4 @@ AGENTS = (
     CodingAgent("codex", "Codex 0.169", "@openai/codex@0.169.0", "codex"),
     CodingAgent("opencode", "opencode 1.18", "opencode-ai@1.18.33", "opencode"),
     CodingAgent("gemini", "Gemini CLI 0.61", "@google/gemini-cli@0.61.0", "gemini"),
-    CodingAgent("copilot-cli", "GitHub Copilot CLI 1.0", "@github/copilot@1.0.102", "copilot"),
 )
