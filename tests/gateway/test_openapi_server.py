@@ -19,7 +19,8 @@ from shortlist.gateway.clients.client_config import read_client_config
 from shortlist.gateway.clients.client_import import entries_with_references
 from shortlist.gateway.clients.server_entry import mcp_servers_entry
 from shortlist.gateway.connections.login import log_in
-from shortlist.gateway.connections.masking import masked_entry
+from shortlist.gateway.connections.masking import CredentialMask, masked_entry
+from shortlist.gateway.connections.openapi_server import _success_result
 from shortlist.gateway.connections.server_spec import ServerSpec
 from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
@@ -518,6 +519,24 @@ def test_doctor_knows_it(tmp_path, service, monkeypatch):
     assert (server["name"], server["status"], server["tools"]) == ("billing", "warn", 21)
     assert any("'upload' is left out" in problem for problem in server["problems"])
     assert SECRET not in answer.output
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_text"),
+    [
+        ("application/soap+xml", True),
+        ("application/xml", True),
+        ("application/x-yaml", True),
+        ("text/csv", True),
+        ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", False),
+        ("image/svg+xml", True),
+        ("image/png", False),
+    ],
+)
+def test_which_answers_are_text(kind: str, is_text: bool) -> None:
+    mask = CredentialMask(ServerSpec(name="a", transport="http", url="https://host"))
+    (part,) = _success_result(b"PK", kind, 200, mask).content
+    assert isinstance(part, types.TextContent) == is_text
 
 
 async def seen(host: str) -> list[str]:

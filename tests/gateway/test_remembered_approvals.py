@@ -153,6 +153,16 @@ async def test_a_file_that_cannot_be_read_approves_nothing(bank, tmp_path):
             RememberedApprovals(path).read()
 
 
+def test_a_new_approval_stays_in_a_full_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(remembered_approvals, "_MAX_APPROVALS", 3)
+    path, tools = tmp_path / "approvals.json", [Tool(f"pay{number}", "bank") for number in range(4)]
+    for tool_ in tools[:3]:
+        RememberedApprovals(path, days=30).remember("a", tool_, [ASKS])
+    RememberedApprovals(path, days=1).remember("a", tools[3], [ASKS])
+    kept = [row.tool for row in RememberedApprovals(path).read()]
+    assert kept == ["bank/pay1", "bank/pay2", "bank/pay3"]
+
+
 def test_trust_lists_and_revokes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     config = tmp_path / "mcp.json"
