@@ -460,8 +460,9 @@ def permitted_instructions(fleet: Fleet, view: View) -> dict[str, str]:
 def servers_digest(fleet: Fleet, client: ClientSession, view: View, limit: int) -> str:
     """Text for the description of `search_tools`: the names of all servers, then what they have.
 
-    The names come first, then the operator's text. The remaining tokens go to the topics of the
-    servers, as many for each as fit, and then to the first sentences of their instructions.
+    The names come first, each server that is down with its state, then the operator's text. The
+    remaining tokens go to the topics of the servers, as many for each as fit, and then to the first
+    sentences of their instructions.
 
     Args:
         fleet: the servers.
@@ -472,7 +473,11 @@ def servers_digest(fleet: Fleet, client: ClientSession, view: View, limit: int) 
     count = bundled_counter().count
     operator = client.profile.operator_text.strip()
     rows = sorted(server_rows(fleet, client, view), key=lambda row: str(row["name"]))
-    names = server_names([row["name"] for row in rows], max(limit - count(operator), limit // 2))
+    names = server_names(
+        [row["name"] for row in rows],
+        fleet.down_servers(),
+        max(limit - count(operator), limit // 2),
+    )
     lines = [line for line in (names, operator) if line]
     remaining = limit - count("\n".join(lines))
     topic_lines: list[str] = []
@@ -497,14 +502,17 @@ def servers_digest(fleet: Fleet, client: ClientSession, view: View, limit: int) 
     return "\n".join(lines)
 
 
-def server_names(names: Iterable[str], tokens: int = MAX_DIGEST_TOKENS) -> str:
+def server_names(
+    names: Iterable[str], down_servers: Mapping[str, str], tokens: int = MAX_DIGEST_TOKENS
+) -> str:
     """A line with the names of servers, as many as fit; empty if there are none.
 
     Args:
         names: all names, in the order in which they are shown.
+        down_servers: server that is down, to its state, which stands after its name.
         tokens: most tokens of the line.
     """
-    names = list(names)
+    names = [f"{name} ({down_servers[name]})" if name in down_servers else name for name in names]
     if not names:
         return ""
     shown = len(names)
