@@ -324,6 +324,8 @@ def _handbook() -> list[tuple[str, str]]:
         "Changes need the written consent of the board, which answers within {days} days.",
         "The plan of the year hangs beside the door and names who is responsible in which week.",
         "Children below {age} years are here with a grown-up person; this is no reproach to them.",
+        "What stands here without a name and a date is kept for {days} days and then given away.",
+        "Complaints are made in writing; the caretaker answers in a week, the board in a month.",
     )
     pages = []
     for number, subject in enumerate(subjects, 1):
