@@ -96,8 +96,10 @@ def start(run: Path) -> None:
         capture_output=True,
         text=True,
     )
+    # With the PYTHONPATH of this process, the build would import another checkout than its own.
+    left_out = (UNSET_VARIABLE, "PYTHONPATH")
     environment = {
-        **{name: value for name, value in os.environ.items() if name != UNSET_VARIABLE},
+        **{name: value for name, value in os.environ.items() if name not in left_out},
         "XDG_CACHE_HOME": str(run / "cache"),
         "XDG_STATE_HOME": str(run / "state"),
     }
