@@ -177,6 +177,8 @@ def written_out(text: str) -> str:
         >>> written_out("pay \u202e001")
         'pay \\u202e001'
     """
+    if text.isascii() and text.isprintable():
+        return text
     text = text.replace("\r\n", "\n")
     return text if _PLAIN.fullmatch(text) else _KEPT_OR_WRITTEN_OUT.sub(_code_point, text)
 

@@ -190,14 +190,16 @@ class CatalogAnswers:
         """
         subject = self._subject
         catalog, flags = subject.engine.catalog, subject.engine.flags
+        quarantined = subject.engine.quarantined
         pins = Pins() if subject.pins is None else Pins.read(subject.pins, missing_ok=True)
-        changes = {change.tool_id: change for change in pins.changes(catalog)}
-        ids = [tool.id for tool in catalog if tool.id in subject.engine.quarantined]
-        warned = [tool.id for tool in catalog if tool.id in flags and tool.id not in ids]
+        changed_ids = {change.tool_id for change in pins.changes(catalog)}
+        named_ids = [tool.id for tool in catalog if tool.id in flags or tool.id in quarantined]
+        ids = [tool_id for tool_id in named_ids if tool_id in quarantined]
+        warned = [tool_id for tool_id in named_ids if tool_id not in quarantined]
         looks = {
             tool_id: findings
             for tool_id, findings in needs_look(catalog, pins).items()
-            if tool_id not in flags and tool_id not in subject.engine.quarantined
+            if tool_id not in flags and tool_id not in quarantined
         }
         return {
             "pins": None if subject.pins is None else str(subject.pins),
@@ -207,8 +209,8 @@ class CatalogAnswers:
                 {
                     "id": tool_id,
                     "code": flags[tool_id].code if tool_id in flags else "by the operator",
-                    "reason": subject.engine.quarantined[tool_id],
-                    "changed": tool_id in changes,
+                    "reason": quarantined[tool_id],
+                    "changed": tool_id in changed_ids,
                 }
                 for tool_id in ids
             ],

@@ -121,6 +121,16 @@ class EventHistory:
             for name, event in events.items()
         }
 
+    @property
+    def has_new(self) -> bool:
+        """Whether `read_new` has something to read: one look at the file's size."""
+        try:
+            return self.path is not None and self.path.stat().st_size != self._file_position
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True  # reading says what is wrong
+
     def read_new(self) -> None:
         """Take the lines that were added to the file since.
 

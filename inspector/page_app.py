@@ -151,10 +151,9 @@ class RequestGuard:
 
 
 def _read_answers(subject: Subject, catalog: CatalogAnswers) -> dict[str, Answer]:
-    """Name to an answer that changes nothing. Each is computed in a thread, from what is now."""
+    """Name to an answer that changes nothing. All but `start` are computed in a thread."""
     history = subject.history
     answers: dict[str, Callable[[Mapping[str, str]], Any]] = {
-        "start": lambda _: _start(subject),
         "search": lambda query: search_tiers(
             subject,
             _view(subject, query),
@@ -183,7 +182,11 @@ def _read_answers(subject: Subject, catalog: CatalogAnswers) -> dict[str, Answer
 
         return run
 
-    return {name: in_thread(answer) for name, answer in answers.items()}
+    async def start(_: Request) -> Any:
+        await subject.refresh()
+        return _start(subject)
+
+    return {"start": start} | {name: in_thread(answer) for name, answer in answers.items()}
 
 
 def _write_answers(subject: Subject, catalog: CatalogAnswers) -> dict[str, Answer]:

@@ -98,7 +98,8 @@ class Subject:
     async def refresh(self) -> None:
         """Apply what another process changed, and read new events."""
         await self._follow_pins()
-        await anyio.to_thread.run_sync(self.history.read_new)
+        if self.history.has_new:
+            await anyio.to_thread.run_sync(self.history.read_new)
 
     async def _follow_pins(self) -> None:
         stamp = self._present_pins_stamp()

@@ -41,12 +41,12 @@ def needs_look(catalog: Catalog, pins: Pins | None = None) -> dict[str, tuple[Fi
     pins = pins or Pins()
     first_ages = pins.first_ages()
     findings_by_id = _findings_by_id(catalog)
+    # Without pins, no tool is new.
+    tools = catalog if first_ages else map(catalog.get, findings_by_id)
     looks: dict[str, tuple[Finding, ...]] = {}
-    for tool in catalog:
-        if pins.approves(tool):
-            continue
+    for tool in tools:
         findings = [*findings_by_id.get(tool.id, ()), *_newness(tool, pins, first_ages)]
-        if findings:
+        if findings and not pins.approves(tool):
             first = {finding.code: finding for finding in reversed(findings)}
             looks[tool.id] = tuple(first[code] for code in LOOK_CODES if code in first)
     return looks

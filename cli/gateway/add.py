@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -27,8 +28,9 @@ def add(
 ) -> None:
     """Add a server to the gateway's file, as a registry describes it.
 
-    The command shows the entry, with the program that it starts, and asks. A running gateway uses
-    the file at once.
+    The command shows the entry, with the program that it starts, and asks. It refuses an entry by
+    which that program runs other code than the package, or opens more of this machine to it. A
+    running gateway uses the file at once.
     """
     from ...gateway.clients.config_file import ConfigFile
     from ...gateway.clients.registry_entry import entry_of, find_registered
@@ -41,6 +43,12 @@ def add(
     data = file.with_servers(("mcpServers",), (), {added.name: added.entry})
     typer.echo(f"{visible(server.name)} {visible(server.version)}")
     typer.echo(visible(json.dumps({added.name: added.entry}, indent=2, ensure_ascii=False)))
+    if present := [name for name in added.variables if name in os.environ]:
+        # The user is asked for a value, but the gateway would find one.
+        used = f"it gets the present value of {', '.join(present)}"
+        if yes:
+            raise ConfigError(f"{server.name}: {used}; leave out --yes, and answer the question")
+        note(used)
     if not yes:
         typer.confirm(f"Add this to {config}?", abort=True)
     file.replace(data)

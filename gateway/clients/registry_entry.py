@@ -1,13 +1,16 @@
 """A server's entry for `mcpServers`, out of a registry that has the official registry's API.
 
 A registry is text of strangers: its answer is bounded, the program that an entry starts is one of
-four that run packages, and the caller shows the entry to a person before it is written.
+four that run packages, and the caller shows the entry to a person before it is written. What a
+registry says to that program is refused if it runs other code than the package, or opens more of
+this machine to it.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from time import monotonic
@@ -157,8 +160,9 @@ def entry_of(server: RegisteredServer) -> RegistryEntry:
     has to give become references such as `${API_KEY}`.
 
     Raises:
-        ConfigError: the gateway can neither start nor reach it, or it would read a variable, a file
-            or a secret of this machine that nobody is asked for.
+        ConfigError: the gateway can neither start nor reach it, it would read a variable, a file
+            or a secret of this machine that nobody is asked for, or it would run other code or get
+            more of this machine than its package does.
 
     Example:
         >>> from shortlist.gateway.clients.registry_entry import RegisteredServer, entry_of
@@ -206,7 +210,7 @@ def _entries(server: RegisteredServer, references: _References) -> Iterator[dict
     """What the gateway can use of a server, the preferred one first."""
     for package in server.packages:
         if package.transport.type == "stdio" and package.registry_type in _COMMANDS:
-            yield _entry_of_package(package, references)
+            yield _entry_of_package(server.name, package, references)
     for remote in server.remotes:
         kind = {"streamable-http": "http", "sse": "sse"}.get(remote.type)
         if kind and urlsplit(remote.url).scheme in ("http", "https"):
@@ -257,12 +261,64 @@ _COMMANDS: Mapping[str, tuple[str, ...]] = {
     "nuget": ("dnx", "--yes"),
     "oci": ("docker", "run", "--interactive", "--rm"),
 }
+#: What a registry may say to that program: whole arguments, and options with a pattern that their
+#: value must fit. All others may run other code, or open more of this machine to it.
+_HARMLESS_ARGUMENTS: Mapping[str, frozenset[str]] = {
+    "npm": frozenset(("-y", "--yes", "-q", "--quiet")),
+    "pypi": frozenset(("-q", "--quiet", "--isolated", "--refresh")),
+    "nuget": frozenset(("-y", "--yes")),
+    "oci": frozenset(("run", "-i", "--interactive", "--rm", "--init", "--read-only")),
+}
+_REFERENCE = r"\$\{\w+\}"
+#: A folder that the user names, mounted; several parts of `--mount` in any order.
+_VOLUME = rf"{_REFERENCE}(:[\w./-]+(:(ro|rw))?)?"
+_MOUNT_PART = rf"type=(bind|tmpfs)|(src|source)={_REFERENCE}|(dst|destination|target)=[^,]+"
+_MOUNT = rf"{_REFERENCE}|({_MOUNT_PART}|readonly|ro)(,({_MOUNT_PART}|readonly|ro))*"
+_HARMLESS_OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "npm": {},
+    "pypi": {"--python": r"[0-9.]+", "-p": r"[0-9.]+"},
+    "nuget": {},
+    "oci": {
+        **dict.fromkeys(("-e", "--env"), r"\w+=.*"),
+        **dict.fromkeys(("-v", "--volume"), _VOLUME),
+        "--mount": _MOUNT,
+        **dict.fromkeys(("--network", "--net"), "none|bridge"),
+        **dict.fromkeys(("--pull", "--platform", "--cap-drop"), r"[\w./-]+"),
+        **dict.fromkeys(("-m", "--memory", "--cpus", "--pids-limit", "--shm-size"), r"[\w.]+"),
+        **dict.fromkeys(("-w", "--workdir", "--tmpfs"), r"/[\w./-]*"),
+    },
+}
+#: A package of the program's own index: no path, no address, no option.
+_IDENTIFIERS: Mapping[str, str] = {
+    "npm": r"(@[\w~][\w.~-]*/)?[\w~][\w.~-]*(@[\w.+^~-]+)?",
+    "pypi": r"[A-Za-z0-9][\w.-]*(\[[\w,.-]+\])?((@|==)[\w.+!-]+)?",
+    "nuget": r"[A-Za-z0-9][\w.-]*(@[\w.+-]+)?",
+    "oci": r"[A-Za-z0-9][\w./:@-]*",
+}
+_VERSION = r"(\w[\w.+!-]*)?"
+#: Variables by which the programs, or what they load, run other code or send it elsewhere.
+_STEERING_VARIABLE = re.compile(
+    r"PATH|PATHEXT|COMSPEC|HOME|USERPROFILE|APPDATA|SHELL|ENV|BASH_ENV|.*_PROXY|.*_CA_BUNDLE"
+    r"|SSL_CERT_.*|XDG_.*|LD_.*|DYLD_.*|SSH_(AUTH_SOCK|ASKPASS)|GIT_(SSH|CONFIG|EXEC|PROXY|ASK).*"
+    r"|NODE_(OPTIONS|PATH|EXTRA_CA_CERTS|TLS_.*)|NPM_CONFIG_.*|UV_.*|PIP_.*|VIRTUAL_ENV"
+    r"|PYTHON(PATH|HOME|STARTUP|USERBASE|EXECUTABLE|PLATLIBDIR|BREAKPOINT|PYCACHEPREFIX|WARNINGS)"
+    r"|DOTNET_(?!ENVIRONMENT).*|COR_.*|CORECLR_.*|NUGET_.*|DOCKER_.*|PERL5.*|RUBY(LIB|OPT)",
+    re.IGNORECASE,
+)
 
 
-def _entry_of_package(package: _Package, references: _References) -> dict[str, Any]:
+def _entry_of_package(
+    server_name: str, package: _Package, references: _References
+) -> dict[str, Any]:
     command, *options = _COMMANDS[package.registry_type]
     env = references.values_of(package.environment_variables)
     given = [*references.arguments(package.runtime_arguments)]
+    refused = [*_refused_values(package), *_refused_arguments(package.registry_type, given)]
+    refused += [
+        f"{name}={value}"
+        for name, value in env.items()
+        if _STEERING_VARIABLE.fullmatch(name) and not re.fullmatch(_REFERENCE, value)
+    ]
     options += [argument for argument in given if argument not in options]
     separator, has_version = "@", package.version and "@" not in package.identifier[1:]
     if package.registry_type == "oci":
@@ -270,4 +326,37 @@ def _entry_of_package(package: _Package, references: _References) -> dict[str, A
         options += [part for name in env for part in ("--env", name)]
     identifier = package.identifier + (separator + package.version if has_version else "")
     arguments = [*options, identifier, *references.arguments(package.package_arguments)]
+    if refused:
+        raise ConfigError(
+            f"{server_name}: the registry wants {shlex.join(refused):.300}, by which {command} may "
+            "run other code or open more of this machine than the package needs; do not use it, or "
+            "write an entry yourself with what you accept of: "
+            f"{shlex.join([command, *arguments]):.1000}"
+        )
     return {"command": command, "args": arguments} | ({"env": env} if env else {})
+
+
+def _refused_values(package: _Package) -> Iterator[str]:
+    """The package and its version, if they are no names in the index of the program."""
+    if not re.fullmatch(_IDENTIFIERS[package.registry_type], package.identifier, re.ASCII):
+        yield package.identifier
+    if not re.fullmatch(_VERSION, package.version, re.ASCII):
+        yield package.version
+
+
+def _refused_arguments(registry_type: str, arguments: Iterable[str]) -> Iterator[str]:
+    """The arguments for the program that are not known to be harmless."""
+    patterns, rest = _HARMLESS_OPTIONS[registry_type], iter(arguments)
+    for argument in rest:
+        name, is_joined, value = argument.partition("=")
+        if argument in _HARMLESS_ARGUMENTS[registry_type]:
+            continue
+        if name not in patterns:
+            # An argument that the user gives as a whole is the user's.
+            if not re.fullmatch(_REFERENCE, argument, re.ASCII):
+                yield argument
+            continue
+        if not is_joined:
+            value = next(rest, "")
+        if not re.fullmatch(patterns[name], value, re.ASCII | re.DOTALL):
+            yield from (argument,) if is_joined else (argument, value)
