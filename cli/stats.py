@@ -86,6 +86,8 @@ def _report_parts(event_stats: EventStats) -> Iterator[Any]:
         yield from ("", _searches_table(event_stats))
     if event_stats.call_outcomes:
         yield from ("", _counts_table("calls", event_stats.call_outcomes))
+    if event_stats.script_outcomes:
+        yield from ("", _counts_table("scripts", event_stats.script_outcomes))
     if event_stats.servers:
         yield from ("", _servers_table(event_stats))
     if event_stats.tool_ids and event_stats.days >= 1:

@@ -228,17 +228,21 @@ def _with_namespaces(code: str, names: ToolNames) -> str:
 def _tools_in_script(
     tools: Iterable[Tool], names: ToolNames, code: str
 ) -> tuple[list[Tool], dict[str, tuple[str, ...]]]:
-    """The tools whose server and function are in the script, and their functions by server."""
+    """The permitted tools whose server and function are in the script.
+
+    And each server in the script, to the functions of these tools: a call of the script may permit
+    those of a server without one.
+    """
     words = set(_WORD.findall(code))
     script_tools: list[Tool] = []
-    functions: dict[str, tuple[str, ...]] = {}
+    functions: dict[str, tuple[str, ...]] = {
+        namespace: () for namespace in names.namespaces if namespace in words
+    }
     for tool in tools:
         namespace, function = names.function_of(tool.id)
-        if namespace in words:
-            function_names = functions.setdefault(namespace, ())
-            if function in words and len(script_tools) < _MAX_STUB_TOOLS:
-                script_tools.append(tool)
-                functions[namespace] = (*function_names, function)
+        if {namespace, function} <= words and len(script_tools) < _MAX_STUB_TOOLS:
+            script_tools.append(tool)
+            functions[namespace] = (*functions[namespace], function)
     return script_tools, functions
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..catalog import Tool
 from .docstrings import argument_notes, docstring, shared_notes, summary
 from .python_types import ANY_TYPE, TYPE_NAMES, TypeDefinitions, TypeWriter, scalar_default
-from .script_names import ToolNames, identifiers
+from .script_names import IMPORTABLE_MODULES, ToolNames, identifiers
 
 #: Imports at the start of the stubs. Scripts do not need them.
 STUB_IMPORTS = (
@@ -77,6 +77,8 @@ class Stubs:
                 for tool, function in tools
             ]
             header_lines = ["Tools have - in place of _ in their names."] if hyphens else []
+            if (module := name.removesuffix("_")) in IMPORTABLE_MODULES:
+                header_lines.append(f"Or {module}, if the script does not import that module.")
             if shared:
                 header_lines += [_SHARED_ARGUMENTS_LINE, *shared]
             body = (f"    {docstring(header_lines, 4)}\n" if header_lines else "") + "".join(

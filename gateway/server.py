@@ -172,9 +172,8 @@ class Gateway:
             client = self.sessions.session_of(ctx.request)
             names = permitted_servers(self.fleet, client)
             names += filter(client.permits_server, self.fleet.unusable_servers)
-            result["instructions"] = "\n".join(
-                filter(None, (_USAGE_SENTENCE, answers.server_names(names)))
-            )
+            line = answers.server_names(names, self.fleet.down_servers())
+            result["instructions"] = "\n".join(filter(None, (_USAGE_SENTENCE, line)))
         return result
 
     async def _list_tools(

@@ -12,6 +12,7 @@ from ..session.event import (
     DetailsEvent,
     Event,
     ListEvent,
+    ScriptEvent,
     SearchEvent,
     ServerEvent,
     TurnEvent,
@@ -182,6 +183,10 @@ def _title_detail_and_tone(event: Event) -> tuple[str, str, str]:
             return "got its list of tools", f"{event.shown} of {event.permitted} tools", "plain"
         case DetailsEvent():
             return "read definitions", ", ".join(event.found), "plain"
+        case ScriptEvent():
+            tone = "good" if event.outcome == "ok" else "bad"
+            calls = "1 call" if event.calls == 1 else f"{event.calls} calls"
+            return "ran a script", f"{event.outcome}, {calls}", tone
         case CatalogEvent():
             return "catalog version", f"{len(event.tools)} tools", "plain"
     return event.kind, "", "plain"

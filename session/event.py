@@ -430,6 +430,26 @@ class DetailsEvent(Event):
     ms: _Milliseconds
 
 
+class ScriptEvent(Event):
+    """Event of the gateway: a client ran a script. Its calls have events of their own.
+
+    Args:
+        client: name of its profile.
+        outcome: `ok`, the kind of the error, such as `type` for one that did not start, or
+            `refused` without a script or a place for it.
+        calls: how many calls it made.
+        received: characters of the answer.
+        ms: milliseconds.
+    """
+
+    kind: Literal["script"] = "script"
+    client: str
+    outcome: str
+    calls: int
+    received: int
+    ms: _Milliseconds
+
+
 class ServerEvent(Event):
     """Event of the gateway: a server started, changed its list, stopped or failed.
 
@@ -451,7 +471,14 @@ class ServerEvent(Event):
 
 
 RecordedEvent = Annotated[
-    TurnEvent | CallEvent | ListEvent | CatalogEvent | SearchEvent | DetailsEvent | ServerEvent,
+    TurnEvent
+    | CallEvent
+    | ListEvent
+    | CatalogEvent
+    | SearchEvent
+    | DetailsEvent
+    | ScriptEvent
+    | ServerEvent,
     Field(discriminator="kind"),
 ]
 #: Reads an event of any kind.

@@ -1,4 +1,4 @@
-"""Figures from a file of events: searches, misses, calls, tokens, tools, servers."""
+"""Figures from a file of events: searches, misses, calls, scripts, tokens, tools, servers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .event import (
     DetailsEvent,
     Event,
     ListEvent,
+    ScriptEvent,
     SearchEvent,
     ServerEvent,
     TurnEvent,
@@ -83,6 +84,8 @@ class EventStats:
         self.search_ms: list[float] = []
         #: Outcome or check status of a call to the number of calls.
         self.call_outcomes: Counter[str] = Counter()
+        #: Outcome of a script, such as `ok`, to the number of scripts.
+        self.script_outcomes: Counter[str] = Counter()
         self.servers: defaultdict[str, ServerStats] = defaultdict(ServerStats)
         #: Tokens of the definitions that clients would have read.
         self.definition_tokens = 0
@@ -166,6 +169,7 @@ class EventStats:
                 "p95_ms": percentile(self.search_ms, 95),
             },
             "calls": {"total": self.call_outcomes.total(), **dict(self.call_outcomes)},
+            "scripts": {"total": self.script_outcomes.total(), **dict(self.script_outcomes)},
             "servers": {name: stats.to_dict() for name, stats in self.slowest()},
             "tools": len(self.tool_ids),
             "never_found": self.never_found,
@@ -200,6 +204,8 @@ class EventStats:
                 self.search_ms.append(event.timings.get("search", 0.0))
             case DetailsEvent():
                 self.sent_tokens["details"] += event.tokens
+            case ScriptEvent():
+                self.script_outcomes[event.outcome] += 1
             case ListEvent():
                 self.open_searches[event.session]
                 self.definition_tokens += event.permitted_tokens

@@ -92,6 +92,9 @@ class OpenApiReader:
     def tool(self, entry: Entry) -> Tool:
         """The tool of an operation."""
         call = entry.value
+        if isinstance(call, dict):  # a path whose operations were not found
+            reason = f"refers to {short_value(call['$ref'])}, which is not in this document"
+            raise ToolError(field="$ref", reason=reason)
         if not isinstance(call, _Operation):
             raise ToolError(field="definition", reason="must be an object with operations")
         method, path = call.endpoint.method, call.endpoint.path
@@ -136,7 +139,10 @@ def _operations(
     if isinstance(item, dict) and "$ref" in item:
         reference = item["$ref"]
         shared = budget.references.find(reference) if isinstance(reference, str) else None
-        item = shared | item if isinstance(shared, dict) else None
+        if not isinstance(shared, dict):
+            yield Entry(place, item, server)
+            return
+        item = shared | item
     if not isinstance(item, dict):
         yield Entry(place, item, server)
         return

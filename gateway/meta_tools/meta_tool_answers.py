@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -111,7 +111,9 @@ def answer_search_tools(
     tools = [view.catalog.get(row["name"]) for row in shown]
     client.note_read((tool, level_read(tool, row)) for tool, row in zip(tools, shown, strict=True))
     hits = list({hit.id: hit for part in parts for hit in part.hits}.values())
-    content["notes"] += _server_notes(fleet, unready if server is None else {}, parts)
+    concerned = {} if server is not None else unready
+    named = _reasons_of_named(fleet, concerned, queries)
+    content["notes"] += _server_notes(fleet, concerned, named, parts)
     quarantined = client.profile_views.quarantined_ids(permitted)
     hit_servers = {hit.tool.server or "" for hit in hits}
     # It may be what the client looks for: its server has hits, or the hits lack most words.
@@ -129,6 +131,8 @@ def answer_search_tools(
     ):
         content["notes"].append(note)
     content |= entries
+    if named:
+        content["notes"].insert(0, unready_line(named))
     outcome = SearchOutcome(
         tier=selection.tier,
         found=(*hits, *found.hits),
@@ -137,7 +141,9 @@ def answer_search_tools(
         starting=sum(state == "starting" for state in unready.values()),
         quarantined=len(quarantined),
     )
-    return SearchAnswer(result=_answer(search_text(content, blocks), content), outcome=outcome)
+    # What other servers have comes after a server that the query means.
+    text = search_text(content, blocks, notes_above=1 if named else 0)
+    return SearchAnswer(result=_answer(text, content), outcome=outcome)
 
 
 def call_tool_for_reads(client: ClientSession) -> str:
@@ -186,17 +192,33 @@ def _failed_servers(fleet: Fleet) -> dict[str, str]:
     return failed
 
 
-def _server_notes(
-    fleet: Fleet, unready: Mapping[str, str], parts: Sequence[RequestPart]
-) -> Iterator[str]:
-    """Notes about servers that do not run and may concern a search.
+def _reasons_of_named(
+    fleet: Fleet, unready: Mapping[str, str], queries: Sequence[str]
+) -> dict[str, str]:
+    """The unready servers whose names share a word with a query, to state and reason."""
+    query_terms = frozenset(search_terms(" ".join(queries)))
+    return {
+        name: _state_and_reason(fleet, name, state)
+        for name, state in unready.items()
+        if not query_terms.isdisjoint(search_terms(name))
+    }
 
-    These are the servers of its hits, those that a query names, and those that start. If the hits
-    lack most words of a query, any server may have them.
+
+def _server_notes(
+    fleet: Fleet,
+    unready: Mapping[str, str],
+    named: Collection[str],
+    parts: Sequence[RequestPart],
+) -> Iterator[str]:
+    """Notes about servers that do not run and may concern a search, though no query names them.
+
+    These are the servers of its hits, and those that start. If the hits lack most words of a query,
+    any server may have them.
 
     Args:
         fleet: the servers.
         unready: permitted server whose tools are not known, to its state.
+        named: those of them that a query names.
         parts: the parts of the request.
     """
     hit_servers = {hit.tool.server or "" for part in parts for hit in part.hits}
@@ -205,14 +227,15 @@ def _server_notes(
     ended = [name for name in failed if fleet.upstreams[name].starts_with_next_call]
     if ended:
         yield f"Ended, and a call starts it again: {', '.join(ended)}."
-    with_reason = {name: text for name, text in failed.items() if name not in ended}
-    query = " ".join(part.query for part in parts)
-    with_reason |= {name: unready[name] for name in _names_in(unready, query)}
-    reasons = {name: _state_and_reason(fleet, name, text) for name, text in with_reason.items()}
+    reasons = {
+        name: _state_and_reason(fleet, name, text)
+        for name, text in failed.items()
+        if name not in ended
+    }
     others = {
         name: state
         for name, state in unready.items()
-        if name not in reasons and (state == "starting" or may_concern_all)
+        if name not in named and name not in reasons and (state == "starting" or may_concern_all)
     }
     if reasons or others:
         yield unready_line(reasons | others)
@@ -241,12 +264,6 @@ def _state_and_reason(fleet: Fleet, server: str, state: str) -> str:
     if upstream is None or sentence is None:
         return state
     return f"{state}: {sentence.removeprefix(f'{upstream.problem_code}: ')}"
-
-
-def _names_in(servers: Iterable[str], query: str) -> list[str]:
-    """The servers whose names share a word with a query."""
-    query_terms = frozenset(search_terms(query))
-    return [name for name in servers if not query_terms.isdisjoint(search_terms(name))]
 
 
 def answer_details(
@@ -460,8 +477,9 @@ def permitted_instructions(fleet: Fleet, view: View) -> dict[str, str]:
 def servers_digest(fleet: Fleet, client: ClientSession, view: View, limit: int) -> str:
     """Text for the description of `search_tools`: the names of all servers, then what they have.
 
-    The names come first, then the operator's text. The remaining tokens go to the topics of the
-    servers, as many for each as fit, and then to the first sentences of their instructions.
+    The names come first, each server that is down with its state, then the operator's text. The
+    remaining tokens go to the topics of the servers, as many for each as fit, and then to the first
+    sentences of their instructions.
 
     Args:
         fleet: the servers.
@@ -472,7 +490,11 @@ def servers_digest(fleet: Fleet, client: ClientSession, view: View, limit: int) 
     count = bundled_counter().count
     operator = client.profile.operator_text.strip()
     rows = sorted(server_rows(fleet, client, view), key=lambda row: str(row["name"]))
-    names = server_names([row["name"] for row in rows], max(limit - count(operator), limit // 2))
+    names = server_names(
+        [row["name"] for row in rows],
+        fleet.down_servers(),
+        max(limit - count(operator), limit // 2),
+    )
     lines = [line for line in (names, operator) if line]
     remaining = limit - count("\n".join(lines))
     topic_lines: list[str] = []
@@ -497,14 +519,17 @@ def servers_digest(fleet: Fleet, client: ClientSession, view: View, limit: int) 
     return "\n".join(lines)
 
 
-def server_names(names: Iterable[str], tokens: int = MAX_DIGEST_TOKENS) -> str:
+def server_names(
+    names: Iterable[str], down_servers: Mapping[str, str], tokens: int = MAX_DIGEST_TOKENS
+) -> str:
     """A line with the names of servers, as many as fit; empty if there are none.
 
     Args:
         names: all names, in the order in which they are shown.
+        down_servers: server that is down, to its state, which stands after its name.
         tokens: most tokens of the line.
     """
-    names = list(names)
+    names = [f"{name} ({down_servers[name]})" if name in down_servers else name for name in names]
     if not names:
         return ""
     shown = len(names)

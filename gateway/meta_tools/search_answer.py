@@ -198,21 +198,25 @@ def search_content(
     return {**labels, "tools": rows, "notes": notes}
 
 
-def search_text(content: Mapping[str, Any], entry_blocks: Sequence[str] = ()) -> str:
+def search_text(
+    content: Mapping[str, Any], entry_blocks: Sequence[str] = (), *, notes_above: int = 0
+) -> str:
     """The answer as text, the same as `search_content` gives.
 
     Args:
         content: the answer as an object.
         entry_blocks: text of its prompts and resources.
+        notes_above: how many notes stand above the tools; the others stand at the end.
     """
-    blocks: list[str] = []
+    notes = content["notes"]
+    blocks: list[str] = list(notes[:notes_above])
     for number, label in enumerate(content.get("parts", [""]), 1):
         rows = [row for row in content["tools"] if row.get("part", 1) == number]
         # One list, best first: grouped by server, nobody could tell which tool was the best.
         lines = [f"{rank}. {_line(row)}" for rank, row in enumerate(rows, 1)]
         if lines:
             blocks.append("\n".join([f"For: {label}", *lines] if label else lines))
-    return "\n\n".join([*blocks, *entry_blocks, *content["notes"]])
+    return "\n\n".join([*blocks, *entry_blocks, *notes[notes_above:]])
 
 
 def _line(row: Mapping[str, Any]) -> str:

@@ -24,6 +24,7 @@ from ...session.event import (
     DetailsEvent,
     Event,
     ListEvent,
+    ScriptEvent,
     SearchEvent,
     ServerEvent,
 )
@@ -66,6 +67,9 @@ class Metrics:
             "shortlist_call_seconds", "Time a server takes for a call", ["server"],
             buckets=_CALL_SECONDS_BUCKETS, registry=registry,
         )  # fmt: skip
+        self._scripts = Counter(
+            "shortlist_scripts", "Scripts that clients ran", ["outcome"], registry=registry
+        )
         self._starts = Counter(
             "shortlist_server_starts", "Starts of servers", ["server", "outcome"], registry=registry
         )
@@ -89,6 +93,8 @@ class Metrics:
                 self._searches.labels(tier, event.outcome).inc()
                 self._search_seconds.labels(tier).observe(event.ms / 1e3)
                 self._tokens_sent.labels("search").inc(event.tokens)
+            case ScriptEvent():
+                self._scripts.labels(event.outcome).inc()
             case DetailsEvent():
                 self._tokens_sent.labels("details").inc(event.tokens)
             case ListEvent():

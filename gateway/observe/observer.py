@@ -24,11 +24,12 @@ from ...session.event import (
     Event,
     FoundTool,
     ListEvent,
+    ScriptEvent,
     SearchEvent,
 )
 from ...view import View
 from ..profiles.client_sessions import MAX_SESSIONS, ClientCaller, ClientSession
-from ..profiles.profile import GET_TOOL_DETAILS, SEARCH_TOOLS
+from ..profiles.profile import GET_TOOL_DETAILS, RUN_CODE, SEARCH_TOOLS
 from .call_recorder import CallRecorder, SearchOutcome
 from .definition_tokens import DefinitionTokens, answer_tokens, json_chars, shown_tokens
 
@@ -148,7 +149,7 @@ class Observer:
     def recorded_request(
         self, caller: ClientCaller, params: types.CallToolRequestParams, call_recorder: CallRecorder
     ) -> Iterator[None]:
-        """Record a search, a request for definitions or a call, after its answer.
+        """Record a search, a request for definitions, a script or a call, after its answer.
 
         Args:
             caller: the client's request.
@@ -181,6 +182,9 @@ class Observer:
         elif params.name == GET_TOOL_DETAILS:
             origin = self._origin(caller)
             self._record_later(self._record_details, record, origin, call_recorder.answer, ms)
+        elif params.name == RUN_CODE:
+            origin = self._origin(caller)
+            self._record_later(self._record_script, record, origin, call_recorder.answer, ms)
 
     def record(self, event: Event) -> None:
         """Record an event after those before it."""
@@ -228,6 +232,21 @@ class Observer:
                 denied=errors.count("denied"),
                 unknown=errors.count("unknown"),
                 tokens=answer_tokens(result),
+                ms=ms,
+            )
+        )
+
+    def _record_script(
+        self, record: Recorder, origin: EventOrigin, result: types.CallToolResult, ms: float
+    ) -> None:
+        # Without an outcome the script did not run: its arguments were wrong, or it got no place.
+        outcome = result.structured_content or {"error": {"kind": "refused"}}
+        record(
+            ScriptEvent(
+                **origin,
+                outcome=(outcome["error"] or {"kind": "ok"})["kind"],
+                calls=sum(row.get("count", 1) for row in outcome.get("calls", ())),
+                received=_content_characters(result),
                 ms=ms,
             )
         )

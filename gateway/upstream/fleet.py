@@ -291,7 +291,7 @@ class Fleet:
 
     def down_servers(self) -> dict[str, str]:
         """Server that does not answer now, and that no call starts, to its state."""
-        down = {}
+        down = dict.fromkeys(self.unusable_servers, "not usable")
         for name, upstream in self.upstreams.items():
             has_failed = upstream.state in (ServerState.FAILED, ServerState.AWAITING_CONSENT)
             if has_failed and not upstream.starts_with_next_call:

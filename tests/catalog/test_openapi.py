@@ -174,7 +174,9 @@ def test_a_path_item_may_stand_elsewhere() -> None:
     }
     result = read_tools(document, strict=False)
     assert [tool.id for tool in result.tools] == ["a"]
-    assert [(r.where, r.field) for r in result.rejected] == [("paths./b", "definition")]
+    [rejected] = result.rejected
+    reason = "refers to 'other.yaml', which is not in this document"
+    assert (rejected.where, rejected.field, rejected.reason) == ("paths./b", "$ref", reason)
 
 
 def test_references_in_a_fan_stay_bounded() -> None:

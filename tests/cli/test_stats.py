@@ -47,6 +47,8 @@ EVENTS = (
     search("s1", "a/read", "a/write", ms=1),
     event("details", "s1", found=["a/read"], denied=0, unknown=0, tokens=50, ms=1.0),
     call("s1", "a/read", run_ms=10.0),
+    event("script", "s1", outcome="ok", calls=1, received=20, ms=12.0),
+    event("script", "s1", outcome="type", calls=0, received=20, ms=2.0),
     call("s1", "a/write", "tool_error", run_ms=30.0),
     search("s1", "b/list"),
     search("s2", outcome="abstained"),
@@ -96,6 +98,7 @@ def test_the_figures_of_a_file(run_json, events):
         "server_error": 1,
         "unknown": 1,
     }
+    assert found["scripts"] == {"total": 2, "ok": 1, "type": 1}
     assert list(found["servers"]) == ["b", "a"]
     assert found["servers"]["a"] == {
         "calls": 2,

@@ -226,6 +226,19 @@ def test_successful_calls_unlock_what_depends_on_them():
     assert asyncio.run(run_code(session, "await srv.second()", call)).value == "second"
 
 
+def test_a_call_in_a_script_unlocks_a_server_without_a_permitted_tool():
+    tools = [Tool("first", "one"), Tool("second", "two")]
+    gate = {"rules": [{"tools": ["two/*"], "needs": {"after": "one/first"}}]}
+    session = Engine.from_tools(tools, tiers=["lexical"], gate=gate).session()
+
+    async def call(tool, arguments):
+        return tool.name
+
+    # The name of the function is a text: the check before the start refuses what is denied then.
+    code = "await one.first()\nawait eval('two.second()')"
+    assert asyncio.run(run_code(session, code, call)).value == "second"
+
+
 def test_a_tool_that_the_model_has_not_read_is_called_and_still_counts_as_unread():
     session = ENGINE.session("openai", k=1, pass_through=0, pool_tokens=0, allowed=ALLOWED)
     session.turn("count the lines of the log")

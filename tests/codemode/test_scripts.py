@@ -434,6 +434,8 @@ def test_a_server_with_the_name_of_a_module_is_called_by_its_name(code, outcome)
     async def run():
         session = Engine.from_tools([Tool("query", "csv")], tiers=["lexical"]).session()
         async with CodeRunner(limits=LIMITS) as runner:
+            stubs = runner.stubs(session.view(), session.view().tools())
+            assert "Or csv, if the script does not import that module." in stubs
             return await runner.run(session, code, call)
 
     ran = asyncio.run(run())

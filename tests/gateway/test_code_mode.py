@@ -382,9 +382,13 @@ async def test_failures_can_be_caught_and_calls_are_recorded(tmp_path):
     code = "try:\n    await shop.fails()\nexcept RuntimeError as error:\n    x = str(error)\nx"
     async with gateway_of(tmp_path, shop(), events=events) as (client, _):
         held = await ran(client, code)
+        await client.call_tool("run_code", {"code": "await shop.nothing()"})
+        await client.call_tool("run_code", {"program": "1"})
     assert held["result"] == "shop.fails: the disk is full"
     [call] = [one for one in events if one.kind == "call"]
     assert (call.tool, call.outcome) == ("shop/fails", "tool_error")
+    scripts = [(one.outcome, one.calls) for one in events if one.kind == "script"]
+    assert scripts == [("ok", 1), ("type", 0), ("refused", 0)]
 
 
 @pytest.mark.anyio

@@ -231,11 +231,11 @@ class TestWords:
 class TestNames:
     def test_all_names_that_fit_are_given(self):
         names = [f"server-number-{number}" for number in range(500)]
-        line = server_names(names, 100)
+        line = server_names(names, {}, 100)
         assert line.startswith("Servers: server-number-0, server-number-1, ")
         assert line.endswith(" more: see list_servers")
         assert bundled_counter().count(line) <= 100
-        assert server_names(["a", "b"]) == "Servers: a, b"
+        assert server_names(["a", "b"], {"b": "failed"}) == "Servers: a, b (failed)"
 
     @pytest.mark.anyio
     async def test_every_permitted_server_is_named_first(self, tmp_path):
@@ -299,7 +299,9 @@ class TestServersThatDoNotRun:
             assert "SECRET" not in answer.model_dump_json()
         assert "Not available now: powerpoint (failed)." in text_of(answers[0])
         reason = "powerpoint (failed: it did not start, or its connection ended; the operator"
-        assert all(f"Not available now: {reason}" in text_of(answer) for answer in answers[1:3])
+        for answer in answers[1:3]:
+            assert text_of(answer).startswith(f"Not available now: {reason}")
+            assert text_of(answer).count("powerpoint") == 1
         assert answers[3].is_error
 
     async def test_tools_of_one_that_is_down_come_after_equally_good_ones_and_are_marked(
@@ -335,7 +337,9 @@ class TestServersThatDoNotRun:
         letters = FakeServer("post", [tool("send_letter", "Send a letter.")])
         unusable = {"time": "env.ZONE: the variable NOPE_VAR is not set; set it"}
         async with gateway_of(tmp_path, letters, unusable_servers=unusable) as (client, made):
-            assert "Servers: post, time" in client.instructions.splitlines()
+            line = "Servers: post, time (not usable)"
+            assert line in client.instructions.splitlines()
+            assert line in (await client.list_tools()).tools[0].description.splitlines()
             requests = [
                 ("list_servers", {}),
                 ("search_tools", {"query": "what time is it"}),

@@ -244,19 +244,22 @@ SEARCH = {"kind": "search", "query": "ab", "server": None, "tier": "hybrid", "ou
 SEARCH |= {"found": [{"id": "math/add", "score": 1.0}], "reason": None, "tokens": 40, "ms": 3.0}
 CALL = {"kind": "call", "tool": "math/add", "status": "passed", "outcome": "ok", "server": "math"}
 CALL |= {"run_ms": 12.0, "ms": 0.1}
+SCRIPT = {"kind": "script", "outcome": "type", "calls": 1, "received": 9, "ms": 9.0}
 LIST = {"kind": "list", "shown": 5, "tokens": 60, "permitted": 18, "permitted_tokens": 900}
 
 
 def test_conversations_follow_the_file_of_events(page: Page, folder: Path) -> None:
     assert page.answer("events")["lines"] == []
     events = folder / "events.jsonl"
-    events.write_text(_rows("one", LIST, SEARCH, CALL), encoding="utf-8")
+    events.write_text(_rows("one", LIST, SEARCH, CALL, SCRIPT), encoding="utf-8")
     first = page.answer("events")
     assert [line["title"] for line in first["lines"]] == [
         "got its list of tools",
         "searched",
         "called math/add",
+        "ran a script",
     ]
+    assert first["lines"][-1]["detail"] == "type, 1 call"
     assert page.answer("conversations")["missed"] == []
     with events.open("a", encoding="utf-8") as file:
         file.write(_rows("two", SEARCH | {"content": {"query": "sum up"}}))
@@ -272,7 +275,7 @@ def test_conversations_follow_the_file_of_events(page: Page, folder: Path) -> No
         (60, 900),
         (100, 900),
     ]
-    assert len(list(read_events(events))) == 5
+    assert len(list(read_events(events))) == 6
     overview = page.answer("overview")
     assert overview["hours"] == [{"hour": "2026-11-22T20", "searches": 2, "calls": 1}]
     assert overview["stats"]["servers"]["math"]["p50_ms"] == 12.0

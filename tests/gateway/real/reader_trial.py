@@ -1,15 +1,16 @@
-"""A trial with a language model as the reader: fourteen tasks, only the gateway's tools.
+"""A trial with a language model as the reader: sixteen tasks, only the gateway's tools.
 
     python -m shortlist.tests.gateway.real.reader_trial prepare RUN --build CHECKOUT
-    python -m shortlist.tests.gateway.real.reader_trial start RUN
+    python -m shortlist.tests.gateway.real.reader_trial start RUN [--build CHECKOUT]
     python -m shortlist.tests.gateway.real.reader_trial report RUN ...
     python -m shortlist.tests.gateway.real.reader_trial stop RUN
 
 `CHECKOUT/.venv/bin/shortlist serve` is the gateway, so that an older build can do the same tasks.
-The model gets `RUN/TASKS.md` and calls tools with the program `RUN/ask`. `RUN/requests.jsonl` has
-every request with the text of its answer. `report` says what was solved and what it cost; with
-`--record` it adds the runs to `lab/results/reader_trial.json`, and replaces those with the
-same build and name.
+With a build, `start` prepares the run if there is no such folder. The model gets `RUN/TASKS.md`
+and calls tools with the program `RUN/ask`. `RUN/requests.jsonl` has every request with its answer.
+`report` says what was solved and what it cost (`wasted_requests.py` has the rules); with `--record`
+it adds the runs to `lab/results/reader_trial.json`, and replaces those with the same build and
+name. The record has runs of one set of tasks: those of another set are dropped.
 """
 
 from __future__ import annotations
@@ -25,9 +26,21 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from .reader_tasks import TASKS, configuration, material, solved, task_texts
+from .material import SITE
+from .reader_tasks import (
+    CANNOT_ANSWER,
+    IMPOSSIBLE,
+    TASK_SET,
+    TASKS,
+    UNSET_VARIABLE,
+    configuration,
+    material,
+    solved,
+    task_texts,
+)
+from .wasted_requests import scripts, wasted
 
-#: Seconds that all servers together may take to start for the first time.
+#: Seconds that the gateway may take to start, and all servers together, on a busy machine.
 _FIRST_START = 400
 _VERSION = "2025-06-18"
 
@@ -60,11 +73,13 @@ def prepare(run: Path, build: Path) -> None:
     run.mkdir(parents=True)
     material(run)
     entries = configuration(run / "work")
-    (run / "mcp.json").write_text(json.dumps({"mcpServers": entries}, indent=2))
+    settings = {"mcpServers": entries, "shortlist": {"code": True}}
+    (run / "mcp.json").write_text(json.dumps(settings, indent=2))
     _write(run, {"build": str(build)})
     ask = run / "ask"
     module = "shortlist.tests.gateway.real.reader_trial"
-    ask.write_text(f'#!/bin/sh\nexec {sys.executable} -m {module} ask {run} "$@"\n')
+    imports = f"PYTHONPATH={os.environ.get('PYTHONPATH', '')}"
+    ask.write_text(f'#!/bin/sh\n{imports} exec {sys.executable} -m {module} ask {run} "$@"\n')
     ask.chmod(0o755)
 
 
@@ -81,19 +96,23 @@ def start(run: Path) -> None:
         capture_output=True,
         text=True,
     )
+    # With the PYTHONPATH of this process, the build would import another checkout than its own.
+    left_out = (UNSET_VARIABLE, "PYTHONPATH")
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name not in left_out},
         "XDG_CACHE_HOME": str(run / "cache"),
         "XDG_STATE_HOME": str(run / "state"),
     }
     site = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1"]
     served = _spawn([*site, "--directory", str(run / "site")], run / "site.log", os.environ)
+    port = _line_with(run / "site.log", "port ").partition("port ")[2].split()[0]
+    config = run / "mcp.json"
+    config.write_text(config.read_text().replace(SITE, f"http://127.0.0.1:{port}"))
     program = str(Path(state["build"]) / ".venv" / "bin" / "shortlist")
-    command = [program, "serve", "--config", str(run / "mcp.json"), "--http", "127.0.0.1:0"]
+    command = [program, "serve", "--config", str(config), "--http", "127.0.0.1:0"]
     gateway = _spawn(command, run / "gateway.log", environment)
     state |= {"commit": commit.stdout.strip(), "processes": [gateway, served]}
     _write(run, state)
-    port = _line_with(run / "site.log", "port ").partition("port ")[2].split()[0]
     address = _line_with(run / "gateway.log", "http://").strip()
     state |= {"address": address, "session": ""}
     _settle(address.replace("/mcp", "/healthz"))
@@ -106,7 +125,7 @@ def start(run: Path) -> None:
     state |= {"session": session, "instructions": answer.get("instructions", "")}
     _request(state, "notifications/initialized", None)
     _write(run, state)
-    texts = task_texts(run / "work", f"http://127.0.0.1:{port}")
+    texts = task_texts(run / "work")
     numbered = "\n".join(f"{at}. {text}" for at, text in enumerate(texts, 1))
     (run / "TASKS.md").write_text(
         _INSTRUCTIONS.format(count=len(texts), run=run, tasks=numbered), encoding="utf-8"
@@ -139,17 +158,17 @@ def ask(run: Path, words: list[str]) -> str:
     try:
         result, _ = _request(state, "tools/call", params)
     except RequestError as error:
-        return _logged(run, params, f"error: {error}")
+        return _logged(run, params | {"is_error": True}, f"error: {error}")
     blocks = [
         block["text"] if block["type"] == "text" else f"[{block['type']}]"
         for block in result["content"]
     ]
     text = "\n".join(blocks)
-    if result.get("isError"):
+    is_error = bool(result.get("isError"))
+    if is_error:
         text = f"error: {text}"
     structured = result.get("structuredContent")
-    size = len(json.dumps(structured, ensure_ascii=False)) if structured is not None else 0
-    return _logged(run, params | {"structured_characters": size}, text)
+    return _logged(run, params | {"is_error": is_error, "structured": structured}, text)
 
 
 def report(run: Path) -> dict[str, Any]:
@@ -174,14 +193,20 @@ def report(run: Path) -> dict[str, Any]:
     for call in calls:
         by_tool[call["name"]] = by_tool.get(call["name"], 0) + 1
     done = solved(run / "work", answers)
+    script_count, at_once = scripts(calls)
+    waste = wasted(calls, CANNOT_ANSWER, IMPOSSIBLE)
     return {
         "run": run.name,
         "commit": state["commit"],
+        "tasks": TASK_SET,
         "solved": sum(done),
         "not_solved": [at for at, is_done in enumerate(done, 1) if not is_done],
         "requests": len(calls),
+        "wasted": sum(waste.values()),
+        "wasted_by_rule": waste,
         "characters": sum(call["characters"] for call in calls),
-        "structured_characters": sum(call.get("structured_characters", 0) for call in calls),
+        "scripts": script_count,
+        "scripts_at_once": at_once,
         "requests_by_tool": by_tool,
         "lists": len(rows) - len(calls),
         "characters_of_list": max((row["characters"] for row in rows if "list" in row), default=0),
@@ -210,7 +235,8 @@ def record(reports: list[dict[str, Any]], command: list[str], folder: Path | Non
     """Add runs to the record, which has a row for each build; the path of its file.
 
     Recorded runs stay, also when their folders are gone. One with the same build and name as a new
-    one is replaced: later builds had runs of the same names. Each run has the time of its report.
+    one is replaced: later builds had runs of the same names. Runs of another set of tasks are
+    dropped. Each run has the time of its report.
 
     Args:
         reports: of runs on one build or more.
@@ -233,7 +259,11 @@ def record(reports: list[dict[str, Any]], command: list[str], folder: Path | Non
     if "reader_trial" in record_names(folder):
         earlier = read_record("reader_trial", folder)
         time_of_report = earlier.origin["measured"]
-        recorded = [{"reported": time_of_report, **run} for run in earlier.result["runs"]]
+        recorded = [
+            {"reported": time_of_report, **run}
+            for run in earlier.result["runs"]
+            if run.get("tasks") == TASK_SET
+        ]
     new = [{"reported": origin["measured"], **run} for run in reports]
     runs = list({(run["commit"], run["run"]): run for run in [*recorded, *new]}.values())
     rows = []
@@ -241,10 +271,14 @@ def record(reports: list[dict[str, Any]], command: list[str], folder: Path | Non
         runs_of_build = [run for run in runs if run["commit"] == commit]
         figures = [
             "/".join(str(run[key]) for run in runs_of_build)
-            for key in ("solved", "requests", "characters", "characters_of_list")
+            for key in ("solved", "requests", "wasted", "characters", "characters_of_list")
         ]
-        rows.append([commit, *figures])
-    columns = ["build", f"solved of {len(TASKS)}", "requests", "characters of answers", "of list"]
+        at_once, script_count = (
+            sum(run[key] for run in runs_of_build) for key in ("scripts_at_once", "scripts")
+        )
+        rows.append([commit, *figures, f"{at_once} of {script_count}"])
+    columns = ["build", f"solved of {len(TASKS)}", "requests", "wasted", "characters of answers"]
+    columns += ["of list", "scripts that ran at once"]
     table = Table(columns, rows)
     title = (
         "Tasks that a language model did with the gateway's tools alone; a figure for each run; "
@@ -315,7 +349,7 @@ def _is_running(pid: int) -> bool:
 
 
 def _line_with(log: Path, words: str) -> str:
-    end = time.monotonic() + 60
+    end = time.monotonic() + _FIRST_START
     while time.monotonic() < end:
         for line in log.read_text().splitlines(keepends=True):
             if words in line and line.endswith("\n"):
@@ -355,8 +389,8 @@ def main() -> None:
     for name in ("prepare", "start", "stop"):
         command = commands.add_parser(name)
         command.add_argument("run", type=Path)
-        if name == "prepare":
-            command.add_argument("--build", type=Path, required=True)
+        if name != "stop":
+            command.add_argument("--build", type=Path, required=name == "prepare")
     reported = commands.add_parser("report")
     reported.add_argument("runs", type=Path, nargs="+")
     reported.add_argument("--record", action="store_true")
@@ -364,6 +398,8 @@ def main() -> None:
     if given.command == "prepare":
         prepare(given.run.resolve(), given.build.resolve())
     elif given.command == "start":
+        if given.build and not given.run.exists():
+            prepare(given.run.resolve(), given.build.resolve())
         start(given.run.resolve())
     elif given.command == "stop":
         stop(given.run.resolve())
