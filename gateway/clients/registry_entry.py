@@ -325,7 +325,10 @@ def _entry_of_package(
         separator, has_version = ":", package.version and ":" not in package.identifier
         options += [part for name in env for part in ("--env", name)]
     identifier = package.identifier + (separator + package.version if has_version else "")
-    arguments = [*options, identifier, *references.arguments(package.package_arguments)]
+    own_arguments = [*references.arguments(package.package_arguments)]
+    if own_arguments and package.registry_type == "nuget":
+        own_arguments.insert(0, "--")  # dnx takes its own options after the package, too
+    arguments = [*options, identifier, *own_arguments]
     if refused:
         raise ConfigError(
             f"{server_name}: the registry wants {shlex.join(refused):.300}, by which {command} may "

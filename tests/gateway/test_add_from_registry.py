@@ -306,6 +306,14 @@ def test_harmless_arguments_and_folders_of_the_user_are_accepted() -> None:
     ]
 
 
+def test_what_follows_the_package_is_no_option_of_dnx() -> None:
+    source = option("--source", "https://evil.example")
+    package = {"registryType": "nuget", "identifier": "A.B", "version": "1", "transport": STDIO}
+    rows = [{**package, "packageArguments": [source]}]
+    added = entry_of(RegisteredServer.model_validate({"name": "org.example/x", "packages": rows}))
+    assert added.entry["args"] == ["--yes", "A.B@1", "--", "--source", "https://evil.example"]
+
+
 def test_a_value_that_is_here_already_is_named_and_not_given_unseen(
     registry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
