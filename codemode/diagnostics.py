@@ -115,6 +115,8 @@ def _explain_name(name: str, attribute: str, script: Script) -> str:
     """The message for an undefined name."""
     if hasattr(builtins, name):
         return f"the sandbox's Python lacks {name!r}; files are read and written by tools"
+    if name in IMPORTABLE_MODULES:
+        return f"the module {name!r} is not imported: begin the script with `import {name}`"
     answer = script.explain_unknown(name, attribute, "")
     words = set(_WORD.findall(script.code)) - {name}
     similar = None if "did you mean" in answer else nearest(name, sorted(words))

@@ -120,8 +120,7 @@ def answer_search_tools(
     if any(tool_id.partition("/")[0] in hit_servers for tool_id in quarantined) or (
         quarantined and any(map(matches_poorly, parts))
     ):
-        waiting = "1 tool waits" if len(quarantined) == 1 else f"{len(quarantined)} tools wait"
-        content["notes"].append(f"{waiting} for the operator's approval (shortlist trust diff).")
+        content["notes"].append(_waiting_line(quarantined))
     selection = parts[0].selection
     if arguments.get("explain"):
         content["tier"], content["tier_reason"] = selection.tier, selection.tier_reason
@@ -190,6 +189,16 @@ def _failed_servers(fleet: Fleet) -> dict[str, str]:
             texts = dict.fromkeys((upstream.state.value, upstream.problem_code))
             failed[name] = ", ".join(text for text in texts if text)
     return failed
+
+
+def _waiting_line(quarantined: Sequence[str]) -> str:
+    """A line about quarantined tools, by their servers: their names are not shown."""
+    servers = sorted({tool_id.partition("/")[0] for tool_id in quarantined})
+    shown = ", ".join(servers[:_MAX_UNREADY_SERVERS])
+    more = " and others" if len(servers) > _MAX_UNREADY_SERVERS else ""
+    waiting = "1 tool" if len(quarantined) == 1 else f"{len(quarantined)} tools"
+    verb = "waits" if len(quarantined) == 1 else "wait"
+    return f"{waiting} of {shown}{more} {verb} for the operator's approval (shortlist trust diff)."
 
 
 def _reasons_of_named(

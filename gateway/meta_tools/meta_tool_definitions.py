@@ -145,7 +145,7 @@ def meta_tools(
 
 def _run_code(with_extract: bool) -> types.Tool:
     """The definition of `run_code`. A script may do whatever its tools do."""
-    signatures = f"{GET_TOOL_DETAILS} with detail=signature"
+    signatures = f"from a search, or {GET_TOOL_DETAILS} with detail=signature"
     text = run_code_description("the tools, all servers in one", signatures, extract=with_extract)
     properties = {"code": {"type": "string"}}
     return _definition(RUN_CODE, "Run code", text, properties, ["code"], least_permissive([]))

@@ -22,6 +22,8 @@ from .meta_tool_definitions import MAX_TOOLS
 #: Tools in the answer to a request with one part; tools of all parts together if there are several,
 #: and the least number of tools of each of them.
 _TOOLS_OF_ONE_PART, _TOOLS_OF_ALL_PARTS, _MIN_TOOLS_OF_PART = 8, 10, 3
+#: Most hits that are added because the query names their servers.
+_MAX_HITS_OF_NAMED_SERVERS = 4
 #: A hit is near, and is shown with its signature, if its score is at least this share of the best
 #: score. Most near hits in an answer to one part, and in each of several parts.
 _NEAR_SCORE_SHARE, _MAX_NEAR_HITS, _MAX_NEAR_HITS_OF_PART = 0.75, 4, 2
@@ -83,7 +85,8 @@ def find_parts(
                 view, searches[0], instructions, k=depth, drop_far_hits=k is None
             )
             selection = _down_servers_last(selection, down_servers)
-            return [RequestPart(queries[0], selection.hits[:k], selection)]
+            hits = _with_named_servers(view, queries[0], selection.hits[:k], searches[0], k)
+            return [RequestPart(queries[0], hits, selection)]
     else:
         searches = view.search_many(queries, tier=tier, k=MAX_TOOLS, budget_ms=SEARCH_BUDGET_MS)
     if k is None:
@@ -100,7 +103,12 @@ def find_parts(
         )
         for search in searches
     ]
-    return _in_best_parts(queries, selections, hits_per_part)
+    limit = None if k is None else hits_per_part
+    hits_by_part = [
+        _with_named_servers(view, query, selection.hits[:hits_per_part], search, limit)
+        for query, selection, search in zip(queries, selections, searches, strict=True)
+    ]
+    return _in_best_parts(queries, selections, hits_by_part)
 
 
 def queries_of(arguments: Mapping[str, Any]) -> list[str]:
@@ -136,17 +144,41 @@ def _down_servers_last(selection: Selection, down_servers: Collection[str]) -> S
     return replace(selection, hits=tuple(hits))
 
 
+def _with_named_servers(
+    view: View, query: str, hits: tuple[Hit, ...], search: Selection, limit: int | None
+) -> tuple[Hit, ...]:
+    """The hits, and behind them the best two of each server that the query names in vain.
+
+    Args:
+        view: the permitted tools.
+        query: the query.
+        hits: its hits that are shown; if there are none, none is added.
+        search: all that was found for it.
+        limit: most hits; None for no limit.
+    """
+    named = _servers_named_in_vain(view, query, hits) if hits else []
+    further = [
+        hit
+        for server in named
+        for hit in [hit for hit in search.hits if hit.tool.server == server][:2]
+    ][:_MAX_HITS_OF_NAMED_SERVERS]
+    if limit is None:
+        return (*hits, *further)
+    further = further[: limit // 2]
+    return (*hits[: limit - len(further)], *further)
+
+
 def _in_best_parts(
-    queries: Sequence[str], selections: Sequence[Selection], hits_per_part: int
+    queries: Sequence[str], selections: Sequence[Selection], hits_by_part: Sequence[tuple[Hit, ...]]
 ) -> list[RequestPart]:
-    """The parts with at most `hits_per_part` hits each; a tool belongs to the part it fits best."""
+    """The parts with their hits; a tool belongs to the part it fits best."""
     best_places: dict[str, tuple[int, int]] = {}
-    for number, selection in enumerate(selections, 1):
-        for place, hit in enumerate(selection.hits[:hits_per_part]):
+    for number, hits in enumerate(hits_by_part, 1):
+        for place, hit in enumerate(hits):
             best_places[hit.id] = min((place, number), best_places.get(hit.id, (place, number)))
     parts = []
-    for number, (query, selection) in enumerate(zip(queries, selections, strict=True), 1):
-        hits = selection.hits[:hits_per_part]
+    found = zip(queries, selections, hits_by_part, strict=True)
+    for number, (query, selection, hits) in enumerate(found, 1):
         best_parts = {hit.id: best_places[hit.id][1] for hit in hits}
         part_of = {tool_id: part for tool_id, part in best_parts.items() if part != number}
         parts.append(RequestPart(query, hits, selection, part_of))
@@ -192,7 +224,7 @@ def search_content(
             notes.append(no_tool_text(nearest, summaries, query))
         notes += [
             f"No tool above is of {server}: search with server={server}."
-            for server in _servers_named_in_vain(view, part)
+            for server in _servers_named_in_vain(view, part.query, part.hits)
         ]
     labels = {"parts": [part.query for part in parts]} if len(parts) > 1 else {}
     return {**labels, "tools": rows, "notes": notes}
@@ -291,16 +323,16 @@ def near_ids(hits: Sequence[Hit], max_hits: int) -> frozenset[str]:
 
 def matches_poorly(part: RequestPart) -> bool:
     """Whether the hits of a part lack most words of its query: another server may have them."""
-    hit_terms = _terms_of_hits(part)
+    hit_terms = _terms_of_hits(part.hits)
     query_terms = frozenset(search_terms(part.query))
     return 2 * len(query_terms - hit_terms) > len(query_terms) or not part.hits
 
 
-def _servers_named_in_vain(view: View, part: RequestPart) -> list[str]:
+def _servers_named_in_vain(view: View, query: str, hits: Sequence[Hit]) -> list[str]:
     """Servers that the query names though no hit is of them, or has all words of the name."""
-    query_terms = frozenset(search_terms(part.query))
-    hit_servers = {hit.tool.server for hit in part.hits}
-    hit_terms = _terms_of_hits(part)
+    query_terms = frozenset(search_terms(query))
+    hit_servers = {hit.tool.server for hit in hits}
+    hit_terms = _terms_of_hits(hits)
     servers = dict.fromkeys(tool.server for tool in view.tools() if tool.server)
     return [
         server
@@ -312,8 +344,8 @@ def _servers_named_in_vain(view: View, part: RequestPart) -> list[str]:
     ]
 
 
-def _terms_of_hits(part: RequestPart) -> frozenset[str]:
-    return frozenset[str]().union(*(_id_and_text_terms(hit.tool) for hit in part.hits))
+def _terms_of_hits(hits: Sequence[Hit]) -> frozenset[str]:
+    return frozenset[str]().union(*(_id_and_text_terms(hit.tool) for hit in hits))
 
 
 @lru_cache(4_096)

@@ -185,9 +185,9 @@ WRONG = {
     "an unknown tool": ("await issues.creat(title='t')", "type", "did you mean issues.create?"),
     "an unknown server": ("await isues.list_()", "type", "did you mean issues?"),
     "a module without its import": (
-        "re.sub('a', 'b', 'c')",
+        "r = 'c'\nre.sub('a', 'b', r)",  # A name of the script is similar.
         "type",
-        "no server, variable or import 're'",
+        "begin the script with `import re`",
     ),
     "a missing await": ("logs.count_lines()\n1", "type", "is not awaited"),
     "a missing await before a use": ("page = logs.read()\npage['entries']", "type", "not awaited"),
@@ -230,7 +230,12 @@ WRONG = {
         "runtime",
         "PermissionError: issues.secret",
     ),
-    "a forged server": ("await eval('vault.hidden()')", "runtime", "'vault' is not defined"),
+    "a forged server": ("await eval('valt.hidden()')", "runtime", "'valt' is not defined"),
+    "a forged call of a denied server": (
+        "await eval('vault.hidden()')",
+        "runtime",
+        "may not be used now",
+    ),
     "a forged function": ("await eval('issues.call_method()')", "runtime", "no function"),
     "an import of the host": ("import subprocess", "type", "there are: asyncio"),
     "an import in exec": ("exec('import subprocess')\nsubprocess.run", "type", "subprocess"),

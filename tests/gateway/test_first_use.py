@@ -58,8 +58,9 @@ async def test_a_changed_definition_waits_until_it_is_approved(tmp_path):
         result = await client.call_tool("search_tools", {"query": "read a file", "k": 50})
         names = [one["name"] for one in result.structured_content["tools"]]
         assert "files/read_file" not in names
-        assert "1 tool waits for the operator's approval" in str(result.structured_content["notes"])
-        assert "1 tool waits for the operator's approval" in text_of(result)
+        note = "1 tool of files waits for the operator's approval (shortlist trust diff)."
+        assert note in result.structured_content["notes"]
+        assert note in text_of(result)
         for name in ("files/read_file", "read_file", "files__read_file"):
             refused = await client.call_tool("call_tool", {"name": name})
             assert refused.is_error

@@ -219,6 +219,9 @@ class TestWords:
         named = Engine.from_tools([*jira, *notes], tiers=["lexical"]).view()
         content = answer_of(named, query="create an issue for notion", k=1)
         assert content["notes"] == ["No tool above is of notion: search with server=notion."]
+        content = answer_of(named, query="create an issue for notion", k=2)
+        assert [row["name"] for row in content["tools"]] == ["tickets/create", "notion/append_page"]
+        assert content["notes"] == []
 
     @pytest.mark.anyio
     async def test_an_answer_without_a_tool_is_one_sentence(self, tmp_path):
