@@ -193,7 +193,8 @@ class CatalogAnswers:
         quarantined = subject.engine.quarantined
         pins = Pins() if subject.pins is None else Pins.read(subject.pins, missing_ok=True)
         changed_ids = {change.tool_id for change in pins.changes(catalog)}
-        named_ids = [tool.id for tool in catalog if tool.id in flags or tool.id in quarantined]
+        flagged_ids = flags.keys() | quarantined.keys()
+        named_ids = [tool.id for tool in catalog if tool.id in flagged_ids]
         ids = [tool_id for tool_id in named_ids if tool_id in quarantined]
         warned = [tool_id for tool_id in named_ids if tool_id not in quarantined]
         looks = {

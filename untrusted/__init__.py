@@ -8,6 +8,8 @@ from __future__ import annotations
 
 #: Most bytes of one message of a server or a client, and of an answer of an HTTP API.
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024
+#: Most bytes of a document, a registration or a token of a login. They are read on the event loop.
+MAX_LOGIN_BYTES = 1_000_000
 #: Most values of one message: numbers, texts, lists, objects. They are read in about 0.1 s.
 MAX_MESSAGE_VALUES = 300_000
 #: Most objects of a server's message that become objects of Python's, such as parts of a result,

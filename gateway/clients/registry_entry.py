@@ -274,9 +274,14 @@ _REFERENCE = r"\$\{\w+\}"
 _VOLUME = rf"{_REFERENCE}(:[\w./-]+(:(ro|rw))?)?"
 _MOUNT_PART = rf"type=(bind|tmpfs)|(src|source)={_REFERENCE}|(dst|destination|target)=[^,]+"
 _MOUNT = rf"{_REFERENCE}|({_MOUNT_PART}|readonly|ro)(,({_MOUNT_PART}|readonly|ro))*"
+#: The package itself, with its extras and a version; `PACKAGE` stands for its name.
+_SAME_PACKAGE = r"PACKAGE(\[[\w,.-]+\])?((==|@)[\w.+!-]+)?"
 _HARMLESS_OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "npm": {},
-    "pypi": {"--python": r"[0-9.]+", "-p": r"[0-9.]+"},
+    "npm": dict.fromkeys(("-p", "--package"), _SAME_PACKAGE),
+    "pypi": {
+        **dict.fromkeys(("--with", "--from"), _SAME_PACKAGE),
+        **dict.fromkeys(("-p", "--python"), r"[0-9.]+"),
+    },
     "nuget": {},
     "oci": {
         **dict.fromkeys(("-e", "--env"), r"\w+=.*"),
@@ -313,7 +318,7 @@ def _entry_of_package(
     command, *options = _COMMANDS[package.registry_type]
     env = references.values_of(package.environment_variables)
     given = [*references.arguments(package.runtime_arguments)]
-    refused = [*_refused_values(package), *_refused_arguments(package.registry_type, given)]
+    refused = [*_refused_values(package), *_refused_arguments(package, given)]
     refused += [
         f"{name}={value}"
         for name, value in env.items()
@@ -325,7 +330,10 @@ def _entry_of_package(
         separator, has_version = ":", package.version and ":" not in package.identifier
         options += [part for name in env for part in ("--env", name)]
     identifier = package.identifier + (separator + package.version if has_version else "")
-    arguments = [*options, identifier, *references.arguments(package.package_arguments)]
+    own_arguments = [*references.arguments(package.package_arguments)]
+    if own_arguments and package.registry_type == "nuget":
+        own_arguments.insert(0, "--")  # dnx takes its own options after the package, too
+    arguments = [*options, identifier, *own_arguments]
     if refused:
         raise ConfigError(
             f"{server_name}: the registry wants {shlex.join(refused):.300}, by which {command} may "
@@ -344,12 +352,12 @@ def _refused_values(package: _Package) -> Iterator[str]:
         yield package.version
 
 
-def _refused_arguments(registry_type: str, arguments: Iterable[str]) -> Iterator[str]:
+def _refused_arguments(package: _Package, arguments: Iterable[str]) -> Iterator[str]:
     """The arguments for the program that are not known to be harmless."""
-    patterns, rest = _HARMLESS_OPTIONS[registry_type], iter(arguments)
+    patterns, rest = _HARMLESS_OPTIONS[package.registry_type], iter(arguments)
     for argument in rest:
         name, is_joined, value = argument.partition("=")
-        if argument in _HARMLESS_ARGUMENTS[registry_type]:
+        if argument in _HARMLESS_ARGUMENTS[package.registry_type]:
             continue
         if name not in patterns:
             # An argument that the user gives as a whole is the user's.
@@ -358,5 +366,6 @@ def _refused_arguments(registry_type: str, arguments: Iterable[str]) -> Iterator
             continue
         if not is_joined:
             value = next(rest, "")
-        if not re.fullmatch(patterns[name], value, re.ASCII | re.DOTALL):
+        pattern = patterns[name].replace("PACKAGE", re.escape(package.identifier))
+        if not re.fullmatch(pattern, value, re.ASCII | re.DOTALL):
             yield from (argument,) if is_joined else (argument, value)

@@ -7,8 +7,10 @@ host, and none takes its credentials from an address. The configured credentials
 from __future__ import annotations
 
 import base64
+import socket
 from collections.abc import Awaitable, Callable
 from http.cookiejar import CookieJar
+from ipaddress import IPv6Address, ip_address
 from typing import Any, NamedTuple, Self
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -20,6 +22,8 @@ from .server_spec import ServerSpec
 
 #: Extension of a request with the credentials that only this request is sent with.
 CREDENTIALS_KEY = "shortlist.credentials"
+#: Extension of a request that the login made, not the gateway.
+LOGIN_KEY = "shortlist.login"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -60,6 +64,47 @@ class ServerAddress(NamedTuple):
         schemes_and_ports = (self.scheme, self.port, other.scheme, other.port)
         return self.host == other.host and schemes_and_ports == ("http", 80, "https", 443)
 
+    def check_leads_to(self, other: ServerAddress) -> None:
+        """Check that a server may lead a login to another address: its documents name any.
+
+        Otherwise a server could have requests sent, and pages opened, that reach what only this
+        machine or its network can reach. A name is not resolved: over https, a host that a name
+        was bent to lacks the certificate.
+
+        Raises:
+            UnsafeAddressError: it is plain http, though the server itself has https, or nearer to
+                this machine than the server.
+        """
+        if other.scheme not in ("https", self.scheme):
+            kind = "plain http" if other.scheme == "http" else f"{other.scheme:.20}:"
+            raise UnsafeAddressError(
+                f"its login leads to {kind} at {other.host:.200}; ask its operator for https"
+            )
+        if _nearness(other.host) > _nearness(self.host):
+            raise UnsafeAddressError(
+                f"its login leads to {other.host:.200}, in this machine or its network, where the "
+                "server itself is not; if that is right, use an address of the server in there"
+            )
+
+
+def _nearness(host: str) -> int:
+    """2 for this machine and its links, 1 for addresses of a network of its own, 0 for others."""
+    if host.rstrip(".").rpartition(".")[2] == "localhost":
+        return 2
+    try:
+        address = ip_address(host)
+    except ValueError:
+        try:
+            # Forms such as 127.1 and 2130706433, which connections take too.
+            address = ip_address(socket.inet_aton(host))
+        except OSError:
+            return 0
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    if address.is_loopback or address.is_unspecified or address.is_link_local:
+        return 2
+    return 0 if address.is_global else 1
+
 
 def url_without_user(url: str) -> str:
     """A configured URL without its user information, which `sending_client` sends as a header."""
@@ -85,7 +130,8 @@ def sending_client(
         on_response: called with each answer before it is read.
         on_request: called with each request before its credentials are set.
         timeout: time limits.
-        auth: a login. Its own requests may go to other hosts, without the configured headers.
+        auth: a login. Its own requests may go to other hosts, without the configured headers; see
+            `ServerAddress.check_leads_to`.
         cookies: where cookies are kept.
     """
     own_address = ServerAddress.of(url_without_user(spec.url or ""))
@@ -105,6 +151,7 @@ def sending_client(
         elif auth is None:
             raise UnsafeAddressError(f"the address has another host: {address!s:.200}")
         else:
+            own_address.check_leads_to(address)
             for name in credentials:
                 request.headers.pop(name, None)
 

@@ -13,11 +13,11 @@ from contextlib import aclosing
 import anyio.lowlevel
 import httpx2
 
-from ...untrusted import MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES
+from ...untrusted import MAX_LOGIN_BYTES, MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES
 from ...untrusted.flood_limit import FloodError, FloodLimit
 from ...untrusted.json_bytes import JsonRepair, ValueLimit
 from ...untrusted.text_bytes import media_type
-from .credential_sender import sending_client
+from .credential_sender import LOGIN_KEY, sending_client
 from .masking import CredentialMask
 from .server_spec import ServerSpec
 
@@ -144,10 +144,15 @@ def _set_stream(response: httpx2.Response, stream: httpx2.AsyncByteStream) -> No
 
 
 class _BoundedStream(DecodedStream):
-    """The decoded and repaired bytes of an answer, at most `MAX_MESSAGE_BYTES`."""
+    """The decoded and repaired bytes of an answer.
+
+    At most `MAX_MESSAGE_BYTES`, or `MAX_LOGIN_BYTES` for a request of a login.
+    """
 
     def __init__(self, response: httpx2.Response) -> None:
         super().__init__(response)
+        is_login = LOGIN_KEY in response.request.extensions
+        self._max_bytes = MAX_LOGIN_BYTES if is_login else MAX_MESSAGE_BYTES
         self._size = 0
         self._values = ValueLimit()
 
@@ -161,8 +166,8 @@ class _BoundedStream(DecodedStream):
 
     def _count(self, turn: bytes) -> None:
         self._size += len(turn)
-        if self._size > MAX_MESSAGE_BYTES:
-            raise httpx2.StreamError(f"an answer of more than {MAX_MESSAGE_BYTES:,} bytes")
+        if self._size > self._max_bytes:
+            raise httpx2.StreamError(f"an answer of more than {self._max_bytes:,} bytes")
         self._count_values(turn)
 
     def _count_values(self, turn: bytes) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
 
 import anyio
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
@@ -23,6 +22,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from ...errors import ConfigError
 from .connection_errors import ConsentNeeded
+from .credential_sender import LOGIN_KEY, ServerAddress, url_without_user
 from .secret_store import secret_store
 from .server_spec import LoginSettings, ServerSpec
 from .user_folders import own_folder, state_folder
@@ -229,7 +229,21 @@ def stored_login_auth(spec: ServerSpec) -> httpx2.Auth | None:
 
 
 class _TokenRequests(OAuthClientProvider):
-    """Asks for tokens as JSON. GitHub answers a form to requests that do not."""
+    """Asks for tokens as JSON. GitHub answers a form to requests that do not.
+
+    Its own requests are marked, so that their answers are bounded.
+    """
+
+    async def _auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        async with aclosing(super()._auth_flow(request)) as flow:
+            with suppress(StopAsyncIteration):
+                outgoing = await anext(flow)
+                while True:
+                    if outgoing is not request:
+                        outgoing.extensions = {**request.extensions, LOGIN_KEY: True}
+                    outgoing = await flow.asend((yield outgoing))
 
     async def _exchange_token_authorization_code(
         self, auth_code: str, code_verifier: str
@@ -399,22 +413,18 @@ class InteractiveLogin(_TokenRequests):
 
     async def _perform_authorization(self) -> httpx2.Request:
         metadata = self.context.oauth_metadata
-        self._check_encryption(metadata)
+        if metadata is not None:
+            self._check_addresses(metadata)
         if client := configured_client(self._spec.login, metadata):
             self._check_issuer(metadata)
             self.context.client_info = client
         return await super()._perform_authorization()
 
-    def _check_encryption(self, metadata: OAuthMetadata | None) -> None:
-        """A code or token of a server over https does not leave this machine in plain text."""
-        if metadata is None or urlsplit(self._spec.url or "").scheme == "http":
-            return
+    def _check_addresses(self, metadata: OAuthMetadata) -> None:
+        """Neither the browser nor a code goes where the login's own requests may not go."""
+        server = ServerAddress.of(url_without_user(self._spec.url or ""))
         for address in (metadata.authorization_endpoint, metadata.token_endpoint):
-            if address.scheme != "https" and (address.host or "").strip("[]") not in LOOPBACK_HOSTS:
-                raise ConfigError(
-                    f"its authorization server wants the login over plain http at {address.host}; "
-                    "ask its operator for https"
-                )
+            server.check_leads_to(ServerAddress.of(str(address)))
 
     def _check_issuer(self, metadata: OAuthMetadata | None) -> None:
         """A configured client was registered at one authorization server: the first one used."""

@@ -56,7 +56,8 @@ class Tasks:
         """The answer to a call whose client takes the task."""
         task_id = self._ids.id_of(task, caller.client.profile.name)
         state = Task.model_validate(created.model_dump())
-        return await self._shown(caller, self._requests(caller, task_id), state, task_id)
+        shown = await self._shown(caller, self._requests(caller, task_id), state, task_id)
+        return {**shown, "resultType": created.result_type}
 
     def running(self, caller: ClientCaller, task: ServerTask) -> types.CallToolResult:
         """The answer to a call whose time limit ended before its task."""

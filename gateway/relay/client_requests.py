@@ -15,13 +15,14 @@ from ...errors import ShortlistError
 from ..profiles.client_sessions import ClientCaller
 from ..upstream.call import (
     Caller,
-    ClientAnswer,
     RequestContext,
     unsupported_reason,
 )
 from ..upstream.server_connection import ServerError, UpstreamError
 from ..upstream.shown_questions import ServerQuestion, shown_question
 
+#: Most questions of a server at once: each waits for a person.
+_MAX_QUESTIONS_AT_ONCE = 20
 _LOG = logging.getLogger("shortlist.gateway")
 Params = TypeVar("Params", bound=BaseModel)
 
@@ -76,16 +77,22 @@ class RequestHandlers:
         self.server.add_request_handler(method, params_type, answer)
 
 
-async def ask_client(caller: Caller, server: str, question: ServerQuestion) -> ClientAnswer:
-    """The client's answer to a question of a server.
+async def ask_client(
+    caller: Caller, server: str, questions: Mapping[str, ServerQuestion]
+) -> types.InputResponses:
+    """The client's answers to the questions of a server's result.
 
     Raises:
-        UpstreamError: the client cannot be asked, or gives no answer.
+        UpstreamError: there are too many, or the client cannot be asked, or gives no answer.
     """
-    answer = await caller.ask(shown_question(question, server))
-    if isinstance(answer, types.ErrorData):
-        raise UpstreamError(f"server {server!r}: {answer.message}")
-    return answer
+    _check_count(server, questions)
+    answers: types.InputResponses = {}
+    for key, question in questions.items():
+        answer = await caller.ask(shown_question(question, server))
+        if isinstance(answer, types.ErrorData):
+            raise UpstreamError(f"server {server!r}: {answer.message}")
+        answers[key] = answer
+    return answers
 
 
 def questions_for_client(
@@ -94,11 +101,20 @@ def questions_for_client(
     """The questions of a server's result, as the client gets them in the answer to its request.
 
     Raises:
-        UpstreamError: the client cannot be asked one of them.
+        UpstreamError: there are too many, or the client cannot be asked one of them.
     """
+    _check_count(server, questions or {})
     shown = {key: shown_question(question, server) for key, question in (questions or {}).items()}
     capabilities = caller.context.session.client_capabilities
     for question in shown.values():
         if problem := unsupported_reason(question, capabilities):
             raise UpstreamError(f"server {server!r}: {problem}")
     return shown
+
+
+def _check_count(server: str, questions: Mapping[str, ServerQuestion]) -> None:
+    if len(questions) > _MAX_QUESTIONS_AT_ONCE:
+        raise UpstreamError(
+            f"server {server!r} asks {len(questions):,} questions at once; at most "
+            f"{_MAX_QUESTIONS_AT_ONCE} are passed on"
+        )

@@ -119,10 +119,7 @@ async def send_in_rounds(fleet: Fleet, call: Call[Answer]) -> Answer:
         if not isinstance(result, types.InputRequiredResult):
             return result
         if result.input_requests:
-            answers = {
-                key: await ask_client(call.caller, call.server, question)
-                for key, question in result.input_requests.items()
-            }
+            answers = await ask_client(call.caller, call.server, result.input_requests)
         else:
             answers = None
             await anyio.sleep(_REPEAT_PAUSE_S)

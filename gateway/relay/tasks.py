@@ -239,12 +239,7 @@ class TaskRequests:
                 if len(answered) > _MAX_QUESTIONS:
                     raise UpstreamError(f"server {server!r} asked {_MAX_QUESTIONS} times in a task")
                 asked_at = anyio.current_time()
-                await self.update(
-                    {
-                        key: await ask_client(self._caller, server, row)
-                        for key, row in questions.items()
-                    }
-                )
+                await self.update(await ask_client(self._caller, server, questions))
                 deadline += anyio.current_time() - asked_at
             pause = (state.poll_interval_ms or _USUAL_POLL_S * 1e3) / 1e3
             pause = min(max(pause, _MIN_POLL_S), _MAX_POLL_S)
@@ -287,6 +282,7 @@ class TaskRequests:
                 "input_requests": questions or None,
                 "error": error,
                 "result": None,
+                "result_type": "complete",
             }
         )
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import mcp.types as types
 
 from ...catalog import Tool
-from ...errors import ShortlistError, ToolError
+from ...errors import ShortlistError
 from ...gating.votes import VOTING_TOOL
 from ..connections.openapi_server import TOOL_META_KEY
 from ..connections.server_spec import ServerSpec
@@ -157,9 +156,8 @@ class ListedTools:
         tools: dict[str, Tool] = {}
         for name, listed in self.servers.items():
             for skill in listed.safe_lists.skills if server in (None, name) else ():
-                with suppress(ToolError):
-                    tool = skill_tool(name, skill)
-                    tools.setdefault(tool.id, tool)
+                tool = skill_tool(name, skill)
+                tools.setdefault(tool.id, tool)
         return list(tools.values())
 
     def name_at_server(self, tool: Tool) -> str | None:

@@ -27,7 +27,7 @@ from ...catalog.text_cleaning import (
 from ...errors import ToolError
 from ...trust import scan
 from .server_lists import ResourcesAndPrompts
-from .skills import Skill
+from .skills import Skill, skill_tool
 
 #: Most characters of a server's instructions that are used, and of a log message.
 _MAX_INSTRUCTION_CHARS, _MAX_MESSAGE_CHARS = 4_000, 1_000
@@ -88,10 +88,15 @@ def _safe_skills(server: str, skills: Iterable[Skill], problems: list[str]) -> t
     unlisted = 0
     for skill in skills:
         names = [skill.name, *(file.uri for file in skill.files)]
-        if all(_is_safe_name(server, name) for name in names):
-            safe.append(skill)
-        else:
+        if not all(_is_safe_name(server, name) for name in names):
             unlisted += 1
+            continue
+        try:
+            skill_tool(server, skill)
+        except ToolError as error:
+            problems.append(f"skill {skill.uri!r:.80} is left out: {error}")
+        else:
+            safe.append(skill)
     if unlisted:
         problems.append(f"{unlisted:,} of its skills are left out: their names look hostile")
     return tuple(safe)

@@ -43,6 +43,8 @@ _EXTRA_FIELDS = ("icons", "annotations", "meta", "mime_type")
 
 #: Most skills of a server. Each is one more request.
 _MAX_SKILLS = 100
+#: Most files of all its skills. The address of each is scanned, in 0.3 ms.
+_MAX_SKILL_FILES = 2_000
 
 Entry = TypeVar("Entry", bound=BaseModel)
 Kept = TypeVar("Kept", bound=BaseModel)
@@ -109,9 +111,16 @@ async def _read_skills(client: Client, problems: list[str]) -> tuple[Skill, ...]
     if len(listed) > _MAX_SKILLS:
         problems.append(f"it lists more than {_MAX_SKILLS} skills; the rest is left out")
     skills: list[Skill] = []
+    file_count = 0
     try:
         with anyio.fail_after(_LIST_TIMEOUT_S):
             for skill in listed[:_MAX_SKILLS]:
+                file_count += len(skill.files)
+                if file_count > _MAX_SKILL_FILES:
+                    problems.append(
+                        f"its skills have over {_MAX_SKILL_FILES:,} files; the rest is left out"
+                    )
+                    break
                 # Not a comprehension: what is read before the time is over stays.
                 read_skill = await with_text(client, skill, problems)
                 skills += [] if read_skill is None else [read_skill]

@@ -6,15 +6,19 @@ The extension `io.modelcontextprotocol/tasks` of the protocol 2026-07-28. The SD
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import mcp.types as types
 from pydantic import Field, SerializeAsAny, TypeAdapter
 
 #: Key of the extension in the capabilities of a server and a client.
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
-#: Most characters of a server's id of a task, and of its times.
-_MAX_ID_CHARS, _MAX_TIME_CHARS = 512, 64
+#: Most characters of a server's id of a task.
+_MAX_ID_CHARS = 512
+#: A time of a task. No model reads it, but a client may show it.
+_Time = Annotated[str, Field(max_length=64, pattern=r"^[0-9TZtz:.+ -]*$")]
+#: Milliseconds, at most some thousand years: a number that a float can have.
+_Milliseconds = Annotated[int, Field(ge=-(10**14), le=10**14)]
 
 
 class TaskFields(types.Result):
@@ -23,10 +27,10 @@ class TaskFields(types.Result):
     task_id: str = Field(min_length=1, max_length=_MAX_ID_CHARS)
     status: types.TaskStatus
     status_message: str | None = None
-    created_at: str = Field(max_length=_MAX_TIME_CHARS)
-    last_updated_at: str = Field(max_length=_MAX_TIME_CHARS)
-    ttl_ms: int | None = None
-    poll_interval_ms: int | None = None
+    created_at: _Time
+    last_updated_at: _Time
+    ttl_ms: _Milliseconds | None = None
+    poll_interval_ms: _Milliseconds | None = None
 
 
 class Task(TaskFields):
@@ -35,7 +39,7 @@ class Task(TaskFields):
     result: types.CallToolResult | None = None
     error: types.ErrorData | None = None
     input_requests: types.InputRequests | None = None
-    result_type: str = Field(default="complete", max_length=_MAX_TIME_CHARS)
+    result_type: str = "complete"
 
 
 class CreatedTask(TaskFields):

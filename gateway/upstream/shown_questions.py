@@ -16,6 +16,8 @@ from .safe_texts import texts_of
 
 #: Most characters of a question, with its form. A person can read them in a dialog.
 MAX_QUESTION_CHARS = 20_000
+#: Addresses of other kinds, such as `file:`, could do something on the person's machine.
+_WEB_ADDRESS_BEGINNINGS = ("https://", "http://")
 #: Keys of a form whose texts are only shown. The client sends the others back.
 _SHOWN_KEYS = frozenset(("title", "description", "enumNames"))
 
@@ -57,6 +59,8 @@ def unreadable_reason(params: types.ElicitRequestParams) -> str | None:
     if isinstance(params, types.ElicitRequestFormParams):
         texts += texts_of(params.requested_schema)
     else:
+        if not params.url.lower().startswith(_WEB_ADDRESS_BEGINNINGS):
+            return "the question has an address that is none of the web"
         texts.append(params.url)
     chars = sum(map(len, texts))
     if chars > MAX_QUESTION_CHARS:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import mcp.types as types
 from mcp import Client, MCPError
-from pydantic import BaseModel, RootModel, ValidationError
+from pydantic import BaseModel, Field, RootModel, ValidationError
 
 from ...catalog import Tool
 from ...catalog.text_cleaning import DESCRIPTION_LIMIT, NAME_LIMIT
@@ -38,7 +38,7 @@ class SkillFile(BaseModel):
     """
 
     uri: str
-    digest: str
+    digest: str = Field(pattern=r"^sha256:[0-9a-f]{64}$")
 
 
 class Skill(BaseModel):

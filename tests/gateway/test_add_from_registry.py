@@ -258,6 +258,8 @@ REFUSED = [
     ("npm", {"version": "${AWS_SECRET_ACCESS_KEY}"}, "AWS_SECRET"),
     ("npm", {"version": "npm:evil@1"}, "npm:evil@1"),
     ("pypi", {"runtimeArguments": [option("--from", "git+https://evil.example/x")]}, "--from"),
+    ("pypi", {"runtimeArguments": [option("--with", "evil")]}, "--with evil"),
+    ("pypi", {"runtimeArguments": [option("--with", "x@https://evil.example")]}, "--with x@https"),
     ("pypi", {"runtimeArguments": [option("--python", "/tmp/evil")]}, "--python /tmp/evil"),
     ("pypi", {"identifier": "x@https://evil.example/x.whl"}, "evil.example"),
     ("nuget", {"runtimeArguments": [option("--source", "https://evil.example")]}, "--source"),
@@ -304,6 +306,21 @@ def test_harmless_arguments_and_folders_of_the_user_are_accepted() -> None:
         *("--mount", "type=bind,src=${FOLDER},dst=/projects,readonly"),
         *("-e", "MODE=read", "-e", "LEVEL=${LEVEL}"),
     ]
+
+
+def test_an_entry_may_name_its_own_package_again() -> None:
+    package = {"registryType": "pypi", "identifier": "shortlist", "transport": STDIO}
+    rows = [{**package, "runtimeArguments": [option("--with", "shortlist[gateway]==0.2.0")]}]
+    added = entry_of(RegisteredServer.model_validate({"name": "org.example/x", "packages": rows}))
+    assert added.entry["args"] == ["--with", "shortlist[gateway]==0.2.0", "shortlist"]
+
+
+def test_what_follows_the_package_is_no_option_of_dnx() -> None:
+    source = option("--source", "https://evil.example")
+    package = {"registryType": "nuget", "identifier": "A.B", "version": "1", "transport": STDIO}
+    rows = [{**package, "packageArguments": [source]}]
+    added = entry_of(RegisteredServer.model_validate({"name": "org.example/x", "packages": rows}))
+    assert added.entry["args"] == ["--yes", "A.B@1", "--", "--source", "https://evil.example"]
 
 
 def test_a_value_that_is_here_already_is_named_and_not_given_unseen(

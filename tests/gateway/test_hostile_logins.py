@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import json
 import re
+from urllib.parse import parse_qs, urlsplit
 
 import anyio
 import httpx2
 import pytest
+from mcp.client.auth import AuthorizationCodeResult
 from typer.testing import CliRunner
 
 from shortlist.cli.app import app
 from shortlist.errors import ConfigError
+from shortlist.gateway.connections.credential_sender import (
+    ServerAddress,
+    UnsafeAddressError,
+    sending_client,
+)
 from shortlist.gateway.connections.login import log_in
+from shortlist.gateway.connections.masking import CredentialMask
 from shortlist.gateway.connections.oauth import InteractiveLogin, LoginStorage
 from shortlist.gateway.connections.server_spec import LoginSettings, ServerSpec
 from shortlist.gateway.upstream.server_connection import ServerState, UpstreamError
@@ -98,7 +106,9 @@ async def test_a_missing_scope_leads_the_gateway_to_no_other_host(tmp_path, kept
     assert kept == stored
 
 
-@pytest.mark.parametrize("answer", ["redirect", "login page", "garbage", "endless dates"])
+@pytest.mark.parametrize(
+    "answer", ["redirect", "login page", "garbage", "endless dates", "a huge token"]
+)
 async def test_a_renewal_that_goes_wrong_gives_the_token_to_nobody(tmp_path, kept, hosts, answer):
     server, other = hosts
     await log_in(reached(server), browser)
@@ -109,6 +119,7 @@ async def test_a_renewal_that_goes_wrong_gives_the_token_to_nobody(tmp_path, kep
         "login page": (200, {"Content-Type": "text/html"}, b"<form action=/>" * 100_000),
         "garbage": (200, JSON, b"\x00\xff" * 100_000),
         "endless dates": (200, JSON, {**TOKENS, "expires_in": 10**400}),
+        "a huge token": (200, JSON, {**TOKENS, "access_token": "t" * 1_000_000}),
     }
     server.pages["/token"] = answers[answer]
     server.token = "another"
@@ -120,6 +131,7 @@ async def test_a_renewal_that_goes_wrong_gives_the_token_to_nobody(tmp_path, kep
         )
     assert "/token" in server.paths()
     assert other.requests == []
+    assert all(len(text) < 10_000 for text in kept.values())
 
 
 async def test_a_token_that_ends_at_once_opens_no_second_page(tmp_path, kept, hosts):
@@ -210,38 +222,102 @@ async def test_odd_metadata_opens_no_odd_page_and_fails_in_one_line(kept, hosts,
     assert "/token" not in server.paths()
 
 
-@pytest.mark.parametrize("endpoint", ["authorization_endpoint", "token_endpoint"])
-async def test_a_login_over_https_does_not_go_on_in_plain_text(kept, endpoint):
-    server, auth = "https://plans.example/mcp", "https://auth.example"
-    resource = {"resource": server, "authorization_servers": [auth]}
-    metadata = {
-        "issuer": auth,
-        "authorization_endpoint": f"{auth}/authorize",
-        "token_endpoint": f"{auth}/token",
-        endpoint: "http://auth.example/plain",
-    }
-    pages = []
+AUTH = "https://auth.example"
+NAMED = {
+    f"{kind}_endpoint": f"{AUTH}/{kind}" for kind in ("authorization", "token", "registration")
+}
+LOGINS = {
+    "as it should be": ({}, AUTH, None),
+    "a page over http": ({"authorization_endpoint": "http://auth.example/a"}, AUTH, "plain http"),
+    "a token over http": ({"token_endpoint": "http://auth.example/t"}, AUTH, "plain http"),
+    "a page of this machine": ({"authorization_endpoint": "https://[::1]/x"}, AUTH, "machine"),
+    "a local page": ({"authorization_endpoint": "http://localhost:8080/x"}, AUTH, "plain http"),
+    "a local token": ({"token_endpoint": "http://127.0.0.1:2375/containers"}, AUTH, "plain http"),
+    "a local registration": ({"registration_endpoint": "http://127.0.0.1/x"}, AUTH, "plain http"),
+    "a private registration": ({"registration_endpoint": "https://10.0.0.1/x"}, AUTH, "machine"),
+    "an authorization server here": ({}, "https://a.localhost", "machine"),
+    "one in the network": ({}, "http://192.168.1.1/admin", "plain http"),
+    "documents of the cloud": (
+        {},
+        'https://x" resource_metadata="http://169.254.169.254/latest',
+        "plain http",
+    ),
+    "documents of a number": ({}, 'https://x" resource_metadata="https://2130706433/x', "machine"),
+    "documents of a file": ({}, 'https://x" resource_metadata="file:///etc/passwd', "file:"),
+}
+
+
+@pytest.mark.parametrize("case", LOGINS)
+async def test_a_login_leads_neither_to_plain_text_nor_into_the_users_network(kept, case):
+    changes, issuer, problem = LOGINS[case]
+    issuer, _, challenge = issuer.partition('" ')
+    server, pages, requests = "https://plans.example/mcp", [], []
+    metadata = {"issuer": issuer, **NAMED, **changes}
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         path = request.url.path
+        requests.append(request.url)
         if path.startswith(PROTECTED):
-            return httpx2.Response(200, json=resource)
+            row = {"resource": server, "authorization_servers": [issuer]}
+            return httpx2.Response(200, json=row)
         if path.startswith(METADATA):
             return httpx2.Response(200, json=metadata)
-        return httpx2.Response(401)
+        if path == "/registration":
+            return httpx2.Response(201, json={**json.loads(request.content), "client_id": "me"})
+        if path == "/token":
+            return httpx2.Response(200, json=TOKENS)
+        if "authorization" in request.headers:
+            return httpx2.Response(200)
+        return httpx2.Response(401, headers={"WWW-Authenticate": f'Bearer {challenge}"'})
 
     async def show(page: str) -> None:
         pages.append(page)
 
-    spec = ServerSpec(name="one", transport="http", url=server, login=APPLICATION)
-    auth_flow = InteractiveLogin(
-        spec, LoginStorage(spec), "http://localhost:1/callback", show, None
+    async def redirected() -> AuthorizationCodeResult:
+        state = parse_qs(urlsplit(pages[-1]).query)["state"][0]
+        return AuthorizationCodeResult(code="1", state=state)
+
+    async def read(response: httpx2.Response) -> None:
+        pass
+
+    spec = ServerSpec(name="one", transport="http", url=server)
+    flow = InteractiveLogin(
+        spec, LoginStorage(spec), "http://localhost:1/callback", show, redirected
     )
-    transport = httpx2.MockTransport(answer)
-    async with httpx2.AsyncClient(transport=transport, auth=auth_flow) as client:
-        with pytest.raises(ConfigError, match=r"plain http at auth\.example"):
-            await client.post(server, json={})
-    assert pages == []
+    client = sending_client(spec, CredentialMask(spec), on_response=read, auth=flow)
+    client._transport, client._mounts = httpx2.MockTransport(answer), {}
+    async with client:
+        if problem is None:
+            assert (await client.post(server, json={})).status_code == 200
+        else:
+            with pytest.raises(UnsafeAddressError, match=f"its login leads to .*{problem}"):
+                await client.post(server, json={})
+    assert {url.host for url in requests} <= {"plans.example", "auth.example"}
+    assert {url.scheme for url in requests} == {"https"}
+    assert all(page.startswith(f"{AUTH}/authorization?") for page in pages)
+
+
+@pytest.mark.parametrize(
+    ("server", "other", "is_permitted"),
+    [
+        ("http://127.0.0.1:1", "http://localhost:2", True),
+        ("http://10.0.0.1:1", "http://10.0.0.2", True),
+        ("http://10.0.0.1:1", "http://127.1", False),
+        ("https://10.0.0.1:1", "https://169.254.169.254", False),
+        ("http://plans.example", "http://[::ffff:192.168.1.1]", False),
+        ("http://plans.example", "http://0.0.0.0:80", False),
+        ("http://plans.example", "http://auth.example", True),
+        ("http://plans.example", "https://auth.example", True),
+        ("https://plans.example", "https://8.8.8.8", True),
+    ],
+)
+def test_a_server_leads_no_nearer_to_the_user_than_it_is(server, other, is_permitted):
+    given, named = ServerAddress.of(server), ServerAddress.of(other)
+    if is_permitted:
+        given.check_leads_to(named)
+    else:
+        with pytest.raises(UnsafeAddressError):
+            given.check_leads_to(named)
 
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x9b2J\u202e"

@@ -11,7 +11,10 @@ from shortlist.gateway.meta_tools.meta_tool_definitions import (
     max_digest_tokens,
     meta_tools,
 )
+from shortlist.gateway.profiles.profile import Profile
 from shortlist.loaders.counting import bundled_counter
+
+from .fake_servers import DESTROY, READ, WRITE, FakeServer, gateway_of, relisted, tool
 
 
 @pytest.mark.parametrize(
@@ -35,11 +38,11 @@ def test_they_cost_less_than_1100_tokens_with_the_longest_digest(split, code, ex
 
 @pytest.mark.parametrize("split", [False, True])
 def test_each_has_a_title_and_hints_and_stays_loaded(split):
-    for tool in meta_tools("", least_permissive([]), split_call_tool=split):
-        assert tool.title
-        only_reads = tool.name != "call_tool"
-        assert tool.annotations.read_only_hint is only_reads
-        assert tool.meta == {"anthropic/alwaysLoad": True}
+    for listed in meta_tools("", least_permissive([]), split_call_tool=split):
+        assert listed.title
+        only_reads = listed.name != "call_tool"
+        assert listed.annotations.read_only_hint is only_reads
+        assert listed.meta == {"anthropic/alwaysLoad": True}
 
 
 @pytest.mark.parametrize(
@@ -57,3 +60,36 @@ def test_call_tool_is_annotated_as_the_most_dangerous_tool_behind_it(
 ):
     made = least_permissive(annotations)
     assert (made.read_only_hint, made.destructive_hint) == (read_only, destructive)
+
+
+READ_TOOL_NAMES = (
+    *("a/write", "a/destroy", "a/bare", "a/READ", "a/re\u0430d", "a/read_tool", "a/run_code"),
+    *("write", "a__write", "WRITE", "A/WRITE", " a/write", "a/write ", "a/write\u200b", "a//write"),
+    *("read_tool", "call_tool", "run_code", "a/*", "", "a/read\0", "prompt://a/x", "skill://a/x"),
+    *("a/secret", "secret", "a__secret", "b/other", "other", "shortlist://b/x", "ui://b/x"),
+)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("split", [False, True])
+async def test_read_tool_reaches_nothing_that_writes_or_is_not_permitted(tmp_path, split):
+    writing = ("destroy", "READ", "re\u0430d", "read_tool", "run_code")
+    first = FakeServer(
+        "a",
+        [
+            *(tool("read", hints=READ), tool("secret", hints=READ), tool("bare")),
+            *(tool("write", hints=WRITE), *(tool(name, hints=DESTROY) for name in writing)),
+        ],
+    )
+    second = FakeServer("b", [tool("other", hints=READ)])
+    permitted = ("a/read*", "a/write", "a/bare", "a/destroy", "a/R*", "a/re*", "a/run_code")
+    profile = Profile(pass_through=0.0, split_call_tool=split, tools=permitted)
+    async with gateway_of(tmp_path, first, second, profile=profile) as (client, made):
+        for name in READ_TOOL_NAMES:
+            answer = await client.call_tool("read_tool", {"name": name, "arguments": {}})
+            assert answer.is_error, name
+        assert (first.calls, second.calls) == ([], [])
+        assert not (await client.call_tool("read_tool", {"name": "a/read"})).is_error
+        await relisted(made, first, tool("read", "It writes now.", hints=DESTROY))
+        assert (await client.call_tool("read_tool", {"name": "a/read"})).is_error
+        assert first.calls == [("read", {})]

@@ -37,6 +37,8 @@ async def test_questions_in_an_error_name_their_server(tmp_path):
     questions = addresses(
         (HIDDEN, "https://a.test"),
         ("Log in to github", "https://a.test/\u202e"),
+        ("Log in to github", "file:///etc/passwd"),
+        ("Log in to github", "javascript:alert(1)"),
         ("x" * 50_000, "https://a.test"),
     )
     broken = {"error": {"code": -32042, "message": "Log in", "data": {"elicitations": "no list"}}}
