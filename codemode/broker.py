@@ -24,7 +24,7 @@ from .diagnostics import name_hint
 from .grants import ApprovalRequest, Approve, Flow, Grant, ask, deciding_grant
 from .sandbox import NotJsonError, as_json
 from .script_names import EXTRACT_NAME, NAMESPACE_WITHOUT_SERVER, ToolNames, identifier, nearest
-from .stubs import argument_names
+from .stubs import argument_names, has_wrapped_result
 
 _LOG = logging.getLogger("shortlist.codemode")
 Result = TypeVar("Result")
@@ -294,7 +294,7 @@ class Broker:
         record.status = "server_error"
         try:
             result = await self._call(tool, arguments)
-            return await _apart_if_large(
+            value = await _apart_if_large(
                 result,
                 partial(
                     as_json,
@@ -304,6 +304,10 @@ class Broker:
                     max_chars=MAX_MESSAGE_BYTES,
                 ),
             )
+            is_wrapped = (
+                has_wrapped_result(tool) and isinstance(value, dict) and value.keys() == {"result"}
+            )
+            return value["result"] if is_wrapped else value
         except CallRefusedError as error:
             record.may_have_changed = False
             raise self._refused(record, name, error.verdict) from None

@@ -123,10 +123,10 @@ def _function_stub(
         parameters.append(f"{python_name}: {kind}{default}")
     if len(python_names) < len(properties) or _accepts_more(schema):
         parameters.append(f"**{_unused_name('more', python_names.values())}: Any")
-    output = tool.output_schema
-    returns = (
-        TypeWriter(output, definitions, function).write(output, "result") if output else ANY_TYPE
-    )
+    returns = ANY_TYPE
+    if output := tool.output_schema:
+        value_schema = output["properties"]["result"] if has_wrapped_result(tool) else output
+        returns = TypeWriter(output, definitions, function).write(value_schema, "result")
     if not parameters:
         receiver = "self"
     elif parameters[0].startswith("**"):
@@ -152,6 +152,17 @@ def argument_names(tool: Tool) -> Mapping[str, str]:
     required = _required_names(schema)
     ordered = sorted(properties, key=lambda argument: argument not in required)
     return identifiers(ordered[:_MAX_ARGUMENTS], reserved=_RESERVED_ARGUMENT_NAMES)
+
+
+def has_wrapped_result(tool: Tool) -> bool:
+    """Whether a tool's result is an object with one field, `result`, as SDKs wrap other values."""
+    output = tool.output_schema or {}
+    properties = output.get("properties")
+    return (
+        isinstance(properties, dict)
+        and properties.keys() == {"result"}
+        and _required_names(output) == {"result"}
+    )
 
 
 def _required_names(schema: Mapping[str, Any]) -> frozenset[str]:

@@ -149,6 +149,9 @@ def _with_named_servers(
 ) -> tuple[Hit, ...]:
     """The hits, and behind them the best two of each server that the query names in vain.
 
+    A query that begins with a server, such as `notes: rename a tag`, is for this server: its best
+    tools come first, and then the first hit, if that is of another server.
+
     Args:
         view: the permitted tools.
         query: the query.
@@ -156,6 +159,12 @@ def _with_named_servers(
         search: all that was found for it.
         limit: most hits; None for no limit.
     """
+    server, colon, _ = query.partition(":")
+    own = [hit for hit in search.hits if hit.tool.server == server.strip()] if colon else []
+    if own:
+        most = len(hits)
+        ordered = {hit.id: hit for hit in (*own[: most - 1], *hits[:1], *own)}
+        return tuple(ordered.values())[:most]
     named = _servers_named_in_vain(view, query, hits) if hits else []
     further = [
         hit

@@ -207,6 +207,22 @@ def test_half_a_character_in_a_result_does_not_end_the_script():
     assert result.value == "caf\u00e9 ?"
 
 
+@pytest.mark.parametrize("required", [["result"], []])
+def test_a_value_that_an_sdk_wrapped_is_the_value(required):
+    """Seen in use: scripts took the object around a text for the text, and read it wrongly."""
+    output = {"type": "object", "properties": {"result": {"type": "string"}}, "required": required}
+    read = Tool("read", "srv", output_schema=output)
+    session = Engine.from_tools([read], tiers=["lexical"]).session()
+
+    async def call(tool, arguments):
+        return {"result": "one two"}
+
+    code = "(await srv.read()).split()[1]" if required else "(await srv.read())['result']"
+    result = asyncio.run(run_code(session, code, call))
+    assert result.error is None, result.error
+    assert result.value == ("two" if required else "one two")
+
+
 def test_many_calls_are_summed_up():
     code = "for i in range(30):\n    await logs.count_lines()"
     [row] = ran(code).to_dict()["calls"]

@@ -223,6 +223,17 @@ class TestWords:
         assert [row["name"] for row in content["tools"]] == ["tickets/create", "notion/append_page"]
         assert content["notes"] == []
 
+    def test_a_query_that_begins_with_a_server_is_for_this_server(self):
+        """Seen in use: "notes: rename a tag" gave no tool of notes, and models asked once more."""
+        tools = [Tool("rename_sheet", "sheets", "Rename a tag of a sheet.")]
+        tools += [Tool(name, "notes", "Text of a note.") for name in ("read", "write", "append")]
+        view = Engine.from_tools(tools, tiers=["lexical"]).view()
+        names = [row["name"] for row in answer_of(view, query="notes: rename a tag", k=3)["tools"]]
+        assert names[2] == "sheets/rename_sheet"
+        assert {name.partition("/")[0] for name in names[:2]} == {"notes"}
+        other = answer_of(view, query="rename a tag: notes", k=3)["tools"]
+        assert other[0]["name"] == "sheets/rename_sheet"
+
     @pytest.mark.anyio
     async def test_an_answer_without_a_tool_is_one_sentence(self, tmp_path):
         async with gateway_of(tmp_path, FakeServer("one", [tool("read", "Read.")])) as (client, _):
