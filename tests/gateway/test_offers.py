@@ -95,7 +95,14 @@ def test_what_is_saved_is_read_again(tmp_path):
         (types.Resource(uri="a:1", name="a", _meta={"b": 1}),),
         (types.ResourceTemplate(uri_template="a:{b}", name="c"),),
         (types.Prompt(name="p", arguments=[types.PromptArgument(name="q")]),),
-        (Skill(uri="s", name="s", description="d", files=({"uri": "s", "digest": "e"},)),),
+        (
+            Skill(
+                uri="s",
+                name="s",
+                description="d",
+                files=({"uri": "s", "digest": f"sha256:{0:064}"},),
+            ),
+        ),
     )
     tools = (types.Tool(name="t", input_schema={"type": "object"}, _meta={"none": None}),)
     listing = Listing(tools, "instructions", problems=("one",), resources_and_prompts=lists)
