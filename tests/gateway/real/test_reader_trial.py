@@ -60,11 +60,11 @@ for path in ("Furniture/Kitchen table", "Furniture/Bench", "Trips/Lisbon"):
     "3": """
 import re
 path = "{work}/library.bib"
-keys = re.findall(r"^\\w+$", (await bibtex.read_bibtex_file(filepath=path))["result"], re.M)
+keys = re.findall(r"^\\w+$", await bibtex.read_bibtex_file(filepath=path), re.M)
 found = []
 for key in keys:
     entry = await bibtex.get_bibtex_entry(filepath=path, key=key)
-    if re.search("author: .*Okafor", entry["result"]):
+    if re.search("author: .*Okafor", entry):
         found.append(key)
 await bibtex.write_bibtex_entries(
     source_filepath=path, target_filepath="{work}/okafor.bib", keys=found, mode="overwrite")
@@ -79,7 +79,7 @@ min(means)[1]
 """,
     "14": """
 rows = await sheets.read_sheet(file="{work}/stock.xlsx", sheet="Ideas")
-for row in rows["result"][1:]:
+for row in rows[1:]:
     await board.add_task(title=row[0], column="BACKLOG", description=row[1])
 """,
 }
