@@ -11,7 +11,7 @@ from ..operation import METHODS
 from ..schema import checked_object
 from ..tool import Tool
 from .openapi_request import Endpoint, annotations_of, read_request, stripped_text
-from .openapi_schema import SchemaCopier, ValueBudget
+from .openapi_schema import SchemaCopier, ValueBudget, missing_target
 from .reader import Document, Entry, short_value
 
 _METHODS = tuple(method.lower() for method in METHODS)
@@ -93,8 +93,7 @@ class OpenApiReader:
         """The tool of an operation."""
         call = entry.value
         if isinstance(call, dict):  # a path whose operations were not found
-            reason = f"refers to {short_value(call['$ref'])}, which is not in this document"
-            raise ToolError(field="$ref", reason=reason)
+            raise missing_target(call["$ref"], "$ref")
         if not isinstance(call, _Operation):
             raise ToolError(field="definition", reason="must be an object with operations")
         method, path = call.endpoint.method, call.endpoint.path

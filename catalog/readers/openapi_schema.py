@@ -368,9 +368,14 @@ class SchemaCopier:
             self._document_budget.references.find(reference) if isinstance(reference, str) else None
         )
         if target is None:
-            reason = f"refers to {short_value(reference)}, which is not in this document"
-            raise ToolError(field=f"{field:.200}.$ref", reason=reason)
+            raise missing_target(reference, f"{field:.200}.$ref")
         return target
+
+
+def missing_target(reference: object, field: str) -> ToolError:
+    """The error of a reference whose target is missing, or in another document."""
+    reason = f"refers to {short_value(reference)}, which is not in this document"
+    return ToolError(field=field, reason=reason)
 
 
 def _type_of(schema: object) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from .server_spec import ServerSpec
 
 #: Extension of a request with the credentials that only this request is sent with.
 CREDENTIALS_KEY = "shortlist.credentials"
-#: Extension of a request that the login made, not the gateway.
+#: Extension that marks a request of a login: its answer has a lower limit.
 LOGIN_KEY = "shortlist.login"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 

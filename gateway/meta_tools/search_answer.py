@@ -186,8 +186,9 @@ def _in_best_parts(
         for place, hit in enumerate(hits):
             best_places[hit.id] = min((place, number), best_places.get(hit.id, (place, number)))
     parts = []
-    found = zip(queries, selections, hits_by_part, strict=True)
-    for number, (query, selection, hits) in enumerate(found, 1):
+    for number, (query, selection, hits) in enumerate(
+        zip(queries, selections, hits_by_part, strict=True), 1
+    ):
         best_parts = {hit.id: best_places[hit.id][1] for hit in hits}
         part_of = {tool_id: part for tool_id, part in best_parts.items() if part != number}
         parts.append(RequestPart(query, hits, selection, part_of))
@@ -342,14 +343,14 @@ def _servers_named_in_vain(view: View, query: str, hits: Sequence[Hit]) -> list[
     query_terms = frozenset(search_terms(query))
     hit_servers = {hit.tool.server for hit in hits}
     hit_terms = _terms_of_hits(hits)
-    servers = dict.fromkeys(tool.server for tool in view.tools() if tool.server)
     return [
         server
-        for server in servers
+        for server in view.catalog.servers
         if server not in hit_servers
         and (name_terms := frozenset(search_terms(server)))
         and name_terms <= query_terms
         and not name_terms <= hit_terms
+        and view.tools(server)
     ]
 
 

@@ -239,13 +239,13 @@ class Observer:
     def _record_script(
         self, record: Recorder, origin: EventOrigin, result: types.CallToolResult, ms: float
     ) -> None:
-        # Without an outcome the script did not run: its arguments were wrong, or it got no place.
-        outcome = result.structured_content or {"error": {"kind": "refused"}}
+        # Without a structured answer the script did not run: wrong arguments, or no place for it.
+        answer = result.structured_content or {"error": {"kind": "refused"}}
         record(
             ScriptEvent(
                 **origin,
-                outcome=(outcome["error"] or {"kind": "ok"})["kind"],
-                calls=sum(row.get("count", 1) for row in outcome.get("calls", ())),
+                outcome=(answer["error"] or {"kind": "ok"})["kind"],
+                calls=sum(row.get("count", 1) for row in answer.get("calls", ())),
                 received=_content_characters(result),
                 ms=ms,
             )
